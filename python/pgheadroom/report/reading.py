@@ -1,0 +1,212 @@
+"""
+Reads a result as it stands in its file, without trusting it.
+
+First module of the report: turns the loose JSON of a result into factors, measures and values.
+A result may come from another machine or another version, so what is missing or has the wrong
+type becomes None or an empty tuple; the checks that refuse a damaged record are the lab's.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.types import Interval
+
+Result = Mapping[str, Any]
+Number = int | float
+Value = None | bool | int | float | str | Interval
+
+_BIDI_CONTROLS = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """What an experiment varies, with its levels in the order in which they are shown."""
+
+    name: str
+    description: str | None = None
+    unit: str | None = None
+    levels: tuple[Any, ...] = ()
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every level is a number, so that an axis of numbers makes sense."""
+        return bool(self.levels) and all(number(level) is not None for level in self.levels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What an experiment reports of each cell, with where the number comes from."""
+
+    name: str
+    description: str | None = None
+    unit: str | None = None
+    evidence: str | None = None
+    better: str | None = None
+
+
+def number(value: object) -> Number | None:
+    """The value if it is a finite number (a truth value is none), else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def interval(value: object) -> Interval | None:
+    """The value as an interval, or None when it is none or contradicts itself."""
+    if isinstance(value, Interval):
+        return value
+    if not isinstance(value, Mapping):
+        return None
+    parts = [number(value.get(key)) for key in ("low", "mid", "high")]
+    level = number(value.get("level"))
+    if any(part is None for part in parts):
+        return None
+    low, mid, high = (float(part) for part in parts if part is not None)
+    try:
+        return Interval(low=low, mid=mid, high=high, level=float(level or 0.95))
+    except ValueError:
+        return None
+
+
+def printable(value: object) -> str:
+    """
+    Text that shows what is in it: control and direction-changing characters become escapes.
+
+    Names in a result are foreign; an escape sequence must not reach a terminal, and an override
+    of the writing direction must not rearrange a line.
+    """
+    text = value if isinstance(value, str) else str(value)
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character in _BIDI_CONTROLS or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
+        code = ord(character)
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return character
+
+
+def text(value: object) -> str | None:
+    """Printable text, or None when there is none."""
+    return printable(value) if isinstance(value, str) and value.strip() else None
+
+
+def mappings(value: object) -> tuple[Mapping[str, Any], ...]:
+    """Those items of a list that are objects; nothing when it is no list."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return ()
+    return tuple(item for item in value if isinstance(item, Mapping))
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Those items of a list that are not empty, as printable text."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, Sequence):
+        return ()
+    return tuple(printable(item) for item in value if item not in (None, ""))
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The object, or an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def factors(result: Result) -> tuple[Factor, ...]:
+    """The factors of a result; levels that only its cells show are added behind the stated ones."""
+    read = []
+    for item in mappings(result.get("factors")):
+        name = item.get("name")
+        if not isinstance(name, str) or not name:
+            continue
+        stated = item.get("levels")
+        levels = (
+            list(stated) if isinstance(stated, Sequence) and not isinstance(stated, str) else []
+        )
+        for cell in cells(result):
+            if name in cell and cell[name] not in levels:
+                levels.append(cell[name])
+        read.append(
+            Factor(
+                name=name,
+                description=text(item.get("description")),
+                unit=text(item.get("unit")),
+                levels=tuple(levels),
+            )
+        )
+    return tuple(read)
+
+
+def varying(result: Result) -> tuple[Factor, ...]:
+    """The factors that take more than one level in the cells at hand."""
+    return tuple(factor for factor in factors(result) if len(present(result, factor)) > 1)
+
+
+def present(result: Result, factor: Factor) -> tuple[Any, ...]:
+    """The levels of a factor that have a cell, in the order of the levels."""
+    seen = [cell.get(factor.name) for cell in cells(result)]
+    return tuple(level for level in factor.levels if level in seen)
+
+
+def measures(result: Result) -> tuple[Measure, ...]:
+    """The measures of a result, in its order."""
+    return tuple(
+        Measure(
+            name=item["name"],
+            description=text(item.get("description")),
+            unit=text(item.get("unit")),
+            evidence=text(item.get("evidence")),
+            better=item.get("better") if item.get("better") in ("higher", "lower") else None,
+        )
+        for item in mappings(result.get("measures"))
+        if isinstance(item.get("name"), str) and item["name"]
+    )
+
+
+def cells(result: Result) -> tuple[Mapping[str, Any], ...]:
+    """The cells of a result."""
+    return mappings(result.get("cells"))
+
+
+def value(cell: Mapping[str, Any], measure: str) -> Value:
+    """What a cell says about a measure: its interval where it has one, else the plain value."""
+    stated = cell.get(measure)
+    spread = interval(cell.get(f"{measure}_interval"))
+    if spread is not None:
+        return spread
+    if isinstance(stated, bool):
+        return stated
+    if isinstance(stated, str):
+        return printable(stated)
+    return number(stated)
+
+
+def middle(value: Value) -> float | None:
+    """The number in the middle of a value, or None when the value is no number."""
+    if isinstance(value, Interval):
+        return value.mid
+    found = number(value)
+    return None if found is None else float(found)
+
+
+def label(level: object) -> str:
+    """A factor's level as people write it."""
+    if level is None:
+        return "-"
+    if isinstance(level, bool):
+        return "on" if level else "off"
+    if isinstance(level, float) and level.is_integer() and abs(level) < 1e15:
+        return str(int(level))
+    return printable(level)
+
+
+def at(cell: Mapping[str, Any], names: Sequence[str]) -> str:
+    """A cell's place among the named factors: `"fillfactor 90, memory fits"`."""
+    return ", ".join(f"{printable(name)} {label(cell[name])}" for name in names if name in cell)

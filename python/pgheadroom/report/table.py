@@ -1,0 +1,195 @@
+"""
+Tables as values: columns, rows, and how a value of a column is written.
+
+Between the views, which build tables from a result, and the writers (terminal, Markdown, HTML),
+which all write a value through `Column.write`. Nothing here knows an experiment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pgheadroom.report.reading import Value, interval, middle, number, printable
+
+Style = Literal["number", "share", "ratio", "text"]
+"""How a value is written: as it is, a fraction as per cent, a ratio, or text."""
+
+Section = Literal["results", "comparisons", "controls", "references", "assumed", "method", "place"]
+"""The part of a report a table belongs to; `place` is the environment it was measured in."""
+
+NOTHING = "-"
+"""Stands where a value is missing; empty would look like a mistake of ours."""
+
+_RATIO_DIGITS = 3
+_SHARE_DIGITS = 1
+_MAX_DIGITS = 6
+
+_WHOLE_FROM = 1000
+"""Around whole numbers from here on, the ends of a range are written without decimals too."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """
+    One column: what it is called, and how its values are written.
+
+    `lead` columns say which row it is (the factors); a table that is too wide repeats them.
+    `group` is a heading over neighbouring columns. `digits` are decimals; None lets the column
+    choose by its values. `evidence` says where the numbers come from.
+    """
+
+    key: str
+    title: str
+    unit: str | None = None
+    align: Literal["left", "right"] = "right"
+    digits: int | None = None
+    style: Style = "number"
+    lead: bool = False
+    group: str | None = None
+    evidence: str | None = None
+    description: str | None = None
+    signed: bool = False
+
+    def write(self, cell: Value) -> Written:
+        """Write one value; the range of an interval is a part of its own."""
+        if cell is None:
+            return Written(NOTHING)
+        spread = interval(cell)
+        if spread is not None:
+            main = self._number(spread.mid)
+            if spread.low == spread.high:
+                return Written(main)
+            return Written(main, f"[{self._number(spread.low)}, {self._number(spread.high)}]")
+        found = number(cell)
+        if found is not None and self.style != "text":
+            return Written(self._number(found))
+        if isinstance(cell, bool):
+            return Written("on" if cell else "off")
+        return Written(printable(cell))
+
+    def _number(self, found: float) -> str:
+        if self.style == "share":
+            return f"{found * 100:.{_SHARE_DIGITS if self.digits is None else self.digits}f}"
+        if self.style == "ratio":
+            return f"{found:.{_RATIO_DIGITS if self.digits is None else self.digits}f}"
+        if self.digits is None and not (isinstance(found, int) or float(found).is_integer()):
+            written = f"{found:.{_digits([found])}f}"
+        else:
+            written = f"{found:.{self.digits or 0}f}"
+        return f"+{written}" if self.signed and found > 0 else written
+
+
+@dataclass(frozen=True)
+class Written:
+    """A value as text: the value itself, and the range around it if it has one."""
+
+    main: str
+    spread: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.main} {self.spread}" if self.spread else self.main
+
+
+@dataclass(frozen=True)
+class Table:
+    """
+    A table with its columns and rows; each row has one value per column.
+
+    With `headed`, the first column's value is a heading over the rows that share it.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[object, ...], ...]
+    note: str | None = None
+    section: Section = "results"
+    headed: bool = False
+
+    def settled(self) -> Table:
+        """The same table, with decimals chosen per column, so that they stand in line."""
+        columns = tuple(
+            _with_digits(column, [row[place] for row in self.rows])
+            for place, column in enumerate(self.columns)
+        )
+        return replace(self, columns=columns)
+
+    def written(self) -> list[list[Written]]:
+        """Every value as text."""
+        columns = self.settled().columns
+        return [
+            [column.write(_value(cell)) for column, cell in zip(columns, row, strict=True)]
+            for row in self.rows
+        ]
+
+    def evidence(self) -> str | None:
+        """
+        Where the numbers come from, as a sentence; None when no column says.
+
+        One word when all agree, else the columns by kind.
+        """
+        kinds: dict[str, list[str]] = {}
+        for column in self.columns:
+            if column.evidence:
+                name = f"{column.group} {column.title}" if column.group else column.title
+                kinds.setdefault(column.evidence, []).append(name)
+        if not kinds:
+            return None
+        if len(kinds) == 1:
+            return f"All figures {next(iter(kinds))}."
+        said = [f"{kind}: {', '.join(names)}" for kind, names in kinds.items()]
+        sentence = "; ".join(said)
+        return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def has_range(table: Table) -> bool:
+    """Whether any value of the table is an interval wider than a point."""
+    spreads = (interval(cell) for row in table.rows for cell in row)
+    return any(spread is not None and spread.low != spread.high for spread in spreads)
+
+
+def levels(table: Table) -> list[float]:
+    """The coverages of the table's intervals, in rising order, each once."""
+    found = (interval(cell) for row in table.rows for cell in row)
+    return sorted(
+        {spread.level for spread in found if spread is not None and spread.low != spread.high}
+    )
+
+
+def range_note(table: Table) -> str | None:
+    """What the brackets mean, in one sentence."""
+    covered = levels(table)
+    if not covered:
+        return None
+    shown = [f"{level * 100:.4g} %" for level in covered]
+    span = shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"
+    return f"Brackets: interval of {span} coverage."
+
+
+def _value(cell: object) -> Value:
+    if cell is None or isinstance(cell, bool | int | float | str):
+        return cell
+    return interval(cell) or printable(cell)
+
+
+def _with_digits(column: Column, cells: Iterable[object]) -> Column:
+    if column.style != "number" or column.digits is not None:
+        return column
+    # The middles choose: the ends of a range have no more digits than what they enclose.
+    mids = [mid for cell in cells if (mid := middle(_value(cell))) is not None]
+    spreads = [spread for cell in cells if (spread := interval(cell)) is not None]
+    ends = [end for spread in spreads for end in (spread.low, spread.high)]
+    if not mids:
+        return column
+    whole = max(map(abs, mids)) >= _WHOLE_FROM
+    return replace(column, digits=_digits(mids) if whole else _digits([*mids, *ends]))
+
+
+def _digits(found: list[float]) -> int:
+    """Decimals for a column: none for whole numbers, else about four digits of the largest."""
+    if all(value.is_integer() for value in map(float, found)):
+        return 0
+    largest = max(abs(value) for value in found)
+    return min(_MAX_DIGITS, max(1, 3 - math.floor(math.log10(largest))))

@@ -1,0 +1,341 @@
+"""
+Tables for the terminal and for files: aligned text, Markdown, CSV, JSON.
+
+The terminal form is psql's: a title, columns parted by `|`, numbers to the right. A table wider
+than the terminal wraps its text columns, and if that is not enough it is printed in parts, each
+of which repeats the columns that say which row it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom.errors import InputError
+from pgheadroom.report import reading
+from pgheadroom.report.table import Column, Table, Written, range_note
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_NARROWEST_TEXT = 16
+"""A text column is wrapped down to this many characters; narrower is harder to read than parts."""
+
+_WIDEST_NUMBER = 48
+"""What is wider is no number, whatever its column says, and is wrapped like text."""
+
+_WIDEST_LEAD = 28
+"""A leading text column is repeated in each part, so it may not take the whole line."""
+
+
+def print_tables(tables: Iterable[Table], console: Console) -> None:
+    """Print tables as psql would; bold and dim only, which the console drops for NO_COLOR."""
+    for index, table in enumerate(tables):
+        if index:
+            console.print()
+        _print_table(table, console)
+
+
+def as_markdown(tables: Iterable[Table]) -> str:
+    """Tables as GitHub-flavoured Markdown; every name is escaped."""
+    return "\n".join(_markdown_table(table) for table in tables)
+
+
+def as_csv(result: Mapping[str, Any]) -> str:
+    """
+    The cells of a result, one row each: factors, measures, and each interval as three columns.
+
+    A missing value is an empty field. Lines end with a line feed, not as RFC 4180 has it, so that
+    the usual Unix tools work.
+    """
+    cells = reading.cells(result)
+    names = _csv_names(result, cells)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [_csv_text(head) for name, spread in names for head in _csv_heads(name, spread)]
+    )
+    for cell in cells:
+        row: list[object] = []
+        for name, spread in names:
+            row.append(_csv_value(cell.get(name)))
+            if spread:
+                found = reading.interval(cell.get(f"{name}_interval"))
+                row += ["", "", ""] if found is None else [found.low, found.high, found.level]
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def as_json(result: Mapping[str, Any]) -> str:
+    """
+    The result as it is, indented by two.
+
+    Raises:
+        InputError: It holds NaN or an infinity, which JSON cannot write.
+    """
+    try:
+        return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise InputError(
+            f"the result cannot be written as JSON: {error}; a measure that has no value is null"
+        ) from error
+
+
+# Terminal ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """A column laid out: its heading lines, its values, and the widths of their two halves."""
+
+    column: Column
+    heading: tuple[str, ...]
+    values: tuple[Written, ...]
+    main_width: int
+    width: int
+
+    @property
+    def wraps(self) -> bool:
+        """Whether the column may be made narrower by breaking its text."""
+        return self.column.align == "left" or self.width > _WIDEST_NUMBER
+
+
+def _print_table(table: Table, console: Console) -> None:
+    from rich.text import Text  # noqa: PLC0415 - only printing needs it
+
+    def line(content: str, style: str = "") -> None:
+        console.print(
+            Text(content, style=style), overflow="fold", no_wrap=False, highlight=False, crop=False
+        )
+
+    line(reading.printable(table.title), "bold")
+    if not table.columns:
+        return
+    laid = _lay(table)
+    headings = laid[0].values if table.headed else None
+    for part in _parts(laid[1:] if table.headed else laid, console.width):
+        for text in _lines(part, console, headings):
+            console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
+    count = len(table.rows)
+    line(f"({count} row{'' if count == 1 else 's'})")
+    for note in (table.evidence(), range_note(table), table.note):
+        if note:
+            line(reading.printable(note), "dim")
+
+
+def _lay(table: Table) -> list[_Laid]:
+    written = table.written()
+    grouped = any(column.group for column in table.columns)
+    units = any(column.unit for column in table.columns)
+    laid = []
+    previous = None
+    for place, column in enumerate(table.columns):
+        heading = [reading.printable(column.title)]
+        if grouped:
+            heading.insert(0, (column.group or "") if column.group != previous else "")
+        if units:
+            heading.append(column.unit or "")
+        previous = column.group
+        values = tuple(row[place] for row in written)
+        main = max((_cells(value.main) for value in values), default=0)
+        spread = max((_cells(value.spread) for value in values), default=0)
+        width = max([main + (spread and spread + 1), *map(_cells, heading)])
+        laid.append(_Laid(column, tuple(heading), values, main, width))
+    return laid
+
+
+def _parts(laid: list[_Laid], width: int) -> list[list[_Laid]]:
+    """Columns by printed part: narrowed first, and split when that does not do."""
+    narrowed = _narrow(laid, width)
+    if _total(narrowed) <= width:
+        return [narrowed]
+    leads = [
+        replace(item, width=min(item.width, _WIDEST_LEAD)) if item.wraps else item
+        for item in laid
+        if item.column.lead
+    ]
+    room = width - _total(leads)
+    parts: list[list[_Laid]] = []
+    for item in laid:
+        if item.column.lead:
+            continue
+        own = replace(item, width=min(item.width, max(_NARROWEST_TEXT, room - 3)))
+        fits = parts and _total([*leads, *parts[-1], own]) <= width
+        if fits and (
+            item.column.group is None or not _breaks_group(parts[-1], item, laid, leads, width)
+        ):
+            parts[-1].append(own)
+        else:
+            parts.append([own])
+    return [[*leads, *part] for part in parts] or [leads]
+
+
+def _breaks_group(
+    part: list[_Laid], item: _Laid, laid: list[_Laid], leads: list[_Laid], width: int
+) -> bool:
+    """Whether a group that begins here would not fit into the part as a whole."""
+    if any(other.column.group == item.column.group for other in part):
+        return False
+    group = [other for other in laid if other.column.group == item.column.group]
+    return _total([*leads, *part, *group]) > width
+
+
+def _narrow(laid: list[_Laid], width: int) -> list[_Laid]:
+    narrowed = list(laid)
+    while (excess := _total(narrowed) - width) > 0:
+        places = [
+            place
+            for place, item in enumerate(narrowed)
+            if item.wraps and item.width > _NARROWEST_TEXT
+        ]
+        if not places:
+            break
+        widest = max(places, key=lambda place: narrowed[place].width)
+        item = narrowed[widest]
+        # Level the widest with the next one before both shrink, so that none is squeezed alone.
+        others = [narrowed[place].width for place in places if narrowed[place].width < item.width]
+        floor = max([_NARROWEST_TEXT, *others])
+        narrowed[widest] = replace(item, width=max(floor, item.width - excess, item.width // 2))
+    return narrowed
+
+
+def _total(laid: Sequence[_Laid]) -> int:
+    return sum(item.width + 3 for item in laid) - 1 if laid else 0
+
+
+def _lines(
+    part: list[_Laid], console: Console, headings: Sequence[Written] | None = None
+) -> list[Text]:
+    from rich.text import Text  # noqa: PLC0415 - only printing needs it
+
+    lines: list[Text] = []
+    for level in range(len(part[0].heading)):
+        texts = [_centred(item.heading[level], item.width) for item in part]
+        lines.append(Text(f" {' | '.join(texts)}".rstrip()))
+    lines.append(Text("+".join("-" * (item.width + 2) for item in part)))
+    for row in range(len(part[0].values)):
+        if headings and (not row or headings[row] != headings[row - 1]):
+            lines += Text(f" {headings[row]}", style="bold").wrap(console, console.width)
+        blocks = [_block(item, row, console) for item in part]
+        for level in range(max(map(len, blocks))):
+            line = Text(" ")
+            for place, (item, block) in enumerate(zip(part, blocks, strict=True)):
+                line.append(" | " if place else "")
+                cell = block[level] if level < len(block) else Text("")
+                line.append_text(cell)
+                line.append(" " * (item.width - cell.cell_len))
+            line.rstrip()
+            lines.append(line)
+    return lines
+
+
+def _block(item: _Laid, row: int, console: Console) -> list[Text]:
+    """The lines of one value."""
+    from rich.text import Text  # noqa: PLC0415 - only printing needs it
+
+    written = item.values[row]
+    if item.wraps:
+        return list(Text(str(written)).wrap(console, item.width)) or [Text("")]
+    block = Text(" " * (item.main_width - _cells(written.main)) + written.main)
+    spread_width = max(_cells(value.spread) for value in item.values)
+    if spread_width:
+        block.append(f" {written.spread:>{spread_width}}", style="dim")
+    return [Text(" " * (item.width - block.cell_len)).append_text(block)]
+
+
+def _centred(heading: str, width: int) -> str:
+    """A heading in the middle, as psql has it; cut with an ellipsis when it is too long."""
+    length = _cells(heading)
+    if length > width:
+        while heading and _cells(heading) > width - 1:
+            heading = heading[:-1]
+        heading += "…"
+        length = _cells(heading)
+    left = (width - length) // 2
+    return " " * left + heading + " " * (width - length - left)
+
+
+def _cells(text: str) -> int:
+    from rich.cells import cell_len  # noqa: PLC0415 - only printing needs it
+
+    return cell_len(text)
+
+
+# Markdown ---------------------------------------------------------------------------------------
+
+
+def _markdown_table(table: Table) -> str:
+    lines = [f"### {_markdown(table.title)}", ""]
+    if table.columns:
+        heads = []
+        for column in table.columns:
+            unit = f" ({column.unit})" if column.unit else ""
+            heads.append(
+                _markdown(f"{column.group}: " if column.group else "")
+                + _markdown(column.title + unit)
+            )
+        rules = ["---:" if column.align == "right" else ":---" for column in table.columns]
+        lines += [f"| {' | '.join(heads)} |", f"| {' | '.join(rules)} |"]
+        lines += [
+            f"| {' | '.join(_markdown(str(value)) for value in row)} |" for row in table.written()
+        ]
+        lines.append("")
+    for note in (table.evidence(), range_note(table), table.note):
+        if note:
+            lines += [_markdown(note), ""]
+    return "\n".join(lines)
+
+
+def _markdown(content: str) -> str:
+    """Escape what Markdown, or the HTML inside it, would take for markup."""
+    shown = reading.printable(content)
+    for character in "\\`*|":
+        shown = shown.replace(character, f"\\{character}")
+    return shown.replace("&", "&amp;").replace("<", "&lt;").replace("](", "]\\(")
+
+
+# CSV --------------------------------------------------------------------------------------------
+
+
+def _csv_names(
+    result: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, bool]]:
+    """Names of the columns in order, with whether an interval stands beside."""
+    stated = [factor.name for factor in reading.factors(result)]
+    stated += [measure.name for measure in reading.measures(result)]
+    present = {name for cell in cells for name in cell}
+    names = [name for name in dict.fromkeys(stated) if name in present or not cells]
+    for cell in cells:
+        names += [name for name in cell if name not in names and not _is_interval(name, cell)]
+    return [
+        (name, any(isinstance(cell.get(f"{name}_interval"), Mapping) for cell in cells))
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _is_interval(name: str, cell: Mapping[str, Any]) -> bool:
+    return name.endswith("_interval") and (cell[name] is None or isinstance(cell[name], Mapping))
+
+
+def _csv_heads(name: str, spread: bool) -> list[str]:
+    return [name, *(f"{name}_{end}" for end in ("low", "high", "level"))] if spread else [name]
+
+
+def _csv_value(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return "" if reading.number(value) is None else value
+    return _csv_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _csv_text(content: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{content}" if content[:1] in ("=", "+", "-", "@", "\t", "\r") else content

@@ -1,0 +1,51 @@
+"""
+A result as tables and charts: picks the view of the experiment, or the generic one.
+
+The last module before the writers. `charts` imports the chart library; `tables` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom.report import view_common, view_fillfactor, view_generic, view_update_cost
+from pgheadroom.report.table import Table
+
+if TYPE_CHECKING:
+    from pgheadroom.report.charts import Chart
+
+_TABLES = {"update-cost": view_update_cost.tables, "fillfactor": view_fillfactor.tables}
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """
+    Tables of any experiment's result, in the order in which they are read.
+
+    Args:
+        result: A result of kind "experiment"; what it lacks is left out.
+    """
+    own = _TABLES.get(str(result.get("name")), view_generic.tables)
+    return own(result) + view_common.surrounding(result)
+
+
+def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """
+    Charts of any experiment's result, the one that answers its question first.
+
+    Args:
+        result: A result of kind "experiment".
+        series: The series files of the same record, in any order; may be empty.
+    """
+    from pgheadroom.report import (  # noqa: PLC0415 - the chart library is slow to import
+        charts_fillfactor,
+        charts_generic,
+        charts_series,
+        charts_update_cost,
+    )
+
+    own = {
+        "update-cost": charts_update_cost.charts,
+        "fillfactor": charts_fillfactor.charts,
+    }.get(str(result.get("name")), charts_generic.charts)
+    return own(result) + charts_series.charts(result, series)
