@@ -1,0 +1,29 @@
+"""
+PostgreSQL servers for experiments: found, started, and gone without a trace; or borrowed.
+
+`programs.py` finds server programs; `host.py` and `cluster.py` are throw-away servers;
+`borrowed.py` is a database of our own on an existing server. Importing this package is cheap:
+psycopg is loaded by the first connection.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.servers.cluster import Cluster
+from pgheadroom.servers.host import Host
+from pgheadroom.servers.programs import (
+    ServerPrograms,
+    at_hand,
+    find_client,
+    find_programs,
+    is_connection,
+)
+
+__all__ = [
+    "Cluster",
+    "Host",
+    "ServerPrograms",
+    "at_hand",
+    "find_client",
+    "find_programs",
+    "is_connection",
+]

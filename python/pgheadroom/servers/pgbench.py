@@ -1,0 +1,128 @@
+"""
+pgbench's output: the closing report and the per-transaction log, as pgbench 13 to 18 write them.
+
+Only parsing; starting pgbench is the caller's, who knows where it has to run.
+Source: doc/src/sgml/ref/pgbench.sgml, "Per-Transaction Logging" (REL_18_STABLE).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgheadroom.errors import LabError, MeasurementInvalid
+
+FloatArray = NDArray[np.float64]
+
+_STATEMENT = re.compile(r"^\s+(\d+\.\d+)\s+(?:(\d+)\s+)?(\S.*)$")
+_TRANSACTIONS = re.compile(r"number of transactions actually processed: (\d+)")
+_FAILED = re.compile(r"number of failed transactions: (\d+)")
+_TPS = re.compile(r"^tps = (\d+\.\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementTime:
+    """Mean time of one command of a script (its first line), and how often it ran."""
+
+    text: str
+    mean_ms: float
+    transactions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PgbenchReport:
+    """What pgbench prints at its end; `tps` is without the initial connection time."""
+
+    transactions: int
+    failed_transactions: int
+    tps: float
+    statements: tuple[StatementTime, ...]
+
+    def mean_ms(self, pattern: str) -> float | None:
+        """
+        Mean time of the statements that match a pattern, weighted by how often they ran.
+
+        Args:
+            pattern: Regular expression, searched without regard to case.
+
+        Returns:
+            Milliseconds, or None when no statement matches.
+        """
+        matching = [s for s in self.statements if re.search(pattern, s.text, re.IGNORECASE)]
+        weight = sum(statement.transactions for statement in matching)
+        if weight == 0:
+            return None
+        return sum(s.mean_ms * s.transactions for s in matching) / weight
+
+
+def parse_report(text: str) -> PgbenchReport:
+    """
+    Read pgbench's closing report, with one script or several.
+
+    Raises:
+        LabError: The text lacks the figures, so it is no such report.
+    """
+    total, tps = _TRANSACTIONS.search(text), _TPS.search(text)
+    if total is None or tps is None:
+        raise LabError(f"pgbench's report has no transactions or no tps: it ends {text[-300:]!r}")
+    failed = _FAILED.search(text)
+    statements: list[StatementTime] = []
+    transactions, inside = int(total[1]), False
+    for line in text.splitlines():
+        if script_total := _TRANSACTIONS.search(line):
+            transactions = int(script_total[1])
+        if "latencies in milliseconds" in line:
+            inside = True
+        elif inside and (match := _STATEMENT.match(line)):
+            statements.append(
+                StatementTime(text=match[3], mean_ms=float(match[1]), transactions=transactions)
+            )
+        else:
+            inside = False
+    return PgbenchReport(
+        transactions=int(total[1]),
+        failed_transactions=int(failed[1]) if failed else 0,
+        tps=float(tps[1]),
+        statements=tuple(statements),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLog:
+    """Every transaction of a run: `ends_s` in epoch seconds, `latency_ms`; both shape (n,)."""
+
+    ends_s: FloatArray
+    latency_ms: FloatArray
+
+
+def read_logs(paths: Iterable[Path]) -> TransactionLog:
+    """
+    Read the files that `pgbench --log` wrote, one a thread.
+
+    Transactions that were skipped or failed have no time and are left out.
+
+    Raises:
+        MeasurementInvalid: A line is not a transaction, or there is none at all.
+    """
+    ends: list[float] = []
+    latencies: list[float] = []
+    for path in sorted(paths):
+        for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), start=1):
+            fields = line.split()
+            try:
+                if fields[2].isdigit():
+                    ends.append(int(fields[4]) + int(fields[5]) / 1e6)
+                    latencies.append(int(fields[2]) / 1000)
+            except (IndexError, ValueError) as error:
+                raise MeasurementInvalid(
+                    f"line {number} of pgbench's log is {line!r}, not a transaction"
+                ) from error
+    if not ends:
+        raise MeasurementInvalid("pgbench's log holds no transaction")
+    order = np.argsort(np.array(ends), kind="stable")
+    return TransactionLog(ends_s=np.array(ends)[order], latency_ms=np.array(latencies)[order])
