@@ -8,6 +8,7 @@ psycopg is loaded by the first connection.
 
 from __future__ import annotations
 
+from pgheadroom.servers.borrowed import BorrowedServer
 from pgheadroom.servers.cluster import Cluster
 from pgheadroom.servers.host import Host
 from pgheadroom.servers.programs import (
@@ -17,8 +18,10 @@ from pgheadroom.servers.programs import (
     find_programs,
     is_connection,
 )
+from pgheadroom.servers.signals import terminate_cleanly
 
 __all__ = [
+    "BorrowedServer",
     "Cluster",
     "Host",
     "ServerPrograms",
@@ -26,4 +29,5 @@ __all__ = [
     "find_client",
     "find_programs",
     "is_connection",
+    "terminate_cleanly",
 ]

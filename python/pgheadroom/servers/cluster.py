@@ -192,7 +192,10 @@ class Cluster:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGQUIT)
-            process.wait()  # A postmaster takes at most 5 s for SIGQUIT.
+            try:
+                process.wait(timeout=10)  # a postmaster kills its stuck children after 5 s
+            except subprocess.TimeoutExpired:
+                process.kill()
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """
@@ -200,15 +203,19 @@ class Cluster:
 
         Args:
             mode: "fast" ends the sessions and writes a checkpoint; "immediate" is a crash, after
-                which the next start recovers from the WAL.
+                which the next start recovers from the WAL. A server that is not running is fine,
+                but for "fast" it must not have ended by itself.
 
         Raises:
             LabError: The server had ended by itself, or does not end.
         """
         process = self._process
-        assert process is not None, f"cluster {self.name} is not running"
+        if process is None:
+            return
         if process.poll() is not None:
             self._process = None
+            if mode == "immediate":
+                return
             raise LabError(
                 f"the server of cluster {self.name} ended by itself, with "
                 f"{_ending(process.returncode)}; its log ends with:\n"

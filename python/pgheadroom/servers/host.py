@@ -118,9 +118,10 @@ class Host:
         env: Mapping[str, str] | None = None,
         input: str | None = None,
         timeout: float | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
         """Run a client program to its end; `RunFolder.run`."""
-        return self._run.run(args, env=env, input=input, timeout=timeout)
+        return self._run.run(args, env=env, input=input, timeout=timeout, **options)
 
     def popen(
         self, args: Iterable[str | Path], *, env: Mapping[str, str] | None = None, **options: Any
