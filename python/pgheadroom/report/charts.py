@@ -1,0 +1,350 @@
+"""
+Charts as values: the shared look, and the few forms that the views build theirs from.
+
+A chart is a Vega-Lite description made with Altair; it holds its data, so nothing is loaded.
+Colours are CSS variables of the page (`var(--c1)`), which is how one chart serves light, dark and
+paper. Data fields have names of ours (`x`, `mid`, `group`), since a foreign name with a dot or a
+bracket would be read as a path; foreign text only appears as values and titles.
+
+Imports the chart library: import this module only where a chart is drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import altair as alt
+
+from pgheadroom.report.reading import Measure, Value, interval, middle, printable
+from pgheadroom.report.table import Column
+from pgheadroom.report.view_common import measure_column, share_title
+
+Row = dict[str, Any]
+
+MOST_GROUPS = 8
+"""Colours in the palette; what exceeds them is left to the tables and said in the caption."""
+
+WIDTH = 640
+"""Width of the static picture; the page fits the live one to its place."""
+
+PALETTE = tuple(f"var(--c{index})" for index in range(1, MOST_GROUPS + 1))
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "stroke", "wedge")
+
+LIGHT = {
+    "--ink": "#1c1d1f",
+    "--muted": "#5d6066",
+    "--rule": "#dcdcd8",
+    "--paper": "#fdfdfb",
+    # Okabe and Ito's colours, told apart by colour-blind readers, darkened to carry thin lines.
+    "--c1": "#0072b2",
+    "--c2": "#c85200",
+    "--c3": "#00805d",
+    "--c4": "#b0568c",
+    "--c5": "#a87400",
+    "--c6": "#2f93cf",
+    "--c7": "#6b6f76",
+    "--c8": "#3d3f8f",
+}
+"""The colours on paper; the page's style sheet has the same, and those for the dark."""
+
+
+_LONGEST_TITLE = 90
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: what it shows, how to read it, the Vega-Lite description, and words for it."""
+
+    title: str
+    caption: str
+    spec: dict[str, Any]
+    alt: str
+    section: Literal["key", "results", "time"] = "results"
+
+
+class Canvas:
+    """
+    The data of a chart under construction, by name.
+
+    Kept apart from the description until it is finished, because Altair would check every row
+    against the schema, which takes seconds for series.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Row]] = {}
+
+    def data(self, rows: Sequence[Row]) -> alt.NamedData:
+        """Keep rows, and give the name under which a layer refers to them."""
+        name = f"rows{len(self._rows)}"
+        self._rows[name] = list(rows)
+        return alt.NamedData(name=name)
+
+    def finish(self, panels: Sequence[alt.LayerChart], *, spacing: int = 26) -> dict[str, Any]:
+        """The description of panels below each other, with the data and the shared look."""
+        whole = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=spacing)
+        found: dict[str, Any] = whole.to_dict()
+        return found | {"datasets": self._rows, "config": _config(), "background": None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """
+    One panel of a chart: rows with `x`, `mid`, and if known `low`, `high`, `group`, `hollow`.
+
+    `form` is how the middle is drawn. `level` is a horizontal line to compare with. `order` are
+    the labels of an axis without numbers; None makes the axis one of numbers.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    form: Literal["point", "line", "bar"] = "point"
+    order: Sequence[str] | None = None
+    x_title: str | None = None
+    zero: bool = True
+    level: float | None = None
+    share: bool = False
+    log: bool = False
+    height: int = 170
+
+
+def resolved(spec: Mapping[str, Any], colours: Mapping[str, str] = LIGHT) -> dict[str, Any]:
+    """The same chart with plain colours, for a picture that stands outside the page."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {
+                key: item if key in ("values", "datasets") else walk(item)
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        if isinstance(value, str) and (match := re.fullmatch(r"var\((--\w+)\)", value)):
+            return colours.get(match[1], value)
+        return value
+
+    found: dict[str, Any] = walk(spec)
+    return found
+
+
+def row(x: object, value: Value, *, group: str = "", where: str = "", column: Column) -> Row | None:
+    """A row of a panel from a cell's value; None when the value is no number."""
+    mid = middle(value)
+    if mid is None:
+        return None
+    found: Row = {"x": x, "mid": mid, "group": group, "where": where or str(x)}
+    found["said"] = str(column.write(value)) + (f" {column.unit}" if column.unit else "")
+    spread = interval(value)
+    if spread is not None and spread.low != spread.high:
+        found |= {"low": spread.low, "high": spread.high}
+    return found
+
+
+def title_text(text: object) -> str:
+    """
+    Foreign text as a title inside a chart: short, and without what would end a string.
+
+    Vega-Lite pastes the titles of axes and tooltips into expressions and escapes only the quote,
+    so a backslash before a quote would let the rest of a name run as an expression.
+    """
+    shown = printable(text).translate({ord("\\"): "∖", ord('"'): "”"})
+    return shown if len(shown) <= _LONGEST_TITLE else f"{shown[: _LONGEST_TITLE - 1]}…"
+
+
+def panel_title(measure: Measure, *, ratio: bool = False) -> str:
+    """A measure as the heading of a panel, with unit and which way is better."""
+    column = measure_column(measure)
+    name = share_title(measure.name) if column.style == "share" else measure.name
+    parts = [title_text(name)]
+    if ratio:
+        parts.append("ratio")
+    elif column.unit:
+        parts.append(title_text(column.unit))
+    if measure.better:
+        parts.append(f"{measure.better} is better")
+    return ", ".join(parts)
+
+
+def groups_of(panels: Sequence[Panel]) -> list[str]:
+    """The groups of all panels, in the order in which they appear."""
+    return list(dict.fromkeys(str(item["group"]) for panel in panels for item in panel.rows))
+
+
+def stacked(panels: Sequence[Panel], *, legend: str | None = None) -> dict[str, Any]:
+    """The description of panels below each other, with one legend for all."""
+    groups = groups_of(panels)
+    canvas = Canvas()
+    return canvas.finish([_panel(canvas, panel, groups, legend=legend) for panel in panels])
+
+
+def colour(groups: Sequence[str], *, legend: str | None = None, field: str = "group") -> alt.Color:
+    """Colour by group; without legend when there is nothing to tell apart."""
+    shown = alt.Legend(title=legend) if len(groups) > 1 else None
+    return alt.Color(f"{field}:N", legend=shown, scale=_scale(groups, PALETTE))
+
+
+def _scale(groups: Sequence[str], values: Sequence[str]) -> alt.Scale:
+    return alt.Scale(
+        domain=list(groups), range=[values[place % len(values)] for place in range(len(groups))]
+    )
+
+
+def _panel(
+    canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str | None
+) -> alt.LayerChart:
+    across = _across(panel)
+    scale = _vertical(panel)
+    axis = alt.Axis(title=None, format=".0%" if panel.share else _format(panel), tickCount=5)
+    shared: dict[str, Any] = {"x": across, "color": colour(groups, legend=legend)}
+    if panel.order is not None and len(groups) > 1:
+        shared["xOffset"] = alt.XOffset("group:N", scale=alt.Scale(domain=list(groups)))
+    shape = alt.Shape(
+        "group:N",
+        scale=_scale(groups, SHAPES),
+        legend=alt.Legend(title=legend) if len(groups) > 1 else None,
+    )
+    tooltip = [
+        alt.Tooltip("where:N", title="cell"),
+        alt.Tooltip("said:N", title="value"),
+    ]
+    layers: list[alt.Chart] = []
+    if panel.level is not None:
+        line = alt.Chart(canvas.data([{"at": panel.level}]))
+        layers.append(
+            line.mark_rule(color="var(--ink)", strokeWidth=1).encode(
+                y=alt.Y("at:Q", scale=scale, axis=axis)
+            )
+        )
+    base = alt.Chart(canvas.data(panel.rows))
+    middle_y = alt.Y("mid:Q", scale=scale, axis=axis)
+    if panel.form == "bar":
+        layers.append(base.mark_bar(opacity=0.85).encode(y=middle_y, tooltip=tooltip, **shared))
+    elif panel.form == "line":
+        layers.append(base.mark_line(strokeWidth=1.5).encode(y=middle_y, **shared))
+    ends = {"y": alt.Y("low:Q", scale=scale, axis=axis), "y2": alt.Y2("high")}
+    spread = [item for item in panel.rows if "low" in item]
+    if spread:
+        rule = alt.Chart(canvas.data(spread)).mark_rule(strokeWidth=1.5)
+        if panel.form == "bar":
+            over = {key: value for key, value in shared.items() if key != "color"}
+            layers.append(rule.encode(color=alt.value("var(--ink)"), **ends, **over))
+        else:
+            layers.append(rule.encode(**ends, **shared))
+    if panel.form != "bar":
+        fill = alt.condition(
+            "datum.hollow", alt.value("var(--paper)"), colour(groups, legend=legend)
+        )
+        layers.append(
+            base.mark_point(size=52, strokeWidth=1.6, opacity=1).encode(
+                y=middle_y, shape=shape, fill=fill, tooltip=tooltip, **shared
+            )
+        )
+    return layered(layers, panel.title, panel.height)
+
+
+def layered(
+    layers: Sequence[alt.Chart], title: str, height: int | alt.Step, **style: Any
+) -> alt.LayerChart:
+    """Layers as one panel of full width under a heading."""
+    heading = alt.TitleParams(title, anchor="start", frame="bounds", **style)
+    chart: alt.LayerChart = alt.LayerChart(layer=list(layers))
+    chart.width, chart.height, chart.title = WIDTH, height, heading
+    return chart
+
+
+def _across(panel: Panel) -> alt.X:
+    if panel.order is None:
+        axis = alt.Axis(title=panel.x_title, grid=False, tickMinStep=1)
+        return alt.X("x:Q", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=16))
+    axis = alt.Axis(title=panel.x_title, labelAngle=0, grid=False, labelOverlap=True)
+    return alt.X(
+        "x:N", sort=list(panel.order), scale=alt.Scale(domain=list(panel.order)), axis=axis
+    )
+
+
+def _vertical(panel: Panel) -> alt.Scale:
+    if panel.share:
+        return alt.Scale(domain=[0, 1])
+    positive = all(item["mid"] > 0 and item.get("low", 1) > 0 for item in panel.rows)
+    if panel.log and positive:
+        return alt.Scale(type="log", nice=True)
+    return alt.Scale(zero=panel.zero, nice=True)
+
+
+def _format(panel: Panel) -> str:
+    largest = max((abs(item["mid"]) for item in panel.rows), default=0)
+    return "~s" if largest >= 10_000 else "~g" if panel.log else ",~r" if largest >= 100 else "~g"
+
+
+def _config() -> dict[str, Any]:
+    """The look: no frames, few lines, text in the page's colours."""
+    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)"}
+    return {
+        "font": "system-ui, sans-serif",
+        "view": {"stroke": None},
+        "padding": {"left": 0, "right": 4, "top": 2, "bottom": 2},
+        "axis": {
+            **text,
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "labelLimit": 220,
+            "titleLimit": 420,
+            "domainColor": "var(--muted)",
+            "tickColor": "var(--muted)",
+            "gridColor": "var(--rule)",
+            "tickSize": 4,
+            "labelPadding": 4,
+        },
+        "axisY": {"domain": False, "ticks": False},
+        "legend": {
+            **text,
+            "orient": "top",
+            "direction": "horizontal",
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "titleOrient": "top",
+            "labelLimit": 180,
+            "symbolSize": 60,
+            "offset": 6,
+            "columnPadding": 14,
+        },
+        "title": {
+            "color": "var(--ink)",
+            "fontSize": 12,
+            "fontWeight": 600,
+            "anchor": "start",
+            "offset": 8,
+            "limit": 620,
+        },
+        "range": {"category": list(PALETTE)},
+    }
+
+
+def alternative(title: str, panels: Sequence[Panel]) -> str:
+    """Words in place of the picture: what is drawn, from where to where."""
+    parts = [f"{title}."]
+    for panel in panels:
+        mids = [item["mid"] for item in panel.rows]
+        if mids:
+            parts.append(
+                f"{panel.title}: {len(mids)} values from {min(mids):.4g} to {max(mids):.4g}."
+            )
+    return " ".join([*parts, "The figures are in the tables of this report."])
+
+
+def intervals_sentence(values: Sequence[Value], evidence: str | None) -> str:
+    """How to read the bars: where the numbers come from, and what the intervals cover."""
+    spreads = [spread for value in values if (spread := interval(value)) is not None]
+    covered = sorted({spread.level for spread in spreads})
+    said = f"{evidence[0].upper()}{evidence[1:]}" if evidence else ""
+    if not covered:
+        return f"{said}." if said else ""
+    span = f"{covered[0] * 100:.4g} %"
+    if covered[0] != covered[-1]:
+        span += f" to {covered[-1] * 100:.4g} %"
+    bars = f"bars are intervals of {span} coverage."
+    return f"{said}; {bars}" if said else f"B{bars[1:]}"

@@ -1,0 +1,127 @@
+"""
+Charts of an experiment that has none of its own: each measure against the first varying factor.
+
+Draws at most two factors; the others stand at their first level, which the caption says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgheadroom.report import reading
+from pgheadroom.report.charts import (
+    MOST_GROUPS,
+    Chart,
+    Panel,
+    Row,
+    alternative,
+    intervals_sentence,
+    panel_title,
+    row,
+    stacked,
+    title_text,
+)
+from pgheadroom.report.reading import Factor, Measure, Result
+from pgheadroom.report.view_common import has_value, measure_column
+
+_MOST_PANELS = 4
+_MOST_LABELS = 40
+"""More labels than these on an axis cannot be read; the tables have them all."""
+
+
+def charts(result: Result) -> list[Chart]:
+    """The first few measures against the first varying factor."""
+    shown = [item for item in reading.measures(result) if has_value(result, item.name)]
+    varying = reading.varying(result)
+    if not shown or not varying:
+        return []
+    across = max(varying, key=lambda factor: factor.numeric)
+    chart = against(result, across, shown[:_MOST_PANELS], section_key=True)
+    return [] if chart is None else [chart]
+
+
+def against(
+    result: Result,
+    across: Factor,
+    shown: Sequence[Measure],
+    *,
+    title: str | None = None,
+    section_key: bool = False,
+    cells: Sequence[Mapping[str, Any]] | None = None,
+) -> Chart | None:
+    """A chart of measures against one factor, coloured by the other factors."""
+    picked = reading.cells(result) if cells is None else cells
+    others = [
+        factor
+        for factor in reading.varying(result)
+        if factor.name != across.name
+        and len({reading.label(cell.get(factor.name)) for cell in picked}) > 1
+    ]
+    picked, groups, left_out = _grouped(picked, others)
+    order = None if across.numeric else [reading.label(item) for item in across.levels]
+    if order is not None and len(order) > _MOST_LABELS:
+        return None
+    panels = []
+    values: list[reading.Value] = []
+    for measure in shown:
+        column = measure_column(measure)
+        rows: list[Row] = []
+        for cell in picked:
+            place = cell.get(across.name)
+            x = reading.number(place) if across.numeric else reading.label(place)
+            value = reading.value(cell, measure.name)
+            group = reading.at(cell, [factor.name for factor in groups])
+            where = reading.at(cell, [across.name, *(factor.name for factor in others)])
+            found = None if x is None else row(x, value, group=group, where=where, column=column)
+            if found is not None:
+                rows.append(found)
+                values.append(value)
+        if rows:
+            unit = f", {across.unit}" if across.unit else ""
+            panels.append(
+                Panel(
+                    title=panel_title(measure),
+                    rows=rows,
+                    form="line" if across.numeric else "point",
+                    order=order,
+                    x_title=title_text(f"{across.name}{unit}"),
+                    share=column.style == "share",
+                )
+            )
+    if not panels:
+        return None
+    drawn = ", ".join(reading.printable(measure.name) for measure in shown)
+    name = title or f"{drawn} by {reading.printable(across.name)}"
+    evidence = {measure.evidence for measure in shown}
+    said = intervals_sentence(values, evidence.pop() if len(evidence) == 1 else None)
+    caption = " ".join(filter(None, [said, left_out, "Every axis of values begins at 0."]))
+    spec = stacked(panels)
+    return Chart(
+        name, caption, spec, alternative(name, panels),
+        "key" if section_key else "results",
+    )  # fmt: skip
+
+
+def _grouped(
+    cells: Sequence[Mapping[str, Any]], others: Sequence[Factor]
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[Factor], str | None]:
+    """As many factors as the colours can tell apart; cells at the first level of the rest."""
+    groups = list(others)
+    fixed: list[Factor] = []
+
+    def shades() -> int:
+        return len({reading.at(cell, [factor.name for factor in groups]) for cell in cells})
+
+    while groups and shades() > MOST_GROUPS:
+        fixed.append(groups.pop())
+        first = [cell.get(factor.name) for cell in cells[:1] for factor in fixed]
+        cells = [
+            cell
+            for cell in cells
+            if all(cell.get(factor.name) == at for factor, at in zip(fixed, first, strict=True))
+        ]
+    if not fixed:
+        return cells, groups, None
+    said = reading.at(cells[0], [factor.name for factor in fixed]) if cells else ""
+    return cells, groups, f"Drawn for {said} only; the tables have all cells."

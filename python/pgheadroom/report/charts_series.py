@@ -1,0 +1,239 @@
+"""
+Charts over time: per-second series with checkpoints and autovacuums marked.
+
+One panel per cell below each other, on the same axes, so that cells can be compared; a figure for
+each group of cells that share everything but the compared factor.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from pgheadroom.report import reading
+from pgheadroom.report.charts import Canvas, Chart, Row, layered
+from pgheadroom.report.reading import Result
+
+_MOST_FIGURES = 12
+_MOST_PANELS = 8
+_MOST_POINTS = 600
+"""Points of a line: about one per pixel; beyond, a point stands for several seconds."""
+
+_MIB = 1024**2
+
+_EVENTS = {
+    "checkpoint": ("var(--c2)", [1, 0]),
+    "autovacuum": ("var(--c3)", [4, 3]),
+    "autoanalyze": ("var(--c4)", [1, 3]),
+}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A series that is drawn: its key, heading, divisor and how seconds are joined."""
+
+    key: str
+    title: str
+    unit: str
+    divisor: float = 1.0
+    join: str = "mean"
+    growth: bool = False
+
+
+_KINDS = (
+    _Kind("tps", "Transactions per second", "1/s"),
+    _Kind("wal_bytes_per_s", "WAL written", "MiB/s", _MIB),
+    _Kind("latency_ms_max", "Longest transaction in each second", "ms", join="max"),
+    _Kind("heap_bytes", "Growth of the heap since the start", "MiB", _MIB, "last", growth=True),
+)
+
+
+def charts(result: Result, series: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """The figures over time; of each cell, the first repetition that has a series."""
+    firsts = _first_repetitions(series)
+    if not firsts:
+        return []
+    compared = _compared(result, firsts)
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for item in firsts:
+        cell = reading.mapping(item.get("cell"))
+        rest = reading.at(cell, [name for name in cell if name != compared])
+        groups.setdefault(rest, []).append(item)
+    found = []
+    for kind in _KINDS:
+        for rest, items in groups.items():
+            chart = _figure(kind, rest, items, compared)
+            if chart is not None:
+                found.append(chart)
+    return found[:_MOST_FIGURES]
+
+
+def _first_repetitions(series: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    firsts: dict[str, Mapping[str, Any]] = {}
+    for item in series:
+        cell = reading.mapping(item.get("cell"))
+        place = reading.at(cell, list(cell))
+        best = firsts.get(place)
+        number = reading.number(item.get("repetition")) or 0
+        if best is None or number < (reading.number(best.get("repetition")) or 0):
+            firsts[place] = item
+    return list(firsts.values())
+
+
+def _compared(result: Result, series: Sequence[Mapping[str, Any]]) -> str | None:
+    """The factor whose levels stand below each other: fillfactor, else the first that varies."""
+    names = [factor.name for factor in reading.varying(result)]
+    if "fillfactor" in names:
+        return "fillfactor"
+    cells = [reading.mapping(item.get("cell")) for item in series]
+    return next((name for name in names if any(name in cell for cell in cells)), None)
+
+
+def _figure(
+    kind: _Kind, rest: str, items: Sequence[Mapping[str, Any]], compared: str | None
+) -> Chart | None:
+    lines = [(item, points) for item in items if (points := _points(kind, item))]
+    if not lines:
+        return None
+    top = max(point["y"] for _, points in lines for point in points)
+    bottom = min(0.0, *(point["y"] for _, points in lines for point in points))
+    end = max(point["t"] for _, points in lines for point in points)
+    kinds = [
+        name for name in _EVENTS if any(_events(item, name) for item, _ in lines[:_MOST_PANELS])
+    ]
+    canvas = Canvas()
+    panels = [
+        _panel(canvas, kind, item, points, compared, (bottom, top or 1.0), end, kinds)
+        for item, points in lines[:_MOST_PANELS]
+    ]
+    step = lines[0][1][0]["step"]
+    title = f"{kind.title}, {kind.unit}" + (f": {rest}" if rest else "")
+    caption = "Measured; the first repetition of each cell"
+    caption += f"; each point joins {step} s ({kind.join})." if step > 1 else "."
+    if kinds:
+        caption += f" Upright lines: {', '.join(kinds)}; shaded while it lasts."
+    if len(lines) > _MOST_PANELS:
+        caption += f" {len(lines) - _MOST_PANELS} further cells are in the record."
+    words = (
+        f"{title}. {len(panels)} lines over {end:.0f} s, from {bottom:.4g} to {top:.4g}; "
+        f"{sum(len(_events(item, name)) for item, _ in lines for name in kinds)} events marked."
+    )
+    spec = canvas.finish(panels, spacing=10)
+    return Chart(title, caption, spec, words, "time")
+
+
+def _points(kind: _Kind, item: Mapping[str, Any]) -> list[Row]:
+    times, values = item.get("t_s"), item.get(kind.key)
+    if not isinstance(times, Sequence) or not isinstance(values, Sequence):
+        return []
+    pairs = [
+        (float(t), float(y) / kind.divisor)
+        for stated, value in zip(times, values, strict=False)
+        if (t := reading.number(stated)) is not None and (y := reading.number(value)) is not None
+    ]
+    if not pairs:
+        return []
+    start = pairs[0][1] if kind.growth else 0.0
+    size = -(-len(pairs) // _MOST_POINTS)
+    span = pairs[-1][0] - pairs[0][0]
+    step = max(1, round(span / max(1, len(pairs) - 1) * size))
+    found = []
+    for place in range(0, len(pairs), size):
+        part = pairs[place : place + size]
+        ys = [y for _, y in part]
+        t = part[len(part) // 2][0]
+        found.append({"t": t, "y": round(_joined(kind, ys) - start, 6), "step": step})
+    return found
+
+
+def _joined(kind: _Kind, ys: Sequence[float]) -> float:
+    if kind.join == "max":
+        return max(ys)
+    return ys[-1] if kind.join == "last" else statistics.fmean(ys)
+
+
+def _events(item: Mapping[str, Any], kind: str) -> list[Row]:
+    found = []
+    for event in reading.mappings(item.get("events")):
+        at = reading.number(event.get("t_s"))
+        if at is None or event.get("kind") != kind:
+            continue
+        lasted = reading.number(event.get("duration_s")) or 0
+        found.append(
+            {
+                "t": at,
+                "until": at + max(0.0, float(lasted)),
+                "kind": kind,
+                "said": reading.text(event.get("text")) or kind,
+                "lasted": f"{lasted:.1f} s" if lasted else "-",
+            }
+        )
+    return found
+
+
+def _panel(  # noqa: PLR0917 - all of them belong to one picture
+    canvas: Canvas,
+    kind: _Kind,
+    item: Mapping[str, Any],
+    points: list[Row],
+    compared: str | None,
+    domain: tuple[float, float],
+    end: float,
+    kinds: Sequence[str],
+) -> alt.LayerChart:
+    cell = reading.mapping(item.get("cell"))
+    heading = reading.at(cell, [compared] if compared else list(cell))
+    time = alt.X(
+        "t:Q",
+        axis=alt.Axis(title="seconds since the start", grid=False, tickCount=8),
+        scale=alt.Scale(domain=[0, end], nice=False),
+    )
+    height = alt.Y(
+        "y:Q",
+        axis=alt.Axis(title=None, tickCount=3, format="~s" if domain[1] >= 10_000 else "~g"),
+        scale=alt.Scale(domain=list(domain), nice=True),
+    )
+    events = [event for name in kinds for event in _events(item, name)]
+    layers: list[alt.Chart] = []
+    if events:
+        shade = alt.Color(
+            "kind:N",
+            scale=alt.Scale(domain=list(kinds), range=[_EVENTS[name][0] for name in kinds]),
+            legend=alt.Legend(title=None, symbolType="stroke"),
+        )
+        dash = alt.StrokeDash(
+            "kind:N",
+            scale=alt.Scale(domain=list(kinds), range=[_EVENTS[name][1] for name in kinds]),
+            legend=None,
+        )
+        tooltip = [
+            alt.Tooltip("kind:N", title="event"),
+            alt.Tooltip("t:Q", title="at, s", format=".1f"),
+            alt.Tooltip("lasted:N", title="lasted"),
+            alt.Tooltip("said:N", title="log"),
+        ]
+        base = alt.Chart(canvas.data(events))
+        layers += [
+            base.mark_rect(opacity=0.16).encode(x=time, x2=alt.X2("until"), color=shade),
+            base.mark_rule(strokeWidth=1.4).encode(
+                x=time, color=shade, strokeDash=dash, tooltip=tooltip
+            ),
+        ]
+    line = alt.Chart(canvas.data(points)).mark_line(
+        strokeWidth=1.1, color="var(--c1)", interpolate="linear"
+    )
+    layers.append(
+        line.encode(
+            x=time,
+            y=height,
+            tooltip=[
+                alt.Tooltip("t:Q", title="at, s"),
+                alt.Tooltip("y:Q", title=kind.unit, format=".5~g"),
+            ],
+        )
+    )
+    return layered(layers, heading or kind.title, 76, fontWeight=500)
