@@ -1,0 +1,20 @@
+//! Sizes and constants of PostgreSQL's on-disk format: arithmetic only.
+//!
+//! First step of the core: knows how long a row, an index entry, a page and a WAL record are, and
+//! how that differs between versions. No input or output, no contents; the twin builds on it.
+//! Where a number comes from PostgreSQL, its file and function are named; branches are those of
+//! `postgres/postgres`.
+
+pub mod align;
+pub mod btree;
+pub mod column_type;
+pub mod error;
+pub mod index_tuple;
+pub mod page;
+pub mod tuple;
+
+pub use align::Alignment;
+pub use column_type::{ColumnType, Storage, TypeLength};
+pub use error::LayoutError;
+pub use page::{BlockNumber, HeapFillfactor, InsertTarget, OffsetNumber};
+pub use tuple::{Column, ColumnLayout, RowLayout, Stored};

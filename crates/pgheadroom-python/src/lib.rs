@@ -1,0 +1,30 @@
+//! Python bindings of pgheadroom's core: the module `pgheadroom._core`.
+//!
+//! The only crate that knows Python. One file per crate bound, and the mapping of errors in
+//! [`error`] alone. Nothing is computed here. `python/pgheadroom/_core.pyi` is its typed face and
+//! is compared with the compiled module by mypy's stubtest.
+
+// PyO3 takes arguments by value.
+#![allow(clippy::needless_pass_by_value)]
+
+use pyo3::prelude::*;
+
+mod error;
+mod layout;
+
+/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format.
+#[pymodule]
+mod _core {
+    use super::*;
+
+    #[pymodule_export]
+    use super::layout::{
+        Column, ColumnLayout, RowLayout, btree_build_pages, heap_pages, heap_tuple_bytes,
+        index_tuple_bytes, rows_per_page, spare_versions, type_names,
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
