@@ -175,7 +175,7 @@ def _events(item: Mapping[str, Any], kind: str) -> list[Row]:
     return found
 
 
-def _panel(  # noqa: PLR0917 - all of them belong to one picture
+def _panel(
     canvas: Canvas,
     kind: _Kind,
     item: Mapping[str, Any],

@@ -1,0 +1,279 @@
+"""
+One self-contained HTML page for one or several records.
+
+Takes tables and charts from the views and puts them into the template. The page opens from disk
+and loads nothing: library, style, charts and data are inline, and its Content-Security-Policy
+allows only the two scripts whose hashes it names. Every foreign text passes through Jinja's
+escaping; what is marked as safe below is made here.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom import units
+from pgheadroom.report import html_tables, reading, views
+
+if TYPE_CHECKING:
+    from pgheadroom.report.charts import Chart
+    from pgheadroom.report.table import Table
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+_PARTS = (
+    ("results", "Results"),
+    ("comparisons", "Comparisons"),
+    ("controls", "A/A controls"),
+    ("time", "Over time"),
+    ("references", "The document's figures"),
+    ("assumed", "Assumed"),
+    ("method", "Method"),
+    ("place", "Environment"),
+)
+
+_MOST_PICTURES = 24
+"""Static pictures for readers without scripts; each costs about 0.2 s and 40 kB."""
+
+
+def render(
+    records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]], *, title: str
+) -> str:
+    """
+    Make the page of one or several records.
+
+    Args:
+        records: Results of kind "experiment", each with the series files of its record.
+        title: Title of the page; its heading too when there are several records.
+    """
+    import jinja2  # noqa: PLC0415 - only pages need it
+    from markupsafe import Markup  # noqa: PLC0415
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    shown = [
+        _record(place, result, series) for place, (result, series) in enumerate(records, start=1)
+    ]
+    drawn = any(record["charts"] for record in shown)
+    library = _library() if drawn else ""
+    script = _asset("page.js")
+    # Safe: the three are files of ours, not text of a record.
+    return environment.get_template("page.html.j2").render(
+        title=reading.printable(title),
+        records=shown,
+        charts=drawn,
+        css=Markup(_asset("page.css")),  # noqa: S704 - a file of ours
+        library=Markup(library),  # noqa: S704 - the chart library
+        script=Markup(script),  # noqa: S704 - a file of ours
+        policy=_policy([library, script] if drawn else []),
+        version=_versions([result for result, _ in records]),
+    )
+
+
+def write(path: Path, html: str) -> None:
+    """
+    Write the page so that nobody ever reads half of it: a temporary file, then a rename.
+
+    Raises:
+        OSError: The folder does not exist, or is full or not writable.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(html)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes it private; a report is as readable as any other new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _record(
+    place: int, result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    ident = f"record-{place}"
+    charts = views.charts(result, series)
+    figures = [
+        _figure(f"{ident}-figure-{index}", chart, picture=index <= _MOST_PICTURES)
+        for index, chart in enumerate(charts, start=1)
+    ]
+    return {
+        "id": ident,
+        "name": reading.text(result.get("name")) or "without a name",
+        "title": reading.text(result.get("title"))
+        or reading.text(result.get("name"))
+        or "A result without a title",
+        "question": reading.text(result.get("question")),
+        "warnings": _alarms(result),
+        "findings": reading.texts(result.get("findings")),
+        "meta": _meta(result),
+        "charts": figures,
+        "key": [figure for figure in figures if figure["section"] == "key"],
+        "parts": _parts(ident, result, views.tables(result), figures),
+    }
+
+
+def _parts(
+    ident: str,
+    result: Mapping[str, Any],
+    tables: Sequence[Table],
+    figures: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    parts = []
+    for section, title in _PARTS:
+        own = [
+            html_tables.laid(table, f"{ident}-table-{index}")
+            for index, table in enumerate(tables, start=1)
+            if table.section == section
+        ]
+        drawn = [figure for figure in figures if figure["section"] == section]
+        if own or drawn:
+            parts.append(
+                {"id": f"{ident}-{section}", "title": title, "tables": own, "charts": drawn,
+                 "lead": None, "command": None}
+            )  # fmt: skip
+    command = reading.text(result.get("command"))
+    if command:
+        source = reading.text(result.get("source"))
+        lead = f"Where the experiment comes from: {source}. " if source else ""
+        parts.append(
+            {"id": f"{ident}-again", "title": "The same again", "tables": [], "charts": [],
+             "lead": f"{lead}This command repeats it:", "command": command}
+        )  # fmt: skip
+    return parts
+
+
+def _figure(ident: str, chart: Chart, *, picture: bool) -> dict[str, Any]:
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    return {
+        "id": ident,
+        "title": chart.title,
+        "caption": chart.caption,
+        "alt": chart.alt,
+        "section": chart.section,
+        # Safe: `script_json` leaves no character that HTML reads, `_picture` is checked there.
+        "json": Markup(script_json(chart.spec)),  # noqa: S704
+        "svg": Markup(_picture(chart)) if picture else chart.alt,  # noqa: S704
+    }
+
+
+def script_json(value: object) -> str:
+    """
+    JSON for a script element: no character in it can end the element or begin a comment.
+
+    U+2028 and U+2029 go too, which older JavaScript takes for line ends.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub(r"[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _picture(chart: Chart) -> str:
+    """The chart as SVG for readers without scripts; text in place of what looks unsafe."""
+    import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
+
+    spec = {key: item for key, item in chart.spec.items() if key != "background"}
+    svg: str = vl_convert.vegalite_to_svg(spec | {"background": "transparent"})
+    # The library escapes text; a second look costs nothing.
+    if re.search(
+        r"</?noscript|<script|<foreignObject|<image|<use|\son\w+=|href=", svg, re.IGNORECASE
+    ):
+        return ""
+    return svg
+
+
+def _alarms(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a reader must know before the answer."""
+    found = []
+    if result.get("complete") is False:
+        found.append("This run is not complete: cells or repetitions are missing.")
+    noisy = []
+    for control in reading.mappings(result.get("controls")):
+        ratio = reading.interval(control.get("ratio"))
+        if ratio is not None and ratio.excludes(1.0):
+            noisy.append(reading.printable(control.get("measure")))
+    if noisy:
+        found.append(
+            f"An A/A control of {', '.join(dict.fromkeys(noisy))} excludes 1 although both of its "
+            "sides are equal: differences of that size in this record may be noise."
+        )
+    return (*found, *reading.texts(result.get("warnings")))
+
+
+def _meta(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    environment = reading.mapping(result.get("environment"))
+    duration = reading.number(result.get("duration_s"))
+    started = reading.text(result.get("started_at"))
+    repetitions = sorted(
+        {found for cell in reading.cells(result)
+         if (found := reading.number(cell.get("repetitions"))) is not None}
+    )  # fmt: skip
+    span = [reading.label(item) for item in (*repetitions[:1], *repetitions[1:][-1:])]
+    items = [
+        ("Server", _after("PostgreSQL ", result.get("server"))),
+        ("Scale", _shown(result.get("scale"))),
+        ("Cells", str(len(reading.cells(result)))),
+        ("Repetitions", " to ".join(span) or None),
+        ("Seed", _shown(result.get("seed"))),
+        ("Started", re.sub(r"T(\d\d:\d\d).*", r" \1 UTC", started)
+         if started and started.endswith(("+00:00", "Z")) else started),
+        ("Took", units.show_duration(duration) if duration is not None else None),
+        ("Cores", _shown(environment.get("cores"))),
+        ("Made by", _after("pgheadroom ", result.get("tool_version"))),
+    ]  # fmt: skip
+    return [(term, value) for term, value in items if value]
+
+
+def _after(word: str, value: object) -> str | None:
+    found = reading.text(value)
+    return f"{word}{found}" if found else None
+
+
+def _shown(value: object) -> str | None:
+    return None if value is None else reading.label(value)
+
+
+def _versions(results: Sequence[Mapping[str, Any]]) -> str:
+    found = [reading.text(result.get("tool_version")) for result in results]
+    return ", ".join(dict.fromkeys(version for version in found if version))
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Content-Security-Policy: no network at all, and no script but the ones given."""
+    hashes = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+    ]
+    allowed = f"script-src {' '.join(hashes)}; " if hashes else ""
+    rest = "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {allowed}{rest}"
+
+
+def _asset(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; made once, which takes about 3 s."""
+    import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
+
+    bundle: str = vl_convert.javascript_bundle(snippet=None)
+    return re.sub(r"</(?=script)", r"<\\/", bundle.replace("<!--", r"<\!--"), flags=re.IGNORECASE)
