@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import altair as alt
@@ -176,7 +176,21 @@ def stacked(panels: Sequence[Panel], *, legend: str | None = None) -> dict[str, 
     """The description of panels below each other, with one legend for all."""
     groups = groups_of(panels)
     canvas = Canvas()
-    return canvas.finish([_panel(canvas, panel, groups, legend=legend) for panel in panels])
+    last = panels[-1]
+    same = all((panel.order, panel.x_title) == (last.order, last.x_title) for panel in panels)
+    return canvas.finish(
+        [
+            # Panels below each other share their axis; its title stands once, at the bottom.
+            _panel(
+                canvas,
+                replace(panel, x_title=None) if same and panel is not last else panel,
+                groups,
+                legend=legend,
+            )
+            for panel in panels
+        ],
+        spacing=16,
+    )
 
 
 def colour(groups: Sequence[str], *, legend: str | None = None, field: str = "group") -> alt.Color:
@@ -196,7 +210,7 @@ def _panel(
 ) -> alt.LayerChart:
     across = _across(panel)
     scale = _vertical(panel)
-    axis = alt.Axis(title=None, format=".0%" if panel.share else _format(panel), tickCount=5)
+    axis = _vertical_axis(panel)
     shared: dict[str, Any] = {"x": across, "color": colour(groups, legend=legend)}
     if panel.order is not None and len(groups) > 1:
         shared["xOffset"] = alt.XOffset("group:N", scale=alt.Scale(domain=list(groups)))
@@ -273,9 +287,17 @@ def _vertical(panel: Panel) -> alt.Scale:
     return alt.Scale(zero=panel.zero, nice=True)
 
 
-def _format(panel: Panel) -> str:
+def _vertical_axis(panel: Panel) -> alt.Axis:
+    if panel.log:
+        # Powers of ten alone: a line for each digit between them would hide the points.
+        return alt.Axis(title=None, format="~g", values=[10.0**power for power in range(-6, 10)])
     largest = max((abs(item["mid"]) for item in panel.rows), default=0)
-    return "~s" if largest >= 10_000 else "~g" if panel.log else ",~r" if largest >= 100 else "~g"
+    return alt.Axis(title=None, format=".0%" if panel.share else axis_format(largest), tickCount=5)
+
+
+def axis_format(largest: float) -> str:
+    """The d3 format of an axis up to a value: `k` and `M` from ten thousand on."""
+    return "~s" if largest >= 10_000 else ",~f"
 
 
 def _config() -> dict[str, Any]:
@@ -298,7 +320,8 @@ def _config() -> dict[str, Any]:
             "tickSize": 4,
             "labelPadding": 4,
         },
-        "axisY": {"domain": False, "ticks": False},
+        # The same room for labels in every panel, so that panels and headings stand in line.
+        "axisY": {"domain": False, "ticks": False, "minExtent": 38},
         "legend": {
             **text,
             "orient": "top",
@@ -346,5 +369,5 @@ def intervals_sentence(values: Sequence[Value], evidence: str | None) -> str:
     span = f"{covered[0] * 100:.4g} %"
     if covered[0] != covered[-1]:
         span += f" to {covered[-1] * 100:.4g} %"
-    bars = f"bars are intervals of {span} coverage."
-    return f"{said}; {bars}" if said else f"B{bars[1:]}"
+    lines = f"thin lines are intervals of {span} coverage."
+    return f"{said}; {lines}" if said else f"T{lines[1:]}"

@@ -87,6 +87,7 @@ def _effect(result: Result) -> Chart | None:
                     x_title="fillfactor, %",
                     zero=False,
                     level=1.0,
+                    height=130,
                 )
             )
     if not panels:

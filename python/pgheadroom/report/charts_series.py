@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 
 from pgheadroom.report import reading
-from pgheadroom.report.charts import Canvas, Chart, Row, layered
+from pgheadroom.report.charts import Canvas, Chart, Row, axis_format, layered
 from pgheadroom.report.reading import Result
 
 _MOST_FIGURES = 12
@@ -24,6 +24,8 @@ _MOST_POINTS = 600
 """Points of a line: about one per pixel; beyond, a point stands for several seconds."""
 
 _MIB = 1024**2
+
+_LEGEND = alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
 
 _EVENTS = {
     "checkpoint": ("var(--c2)", [1, 0]),
@@ -58,14 +60,15 @@ def charts(result: Result, series: Sequence[Mapping[str, Any]]) -> list[Chart]:
     if not firsts:
         return []
     compared = _compared(result, firsts)
+    varying = {factor.name for factor in reading.varying(result)}
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for item in firsts:
         cell = reading.mapping(item.get("cell"))
-        rest = reading.at(cell, [name for name in cell if name != compared])
+        rest = reading.at(cell, [name for name in cell if name != compared and name in varying])
         groups.setdefault(rest, []).append(item)
     found = []
-    for kind in _KINDS:
-        for rest, items in groups.items():
+    for rest, items in groups.items():
+        for kind in _KINDS:
             chart = _figure(kind, rest, items, compared)
             if chart is not None:
                 found.append(chart)
@@ -110,6 +113,8 @@ def _figure(
         _panel(canvas, kind, item, points, compared, (bottom, top or 1.0), end, kinds)
         for item, points in lines[:_MOST_PANELS]
     ]
+    for panel in panels[:-1]:
+        _without_time(panel)
     step = lines[0][1][0]["step"]
     title = f"{kind.title}, {kind.unit}" + (f": {rest}" if rest else "")
     caption = "Measured; the first repetition of each cell"
@@ -122,7 +127,7 @@ def _figure(
         f"{title}. {len(panels)} lines over {end:.0f} s, from {bottom:.4g} to {top:.4g}; "
         f"{sum(len(_events(item, name)) for item, _ in lines for name in kinds)} events marked."
     )
-    spec = canvas.finish(panels, spacing=10)
+    spec = canvas.finish(panels, spacing=6)
     return Chart(title, caption, spec, words, "time")
 
 
@@ -194,7 +199,7 @@ def _panel(
     )
     height = alt.Y(
         "y:Q",
-        axis=alt.Axis(title=None, tickCount=3, format="~s" if domain[1] >= 10_000 else "~g"),
+        axis=alt.Axis(title=None, tickCount=3, format=axis_format(domain[1])),
         scale=alt.Scale(domain=list(domain), nice=True),
     )
     events = [event for name in kinds for event in _events(item, name)]
@@ -203,12 +208,12 @@ def _panel(
         shade = alt.Color(
             "kind:N",
             scale=alt.Scale(domain=list(kinds), range=[_EVENTS[name][0] for name in kinds]),
-            legend=alt.Legend(title=None, symbolType="stroke"),
+            legend=_LEGEND,
         )
         dash = alt.StrokeDash(
             "kind:N",
             scale=alt.Scale(domain=list(kinds), range=[_EVENTS[name][1] for name in kinds]),
-            legend=None,
+            legend=_LEGEND,
         )
         tooltip = [
             alt.Tooltip("kind:N", title="event"),
@@ -237,3 +242,9 @@ def _panel(
         )
     )
     return layered(layers, heading or kind.title, 76, fontWeight=500)
+
+
+def _without_time(panel: alt.LayerChart) -> None:
+    """Take the labels off the time axis: panels on the same axis need them once, at the bottom."""
+    for layer in panel.layer:
+        layer.encoding.x.axis = alt.Axis(title=None, labels=False, grid=False, tickCount=8)

@@ -8,7 +8,16 @@ from typing import Any
 import altair as alt
 
 from pgheadroom.report import charts_generic, reading
-from pgheadroom.report.charts import Canvas, Chart, Row, colour, layered, panel_title, row
+from pgheadroom.report.charts import (
+    Canvas,
+    Chart,
+    Row,
+    axis_format,
+    colour,
+    layered,
+    panel_title,
+    row,
+)
 from pgheadroom.report.charts import intervals_sentence as how_to_read
 from pgheadroom.report.reading import Factor, Measure, Result
 from pgheadroom.report.view_common import by_name, has_value, measure_column
@@ -73,14 +82,14 @@ def _by_cell(result: Result) -> Chart | None:
         if rows:
             values += [reading.value(cell, name) for cell in cells]
             documented = documented or any("document" in item for item in rows)
-            panels.append(_bars(canvas, measure, rows, [factor.name for factor in own]))
+            panels.append(_bars(canvas, measure, rows))
     if not panels:
         return None
     title = "WAL and pages by cell"
     caption = how_to_read(values, known[size].evidence if size in known else None)
     if documented:
         caption += " The upright mark is the document's figure."
-    caption += f" A cell is named by {', '.join(factor.name for factor in own)}."
+    caption += f" Cells: {' · '.join(factor.name for factor in own)}."
     fixed = [f for f in reading.varying(result) if f.name not in _OWN and f.levels]
     if fixed:
         said = ", ".join(f"{reading.printable(f.name)} {reading.label(f.levels[0])}" for f in fixed)
@@ -115,13 +124,11 @@ def _bar(cell: Mapping[str, Any], measure: Measure, own: Sequence[Factor]) -> Ro
     return found
 
 
-def _bars(
-    canvas: Canvas, measure: Measure, rows: list[Row], names: Sequence[str]
-) -> alt.LayerChart:
+def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> alt.LayerChart:
     order = [item["x"] for item in rows]
     groups = list(dict.fromkeys(item["group"] for item in rows))
     down = alt.Y("x:N", scale=alt.Scale(domain=order), axis=alt.Axis(title=None, labelLimit=180))
-    axis = alt.Axis(title=None, format="~s" if max(r["mid"] for r in rows) >= 10_000 else "~g")
+    axis = alt.Axis(title=None, format=axis_format(max(item["mid"] for item in rows)), tickCount=8)
     across = alt.X("mid:Q", axis=axis, scale=alt.Scale(zero=True, nice=True))
     tooltip = [
         alt.Tooltip("where:N", title="cell"),
@@ -147,5 +154,4 @@ def _bars(
             .mark_tick(thickness=2, color="var(--ink)", height={"band": 0.95})
             .encode(x=alt.X("document:Q", axis=axis), y=down, tooltip=tooltip)
         )
-    title = f"{panel_title(measure)}  ({' · '.join(reading.printable(name) for name in names)})"
-    return layered(layers, title, alt.Step(22))
+    return layered(layers, panel_title(measure), alt.Step(22))

@@ -40,6 +40,9 @@ _PARTS = (
     ("place", "Environment"),
 )
 
+_GLOBALS = "window.vegaEmbed = vegaEmbed;"
+"""What the page's script needs of the chart library."""
+
 _MOST_PICTURES = 24
 """Static pictures for readers without scripts; each costs about 0.2 s and 40 kB."""
 
@@ -146,16 +149,16 @@ def _parts(
         drawn = [figure for figure in figures if figure["section"] == section]
         if own or drawn:
             parts.append(
-                {"id": f"{ident}-{section}", "title": title, "tables": own, "charts": drawn,
-                 "lead": None, "command": None}
+                {"id": f"{ident}-{section}", "title": title, "charts": drawn, "lead": None,
+                 "first": own[:1], "tables": own[1:], "command": None}
             )  # fmt: skip
     command = reading.text(result.get("command"))
     if command:
         source = reading.text(result.get("source"))
         lead = f"Where the experiment comes from: {source}. " if source else ""
         parts.append(
-            {"id": f"{ident}-again", "title": "The same again", "tables": [], "charts": [],
-             "lead": f"{lead}This command repeats it:", "command": command}
+            {"id": f"{ident}-again", "title": "The same again", "charts": [], "first": [],
+             "tables": [], "lead": f"{lead}This command repeats it:", "command": command}
         )  # fmt: skip
     return parts
 
@@ -275,5 +278,5 @@ def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; made once, which takes about 3 s."""
     import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
 
-    bundle: str = vl_convert.javascript_bundle(snippet=None)
+    bundle: str = vl_convert.javascript_bundle(_GLOBALS)
     return re.sub(r"</(?=script)", r"<\\/", bundle.replace("<!--", r"<\!--"), flags=re.IGNORECASE)

@@ -18,6 +18,9 @@ from pgheadroom.report.table import NOTHING, Column, Table, Written, range_note
 _FOLD_FROM = 40
 """Rows from which a table of surroundings (all settings, say) is folded away (arbitrary)."""
 
+_LONG_FROM = 30
+"""Characters from which a heading may break."""
+
 _GROUP_FROM = 5
 """Digits from which thousands are set apart."""
 
@@ -45,9 +48,9 @@ def laid(table: Table, ident: str) -> dict[str, Any]:
         "bodies": _bodies(headings, cells),
         "count": len(rows),
         "folded": len(rows) >= _FOLD_FROM and table.section in ("place", "method", "assumed"),
-        "notes": [
+        "note": " ".join(
             printable(note) for note in (table.evidence(), range_note(table), table.note) if note
-        ],
+        ),
     }
 
 
@@ -71,6 +74,8 @@ def _head(column: Column, *, ranged: bool) -> dict[str, Any]:
     classes = ["lead"] if column.lead else []
     if column.align == "right" and not ranged:
         classes.append("right")
+    if len(column.title) > _LONG_FROM:
+        classes.append("long")
     return {
         "title": printable(column.title),
         "unit": printable(column.unit or ""),

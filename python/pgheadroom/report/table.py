@@ -26,6 +26,7 @@ NOTHING = "-"
 _RATIO_DIGITS = 3
 _SHARE_DIGITS = 1
 _MAX_DIGITS = 6
+_SHARE_NEAR = 0.995
 
 _WHOLE_FROM = 1000
 """Around whole numbers from here on, the ends of a range are written without decimals too."""
@@ -133,8 +134,9 @@ class Table:
         kinds: dict[str, list[str]] = {}
         for column in self.columns:
             if column.evidence:
-                name = f"{column.group} {column.title}" if column.group else column.title
-                kinds.setdefault(column.evidence, []).append(name)
+                names = kinds.setdefault(column.evidence, [])
+                if column.title not in names:
+                    names.append(column.title)
         if not kinds:
             return None
         if len(kinds) == 1:
@@ -175,7 +177,7 @@ def _value(cell: object) -> Value:
 
 
 def _with_digits(column: Column, cells: Iterable[object]) -> Column:
-    if column.style != "number" or column.digits is not None:
+    if column.style not in ("number", "share") or column.digits is not None:
         return column
     # The middles choose: the ends of a range have no more digits than what they enclose.
     mids = [mid for cell in cells if (mid := middle(_value(cell))) is not None]
@@ -183,6 +185,10 @@ def _with_digits(column: Column, cells: Iterable[object]) -> Column:
     ends = [end for spread in spreads for end in (spread.low, spread.high)]
     if not mids:
         return column
+    if column.style == "share":
+        # Near 100 % one decimal would turn a miss rate of 0.01 % into none.
+        near = any(_SHARE_NEAR < mid < 1 for mid in mids)
+        return replace(column, digits=2 if near else _SHARE_DIGITS)
     whole = max(map(abs, mids)) >= _WHOLE_FROM
     return replace(column, digits=_digits(mids) if whole else _digits([*mids, *ends]))
 
@@ -191,5 +197,5 @@ def _digits(found: list[float]) -> int:
     """Decimals for a column: none for whole numbers, else about four digits of the largest."""
     if all(value.is_integer() for value in map(float, found)):
         return 0
-    largest = max(abs(value) for value in found)
-    return min(_MAX_DIGITS, max(1, 3 - math.floor(math.log10(largest))))
+    power = math.floor(math.log10(max(abs(value) for value in found)))
+    return min(_MAX_DIGITS, max(1, 3 - power if power >= 0 else 2 - power))
