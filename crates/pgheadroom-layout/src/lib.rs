@@ -7,14 +7,21 @@
 
 pub mod align;
 pub mod btree;
+pub mod column_order;
 pub mod column_type;
 pub mod error;
 pub mod index_tuple;
+pub mod lsn;
 pub mod page;
+pub mod toast;
 pub mod tuple;
+pub mod version;
+pub mod wal_record;
 
 pub use align::Alignment;
 pub use column_type::{ColumnType, Storage, TypeLength};
 pub use error::LayoutError;
+pub use lsn::Lsn;
 pub use page::{BlockNumber, HeapFillfactor, InsertTarget, OffsetNumber};
 pub use tuple::{Column, ColumnLayout, RowLayout, Stored};
+pub use version::{Behaviour, PgVersion};

@@ -1,0 +1,381 @@
+//! PostgreSQL versions, minor included, and every difference in storage behaviour between them.
+//!
+//! The rest of the core never compares version numbers: it asks [`Behaviour`]. A difference is
+//! one field, with the source that shows it. 13 to 18 are known; 19 is treated as 18 and says so
+//! in [`Behaviour::verified`]. Differences that only a crash reveals are left out.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::LayoutError;
+use crate::page::InsertTarget;
+
+/// Oldest major version whose behaviour is known.
+pub const OLDEST_MAJOR: u16 = 13;
+/// Newest major version whose behaviour was compared with a server.
+pub const NEWEST_VERIFIED_MAJOR: u16 = 18;
+/// Newest major version that is accepted, as its predecessor.
+pub const NEWEST_MAJOR: u16 = 19;
+
+const _: () =
+    assert!(OLDEST_MAJOR < NEWEST_VERIFIED_MAJOR && NEWEST_VERIFIED_MAJOR <= NEWEST_MAJOR);
+
+/// A version with its minor: 18.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PgVersion {
+    major: u16,
+    minor: u16,
+}
+
+impl PgVersion {
+    /// Takes a version that is known here.
+    ///
+    /// # Errors
+    /// [`LayoutError::UnsupportedVersion`] outside 13 to 19.
+    pub fn new(major: u16, minor: u16) -> Result<Self, LayoutError> {
+        let version = Self { major, minor };
+        if (OLDEST_MAJOR..=NEWEST_MAJOR).contains(&major) {
+            Ok(version)
+        } else {
+            Err(LayoutError::UnsupportedVersion {
+                version: version.to_string(),
+            })
+        }
+    }
+
+    /// The major version.
+    #[must_use]
+    pub const fn major(self) -> u16 {
+        self.major
+    }
+
+    /// The minor version.
+    #[must_use]
+    pub const fn minor(self) -> u16 {
+        self.minor
+    }
+
+    /// Whether this is `major.minor` or later in the order of numbers.
+    #[must_use]
+    pub const fn at_least(self, major: u16, minor: u16) -> bool {
+        self.major > major || (self.major == major && self.minor >= minor)
+    }
+
+    /// How this version behaves.
+    #[must_use]
+    pub const fn behaviour(self) -> Behaviour {
+        Behaviour::of(self)
+    }
+}
+
+impl fmt::Display for PgVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for PgVersion {
+    type Err = LayoutError;
+
+    /// Reads `18.4`; a minor must be given, because minors differ.
+    fn from_str(text: &str) -> Result<Self, LayoutError> {
+        let numbers = text.split_once('.').and_then(|(major, minor)| {
+            let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+            (all_digits(major) && all_digits(minor))
+                .then(|| Some((major.parse().ok()?, minor.parse().ok()?)))
+                .flatten()
+        });
+        let (major, minor) = numbers.ok_or_else(|| LayoutError::UnsupportedVersion {
+            version: text.to_owned(),
+        })?;
+        Self::new(major, minor)
+    }
+}
+
+/// How a session that extends a table adds pages beyond the one it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BulkExtension {
+    /// To 15: 20 pages for each session waiting for the extension lock, at most 512.
+    PerWaiter,
+    /// From 16: by what the load asks and the waiters, at most 64 pages at once.
+    ByRequest {
+        /// Whether the last of the new pages becomes visible to searches at once (17 and later).
+        last_page_searchable: bool,
+    },
+}
+
+/// When trailing unused line pointers are removed from a heap page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LinePointerTruncation {
+    /// 13.
+    Never,
+    /// 14: by VACUUM's second heap pass, which keeps at least one.
+    Vacuum,
+    /// 15 and later: by pruning too, down to none.
+    VacuumAndPrune,
+}
+
+/// Format of the records that prune, freeze and clean heap pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HeapCleaningRecords {
+    /// 13: CLEAN for both passes of VACUUM, `FREEZE_PAGE` with every tuple.
+    Clean,
+    /// 14 and 15: PRUNE and VACUUM, `FREEZE_PAGE` with every tuple.
+    Prune,
+    /// 16: PRUNE with a catalogue flag, freeze plans shared by tuples.
+    PrunePlans,
+    /// 17 and later: one record for all three, its name says the reason.
+    Combined,
+}
+
+/// What an index learns about an UPDATE that inserts an unchanged key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IndexUnchangedHint {
+    /// 13: nothing.
+    None,
+    /// 14: every update counts as not changing the key.
+    AlwaysTrue,
+    /// 15 and later: whether the index's columns changed.
+    Real,
+}
+
+/// Whether VACUUM freezes pages before it must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OpportunisticFreeze {
+    /// To 15.
+    No,
+    /// 16 and later: a page that would become all-frozen, if its image is written anyway.
+    WithImage,
+    /// 18 and later: as before, and all-visible pages are scanned early for it.
+    EagerScan,
+}
+
+/// How one version behaves where versions differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Behaviour {
+    /// The version described.
+    pub version: PgVersion,
+    /// Whether the behaviour of this major was compared with a server; false for 19.
+    pub verified: bool,
+    /// Which pages an insertion may use.
+    ///
+    /// Source: `RelationGetBufferForTuple`, src/backend/access/heap/hio.c (`REL_13_STABLE` against
+    /// `REL_14_STABLE`).
+    pub insert_target: InsertTarget,
+    /// How tables grow under contention and in COPY.
+    ///
+    /// Source: `RelationAddExtraBlocks` (`REL_15_STABLE`), `RelationAddBlocks` (`REL_16_STABLE`,
+    /// `REL_17_STABLE`), src/backend/access/heap/hio.c.
+    pub bulk_extension: BulkExtension,
+    /// When trailing line pointers disappear.
+    ///
+    /// Source: `PageTruncateLinePointerArray` (`REL_14_STABLE`) and `PageRepairFragmentation`
+    /// (`REL_15_STABLE`), src/backend/storage/page/bufpage.c.
+    pub line_pointer_truncation: LinePointerTruncation,
+    /// Whether a changed column that only BRIN indexes use prevents a HOT update.
+    ///
+    /// Source: `INDEX_ATTR_BITMAP_SUMMARIZED` in `heap_update`, src/backend/access/heap/heapam.c
+    /// (`REL_16_STABLE`).
+    pub summarizing_indexes_block_hot: bool,
+    /// Whether `n_tup_newpage_upd` is counted.
+    ///
+    /// Source: `pgstat_count_heap_update`, src/backend/utils/activity/pgstat_relation.c
+    /// (`REL_16_STABLE`).
+    pub counts_newpage_updates: bool,
+    /// Whether insertions trigger autovacuum by the unfrozen share of the table only.
+    ///
+    /// Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (`REL_18_STABLE`).
+    pub insert_threshold_by_unfrozen_share: bool,
+    /// `autovacuum_vacuum_max_threshold`, where it exists.
+    ///
+    /// Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (`REL_18_STABLE`).
+    pub autovacuum_max_threshold: Option<u64>,
+    /// Format of prune, freeze and cleanup records.
+    ///
+    /// Source: src/include/access/heapam_xlog.h (`REL_13_STABLE` to `REL_17_STABLE`).
+    pub heap_cleaning_records: HeapCleaningRecords,
+    /// Main data of a B-tree DELETE record.
+    ///
+    /// Source: `xl_btree_delete`, src/include/access/nbtxlog.h (`REL_15_STABLE`, `REL_16_STABLE`).
+    pub btree_delete_main_bytes: u32,
+    /// Metapage data in NEWROOT records.
+    ///
+    /// Source: `xl_btree_metadata`, src/include/access/nbtxlog.h (`REL_13_STABLE`,
+    /// `REL_14_STABLE`).
+    pub btree_metadata_bytes: u32,
+    /// Whether a B-tree deletes old versions from the bottom up, and entries beside LP_DEAD ones.
+    ///
+    /// Source: `_bt_bottomupdel_pass`, src/backend/access/nbtree/nbtdedup.c, and
+    /// `_bt_simpledel_pass`, nbtinsert.c (`REL_14_STABLE`).
+    pub btree_bottom_up_deletion: bool,
+    /// What an index learns about updates.
+    ///
+    /// Source: `index_unchanged_by_update`, src/backend/executor/execIndexing.c (`REL_14_STABLE`,
+    /// `REL_15_STABLE`).
+    pub index_unchanged_hint: IndexUnchangedHint,
+    /// Whether VACUUM skips the indexes when under 2 % of the pages have dead line pointers, and
+    /// has the wraparound failsafe.
+    ///
+    /// Source: `lazy_vacuum`, src/backend/access/heap/vacuumlazy.c (`REL_14_STABLE`).
+    pub vacuum_bypasses_indexes: bool,
+    /// Whether VACUUM of a table without indexes frees dead line pointers inside the prune record.
+    ///
+    /// Source: `HEAP_PAGE_PRUNE_MARK_UNUSED_NOW`, src/backend/access/heap/pruneheap.c
+    /// (`REL_17_STABLE`).
+    pub vacuum_one_pass_in_prune_record: bool,
+    /// Early freezing.
+    ///
+    /// Source: `lazy_scan_prune`, src/backend/access/heap/vacuumlazy.c (`REL_16_STABLE`),
+    /// `heap_vacuum_eager_scan_setup` (`REL_18_STABLE`).
+    pub opportunistic_freeze: OpportunisticFreeze,
+    /// Pages that one record of an index build carries.
+    ///
+    /// Source: `smgr_bulk_flush`, src/backend/storage/smgr/bulk_write.c (`REL_17_STABLE`).
+    pub index_build_pages_per_record: u32,
+    /// Whether heap records that clear visibility bits register the visibility map's page.
+    ///
+    /// Changed in minor releases of 2026: 17.11 and 18.6 (18.5 was never released).
+    /// Source: `heap_insert`, `log_heap_update`, `heap_delete`, `heap_lock_tuple`,
+    /// src/backend/access/heap/heapam.c (`REL_17_STABLE`, `REL_18_STABLE`).
+    pub vm_block_in_heap_records: bool,
+    /// Whether initdb turns data checksums on by default.
+    ///
+    /// Source: `data_checksums`, src/bin/initdb/initdb.c (`REL_18_STABLE`).
+    pub checksums_by_default: bool,
+    /// Buffers that VACUUM recycles, in bytes.
+    ///
+    /// Source: `GetAccessStrategy`, src/backend/storage/buffer/freelist.c (`REL_16_STABLE`,
+    /// `REL_17_STABLE`).
+    pub vacuum_ring_bytes: u32,
+    /// Default of `vacuum_cost_page_miss`.
+    ///
+    /// Source: `VacuumCostPageMiss`, src/backend/utils/init/globals.c (`REL_13_STABLE`,
+    /// `REL_14_STABLE`).
+    pub vacuum_cost_page_miss: u32,
+    /// Default of `checkpoint_completion_target`.
+    ///
+    /// Source: `CheckPointCompletionTarget`, src/backend/postmaster/checkpointer.c
+    /// (`REL_13_STABLE`, `REL_14_STABLE`).
+    pub checkpoint_completion_target: f64,
+}
+
+impl Behaviour {
+    const fn of(version: PgVersion) -> Self {
+        let major = version.major;
+        Self {
+            version,
+            verified: major <= NEWEST_VERIFIED_MAJOR,
+            insert_target: if major >= 14 {
+                InsertTarget::NearlyEmptyPage
+            } else {
+                InsertTarget::ReserveOrExtend
+            },
+            bulk_extension: if major >= 16 {
+                BulkExtension::ByRequest {
+                    last_page_searchable: major >= 17,
+                }
+            } else {
+                BulkExtension::PerWaiter
+            },
+            line_pointer_truncation: match major {
+                ..=13 => LinePointerTruncation::Never,
+                14 => LinePointerTruncation::Vacuum,
+                15.. => LinePointerTruncation::VacuumAndPrune,
+            },
+            summarizing_indexes_block_hot: major < 16,
+            counts_newpage_updates: major >= 16,
+            insert_threshold_by_unfrozen_share: major >= 18,
+            autovacuum_max_threshold: if major >= 18 { Some(100_000_000) } else { None },
+            heap_cleaning_records: match major {
+                ..=13 => HeapCleaningRecords::Clean,
+                14 | 15 => HeapCleaningRecords::Prune,
+                16 => HeapCleaningRecords::PrunePlans,
+                17.. => HeapCleaningRecords::Combined,
+            },
+            btree_delete_main_bytes: if major >= 16 { 9 } else { 8 },
+            btree_metadata_bytes: if major >= 14 { 28 } else { 40 },
+            btree_bottom_up_deletion: major >= 14,
+            index_unchanged_hint: match major {
+                ..=13 => IndexUnchangedHint::None,
+                14 => IndexUnchangedHint::AlwaysTrue,
+                15.. => IndexUnchangedHint::Real,
+            },
+            vacuum_bypasses_indexes: major >= 14,
+            vacuum_one_pass_in_prune_record: major >= 17,
+            opportunistic_freeze: match major {
+                ..=15 => OpportunisticFreeze::No,
+                16 | 17 => OpportunisticFreeze::WithImage,
+                18.. => OpportunisticFreeze::EagerScan,
+            },
+            index_build_pages_per_record: if major >= 17 { 32 } else { 1 },
+            vm_block_in_heap_records: version.at_least(18, 5)
+                || (major == 17 && version.at_least(17, 11)),
+            checksums_by_default: major >= 18,
+            vacuum_ring_bytes: if major >= 17 { 2 << 20 } else { 256 << 10 },
+            vacuum_cost_page_miss: if major >= 14 { 2 } else { 10 },
+            checkpoint_completion_target: if major >= 14 { 0.9 } else { 0.5 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn behaviour(text: &str) -> Behaviour {
+        text.parse::<PgVersion>().unwrap().behaviour()
+    }
+
+    /// The change of 2026 distinguishes minors of one major.
+    #[test]
+    fn vm_block_came_in_minor_releases() {
+        for (version, registers) in [
+            ("15.18", false),
+            ("16.14", false),
+            ("16.99", false),
+            ("17.10", false),
+            ("17.11", true),
+            ("18.4", false),
+            ("18.6", true),
+            ("19.0", true),
+        ] {
+            assert_eq!(
+                behaviour(version).vm_block_in_heap_records,
+                registers,
+                "{version}"
+            );
+        }
+    }
+
+    /// 19 is accepted but marked as not compared with a server.
+    #[test]
+    fn nineteen_is_eighteen_unverified() {
+        let newest = behaviour("19.0");
+        let expected = Behaviour {
+            version: newest.version,
+            verified: false,
+            ..behaviour("18.6")
+        };
+        assert_eq!(newest, expected);
+    }
+
+    /// What is not a known version with its minor is refused.
+    #[test]
+    fn other_versions_are_refused() {
+        for text in [
+            "", "18", "12.1", "20.0", "18.4.1", "18.x", "+18.4", "18.-1", "99999.1",
+        ] {
+            assert!(text.parse::<PgVersion>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        /// Text and number agree.
+        #[test]
+        fn versions_round_trip(major in OLDEST_MAJOR..=NEWEST_MAJOR, minor in 0_u16..100) {
+            let version = PgVersion::new(major, minor).unwrap();
+            prop_assert_eq!(version.to_string().parse::<PgVersion>(), Ok(version));
+        }
+    }
+}
