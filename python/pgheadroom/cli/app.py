@@ -1,0 +1,95 @@
+"""
+The program's commands, and what happens to errors and interrupts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.main import get_command
+
+import pgheadroom
+from pgheadroom.cli import demo, lab
+from pgheadroom.errors import HeadroomError
+from pgheadroom.servers.signals import terminate_cleanly
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="pgheadroom",
+    help="How much room should be left on each PostgreSQL page, and what will it change?",
+    epilog="Exit codes: 0 done; 1 findings or a failed check; 2 usage or input; "
+    "3 database or WAL; 4 lab; 5 twin.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-?"]},
+)
+app.add_typer(lab.app, name="lab")
+app.command("demo")(demo.demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pgheadroom {pgheadroom.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", "-V", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    pass
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the program and return its exit code; errors are shown on standard error."""
+    command = get_command(app)
+    try:
+        with terminate_cleanly():
+            code = command.main(args=list(arguments), prog_name="pgheadroom", standalone_mode=False)
+    except HeadroomError as error:
+        _say(f"pgheadroom: {error}")
+        for note in getattr(error, "__notes__", ()):
+            _say(f"  ({note})")
+        return error.exit_code
+    except typer.Abort:
+        return _interrupted()
+    except KeyboardInterrupt:
+        return _interrupted()
+    except BrokenPipeError:
+        # The reader has enough (`| head`); keep Python from failing again while it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if (usage := _usage_error(error)) is not None:
+            _say(usage)
+            return 2
+        raise
+    return code if isinstance(code, int) else 0
+
+
+def _usage_error(error: Exception) -> str | None:
+    """The message of a wrong option or argument, None for anything else."""
+    show = getattr(error, "format_message", None)
+    if show is None:
+        return None
+    context = getattr(error, "ctx", None)
+    hint = f"\nTry '{context.command_path} --help'." if context is not None else ""
+    return f"pgheadroom: {show()}{hint}"
+
+
+def _interrupted() -> int:
+    _say("pgheadroom: interrupted; nothing of the servers is left")
+    return INTERRUPTED
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

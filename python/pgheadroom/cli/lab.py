@@ -1,0 +1,220 @@
+"""
+`pgheadroom lab`: experiments on real servers.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pgheadroom.cli import output
+from pgheadroom.errors import InputError
+from pgheadroom.lab.design import Factor, Request, parse_settings
+from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.experiment import Experiment
+from pgheadroom.lab.experiments import ALL, get
+from pgheadroom.lab.record import Record
+from pgheadroom.lab.run import RECORDS_FOLDER, find_record, summarise_record
+from pgheadroom.lab.run import run as run_experiment
+from pgheadroom.servers import at_hand, is_connection
+from pgheadroom.servers.conninfo import without_password
+from pgheadroom.units import parse_duration_s, show_duration
+
+app = typer.Typer(help="Experiments on real PostgreSQL servers: run, report.", no_args_is_help=True)
+
+FormatOption = Annotated[
+    output.Format, typer.Option("--format", "-f", help="Form of the data on standard output.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the data to this file instead.")
+]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the HTML page here too.")]
+
+
+@app.command("list")
+def list_experiments(
+    name: Annotated[
+        str | None, typer.Argument(help="Show this experiment's factors and options.")
+    ] = None,
+) -> None:
+    """Show the experiments, their questions and the servers at hand."""
+    console = Console(highlight=False)
+    for experiment in ALL if name is None else (get(name),):
+        _describe(console, experiment, whole=name is not None)
+    if name is None:
+        found = ", ".join(
+            f"{programs.version} ({programs.origin}: {programs.bin_dir})" for programs in at_hand()
+        )
+        console.print(f"Servers at hand: {found or 'none'}", markup=False, soft_wrap=True)
+
+
+def _describe(console: Console, experiment: Experiment, *, whole: bool) -> None:
+    console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
+    console.print(f"  Question: {experiment.question}", markup=False)
+    console.print(f"  Source: {experiment.source}", markup=False)
+    console.print(f"  Time: {experiment.time_needed}", markup=False)
+    measures = ", ".join(measure.name for measure in experiment.measures)
+    console.print(f"  Measures: {measures}", markup=False)
+    names = ", ".join(factor.name for factor in experiment.factors)
+    console.print(f"  Factors: {names}", markup=False)
+    if whole:
+        console.print(
+            f"  --scale: {experiment.scale_meaning}; default {experiment.scale_default}",
+            markup=False,
+        )
+        for title, factors in (("Factors", experiment.factors), ("Options", experiment.options)):
+            console.print(f"  {title} (--set NAME=VALUE{_many(title)}):", markup=False)
+            for factor in factors:
+                console.print(f"    {_factor_line(factor)}", markup=False)
+    console.print()
+
+
+def _many(title: str) -> str:
+    return ",VALUE... or LOW..HIGH:STEP" if title == "Factors" else ""
+
+
+def _factor_line(factor: Factor) -> str:
+    default = (
+        "only when set"
+        if factor.default is None
+        else "default " + ",".join(str(level) for level in factor.default)
+    )
+    return f"{factor.name}: {factor.description} ({factor.expected()}; {default})"
+
+
+@app.command("run")
+def run(
+    name: Annotated[str, typer.Argument(help="The experiment; `lab list` shows them.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUES", help="Levels of a factor, or an option."),
+    ] = None,
+    scale: Annotated[int | None, typer.Option(min=1, max=100_000, help="Size of the data.")] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Repetitions of each cell.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Begin no block of trials after this time, e.g. 30m.")
+    ] = None,
+    server: Annotated[
+        str,
+        typer.Option(
+            help="A version (18, 16.14), a folder with server programs, or a connection; "
+            "on a connection everything happens in a database of its own."
+        ),
+    ] = "18",
+    io: Annotated[
+        str | None, typer.Option(help="As --set io=..., for experiments that have it.")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option(help="As --set script=..., for experiments that have it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of order and draws.")] = 1,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Record folder; default: a new one in {RECORDS_FOLDER}, or the unfinished one "
+            "of the same request, which is then gone on with."
+        ),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with a record.")] = False,
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """Run an experiment; stopped in whatever way, the same command goes on where it stopped."""
+    experiment = get(name)
+    given = list(settings or [])
+    given += [f"{key}={value}" for key, value in (("io", io), ("script", script)) if value]
+    request = make_request(experiment, given, scale, repetitions, seed, server)
+    folder = record or find_record(request, parent=RECORDS_FOLDER, fresh=fresh)
+    run_into(
+        request,
+        folder,
+        server=server,
+        budget_s=None if budget is None else parse_duration_s(budget),
+    )
+    finished = Record.open(folder)
+    output.put([finished.read_result()], form, to)
+    output.put_html([finished], folder / "report.html", title=experiment.title)
+    if html is not None:
+        output.put_html([finished], html, title=experiment.title)
+    sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
+
+
+def make_request(
+    experiment: Experiment,
+    settings: list[str],
+    scale: int | None,
+    repetitions: int | None,
+    seed: int,
+    server: str,
+) -> Request:
+    """A request out of what the command line says, with the experiment's defaults."""
+    levels, options = parse_settings(
+        settings, experiment.factors, experiment.options, name=experiment.name
+    )
+    chosen_scale = experiment.scale_default if scale is None else scale
+    return Request(
+        experiment=experiment.name,
+        server=without_password(server) if is_connection(server) else server,
+        scale=chosen_scale,
+        seed=seed,
+        repetitions=repetitions or experiment.repetitions_default(chosen_scale),
+        levels=levels,
+        options=options,
+    )
+
+
+def run_into(request: Request, folder: Path, *, server: str, budget_s: float | None = None) -> None:
+    """Run a request into a record folder with progress on standard error."""
+    experiment = get(request.experiment)
+    trials = len(experiment.trials(request))
+    estimate_s = trials * experiment.trial_s(request)
+    going_on = (folder / "request.json").exists()
+    sys.stderr.write(
+        f"{experiment.name} on PostgreSQL {request.server}: {len(request.cells())} cells, "
+        f"{trials} trials, about {show_duration(estimate_s)}"
+        f"{'; going on with' if going_on else '; record'} {folder}\n"
+    )
+    arguments = [argument.replace(server, request.server) for argument in sys.argv[1:]]
+    try:
+        with output.progress(experiment.name) as report:
+            run_experiment(
+                request,
+                folder,
+                server=server,
+                command=command_line(arguments),
+                report=report,
+                budget_s=budget_s,
+            )
+    except (KeyboardInterrupt, SystemExit):
+        sys.stderr.write("Stopped. The same command goes on where it stopped.\n")
+        raise
+
+
+@app.command("report")
+def report(
+    records: Annotated[list[Path], typer.Argument(help="Record folders.")],
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also factors, measures and the environment.")
+    ] = False,
+) -> None:
+    """Show records: tables on standard output, and one HTML page for all of them."""
+    opened = [summarise_record(folder) for folder in records]
+    results = [record.read_result() for record in opened]
+    output.put(results, form, to, whole=whole)
+    if html is None and len(opened) > 1:
+        html = Path("pgheadroom-report.html")
+        if html.exists():
+            raise InputError(f"{html} exists: say with --html where the page may be written")
+    html = html or opened[0].folder / "report.html"
+    output.put_html(opened, html, title=str(results[0]["title"]))
+    sys.stderr.write(f"Report: {html.absolute()}\n")

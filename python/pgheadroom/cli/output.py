@@ -1,0 +1,160 @@
+"""
+Where output goes: the format, the file, the HTML page; progress on standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from pgheadroom.errors import InputError
+from pgheadroom.lab.record import Record, write_atomically
+from pgheadroom.lab.run import Progress
+from pgheadroom.report import text, views
+from pgheadroom.units import show_duration
+
+
+class Format(StrEnum):
+    """Forms of a command's data."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+def rendered(result: Mapping[str, Any], form: Format) -> str:
+    """A result in one of the forms that are plain text; `TEXT` is for the terminal instead."""
+    if form is Format.JSON:
+        return text.as_json(result)
+    if form is Format.CSV:
+        return text.as_csv(result)
+    return text.as_markdown(views.tables(result))
+
+
+LEAD_SECTIONS = ("results", "references", "comparisons")
+
+
+def put(
+    results: Sequence[Mapping[str, Any]],
+    form: Format,
+    output: Path | None,
+    *,
+    whole: bool = False,
+) -> None:
+    """
+    Write results to a file or standard output.
+
+    Args:
+        results: Results of kind "experiment".
+        form: Their form.
+        output: The file, or None for standard output.
+        whole: In a terminal, also what surrounds the results: factors, measures, environment.
+
+    Raises:
+        InputError: The file cannot be written; or CSV or JSON of several results at once.
+    """
+    if len(results) > 1 and form in (Format.CSV, Format.JSON):
+        raise InputError(
+            f"--format {form} holds one record, {len(results)} were given: call it once for each"
+        )
+    if form is Format.TEXT:
+        _put_text(results, output, whole=whole)
+        return
+    content = "\n".join(rendered(result, form) for result in results)
+    if output is None:
+        sys.stdout.write(content)
+    else:
+        _check_writable(output)
+        write_atomically(output, content)
+
+
+def _put_text(results: Sequence[Mapping[str, Any]], output: Path | None, *, whole: bool) -> None:
+    if output is None:
+        for result in results:
+            print_result(result, Console(highlight=False), whole=whole)
+        return
+    _check_writable(output)
+    stream = io.StringIO()
+    for result in results:
+        print_result(result, Console(file=stream, width=120, highlight=False), whole=True)
+    write_atomically(output, stream.getvalue())
+
+
+def print_result(result: Mapping[str, Any], console: Console, *, whole: bool) -> None:
+    """Print what was found, what to beware of, and the tables."""
+    console.print(f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False)
+    for finding in result["findings"]:
+        console.print(f"* {finding}", markup=False)
+    for warning in result["warnings"]:
+        console.print(f"! {warning}", markup=False)
+    console.print()
+    tables = [table for table in views.tables(result) if whole or table.section in LEAD_SECTIONS]
+    text.print_tables(tables, console)
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: expected a file to write")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path.parent} does not exist: make the folder first")
+
+
+def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
+    """Write one self-contained page for the results of some records."""
+    from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
+
+    _check_writable(path)
+    parts = [(record.read_result(), record.read_series()) for record in records]
+    write_atomically(path, html.render(parts, title=title))
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[Progress], None]]:
+    """
+    Show progress on standard error: a bar on a terminal, plain lines elsewhere.
+
+    Yields:
+        What to call with each step.
+    """
+    if sys.stderr.isatty():
+        with Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=False,
+        ) as bar:
+            task = bar.add_task(label, total=None, left="")
+
+            def show(step: Progress) -> None:
+                left = f"about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
+                bar.update(task, total=step.total, completed=step.done, left=left)
+
+            yield show
+        return
+
+    shown = 0.0
+
+    def say(step: Progress) -> None:
+        nonlocal shown
+        share = step.done / step.total if step.total else 1.0
+        # A line each twentieth of the way: enough to see that it lives, few enough for a log.
+        if step.done == 0 or share >= shown + 0.05 or step.done == step.total:
+            shown = share
+            left = f", about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
+            sys.stderr.write(f"{label}: {step.done}/{step.total}{left}\n")
+            sys.stderr.flush()
+
+    yield say

@@ -1,0 +1,93 @@
+"""
+The exception tree: every error that a user can meet, with its exit code.
+
+First step of the layers: imports nothing of ours. The message says what was found, what was
+expected and what to do; what a program may want to know is an attribute too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class HeadroomError(Exception):
+    """Base of all errors that pgheadroom raises on purpose."""
+
+    exit_code = 2
+
+
+class InputError(HeadroomError):
+    """The user can repair it: an option, a file, a schema version."""
+
+    exit_code = 2
+
+
+class SourceError(HeadroomError):
+    """A database or its write-ahead log did not give what was asked."""
+
+    exit_code = 3
+
+
+class ConnectionFailed(SourceError):  # noqa: N818 - the contract names it so
+    """No connection to the server, or it ended."""
+
+
+class PrivilegeMissing(SourceError):  # noqa: N818 - the contract names it so
+    """The role lacks a right; `grant` is the statement that would give it, if there is one."""
+
+    def __init__(self, message: str, *, grant: str | None = None) -> None:
+        super().__init__(message if grant is None else f"{message}\nWhat would help: {grant}")
+        self.grant = grant
+
+
+class UnsupportedServer(SourceError):  # noqa: N818 - the contract names it so
+    """The server's version or build cannot do what was asked."""
+
+
+class LabError(HeadroomError):
+    """A throw-away server or an experiment failed, or a run is invalid."""
+
+    exit_code = 4
+
+
+class ServerNotFound(LabError):  # noqa: N818 - reads as what happened
+    """No server program of the wanted version is at hand; `at_hand` names those that are."""
+
+    def __init__(self, message: str, *, at_hand: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.at_hand = at_hand
+
+
+class ServerStartFailed(LabError):  # noqa: N818 - reads as what happened
+    """A throw-away server did not start; `log_tail` holds its log's last lines."""
+
+    def __init__(self, message: str, *, log_tail: tuple[str, ...] = ()) -> None:
+        shown = "".join(f"\n  | {line}" for line in log_tail)
+        super().__init__(message + (f"\nThe server's log ends with:{shown}" if shown else ""))
+        self.log_tail = log_tail
+
+
+class ProgramMissing(LabError):  # noqa: N818 - reads as what happened
+    """A client program (pgbench, say) is nowhere to be found."""
+
+
+class DiskFull(LabError):  # noqa: N818 - reads as what happened
+    """Too little room on a file system; `path`, `needed_bytes` and `free_bytes` say where."""
+
+    def __init__(
+        self, message: str, *, path: Path, needed_bytes: int | None = None, free_bytes: int
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+
+
+class MeasurementInvalid(LabError):  # noqa: N818 - reads as what happened
+    """What ran was not the intended workload, so its numbers are thrown away."""
+
+
+class TwinError(HeadroomError):
+    """A scenario is invalid for the twin, or one of its limits was reached."""
+
+    exit_code = 5

@@ -1,0 +1,262 @@
+"""
+Design of an experiment: factors and options, cells, trials and their order.
+
+A *factor* is varied and its levels span the cells; an *option* has one value for the whole run.
+A *trial* is one repetition of one cell. Repetitions form blocks: block n holds repetition n of
+every cell, in an order drawn from the seed, and every second block runs in the reverse of the
+one before (ABBA), so that a drift of the machine weighs on all arms alike.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pgheadroom.errors import InputError
+
+Value = str | int
+Cell = dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """
+    Something that an experiment varies, or an option that it takes.
+
+    `default` is None for a factor that takes part only when it is asked for. Integers lie in
+    `bounds`; words are one of `words`, or anything when that is empty.
+    """
+
+    name: str
+    description: str
+    default: tuple[Value, ...] | None = None
+    unit: str | None = None
+    bounds: tuple[int, int] | None = None
+    words: tuple[str, ...] = ()
+    single: bool = False
+
+    def parse(self, text: str) -> tuple[Value, ...]:
+        """
+        Levels out of `"100,80"`, `"50..100:10"`, `"on,off"`, or `"all"` for every word.
+
+        Raises:
+            InputError: An unknown word, a number out of bounds, a level twice, or several values
+                for an option.
+        """
+        levels: list[Value] = []
+        for part in text.split(","):
+            levels.extend(self._parse_part(part.strip()))
+        if len(set(levels)) != len(levels):
+            raise InputError(f"{self.name}={text}: a level is given twice")
+        if self.single and len(levels) > 1:
+            raise InputError(f"{self.name}={text}: takes one value for the whole run")
+        return tuple(levels)
+
+    def _parse_part(self, part: str) -> Iterator[Value]:
+        if part == "all" and self.words and not self.single:
+            yield from self.words
+        elif part in self.words:
+            yield part
+        elif self.bounds is not None and (
+            match := re.fullmatch(r"(-?\d+)(?:\.\.(-?\d+)(?::(\d+))?)?", part)
+        ):
+            low, high = int(match[1]), int(match[2] or match[1])
+            step = int(match[3] or 1)
+            if step < 1 or high < low or low < self.bounds[0] or high > self.bounds[1]:
+                raise InputError(f"{self.name}={part}: expected {self.expected()}")
+            yield from range(low, high + 1, step)
+        elif part and not self.words and self.bounds is None:
+            yield part
+        else:
+            raise InputError(f"{self.name}={part}: expected {self.expected()}")
+
+    def expected(self) -> str:
+        """What a value may be, in words."""
+        parts = []
+        if self.words:
+            parts.append("one of " + ", ".join(self.words))
+        if self.bounds is not None:
+            parts.append(f"a whole number from {self.bounds[0]} to {self.bounds[1]}")
+        return " or ".join(parts) or "some text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One measured quantity; `better` says which direction is good, if one is."""
+
+    name: str
+    description: str
+    unit: str | None = None
+    better: str | None = None
+    evidence: str = "measured"
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as in a result file."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "unit": self.unit,
+            "evidence": self.evidence,
+            "better": self.better,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One repetition of one cell; `arm` is `control` for the A/A arm."""
+
+    cell: Cell
+    repetition: int
+    arm: str = "measured"
+
+    @property
+    def id(self) -> str:
+        """Name that is stable between runs of the same plan, fit for a file name."""
+        parts = [f"{name}={value}" for name, value in self.cell.items()]
+        text = "_".join([f"r{self.repetition:03d}", self.arm, *parts])
+        return re.sub(r"[^A-Za-z0-9_=.-]", "-", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """
+    What was asked: everything that determines the plan of a run.
+
+    `server` is for the record: a version, a folder, or a connection without its password.
+    """
+
+    experiment: str
+    server: str
+    scale: int
+    seed: int
+    repetitions: int
+    levels: dict[str, tuple[Value, ...]]
+    options: dict[str, Value] = field(default_factory=dict)
+
+    def cells(self) -> list[Cell]:
+        """Every combination of levels, the first factor varying slowest."""
+        names = list(self.levels)
+        return [
+            dict(zip(names, combination, strict=True))
+            for combination in itertools.product(*self.levels.values())
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Form of `request.json`; two requests with equal form are the same run."""
+        return {
+            "schema_version": 1,
+            "kind": "lab_request",
+            "experiment": self.experiment,
+            "server": self.server,
+            "scale": self.scale,
+            "seed": self.seed,
+            "repetitions": self.repetitions,
+            "levels": {name: list(levels) for name, levels in self.levels.items()},
+            "options": dict(self.options),
+        }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Request:
+        """
+        A request out of `request.json`.
+
+        Raises:
+            InputError: A field is missing or of another type.
+        """
+        try:
+            return cls(
+                experiment=str(form["experiment"]),
+                server=str(form["server"]),
+                scale=int(form["scale"]),
+                seed=int(form["seed"]),
+                repetitions=int(form["repetitions"]),
+                levels={str(name): tuple(levels) for name, levels in form["levels"].items()},
+                options=dict(form["options"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"a lab request is damaged: {type(error).__name__} {error}; "
+                "restore the record from a copy"
+            ) from error
+
+
+def cell_key(cell: Mapping[str, Value]) -> str:
+    """A string that identifies a cell, whatever the order of its factors."""
+    return json.dumps(cell, sort_keys=True)
+
+
+def parse_settings(
+    settings: Iterable[str], factors: Sequence[Factor], options: Sequence[Factor], *, name: str
+) -> tuple[dict[str, tuple[Value, ...]], dict[str, Value]]:
+    """
+    Turn `--set k=v` texts into levels and options, with the defaults for what is not set.
+
+    Args:
+        settings: Texts such as `"fillfactor=100,80"`.
+        factors: The experiment's factors.
+        options: Its options.
+        name: The experiment's name, for messages.
+
+    Raises:
+        InputError: No `=`, an unknown name (the nearest known is suggested), or a bad value.
+    """
+    known = {factor.name: factor for factor in (*factors, *options)}
+    given: dict[str, tuple[Value, ...]] = {}
+    for setting in settings:
+        key, separator, text = setting.partition("=")
+        if not separator:
+            raise InputError(f"--set {setting}: expected NAME=VALUE, for example fillfactor=100,80")
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(
+                f"--set {setting}: {name} has no factor or option {key!r}{hint}\n"
+                f"It has the factors {', '.join(f.name for f in factors)}"
+                f" and the options {', '.join(o.name for o in options) or '(none)'}."
+            )
+        if key in given:
+            raise InputError(f"--set {setting}: {key} is set twice; give all levels at once")
+        given[key] = known[key].parse(text)
+    levels = {
+        factor.name: chosen
+        for factor in factors
+        if (chosen := given.get(factor.name, factor.default)) is not None
+    }
+    chosen_options = {
+        option.name: chosen[0]
+        for option in options
+        if (chosen := given.get(option.name, option.default)) is not None
+    }
+    return levels, chosen_options
+
+
+def interleave(blocks: Sequence[Sequence[Trial]], *, seed: int) -> list[Trial]:
+    """
+    Order the trials: each block shuffled by the seed, every second one the reverse of the last.
+
+    Args:
+        blocks: One sequence of trials a repetition, all with the same cells in the same order.
+        seed: Seed of the shuffle.
+
+    Raises:
+        ValueError: Blocks of different length.
+    """
+    ordered: list[Trial] = []
+    generator = random.Random(seed)  # noqa: S311 - an order, not a secret
+    permutation: list[int] = []
+    for block_index, block in enumerate(blocks):
+        if block_index % 2 == 0:
+            permutation = list(range(len(block)))
+            generator.shuffle(permutation)
+        else:
+            permutation = permutation[::-1]
+        if len(permutation) != len(block):
+            raise ValueError("blocks of one plan have equal length")
+        ordered.extend(block[position] for position in permutation)
+    return ordered

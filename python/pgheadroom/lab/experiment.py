@@ -1,0 +1,157 @@
+"""
+What an experiment is: its question, factors, plan, measurement and summary.
+
+`lab/experiments/*.py` hold one experiment each; `lab/run.py` plays any of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
+from pgheadroom.lab.place import Place
+from pgheadroom.lab.record import Sample
+from pgheadroom.stats import Comparison, compare, median, median_interval
+from pgheadroom.types import PgVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What measuring one trial gives; the runner makes it a `Sample`."""
+
+    measures: dict[str, float | None]
+    notes: tuple[str, ...] = ()
+    assumed: dict[str, str] = field(default_factory=dict)
+    series: dict[str, Any] | None = None
+    environment: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The part of a result that depends on the experiment."""
+
+    cells: list[dict[str, Any]]
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    controls: list[dict[str, Any]] = field(default_factory=list)
+    references: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Experiment(ABC):
+    """One experiment; stateless, all state is in the place and the record."""
+
+    name: str
+    title: str
+    question: str
+    source: str
+    time_needed: str
+    scale_default: int
+    scale_meaning: str
+    factors: tuple[Factor, ...]
+    options: tuple[Factor, ...]
+    measures: tuple[Measure, ...]
+
+    @abstractmethod
+    def repetitions_default(self, scale: int) -> int:
+        """Repetitions when the user gives none."""
+
+    @abstractmethod
+    def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
+        """Raise InputError or UnsupportedServer when this server cannot run the request."""
+
+    @abstractmethod
+    def trials(self, request: Request) -> list[Trial]:
+        """All trials in the order to run them."""
+
+    @abstractmethod
+    def trial_s(self, request: Request) -> float:
+        """A first guess of one trial's length in seconds, before any has run."""
+
+    @abstractmethod
+    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+        """Run one trial and give its measures; raise MeasurementInvalid rather than guess."""
+
+    @abstractmethod
+    def shape_name(self, trial: Trial) -> str:
+        """The prepared cluster that a trial starts from."""
+
+    @abstractmethod
+    def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
+        """Cells, comparisons and findings out of the samples so far."""
+
+
+def summarise_cells(
+    samples: Iterable[Sample], cells: Sequence[Cell], measures: Sequence[Measure]
+) -> list[dict[str, Any]]:
+    """
+    One object a cell: factors, then each measure's median with its interval beside it.
+
+    A measure that no repetition has is null; so is the interval of a single repetition. Cells
+    without any sample are left out.
+    """
+    by_cell: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.arm == "measured":
+            by_cell.setdefault(cell_key(sample.cell), []).append(sample)
+    summarised: list[dict[str, Any]] = []
+    for cell in cells:
+        group = by_cell.get(cell_key(cell))
+        if not group:
+            continue
+        row: dict[str, Any] = dict(cell)
+        for measure in measures:
+            values = [
+                value
+                for sample in group
+                if (value := sample.measures.get(measure.name)) is not None
+            ]
+            complete = len(values) == len(group)
+            row[measure.name] = _plain(median(values)) if complete else None
+            interval = median_interval(values) if complete else None
+            row[f"{measure.name}_interval"] = None if interval is None else interval.to_json()
+        row["repetitions"] = len(group)
+        summarised.append(row)
+    return summarised
+
+
+def _plain(value: float) -> float | int:
+    """A whole number without a decimal point, as counters are."""
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def compare_cells(
+    samples: Iterable[Sample],
+    *,
+    cell: Mapping[str, Value],
+    against: Mapping[str, Value],
+    measure: str,
+    arms: tuple[str, str] = ("measured", "measured"),
+    aa: Comparison | None = None,
+) -> Comparison:
+    """Compare a measure in two cells, paired by repetition; those without both are left out."""
+    series: list[dict[int, float]] = [{}, {}]
+    for sample in samples:
+        value = sample.measures.get(measure)
+        if value is None:
+            continue
+        for position, wanted in enumerate((cell, against)):
+            if sample.cell == dict(wanted) and sample.arm == arms[position]:
+                series[position][sample.repetition] = value
+    common = sorted(series[0].keys() & series[1].keys())
+    return compare([series[0][r] for r in common], [series[1][r] for r in common], aa=aa)
+
+
+def comparison_json(
+    comparison: Comparison, *, measure: str, cell: Mapping[str, Value], against: Mapping[str, Value]
+) -> dict[str, Any]:
+    """One entry of a result's `comparisons` or `controls`."""
+    return {
+        "measure": measure,
+        "cell": dict(cell),
+        "against": dict(against),
+        **comparison.to_json(),
+    }

@@ -1,0 +1,275 @@
+"""
+Experiment `fillfactor` (S0): pgbench over fillfactors, with data that fits in memory or does not.
+
+Memory is what the server gets: shared_buffers, with direct I/O (16 and later) so that the
+operating system's cache does not stand in for it. Each trial starts from a copy of the loaded
+cluster, counts a fixed number of transactions, then measures a fixed time. Trials are interleaved
+in blocks, each with an A/A arm at the reference fillfactor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.experiment import Experiment, Outcome, Summary
+from pgheadroom.lab.experiments import fillfactor_measure, fillfactor_summary
+from pgheadroom.lab.place import Place
+from pgheadroom.lab.record import Sample
+from pgheadroom.types import PgVersion
+
+BUILTIN_SCRIPTS = ("tpcb-like", "simple-update", "select-only")
+
+FACTORS = (
+    Factor(
+        name="fillfactor",
+        description="fillfactor of pgbench's tables (pgbench -F)",
+        unit="%",
+        default=(100, 90, 80, 70),
+        bounds=(10, 100),
+    ),
+    Factor(
+        name="memory",
+        description="data against shared_buffers: it fits, is twice, is ten times as large",
+        default=("fits", "twice", "tenfold"),
+        words=("fits", "twice", "tenfold"),
+    ),
+    Factor(
+        name="autovacuum",
+        description="default settings, aggressive (every second, from 1,000 dead rows), or off; "
+        "the default acts once a minute, so it shows in windows of minutes only",
+        default=("default",),
+        words=("default", "aggressive", "off"),
+    ),
+)
+
+OPTIONS = (
+    Factor(
+        name="script",
+        description="pgbench's built-in script or the path of a script for pgbench's tables",
+        default=("tpcb-like",),
+        single=True,
+    ),
+    Factor(
+        name="measure",
+        description="counters of a fixed number of transactions, throughput of a fixed time, both",
+        default=("both",),
+        words=("both", "counters", "throughput"),
+        single=True,
+    ),
+    Factor(
+        name="io",
+        description="direct: not through the operating system's cache (16 and later); cached; "
+        "auto: direct where the server can",
+        default=("auto",),
+        words=("auto", "direct", "cached"),
+        single=True,
+    ),
+    Factor(
+        name="clients",
+        description="pgbench clients",
+        default=(2,),
+        bounds=(1, 1000),
+        single=True,
+    ),
+    Factor(
+        name="transactions",
+        description="transactions of the counter window, all clients together; 0: 4,000 x scale",
+        default=(0,),
+        bounds=(0, 1_000_000_000),
+        single=True,
+    ),
+    Factor(
+        name="window_s",
+        description="length of the throughput window in seconds",
+        default=(8,),
+        bounds=(1, 86_400),
+        single=True,
+    ),
+    Factor(
+        name="protocol",
+        description="how pgbench sends statements",
+        default=("simple",),
+        words=("simple", "extended", "prepared"),
+        single=True,
+    ),
+)
+
+MEASURES = (
+    Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
+    Measure(
+        name="accounts_update_ms",
+        description="mean time of the UPDATE of pgbench_accounts",
+        unit="ms",
+        better="lower",
+    ),
+    *(
+        Measure(
+            name=f"latency_ms_{name}",
+            description=f"{text} of the transactions' latency",
+            unit="ms",
+            better="lower",
+        )
+        for name, text in (
+            ("p50", "median"),
+            ("p90", "90th percentile"),
+            ("p99", "99th percentile"),
+            ("max", "largest value"),
+        )
+    ),
+    Measure(
+        name="hot_frac", description="share of HOT updates of pgbench_accounts", better="higher"
+    ),
+    Measure(
+        name="newpage_frac",
+        description="share of its updates that went to another page (counted from 16 on)",
+        better="lower",
+    ),
+    Measure(name="n_tup_upd", description="its rows updated in the counter window"),
+    Measure(name="n_tup_hot_upd", description="of these HOT", better="higher"),
+    Measure(name="n_tup_newpage_upd", description="of these to another page", better="lower"),
+    Measure(name="heap_pages_before", description="its pages after loading", unit="pages"),
+    Measure(name="heap_pages", description="its pages at the end", unit="pages", better="lower"),
+    Measure(name="index_pages_before", description="pages of its index before", unit="pages"),
+    Measure(
+        name="index_pages",
+        description="pages of its index at the end",
+        unit="pages",
+        better="lower",
+    ),
+    Measure(
+        name="heap_growth_pages_per_h",
+        description="growth of its heap in the throughput window",
+        unit="pages/h",
+        better="lower",
+    ),
+    Measure(
+        name="index_growth_pages_per_h",
+        description="growth of its index in the throughput window",
+        unit="pages/h",
+        better="lower",
+    ),
+    Measure(
+        name="wal_bytes_per_tx",
+        description="WAL bytes per transaction of the counter window, images included",
+        unit="bytes",
+        better="lower",
+    ),
+    Measure(
+        name="wal_fpi_per_tx",
+        description="full-page images per transaction of the counter window",
+        better="lower",
+    ),
+    Measure(
+        name="buffer_hit_frac",
+        description="share of page requests found in shared buffers, throughput window",
+        better="higher",
+    ),
+    Measure(name="checkpoints", description="checkpoints begun in the throughput window"),
+    Measure(name="autovacuums", description="vacuums of pgbench_accounts by autovacuum, same"),
+    Measure(name="shared_buffers_bytes", description="shared_buffers", unit="bytes"),
+)
+
+
+class FillfactorSweep(Experiment):
+    """See the module's docstring."""
+
+    name = "fillfactor"
+    title = "Fillfactor under pgbench"
+    question = (
+        "What does a lower fillfactor change in the time of an UPDATE, in throughput, HOT share, "
+        "size and WAL, when the data fits in memory and when it does not?"
+    )
+    source = "S0: What is fillfactor and how does it affect PostgreSQL performance? (2020)"
+    time_needed = "about 25 minutes at scale 5; --set measure=counters takes a third"
+    scale_default = 5
+    scale_meaning = "pgbench's scale: 100,000 accounts, about 15 MB each"
+    factors = FACTORS
+    options = OPTIONS
+    measures = MEASURES
+
+    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
+        """Five: the fewest that allow a verdict."""
+        return 5
+
+    def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
+        """Refuse what this server, or this machine, cannot do."""
+        if version.major < 14:
+            raise UnsupportedServer(
+                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
+            )
+        if request.options["io"] == "direct" and version.major < 16:
+            raise UnsupportedServer(
+                f"direct I/O needs PostgreSQL 16 or later, found {version}: take --io cached"
+            )
+        if not throw_away and (
+            len(request.levels["memory"]) > 1
+            or len(request.levels["autovacuum"]) > 1
+            or request.options["io"] == "direct"
+        ):
+            raise InputError(
+                "memory, autovacuum and io are settings of the whole server, and this one is not "
+                "ours: set one level of each (it is then what the server has), for example "
+                "--set memory=fits --set autovacuum=default --io cached"
+            )
+        script = str(request.options["script"])
+        if script not in BUILTIN_SCRIPTS:
+            self._check_script(Path(script))
+
+    @staticmethod
+    def _check_script(path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"script {path} cannot be read ({error}): expected one of pgbench's built-in "
+                f"scripts {', '.join(BUILTIN_SCRIPTS)}, or the path of a pgbench script"
+            ) from error
+        if not re.search(r"pgbench_", text):
+            raise InputError(
+                f"script {path} names no table of pgbench's: this experiment loads "
+                "pgbench_accounts, pgbench_branches, pgbench_tellers and pgbench_history, and "
+                "varies their fillfactor"
+            )
+
+    def trials(self, request: Request) -> list[Trial]:
+        """Interleaved blocks, with a control arm in each group of memory and autovacuum."""
+        reference = self.reference(request)
+        blocks: list[list[Trial]] = []
+        for repetition in range(1, request.repetitions + 1):
+            block: list[Trial] = []
+            for cell in request.cells():
+                block.append(Trial(cell=cell, repetition=repetition))
+                if cell["fillfactor"] == reference:
+                    block.append(Trial(cell=cell, repetition=repetition, arm="control"))
+            blocks.append(block)
+        return interleave(blocks, seed=request.seed)
+
+    @staticmethod
+    def reference(request: Request) -> int:
+        """The fillfactor that the others are compared with: the largest."""
+        return max(int(level) for level in request.levels["fillfactor"])
+
+    def trial_s(self, request: Request) -> float:
+        """Copying and warming, the counter window at 2,000 tps, the throughput window."""
+        kind = request.options["measure"]
+        counters_s = fillfactor_measure.transactions(request) / 2000 if kind != "throughput" else 0
+        window_s = int(request.options["window_s"]) if kind != "counters" else 0
+        return 1.5 + 0.05 * request.scale + counters_s + window_s
+
+    def shape_name(self, trial: Trial) -> str:
+        """Cells with equal fillfactor start from the same cluster."""
+        return f"fillfactor-{trial.cell['fillfactor']}"
+
+    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+        """One trial: copy, start, warm, count, time."""
+        return fillfactor_measure.measure(request, place, trial, self.shape_name(trial))
+
+    def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
+        """Cells, paired comparisons, controls, findings."""
+        return fillfactor_summary.summarise(
+            request, version, samples, MEASURES, reference=self.reference(request)
+        )

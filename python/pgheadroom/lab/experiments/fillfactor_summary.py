@@ -1,0 +1,194 @@
+"""
+Summary of `fillfactor`: cells, paired ratios against the reference, the document's claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgheadroom.lab.design import Cell, Measure, Request
+from pgheadroom.lab.experiment import (
+    Summary,
+    compare_cells,
+    comparison_json,
+    summarise_cells,
+)
+from pgheadroom.lab.record import Sample
+from pgheadroom.stats import Verdict
+from pgheadroom.types import PgVersion
+
+COMPARED = (
+    "accounts_update_ms",
+    "tps",
+    "latency_ms_p50",
+    "latency_ms_p99",
+    "hot_frac",
+    "wal_bytes_per_tx",
+    "heap_pages",
+    "index_pages",
+)
+
+DOCUMENT_CLAIMS = {
+    "title": "What the document says",
+    "source": "What is fillfactor and how does it affect PostgreSQL performance? (2020); "
+    "PostgreSQL 12.2, scales 1000, 2500, 10000 on 16 GB, 12 hours each, 2 clients",
+    "columns": ["claim", "shown here by"],
+    "rows": [
+        [
+            "on average a boost of 10 % when fillfactor is lowered by 10 or 20",
+            "accounts_update_ms, ratio at 90 and 80",
+        ],
+        ["70 clearly deteriorates updates at every scale", "accounts_update_ms, ratio at 70"],
+        ["90 is a good idea when hot data is a lot bigger than memory", "memory tenfold, 90"],
+        [
+            "smaller data against memory: no benefit, total TPS may fall a little",
+            "memory fits, tps",
+        ],
+        ["more aggressive autovacuum would have helped further", "factor autovacuum"],
+    ],
+    "note": "its table of times is a picture that the text at hand does not carry",
+}
+
+
+def summarise(
+    request: Request,
+    version: PgVersion,
+    samples: Sequence[Sample],
+    measures: Sequence[Measure],
+    *,
+    reference: int,
+) -> Summary:
+    """Everything of the result that is this experiment's own."""
+    cells = summarise_cells(samples, request.cells(), measures)
+    comparisons: list[dict[str, Any]] = []
+    controls: list[dict[str, Any]] = []
+    findings: list[str] = []
+    for group in _groups(request):
+        against = {**group, "fillfactor": reference}
+        against = {name: against[name] for name in request.levels}
+        aa = {
+            measure: compare_cells(
+                samples,
+                cell=against,
+                against=against,
+                measure=measure,
+                arms=("control", "measured"),
+            )
+            for measure in COMPARED
+        }
+        controls.extend(
+            comparison_json(control, measure=measure, cell=against, against=against)
+            for measure, control in aa.items()
+            if control.pairs
+        )
+        for cell in request.cells():
+            if cell == against or any(cell[name] != value for name, value in group.items()):
+                continue
+            found = {
+                measure: compare_cells(
+                    samples, cell=cell, against=against, measure=measure, aa=aa[measure]
+                )
+                for measure in COMPARED
+            }
+            comparisons.extend(
+                comparison_json(comparison, measure=measure, cell=cell, against=against)
+                for measure, comparison in found.items()
+                if comparison.pairs
+            )
+        findings.extend(_findings(group, cells, comparisons, reference))
+    return Summary(
+        cells=cells,
+        comparisons=comparisons,
+        controls=controls,
+        references=[DOCUMENT_CLAIMS],
+        findings=findings,
+        warnings=_warnings(request, version, samples),
+    )
+
+
+def _groups(request: Request) -> list[Cell]:
+    """The combinations of all factors but fillfactor."""
+    groups: list[Cell] = []
+    for cell in request.cells():
+        group = {name: value for name, value in cell.items() if name != "fillfactor"}
+        if group not in groups:
+            groups.append(group)
+    return groups
+
+
+def _findings(
+    group: Cell,
+    cells: Sequence[dict[str, Any]],
+    comparisons: Sequence[dict[str, Any]],
+    reference: int,
+) -> list[str]:
+    """Two or three sentences a group: HOT, size and WAL from counters; time with its interval."""
+    label = ", ".join(f"{name} {value}" for name, value in group.items())
+    mine = [cell for cell in cells if all(cell[name] == value for name, value in group.items())]
+    findings: list[str] = []
+    counted = [cell for cell in mine if cell["hot_frac"] is not None]
+    if counted:
+        shares = ", ".join(f"{cell['hot_frac']:.1%} at {cell['fillfactor']}" for cell in counted)
+        pages = ", ".join(
+            f"{cell['heap_pages_before']:,} at {cell['fillfactor']}" for cell in counted
+        )
+        wal = ", ".join(
+            f"{cell['wal_bytes_per_tx']:,.0f} at {cell['fillfactor']}" for cell in counted
+        )
+        findings.append(
+            f"{label}: HOT share of the accounts updates by fillfactor: {shares}; pages after "
+            f"loading: {pages}; WAL bytes per transaction: {wal}."
+        )
+    for measure, name in (("accounts_update_ms", "the accounts UPDATE takes"), ("tps", "TPS is")):
+        parts = [
+            _ratio_words(comparison)
+            for comparison in comparisons
+            if comparison["measure"] == measure
+            and all(comparison["cell"][factor] == value for factor, value in group.items())
+        ]
+        if parts:
+            findings.append(f"{label}: {name}, against fillfactor {reference}: " + "; ".join(parts))
+    return findings
+
+
+def _ratio_words(comparison: dict[str, Any]) -> str:
+    fillfactor, ratio = comparison["cell"]["fillfactor"], comparison["ratio"]
+    if comparison["verdict"] == Verdict.UNDECIDED or ratio is None:
+        return f"at {fillfactor} undecided ({comparison['reason']})"
+    return (
+        f"at {fillfactor} {ratio['mid']:.3f} times [{ratio['low']:.3f}, {ratio['high']:.3f}], "
+        f"{comparison['verdict']}"
+    )
+
+
+def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -> list[str]:
+    """The guards of benchmark practice: what makes these numbers say less than they seem to."""
+    warnings: list[str] = []
+    timed = [sample for sample in samples if sample.measures.get("tps") is not None]
+    window_s = int(request.options["window_s"])
+    if request.scale < int(request.options["clients"]):
+        warnings.append(
+            f"scale {request.scale} is below {request.options['clients']} clients: "
+            "waiting for the locks of pgbench_branches dominates the times"
+        )
+    if timed and window_s < 60:
+        warnings.append(
+            f"windows of {window_s} s are short for throughput (a minute is the least, with a "
+            "whole checkpoint cycle inside): trust the counters, repeat times with "
+            "--set window_s=600"
+        )
+    if timed and not any(sample.measures.get("checkpoints") for sample in timed):
+        warnings.append("no checkpoint began in any window: its cost is not in these times")
+    if (
+        timed
+        and any(level != "off" for level in request.levels["autovacuum"])
+        and not any(sample.measures.get("autovacuums") for sample in timed)
+    ):
+        warnings.append("autovacuum never reached pgbench_accounts in a window")
+    if version.major < 16 and request.options["io"] != "cached":
+        warnings.append(
+            f"PostgreSQL {version} has no direct I/O: the operating system's cache hides what "
+            "memory twice and tenfold are meant to show"
+        )
+    return warnings

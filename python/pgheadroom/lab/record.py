@@ -1,0 +1,305 @@
+"""
+The record folder: what was asked, where, every raw sample, the result.
+
+    request.json       what was asked; equal requests are the same run
+    environment.json   server, settings, machine, tool, command line
+    samples.jsonl      one finished trial a line, appended and synced
+    series/*.json      per-second series of a trial
+    result.json        the experiment's result
+    report.html        for people
+
+A folder is complete in itself: it can be moved, mailed, compared. A run that was stopped goes on
+where it stopped; files are replaced whole or not at all, and only the last line of the samples
+can be torn, which opening for writing repairs.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pgheadroom.errors import DiskFull, InputError, LabError
+from pgheadroom.lab.design import Request
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One finished trial: its cell, its measures, and notes on what was out of the ordinary."""
+
+    trial: str
+    cell: dict[str, str | int]
+    repetition: int
+    arm: str
+    started_at: str
+    duration_s: float
+    measures: dict[str, float | None]
+    notes: tuple[str, ...] = ()
+    assumed: Mapping[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of `samples.jsonl`."""
+        return {
+            "trial": self.trial,
+            "cell": self.cell,
+            "repetition": self.repetition,
+            "arm": self.arm,
+            "started_at": self.started_at,
+            "duration_s": self.duration_s,
+            "measures": self.measures,
+            "notes": list(self.notes),
+            "assumed": dict(self.assumed or {}),
+        }
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Self:
+        """Check a line's shape; raises KeyError, TypeError or ValueError when it is not one."""
+        measures = {
+            str(name): None if value is None else float(value)
+            for name, value in dict(line["measures"]).items()
+        }
+        cell = dict(line["cell"])
+        if not all(isinstance(value, str | int) for value in cell.values()):
+            raise TypeError("a factor's level is neither text nor a whole number")
+        return cls(
+            trial=str(line["trial"]),
+            cell=cell,
+            repetition=int(line["repetition"]),
+            arm=str(line["arm"]),
+            started_at=str(line["started_at"]),
+            duration_s=float(line["duration_s"]),
+            measures=measures,
+            notes=tuple(str(note) for note in line["notes"]),
+            assumed={str(k): str(v) for k, v in dict(line["assumed"]).items()},
+        )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """
+    Replace a file whole or not at all, synced.
+
+    Raises:
+        DiskFull: No room; the old file is untouched.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise _file_error(error, path) from error
+
+
+def _file_error(error: OSError, path: Path) -> LabError | InputError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free_bytes = shutil.disk_usage(path.parent).free
+        return DiskFull(
+            f"no room to write {path}: {free_bytes} bytes are free; free some and run the same "
+            "command again, it goes on where it stopped",
+            path=path,
+            free_bytes=free_bytes,
+        )
+    return InputError(f"cannot write {path}: {error.strerror}")
+
+
+def to_json_text(value: Mapping[str, Any]) -> str:
+    """JSON as all our files spell it; refuses NaN and infinities, which JSON cannot hold."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_json(path: Path, *, kind: str) -> dict[str, Any]:
+    """
+    Read one of our JSON files and check its kind and schema version.
+
+    Raises:
+        InputError: The file is missing, not JSON, of another kind, or of an unknown schema.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path} does not exist: expected a file of kind {kind!r}; "
+            "a record folder is what `pgheadroom lab run` writes"
+        ) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{path} is damaged ({error}): expected JSON of kind {kind!r}; restore it from a copy"
+        ) from error
+    found = value.get("kind") if isinstance(value, dict) else type(value).__name__
+    if found != kind:
+        raise InputError(f"{path} is of kind {found!r}: expected {kind!r}")
+    if value.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(
+            f"{path} has schema_version {value.get('schema_version')!r}: this pgheadroom reads "
+            f"{SCHEMA_VERSION}; use the version that wrote it"
+        )
+    return dict(value)
+
+
+class Record:
+    """
+    A record folder, open for reading or, locked against other runs, for writing.
+
+    Use `Record.create` to run into it and `Record.open` to read it.
+    """
+
+    def __init__(self, folder: Path, request: dict[str, Any], samples: list[Sample]) -> None:
+        self.folder = folder
+        self.request = request
+        self.samples = samples
+        self._samples_file: int | None = None
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """
+        Read a record, finished or not.
+
+        Raises:
+            InputError: Not a record folder, or a damaged one.
+        """
+        request = read_json(folder / "request.json", kind="lab_request")
+        return cls(folder, request, _read_samples(folder / "samples.jsonl")[0])
+
+    @classmethod
+    def create(cls, folder: Path, request: Request) -> Self:
+        """
+        Make a record folder, or go on with one that has the same request.
+
+        Raises:
+            InputError: The folder holds something else, or another request.
+            LabError: Another run is writing it right now.
+        """
+        asked = json.loads(json.dumps(request.to_json()))
+        if (folder / "request.json").exists():
+            record = cls.open(folder)
+            if record.request != asked:
+                raise InputError(
+                    f"{folder} holds a record of another request: "
+                    f"{_difference(record.request, asked)}; give --record another folder"
+                )
+        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder} exists and is not a record: give --record another folder")
+        else:
+            try:
+                (folder / "series").mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _file_error(error, folder) from error
+            write_atomically(folder / "request.json", to_json_text(asked))
+            record = cls(folder, asked, [])
+        record._lock()
+        return record
+
+    def _lock(self) -> None:
+        path = self.folder / "samples.jsonl"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise LabError(
+                f"another run is writing the record {self.folder}: wait for it, "
+                "or give --record another folder"
+            ) from None
+        self._samples_file = descriptor
+        # Read again under the lock; a torn last line is what a killed run leaves.
+        self.samples, whole_bytes = _read_samples(path)
+        os.ftruncate(descriptor, whole_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the lock back; the folder stays readable."""
+        if self._samples_file is not None:
+            os.close(self._samples_file)
+            self._samples_file = None
+
+    def append(self, sample: Sample) -> None:
+        """
+        Add one finished trial, on disk when this returns.
+
+        Raises:
+            DiskFull: No room; the samples before it are whole.
+        """
+        assert self._samples_file is not None, "append needs a record opened by create"
+        line = json.dumps(sample.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
+        size_bytes = os.fstat(self._samples_file).st_size
+        rest = line.encode()
+        try:
+            while rest:
+                rest = rest[os.write(self._samples_file, rest) :]
+            os.fsync(self._samples_file)
+        except OSError as error:
+            os.ftruncate(self._samples_file, size_bytes)
+            raise _file_error(error, self.folder / "samples.jsonl") from error
+        self.samples.append(sample)
+
+    def write(self, name: str, value: Mapping[str, Any]) -> Path:
+        """Write one JSON file of the record atomically and return its path."""
+        path = self.folder / name
+        write_atomically(path, to_json_text(value))
+        return path
+
+    def read_environment(self) -> dict[str, Any] | None:
+        """The environment of the run, None before the first trial."""
+        path = self.folder / "environment.json"
+        return read_json(path, kind="lab_environment") if path.exists() else None
+
+    def read_result(self) -> dict[str, Any]:
+        """The result; raises InputError for a run without one."""
+        return read_json(self.folder / "result.json", kind="experiment")
+
+    def read_series(self) -> list[dict[str, Any]]:
+        """All per-second series, in the order of their file names."""
+        paths = sorted((self.folder / "series").glob("*.json"))
+        return [read_json(path, kind="series") for path in paths]
+
+
+def _read_samples(path: Path) -> tuple[list[Sample], int]:
+    """All whole lines, and how many bytes they take; a torn last line is left out."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return [], 0
+    whole_bytes = content.rfind(b"\n") + 1
+    samples: list[Sample] = []
+    for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
+        try:
+            samples.append(Sample.from_json(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"{path} is damaged in line {number} ({type(error).__name__}: {error}): expected "
+                "one trial a line; restore the record from a copy, or remove that line to have "
+                "the trial run again"
+            ) from error
+    return samples, whole_bytes
+
+
+def _difference(found: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """The first few fields in which two requests differ."""
+    fields = [
+        f"{name} is {found.get(name)!r} there and {asked.get(name)!r} here"
+        for name in dict.fromkeys((*found, *asked))
+        if found.get(name) != asked.get(name)
+    ]
+    return "; ".join(fields[:3])

@@ -1,0 +1,335 @@
+"""
+Run an experiment: plan, play each trial, keep every sample, summarise.
+
+Nothing here knows a particular experiment. A run that ends early, by Ctrl-C, by its budget or by
+an error, keeps its finished trials; asking the same again goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pgheadroom
+from pgheadroom.errors import InputError, LabError
+from pgheadroom.lab.borrowed_place import BorrowedPlace
+from pgheadroom.lab.design import Request, Trial
+from pgheadroom.lab.environment import describe_machine
+from pgheadroom.lab.experiment import Experiment
+from pgheadroom.lab.experiments import get
+from pgheadroom.lab.place import OwnPlace, Place
+from pgheadroom.lab.record import Record, Sample
+from pgheadroom.schedule import run_pieces
+from pgheadroom.servers import Host, find_programs, is_connection
+from pgheadroom.servers.borrowed import BorrowedServer
+from pgheadroom.types import PgVersion
+
+RECORDS_FOLDER = Path("pgheadroom-records")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """State of a run after a trial; `left_s` is an estimate from the trials so far."""
+
+    done: int
+    total: int
+    left_s: float
+    text: str
+
+
+@contextmanager
+def place_for(server: str) -> Iterator[Place]:
+    """
+    The place that `--server` names: a version, a folder, or a connection.
+
+    Raises:
+        LabError: No such server, or it does not start.
+        SourceError: The connection fails, or lacks the right to create a database.
+    """
+    if is_connection(server):
+        with BorrowedServer(server) as borrowed:
+            yield BorrowedPlace(borrowed)
+    else:
+        with Host(find_programs(server)) as host:
+            yield OwnPlace(host)
+
+
+def find_record(request: Request, *, parent: Path, fresh: bool) -> Path:
+    """
+    The folder for this request: an unfinished record of the same request, else a new one.
+
+    Args:
+        request: What is asked.
+        parent: Where records lie by default.
+        fresh: Begin anew whatever lies there.
+    """
+    if not fresh and parent.is_dir():
+        for folder in sorted(parent.glob(f"*-{request.experiment}*"), reverse=True):
+            if _is_unfinished(folder, request):
+                return folder
+    stamp = datetime.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
+    folder = parent / f"{stamp}-{request.experiment}"
+    number = 2
+    while folder.exists():
+        folder = parent / f"{stamp}-{request.experiment}-{number}"
+        number += 1
+    return folder
+
+
+def _is_unfinished(folder: Path, request: Request) -> bool:
+    try:
+        record = Record.open(folder)
+        if record.request != _as_read(request):
+            return False
+        return not (folder / "result.json").exists() or not record.read_result()["complete"]
+    except (InputError, KeyError):
+        return False  # a damaged record is left alone, a new one begins
+
+
+def _as_read(request: Request) -> dict[str, Any]:
+    """The request as it looks after a round through a file."""
+    form = request.to_json()
+    form["levels"] = {name: list(levels) for name, levels in form["levels"].items()}
+    return form
+
+
+def run(
+    request: Request,
+    folder: Path,
+    *,
+    server: str,
+    command: str,
+    report: Callable[[Progress], None],
+    budget_s: float | None = None,
+    executor: Executor | None = None,
+) -> dict[str, Any]:
+    """
+    Play all trials of a request that the record does not hold yet, and write the result.
+
+    Args:
+        request: What to run.
+        folder: The record folder; created, or gone on with.
+        server: Where: a version, a folder, or a connection with whatever it needs to connect.
+        command: The command line, for the record, without secrets.
+        report: Called before the first and after each trial.
+        budget_s: No block of trials begins after this time.
+        executor: Where trials run; one at a time in this thread when None.
+
+    Returns:
+        The result, as in `result.json`.
+
+    Raises:
+        HeadroomError: Whatever stops the run; the finished trials are kept.
+    """
+    experiment = get(request.experiment)
+    started = time.monotonic()
+    with ExitStack() as stack:
+        record = stack.enter_context(Record.create(folder, request))
+        place = stack.enter_context(place_for(server))
+        experiment.check(request, place.version, throw_away=place.throw_away)
+        _check_server(record, place)
+        trials = _remaining(experiment, request, record)
+        player = _Player(experiment, request, place, record, command)
+        total = len(experiment.trials(request))
+        report(_progress(experiment, request, record, total, "loading"))
+        ends = None if budget_s is None else started + budget_s
+        for trial, sample in run_pieces(player.play, _within(trials, ends), executor=executor):
+            record.append(sample)
+            player.drop_unneeded(trial, trials)
+            report(_progress(experiment, request, record, total, trial.id))
+        return write_result(experiment, request, record, place.version)
+
+
+def _within(trials: Sequence[Trial], ends: float | None) -> Iterator[Trial]:
+    """Trials until the budget is spent; a block that has begun is finished."""
+    last = None
+    for trial in trials:
+        over = ends is not None and time.monotonic() > ends
+        if over and last is not None and trial.repetition != last:
+            return
+        last = trial.repetition
+        yield trial
+
+
+def _check_server(record: Record, place: Place) -> None:
+    """A record that goes on must go on with the same server version."""
+    environment = record.read_environment()
+    if environment is not None and environment["server"] != str(place.version):
+        raise InputError(
+            f"{record.folder} was begun on PostgreSQL {environment['server']} and the server is "
+            f"now {place.version}: name the former with --server, or begin anew with --fresh"
+        )
+
+
+def _remaining(experiment: Experiment, request: Request, record: Record) -> list[Trial]:
+    done = {sample.trial for sample in record.samples}
+    return [trial for trial in experiment.trials(request) if trial.id not in done]
+
+
+def _progress(
+    experiment: Experiment, request: Request, record: Record, total: int, text: str
+) -> Progress:
+    done = len(record.samples)
+    mean_s = (
+        sum(sample.duration_s for sample in record.samples) / done
+        if done
+        else experiment.trial_s(request)
+    )
+    left_s = (total - done) * mean_s
+    return Progress(done=done, total=total, left_s=left_s, text=text)
+
+
+class _Player:
+    """Plays one trial after another and writes what surrounds the samples."""
+
+    def __init__(
+        self, experiment: Experiment, request: Request, place: Place, record: Record, command: str
+    ) -> None:
+        self._experiment = experiment
+        self._request = request
+        self._place = place
+        self._record = record
+        self._command = command
+
+    def play(self, trial: Trial) -> Sample:
+        """Run one trial; an error of the server or the workload ends the run."""
+        started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        start = time.monotonic()
+        try:
+            outcome = self._experiment.measure(self._request, self._place, trial)
+        except LabError as error:
+            error.add_note(f"in trial {trial.id}")
+            raise
+        if outcome.environment is not None and self._record.read_environment() is None:
+            self._write_environment(outcome.environment)
+        if outcome.series is not None:
+            self._record.write(f"series/{trial.id}.json", outcome.series)
+        return Sample(
+            trial=trial.id,
+            cell=dict(trial.cell),
+            repetition=trial.repetition,
+            arm=trial.arm,
+            started_at=started_at,
+            duration_s=round(time.monotonic() - start, 3),
+            measures=outcome.measures,
+            notes=outcome.notes,
+            assumed=outcome.assumed,
+        )
+
+    def _write_environment(self, server: dict[str, Any]) -> None:
+        self._record.write(
+            "environment.json",
+            {
+                "schema_version": 1,
+                "kind": "lab_environment",
+                "server": str(self._place.version),
+                "command": self._command,
+                **server,
+                **describe_machine(self._place.folder or self._record.folder),
+            },
+        )
+
+    def drop_unneeded(self, trial: Trial, trials: Sequence[Trial]) -> None:
+        """Free the shape of `trial` when no later one starts from it."""
+        name = self._experiment.shape_name(trial)
+        later = trials[trials.index(trial) + 1 :]
+        if all(self._experiment.shape_name(other) != name for other in later):
+            self._place.drop(name)
+
+
+def write_result(
+    experiment: Experiment, request: Request, record: Record, version: PgVersion
+) -> dict[str, Any]:
+    """
+    Summarise the samples of a record into `result.json`.
+
+    Returns:
+        The result; `complete` is false when trials of the plan are missing.
+    """
+    samples = record.samples
+    environment = record.read_environment() or {}
+    summary = experiment.summarise(request, version, samples)
+    missing = len(experiment.trials(request)) - len(samples)
+    assumed: dict[str, str] = {}
+    for sample in samples:
+        assumed.update(sample.assumed or {})
+    warnings = list(summary.warnings)
+    warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
+    if missing:
+        warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial")
+    result = {
+        "schema_version": 1,
+        "kind": "experiment",
+        "tool_version": pgheadroom.__version__,
+        "name": experiment.name,
+        "title": experiment.title,
+        "question": experiment.question,
+        "source": experiment.source,
+        "server": str(version),
+        "command": environment.get("command"),
+        "seed": request.seed,
+        "scale": request.scale,
+        "repetitions": request.repetitions,
+        "started_at": samples[0].started_at if samples else None,
+        "duration_s": round(sum(sample.duration_s for sample in samples), 1),
+        "complete": missing == 0,
+        "factors": [
+            {
+                "name": factor.name,
+                "description": factor.description,
+                "unit": factor.unit,
+                "levels": list(request.levels[factor.name]),
+            }
+            for factor in experiment.factors
+            if factor.name in request.levels
+        ],
+        "options": dict(request.options),
+        "measures": [measure.to_json() for measure in experiment.measures],
+        "cells": summary.cells,
+        "comparisons": summary.comparisons,
+        "controls": summary.controls,
+        "references": summary.references,
+        "findings": summary.findings,
+        "warnings": warnings,
+        "assumed": assumed,
+        "environment": {
+            name: value
+            for name, value in environment.items()
+            if name not in ("schema_version", "kind", "command", "server")
+        },
+        "series": [
+            {"cell": sample.cell, "repetition": sample.repetition, "file": f"series/{file.name}"}
+            for sample in samples
+            if (file := record.folder / "series" / f"{sample.trial}.json").exists()
+        ],
+    }
+    record.write("result.json", result)
+    return result
+
+
+def summarise_record(folder: Path) -> Record:
+    """
+    Open a record and make sure it has a result: that of a stopped run is made from its samples.
+
+    Raises:
+        InputError: No record, a damaged one, or one without a finished trial.
+    """
+    record = Record.open(folder)
+    if (folder / "result.json").exists() and record.read_result().get("complete"):
+        return record
+    environment = record.read_environment()
+    if environment is None or not record.samples:
+        raise InputError(
+            f"{folder} has no finished trial yet: run it on with the command that began it"
+        )
+    request = Request.from_json(record.request)
+    write_result(
+        get(request.experiment), request, record, PgVersion.parse(str(environment["server"]))
+    )
+    return record

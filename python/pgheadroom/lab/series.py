@@ -1,0 +1,219 @@
+"""
+Per-second series of a window: transactions from pgbench's log, WAL, sizes, what the server did.
+
+Nothing is connected to the database under test meanwhile: WAL positions are read in another
+database of the same server, sizes from the relation files, checkpoints and vacuums from the
+server's log.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import psycopg
+
+from pgheadroom.lab.place import Running
+from pgheadroom.servers.pgbench import TransactionLog
+from pgheadroom.units import PAGE_BYTES
+
+_LOG_LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[\d+\] (?:LOG): +(.*)$")
+_CHECKPOINT_TOTAL = re.compile(r"checkpoint complete: .*?total=(\d+\.\d+) s")
+_AUTOVACUUM = re.compile(r"automatic (aggressive )?(vacuum|analyze)[^\"]*\"([^\"]+)\"")
+_ELAPSED = re.compile(r"elapsed: (\d+\.\d+) s")
+
+
+class Sampler:
+    """
+    Reads WAL position and relation sizes about once a second while its `with` block runs.
+
+    On a borrowed server it samples nothing: sizes and positions would need a session in a database
+    that is not ours.
+    """
+
+    def __init__(self, server: Running, table: str) -> None:
+        self.t_s: list[float] = []
+        self.wal_bytes: list[int] = []
+        self.heap_bytes: list[int] = []
+        self.index_bytes: list[int] = []
+        self._server = server
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        if server.cluster is not None:
+            self._heap, self._indexes = _relation_paths(server, table)
+
+    def __enter__(self) -> Self:
+        if self._server.cluster is not None:
+            self._thread = threading.Thread(target=self._sample, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _sample(self) -> None:
+        try:
+            with self._server.connect("postgres") as connection:
+                while True:
+                    row = connection.execute(
+                        "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+                    ).fetchone()
+                    assert row is not None, "a function returns one row"
+                    self.t_s.append(time.time())
+                    self.wal_bytes.append(row[0])
+                    self.heap_bytes.append(_relation_bytes(self._heap))
+                    self.index_bytes.append(sum(_relation_bytes(path) for path in self._indexes))
+                    if self._stop.wait(1.0):
+                        return
+        except psycopg.Error:
+            # The server is going away: the main thread meets the same and reports it.
+            return
+
+
+def _relation_paths(server: Running, table: str) -> tuple[Path, list[Path]]:
+    assert server.cluster is not None, "only our own clusters have readable files"
+    with server.connect() as connection:
+        rows = connection.execute(
+            "SELECT pg_relation_filepath(%s::regclass) UNION ALL "
+            "SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE indrelid = %s::regclass",
+            (table, table),
+        ).fetchall()
+    paths = [server.cluster.relation_path(str(path)) for (path,) in rows]
+    return paths[0], paths[1:]
+
+
+def _relation_bytes(path: Path) -> int:
+    """Size of a relation's main fork, all its 1 GiB segments."""
+    total_bytes, segment = 0, 0
+    while True:
+        part = path if segment == 0 else path.with_name(f"{path.name}.{segment}")
+        try:
+            total_bytes += part.stat().st_size
+        except FileNotFoundError:
+            return total_bytes
+        segment += 1
+
+
+def per_second(
+    log: TransactionLog, sampler: Sampler, *, start_s: float, window_s: float
+) -> dict[str, list[float | None]]:
+    """
+    Series over the whole seconds of a window.
+
+    Args:
+        log: Every transaction.
+        sampler: What was sampled beside.
+        start_s: Begin of the window, epoch seconds.
+        window_s: Its length.
+
+    Returns:
+        Lists of equal length under the names of a series file; the sampled ones are absent when
+        nothing was sampled. A second without a transaction has tps 0 and null latencies.
+    """
+    seconds = max(int(window_s), 1)
+    index = np.floor(log.ends_s - start_s).astype(int)
+    columns: dict[str, list[float | None]] = {
+        "t_s": [float(second + 1) for second in range(seconds)],
+        "tps": [],
+        "latency_ms_mean": [],
+        "latency_ms_max": [],
+    }
+    for second in range(seconds):
+        inside = log.latency_ms[index == second]
+        columns["tps"].append(float(len(inside)))
+        columns["latency_ms_mean"].append(float(inside.mean()) if len(inside) else None)
+        columns["latency_ms_max"].append(float(inside.max()) if len(inside) else None)
+    if len(sampler.t_s) >= 2:
+        ends = [start_s + second for second in range(seconds + 1)]
+        wal = np.interp(ends, sampler.t_s, sampler.wal_bytes)
+        columns["wal_bytes_per_s"] = [float(step) for step in np.diff(wal)]
+        for name, values in (
+            ("heap_bytes", sampler.heap_bytes),
+            ("index_bytes", sampler.index_bytes),
+        ):
+            at_ends = np.interp(ends[1:], sampler.t_s, values)
+            columns[name] = [float(value // PAGE_BYTES * PAGE_BYTES) for value in at_ends]
+    return columns
+
+
+def log_events(server: Running, start_s: float, end_s: float) -> list[dict[str, Any]]:
+    """
+    Checkpoints, autovacuums and autoanalyzes in a window, out of the server's own log.
+
+    Args:
+        server: The running server; a borrowed one shows no log and gives no events.
+        start_s: Begin of the window, epoch seconds.
+        end_s: Its end.
+
+    Returns:
+        Events as in a series file, by time; `t_s` is when the work began.
+    """
+    if server.cluster is None:
+        return []
+    text = server.cluster.log_path.read_text(encoding="utf-8", errors="replace")
+    events = [
+        event
+        for event in _events(text.splitlines())
+        if start_s <= event["t_s"] + (event["duration_s"] or 0) and event["t_s"] <= end_s
+    ]
+    for event in events:
+        event["t_s"] = round(event["t_s"] - start_s, 3)
+    return events
+
+
+def _events(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """All events of a log, with epoch seconds."""
+    begun: tuple[float, str] | None = None
+    for number, line in enumerate(lines):
+        match = _LOG_LINE.match(line)
+        if match is None:
+            continue
+        ended_s, text = _epoch_s(match[1]), match[2]
+        if text.startswith("checkpoint starting"):
+            begun = (ended_s, text)
+        elif total := _CHECKPOINT_TOTAL.search(text):
+            duration_s = float(total[1])
+            reason = begun[1].partition(":")[2].strip() if begun else "unknown"
+            yield _event(ended_s - duration_s, "checkpoint", duration_s, f"checkpoint: {reason}")
+            begun = None
+        elif work := _AUTOVACUUM.search(text):
+            duration_s = _elapsed_s(lines[number:])
+            kind = "autovacuum" if work[2] == "vacuum" else "autoanalyze"
+            yield _event(
+                ended_s - duration_s, kind, duration_s, f"automatic {work[2]} of {work[3]}"
+            )
+    if begun is not None:
+        yield _event(begun[0], "checkpoint", None, f"{begun[1]} (not complete at the end)")
+
+
+def _event(t_s: float, kind: str, duration_s: float | None, text: str) -> dict[str, Any]:
+    return {"t_s": t_s, "kind": kind, "duration_s": duration_s, "text": text}
+
+
+def _elapsed_s(lines: Sequence[str]) -> float:
+    """The time that a vacuum's message gives in its last line, 0 when it gives none."""
+    for offset, line in enumerate(lines):
+        if offset and _LOG_LINE.match(line):
+            break
+        if match := _ELAPSED.search(line):
+            return float(match[1])
+    return 0.0
+
+
+def _epoch_s(text: str) -> float:
+    moment = datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f")
+    return moment.replace(tzinfo=datetime.UTC).timestamp()

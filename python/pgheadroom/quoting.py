@@ -1,0 +1,44 @@
+"""
+Quoting for the languages that names travel into: SQL, conninfo strings, postgresql.conf.
+
+First step of the layers. Server-side binding is used wherever a statement can take parameters;
+these are for identifiers and utility statements, which cannot.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.errors import InputError
+
+
+def _refuse_nul(text: str) -> None:
+    if "\0" in text:
+        raise InputError("a name or value contains a NUL byte, which PostgreSQL cannot hold")
+
+
+def identifier(name: str) -> str:
+    """Quote an SQL identifier; always quoted, so that no list of key words is needed."""
+    _refuse_nul(name)
+    if not name:
+        raise InputError("an SQL identifier is empty")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: str) -> str:
+    """Quote an SQL string literal, valid whatever `standard_conforming_strings` is."""
+    _refuse_nul(value)
+    quoted = "'" + value.replace("'", "''").replace("\\", "\\\\") + "'"
+    return f" E{quoted}" if "\\" in value else quoted
+
+
+def conninfo_value(value: str) -> str:
+    """Quote one value of a libpq conninfo string."""
+    _refuse_nul(value)
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def conf_value(value: str) -> str:
+    """Quote one value of a postgresql.conf line; a line break cannot be one."""
+    _refuse_nul(value)
+    if "\n" in value or "\r" in value:
+        raise InputError(f"setting value {value!r} contains a line break")
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,75 @@
+"""
+The values that flow between the stages: versions, intervals.
+
+Frozen, comparable, and saved as JSON by `to_json` under the names of the fields.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PgVersion:
+    """A PostgreSQL version with its minor: 18.4 is `PgVersion(18, 4)`."""
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str) -> PgVersion:
+        """
+        Read the version out of `"18.4"`, `"postgres (PostgreSQL) 15.18 (Debian ...)"`, `"19beta1"`.
+
+        A pre-release (beta, rc, devel) counts as minor 0.
+
+        Raises:
+            InputError: No version in the text, or one before 10 (three-part versions).
+        """
+        match = re.search(r"(?<![\d.])(\d{2,})(?:\.(\d+))?(?:beta|rc|devel|alpha|\b)", text)
+        if match is None or int(match[1]) > 99:
+            raise InputError(f"no PostgreSQL version in {text!r}: expected one such as 18.4")
+        return cls(int(match[1]), int(match[2] or 0))
+
+    @classmethod
+    def from_num(cls, server_version_num: int) -> PgVersion:
+        """From the server's `server_version_num`: 180004 is 18.4."""
+        return cls(server_version_num // 10000, server_version_num % 10000)
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """
+    An estimate with its uncertainty.
+
+    `level` is the coverage that the interval really has: a median's interval from five samples
+    covers 93.75 %, not 95 %. The unit is the unit of the measure it belongs to.
+    """
+
+    low: float
+    mid: float
+    high: float
+    level: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.mid:
+            raise ValueError(f"interval low {self.low} is above its middle {self.mid}")
+        if not self.mid <= self.high:
+            raise ValueError(f"interval high {self.high} is below its middle {self.mid}")
+        if not 0 < self.level <= 1:
+            raise ValueError(f"interval level {self.level} is not in (0, 1]")
+
+    def excludes(self, value: float) -> bool:
+        """Whether `value` lies outside the interval."""
+        return not self.low <= value <= self.high
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in every JSON file of ours: `{low, mid, high, level}`."""
+        return {"low": self.low, "mid": self.mid, "high": self.high, "level": self.level}

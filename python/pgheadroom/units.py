@@ -1,0 +1,83 @@
+"""
+Units at the edges: sizes, durations and numbers as people write and read them.
+
+Inside, everything is in base units (bytes, seconds, fractions). First step of the layers.
+PostgreSQL's settings say `kB` and mean 1,024 bytes; that convention is used where a setting is
+read or written (`parse_setting_bytes`, `setting_bytes`). Sizes shown to people use KiB, MiB, GiB.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pgheadroom.errors import InputError
+
+PAGE_BYTES = 8192
+"""BLCKSZ of every build that pgheadroom supports."""
+
+_SETTING_UNITS = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+_SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_setting_bytes(text: str) -> int:
+    """
+    Bytes of a memory setting as PostgreSQL spells it: `"80MB"`, `"1GB"`, `"8192B"`.
+
+    Args:
+        text: A whole number and a unit among B, kB, MB, GB, TB (1 kB = 1,024 bytes).
+
+    Raises:
+        InputError: No unit, an unknown unit, or no whole number.
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]+)\s*", text)
+    if match is None or match[2] not in _SETTING_UNITS:
+        raise InputError(
+            f"size {text!r} is not understood: expected a whole number with one of the units "
+            f"{', '.join(_SETTING_UNITS)}, for example 80MB"
+        )
+    return int(match[1]) * _SETTING_UNITS[match[2]]
+
+
+def setting_bytes(value_bytes: int) -> str:
+    """Spell bytes as a PostgreSQL memory setting, rounded up to whole kB."""
+    return f"{-(-value_bytes // 1024)}kB"
+
+
+def parse_duration_s(text: str) -> float:
+    """
+    Seconds of a duration such as `"30m"`, `"5min"`, `"90s"`, `"1.5h"`; a bare number is seconds.
+
+    Raises:
+        InputError: Not a number with a known unit, or not above zero.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    unit = match[2] or "s" if match else ""
+    if match is None or unit not in _DURATION_UNITS or float(match[1]) <= 0:
+        raise InputError(
+            f"duration {text!r} is not understood: expected a number above 0 with one of the "
+            f"units {', '.join(_DURATION_UNITS)}, for example 30m"
+        )
+    return float(match[1]) * _DURATION_UNITS[unit]
+
+
+def show_bytes(value_bytes: float) -> str:
+    """Bytes for people: `"1.3 GiB"`; three significant digits, KiB = 1,024."""
+    value = float(value_bytes)
+    for unit in _SHOWN_UNITS:
+        if abs(value) < 1024 or unit == _SHOWN_UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1024
+    raise AssertionError("the last unit always returns")
+
+
+def show_duration(value_s: float) -> str:
+    """Seconds for people: `"0.42 s"`, `"42 s"`, `"12 min"`, `"1 h 05 min"`."""
+    if value_s < 10:
+        return f"{value_s:.2g} s"
+    if value_s < 120:
+        return f"{value_s:.0f} s"
+    minutes = round(value_s / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
