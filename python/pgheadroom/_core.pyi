@@ -33,7 +33,7 @@ class Column:
 
     Args:
         type_name: A built-in type as PostgreSQL spells it: `int4`, `bigint`, `char(84)`,
-            `timestamp(3) with time zone`, `text[]`.
+            `timestamp(3) with time zone`, `text[]`. A B-tree keeps a `name` as `cstring`.
         payload_bytes: Bytes of the value without its length header. May be left out when the type
             decides it: fixed lengths, `bit(n)`, and `char(n)` (one byte a character is assumed).
         is_null: Whether the value is NULL.
@@ -59,7 +59,7 @@ class Column:
 
     @property
     def typlen(self) -> int:
-        """Bytes of every value, or -1 for variable length."""
+        """Bytes of every value, -1 for variable length, -2 for `cstring`."""
 
     @property
     def typalign(self) -> str:
@@ -136,6 +136,18 @@ class RowLayout:
     def page_bytes(self) -> int:
         """What the row costs on a page: the length rounded to 8, and 4 for the line pointer."""
 
+    @property
+    def needs_toast(self) -> bool:
+        """Whether PostgreSQL would compress values or move them out of line (above 2032 bytes)."""
+
+    def best_order(self) -> list[int]:
+        """
+        Positions (from 0) of the columns in the order that loses least padding.
+
+        Optimal for all usual rows; the row never gets longer than it is. Among equally short
+        orders: strict alignments first, fixed lengths before variable ones, else as they stood.
+        """
+
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
@@ -158,7 +170,11 @@ def spare_versions(tuple_bytes: int, fillfactor: int) -> int:
     """
 
 def index_tuple_bytes(columns: Sequence[Column | tuple[str, int | None]]) -> int:
-    """Size of a B-tree's leaf tuple that holds these values; its line pointer takes 4 more."""
+    """
+    Size of a B-tree's leaf tuple that holds these values; its line pointer takes 4 more.
+
+    A `name` is kept as a `cstring` of its own length and has to be given as one.
+    """
 
 def btree_build_pages(
     rows: int,

@@ -45,6 +45,18 @@ def test_index_arithmetic() -> None:
     assert _core.btree_build_pages(1_000_000, 16, 70) > 2745
 
 
+def test_best_order_saves_padding() -> None:
+    """The order that is proposed is a permutation and makes the row as short as it can be."""
+    types = ["bool", "int8", "int2", "int4"]
+    row = _core.RowLayout([_core.Column(name) for name in types])
+    order = row.best_order()
+    assert order == [1, 3, 2, 0]
+    best = _core.RowLayout([row.columns[position].column for position in order])
+    assert (row.tuple_bytes, best.tuple_bytes, best.inner_padding_bytes) == (48, 39, 0)
+    assert not row.needs_toast
+    assert _core.RowLayout([("text", 2005)]).needs_toast
+
+
 def test_columns_are_values() -> None:
     """Columns compare by what they hold, so they can be keys and be tested for equality."""
     column = _core.Column("character(64)", name="filler")
@@ -72,6 +84,8 @@ def test_columns_are_values() -> None:
         (lambda: _core.heap_pages(-1, 104, 100), "rows is -1"),
         (lambda: _core.heap_pages(2**62, 104, 100), "32 TiB"),
         (lambda: _core.index_tuple_bytes([("text", 3000)]), "too wide for a B-tree"),
+        (lambda: _core.index_tuple_bytes([("name", 64)]), "keeps a cstring"),
+        (lambda: _core.heap_tuple_bytes([("cstring", 5)]), "table does not hold"),
         (lambda: _core.btree_build_pages(1, 12), "index_tuple_bytes is 12"),
         (lambda: _core.RowLayout([("int4", 4)] * 1601), "at most 1600"),
     ],

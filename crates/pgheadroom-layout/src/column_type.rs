@@ -25,6 +25,8 @@ pub enum TypeLength {
     Fixed(u16),
     /// Variable, with a length header of 1 or 4 bytes (`typlen` -1).
     Varlena,
+    /// Text up to a zero byte (`typlen` -2): what a B-tree keeps of a `name`.
+    Cstring,
 }
 
 impl TypeLength {
@@ -34,6 +36,7 @@ impl TypeLength {
         match self {
             Self::Fixed(bytes) => bytes as i32,
             Self::Varlena => -1,
+            Self::Cstring => -2,
         }
     }
 }
@@ -262,7 +265,7 @@ impl TypeSpec {
     fn plain(&self) -> ColumnType {
         let fixed = match self.typlen {
             TypeLength::Fixed(bytes) => Some(u32::from(bytes)),
-            TypeLength::Varlena => None,
+            TypeLength::Varlena | TypeLength::Cstring => None,
         };
         let (min, max) = fixed.map_or(self.payload, |bytes| (bytes, bytes));
         ColumnType {

@@ -50,6 +50,16 @@ pub enum LayoutError {
         /// The type's canonical name.
         type_name: String,
     },
+    /// The relation never holds values of this type as such.
+    #[error("a {relation} does not hold values of type {type_name}: {hint}")]
+    NotStorable {
+        /// The type's canonical name.
+        type_name: String,
+        /// The kind of relation.
+        relation: &'static str,
+        /// What to ask instead.
+        hint: &'static str,
+    },
     /// A number lies outside its range.
     #[error("{what} is {value}: expected {min} to {max}")]
     OutOfRange {

@@ -36,10 +36,12 @@ const _: () = assert!(
 
 /// Size of an index tuple that holds these values, uncompressed; `IndexTupleSize`, aligned.
 ///
-/// On the page it takes 4 bytes more, its line pointer.
+/// On the page it takes 4 bytes more, its line pointer. A column of type `name` is kept as a
+/// `cstring` of the name's own length (`opckeytype` of `name_ops`), so it has to be given as one.
 ///
 /// # Errors
-/// [`LayoutError::TooManyColumns`] above 32, [`LayoutError::IndexTupleTooBig`] above 2704 bytes.
+/// [`LayoutError::TooManyColumns`] above 32, [`LayoutError::IndexTupleTooBig`] above 2704 bytes,
+/// [`LayoutError::NotStorable`] for `name`.
 ///
 /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c (REL_18_STABLE).
 /// Differs: values above 510 bytes may be compressed there, which depends on their contents.
@@ -49,6 +51,16 @@ pub fn index_tuple_bytes(columns: &[Column]) -> Result<u32, LayoutError> {
             relation: "index",
             count: columns.len(),
             max: INDEX_MAX_KEYS,
+        });
+    }
+    if let Some(column) = columns
+        .iter()
+        .find(|column| column.column_type().name() == "name")
+    {
+        return Err(LayoutError::NotStorable {
+            type_name: column.column_type().name().to_owned(),
+            relation: "B-tree",
+            hint: "it keeps a cstring as long as the name; give that with its payload",
         });
     }
     let has_null = columns.iter().any(Column::is_null);
@@ -95,6 +107,15 @@ mod tests {
         let columns = [column("int4", None), null("int4")];
         assert_eq!(index_tuple_bytes(&columns), Ok(24));
         assert_eq!(index_tuple_bytes(&[null("text")]), Ok(16));
+    }
+
+    /// A name takes its own length and a zero byte, not 64 bytes.
+    #[test]
+    fn names_are_kept_as_cstrings() {
+        let columns = [column("int8", None), column("cstring", Some(20))];
+        assert_eq!(index_tuple_bytes(&columns), Ok(40));
+        assert!(index_tuple_bytes(&[column("name", None)]).is_err());
+        assert!(crate::tuple::RowLayout::new(columns.to_vec()).is_err());
     }
 
     /// A third of a page is the limit.

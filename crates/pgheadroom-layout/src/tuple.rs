@@ -156,6 +156,11 @@ impl Column {
                 header_bytes: 0,
                 payload_bytes,
             },
+            (Stored::Inline { payload_bytes }, TypeLength::Cstring) => Footprint {
+                alignment_bytes: 1,
+                header_bytes: 0,
+                payload_bytes: payload_bytes + 1, // the zero byte at its end
+            },
             (Stored::Inline { payload_bytes }, TypeLength::Varlena)
                 if packable && payload_bytes + VARHDRSZ_SHORT <= VARATT_SHORT_MAX =>
             {
@@ -219,7 +224,8 @@ impl RowLayout {
     /// whether TOAST would shorten it.
     ///
     /// # Errors
-    /// [`LayoutError::TooManyColumns`] above 1600, [`LayoutError::TupleTooBig`] above 1 GB.
+    /// [`LayoutError::TooManyColumns`] above 1600, [`LayoutError::TupleTooBig`] above 1 GB,
+    /// [`LayoutError::NotStorable`] for `cstring`.
     ///
     /// Source: `heap_form_tuple`, src/backend/access/common/heaptuple.c (REL_18_STABLE).
     /// Differs: no.
@@ -229,6 +235,16 @@ impl RowLayout {
                 relation: "table",
                 count: columns.len(),
                 max: MAX_HEAP_ATTRIBUTE_NUMBER,
+            });
+        }
+        if let Some(column) = columns
+            .iter()
+            .find(|column| column.column_type().typlen() == TypeLength::Cstring)
+        {
+            return Err(LayoutError::NotStorable {
+                type_name: column.column_type().name().to_owned(),
+                relation: "table",
+                hint: "text or name hold such strings",
             });
         }
         let null_bitmap_bytes = null_bitmap_bytes(&columns);

@@ -180,6 +180,15 @@ impl RowLayout {
         self.0.page_bytes()
     }
 
+    #[getter]
+    fn needs_toast(&self) -> bool {
+        layout::toast::needs_toast(&self.0)
+    }
+
+    fn best_order(&self) -> Result<Vec<usize>, CoreError> {
+        Ok(layout::column_order::best_order(self.0.columns())?)
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "RowLayout({} columns, tuple_bytes={})",

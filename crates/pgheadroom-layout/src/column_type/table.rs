@@ -131,6 +131,15 @@ pub(super) const TYPES: &[TypeSpec] = &[
         Modifier::PaddedCharacters,
     ),
     fixed("name", 64, Char, &[]),
+    TypeSpec {
+        typname: "cstring",
+        typlen: TypeLength::Cstring,
+        typalign: Char,
+        typstorage: Plain,
+        modifier: Modifier::None,
+        payload: (0, MAX_PAYLOAD),
+        spellings: &[],
+    },
     varlena("bytea", Int, Extended, 0, &[]),
     modified(varlena("bit", Int, Extended, 4, &[]), Modifier::Bits),
     modified(
