@@ -5,7 +5,7 @@ The run folder: everything that one run puts on disk, and the watchdog that remo
         lock           held by the run and its watchdog (`locked_folder.py`)
         owner.json     what a later sweep must know to clean up
         clusters/      one folder per cluster (`cluster.py`)
-        s/             sockets; elsewhere if this path would be too long for one
+        s/             sockets; in /tmp if this path is too long or odd for them
         scratch/       working directory of client programs
 
 PARENT is `$PGHEADROOM_TMPDIR`, else `$TMPDIR`, else /var/tmp: a cluster may have gigabytes, and
@@ -19,6 +19,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,8 @@ _log = logging.getLogger(__name__)
 # sun_path has 108 bytes on Linux and 104 on macOS, with the final NUL; PostgreSQL appends nothing.
 _SOCKET_PATH_BYTES_MAX = 99
 _SOCKET_NAME = "/.s.PGSQL.65535"
+# libpq splits a host at commas, and PostgreSQL its list of folders; nothing else odd is tried.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+~-]+")
 _CLEAN_UP_TIMEOUT_S = 120.0  # the watchdog waits 30 s for processes, then removes; arbitrary
 _DEFAULT_PARENT = Path("/var/tmp")  # noqa: S108 - names in it are random, and locked
 
@@ -54,7 +57,7 @@ class RunFolder:
         self.socket_dir = Path()
         self._locked: LockedFolder | None = None
         self._watchdog: _Watchdog | None = None
-        self._processes: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
+        self._processes: list[subprocess.Popen[Any]] = []
         self._pid = os.getpid()
         self._finalizer: weakref.finalize[Any, Any] | None = None
 
@@ -122,7 +125,7 @@ class RunFolder:
             problems = self._clean_up(locked)
         finally:
             locked.unlock()
-        for process in list(self._processes):
+        for process in self._processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
         if problems:
@@ -197,7 +200,8 @@ class RunFolder:
         process: subprocess.Popen[Any] = subprocess.Popen(
             [str(arg) for arg in args], env=environment, start_new_session=True, **options
         )
-        self._processes.add(process)
+        self._processes = [other for other in self._processes if other.returncode is None]
+        self._processes.append(process)
         return process
 
 
@@ -268,7 +272,8 @@ def _open_for(user: ServerUser | None, folder: Path) -> None:
 def _socket_dir(run: Path) -> tuple[Path, bool]:
     """Where the run's sockets go, and whether that is outside the run folder."""
     inside = run / "s"
-    if len(os.fsencode(inside)) + len(_SOCKET_NAME) <= _SOCKET_PATH_BYTES_MAX:
+    short = len(os.fsencode(inside)) + len(_SOCKET_NAME) <= _SOCKET_PATH_BYTES_MAX
+    if short and _PLAIN_PATH.fullmatch(str(inside)):
         return inside, False
     return Path("/tmp") / f"pgh-{random_name()}", True  # noqa: S108 - short; mode 0700, random
 
