@@ -153,7 +153,7 @@ def update_cost(*, indexes: int = 0, scale: int = 100) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _update_cell(  # noqa: PLR0917 - one line per made-up value is easier to read
+def _update_cell(
     rng: random.Random,
     document: dict[tuple[int, int, int], tuple[int, int, int]],
     filler: int,
@@ -201,7 +201,7 @@ def _update_cell(  # noqa: PLR0917 - one line per made-up value is easier to rea
     }
 
 
-def _comparison(  # noqa: PLR0917 - one line per made-up value is easier to read
+def _comparison(
     name: str,
     common: dict[str, Any],
     cell: dict[str, Any],

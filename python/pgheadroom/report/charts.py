@@ -18,11 +18,12 @@ from typing import Any, Literal
 
 import altair as alt
 
-from pgheadroom.report.reading import Measure, Value, interval, middle, printable
+from pgheadroom.report.reading import Measure, Value, at, interval, label, middle, printable
 from pgheadroom.report.table import Column
 from pgheadroom.report.view_common import measure_column, share_title
 
 Row = dict[str, Any]
+View = dict[str, Any]
 
 MOST_GROUPS = 8
 """Colours in the palette; what exceeds them is left to the tables and said in the caption."""
@@ -31,7 +32,16 @@ WIDTH = 640
 """Width of the static picture; the page fits the live one to its place."""
 
 PALETTE = tuple(f"var(--c{index})" for index in range(1, MOST_GROUPS + 1))
-SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "stroke", "wedge")
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-left",
+    "triangle-right",
+)
 
 LIGHT = {
     "--ink": "#1c1d1f",
@@ -82,11 +92,21 @@ class Canvas:
         self._rows[name] = list(rows)
         return alt.NamedData(name=name)
 
-    def finish(self, panels: Sequence[alt.LayerChart], *, spacing: int = 26) -> dict[str, Any]:
+    def finish(self, panels: Sequence[View], *, spacing: int = 26) -> dict[str, Any]:
         """The description of panels below each other, with the data and the shared look."""
-        whole = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=spacing)
-        found: dict[str, Any] = whole.to_dict()
-        return found | {"datasets": self._rows, "config": _config(), "background": None}
+        found: dict[str, Any] = {"$schema": alt.SCHEMA_URL}
+        found |= panels[0] if len(panels) == 1 else {"vconcat": list(panels), "spacing": spacing}
+        labels = [
+            str(item["group"]) for rows in self._rows.values() for item in rows if "group" in item
+        ]
+        # The page sets as many columns of the legend as there is room for; see page.js.
+        room = {"legend_px": min(210, 34 + 6.5 * max(map(len, labels), default=8))}
+        return found | {
+            "datasets": self._rows,
+            "config": _config(),
+            "background": "transparent",
+            "usermeta": room,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +173,18 @@ def title_text(text: object) -> str:
     return shown if len(shown) <= _LONGEST_TITLE else f"{shown[: _LONGEST_TITLE - 1]}…"
 
 
+def group_label(cell: Mapping[str, Any], names: Sequence[str]) -> str:
+    """A cell's place in a legend: `"memory fits"`, or `"fits · default"` under a legend's title."""
+    if len(names) < 2:
+        return at(cell, names)
+    return " · ".join(label(cell.get(name)) for name in names)
+
+
+def legend_title(names: Sequence[str]) -> str | None:
+    """What the parts of the labels are; None where the labels say it themselves."""
+    return title_text(" · ".join(names)) if len(names) > 1 else None
+
+
 def panel_title(measure: Measure, *, ratio: bool = False) -> str:
     """A measure as the heading of a panel, with unit and which way is better."""
     column = measure_column(measure)
@@ -205,9 +237,7 @@ def _scale(groups: Sequence[str], values: Sequence[str]) -> alt.Scale:
     )
 
 
-def _panel(
-    canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str | None
-) -> alt.LayerChart:
+def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str | None) -> View:
     across = _across(panel)
     scale = _vertical(panel)
     axis = _vertical_axis(panel)
@@ -259,13 +289,19 @@ def _panel(
 
 
 def layered(
-    layers: Sequence[alt.Chart], title: str, height: int | alt.Step, **style: Any
-) -> alt.LayerChart:
-    """Layers as one panel of full width under a heading."""
-    heading = alt.TitleParams(title, anchor="start", frame="bounds", **style)
-    chart: alt.LayerChart = alt.LayerChart(layer=list(layers))
-    chart.width, chart.height, chart.title = WIDTH, height, heading
-    return chart
+    layers: Sequence[alt.Chart], title: str, height: int | Mapping[str, int], **style: Any
+) -> View:
+    """
+    Layers as one panel of full width under a heading.
+
+    Put together here and not by Altair, which copies and checks every part once per level.
+    """
+    views = []
+    for layer in layers:
+        view: View = layer.to_dict(validate=False)
+        views.append({key: item for key, item in view.items() if key not in ("$schema", "config")})
+    heading = {"text": title, "anchor": "start", "frame": "bounds", **style}
+    return {"layer": views, "width": WIDTH, "height": height, "title": heading}
 
 
 def _across(panel: Panel) -> alt.X:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pgheadroom.report import reading
 from pgheadroom.report.charts import (
@@ -12,7 +12,9 @@ from pgheadroom.report.charts import (
     Panel,
     Row,
     alternative,
+    group_label,
     intervals_sentence,
+    legend_title,
     panel_title,
     row,
     stacked,
@@ -54,7 +56,11 @@ def _levels(result: Result) -> list[str]:
 
 
 def _group(result: Result, cell: Mapping[str, Any]) -> str:
-    return reading.at(cell, [factor.name for factor in rest_factors(result)])
+    return group_label(cell, [factor.name for factor in rest_factors(result)])
+
+
+def _legend(result: Result) -> str | None:
+    return legend_title([factor.name for factor in rest_factors(result)])
 
 
 def _effect(result: Result) -> Chart | None:
@@ -100,7 +106,8 @@ def _effect(result: Result) -> Chart | None:
     if any(item["control"] for panel in panels for item in panel.rows):
         caption += "At 100: the A/A control, equal against equal. "
     caption += intervals_sentence(values, None)
-    return Chart(title, caption.strip(), stacked(panels), alternative(title, panels), "key")
+    spec = stacked(panels, legend=_legend(result))
+    return Chart(title, caption.strip(), spec, alternative(title, panels), "key")
 
 
 def _ratio_row(
@@ -124,7 +131,7 @@ def _ratio_row(
 
 
 def _measured(
-    result: Result, title: str, names: Sequence[str], *, form: str = "line"
+    result: Result, title: str, names: Sequence[str], *, form: Literal["point", "bar"] = "point"
 ) -> Chart | None:
     """Measures of the cells against fillfactor, one panel each."""
     known = by_name(result)
@@ -145,7 +152,7 @@ def _measured(
                 Panel(
                     title=panel_title(measure),
                     rows=rows,
-                    form="bar" if form == "bar" else "point",
+                    form=form,
                     order=order,
                     x_title="fillfactor, %",
                     share=column.style == "share",
@@ -155,7 +162,9 @@ def _measured(
         return None
     evidence = {known[name].evidence for name in names if name in known}
     caption = intervals_sentence(values, evidence.pop() if len(evidence) == 1 else None)
-    return Chart(title, caption, stacked(panels), alternative(title, panels))
+    return Chart(
+        title, caption, stacked(panels, legend=_legend(result)), alternative(title, panels)
+    )
 
 
 def _cell_row(result: Result, cell: Mapping[str, Any], value: Value, column: Column) -> Row | None:
@@ -203,7 +212,9 @@ def _size(result: Result) -> Chart | None:
     evidence = known["heap_pages"].evidence if "heap_pages" in known else None
     said = f"{evidence[0].upper()}{evidence[1:]}; pages" if evidence else "Pages"
     caption = f"{said} of {PAGE_BYTES} bytes; 1 MiB is 1,048,576 bytes."
-    return Chart(title, caption, stacked(panels), alternative(title, panels))
+    return Chart(
+        title, caption, stacked(panels, legend=_legend(result)), alternative(title, panels)
+    )
 
 
 def _latency(result: Result) -> Chart | None:

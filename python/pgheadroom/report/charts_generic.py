@@ -16,7 +16,9 @@ from pgheadroom.report.charts import (
     Panel,
     Row,
     alternative,
+    group_label,
     intervals_sentence,
+    legend_title,
     panel_title,
     row,
     stacked,
@@ -59,6 +61,7 @@ def against(
         and len({reading.label(cell.get(factor.name)) for cell in picked}) > 1
     ]
     picked, groups, left_out = _grouped(picked, others)
+    names = [factor.name for factor in groups]
     order = None if across.numeric else [reading.label(item) for item in across.levels]
     if order is not None and len(order) > _MOST_LABELS:
         return None
@@ -71,7 +74,7 @@ def against(
             place = cell.get(across.name)
             x = reading.number(place) if across.numeric else reading.label(place)
             value = reading.value(cell, measure.name)
-            group = reading.at(cell, [factor.name for factor in groups])
+            group = group_label(cell, names)
             where = reading.at(cell, [across.name, *(factor.name for factor in others)])
             found = None if x is None else row(x, value, group=group, where=where, column=column)
             if found is not None:
@@ -96,7 +99,7 @@ def against(
     evidence = {measure.evidence for measure in shown}
     said = intervals_sentence(values, evidence.pop() if len(evidence) == 1 else None)
     caption = " ".join(filter(None, [said, left_out, "Every axis of values begins at 0."]))
-    spec = stacked(panels)
+    spec = stacked(panels, legend=legend_title(names))
     return Chart(
         name, caption, spec, alternative(name, panels),
         "key" if section_key else "results",

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 
 from pgheadroom.report import reading
-from pgheadroom.report.charts import Canvas, Chart, Row, axis_format, layered
+from pgheadroom.report.charts import Canvas, Chart, Row, View, axis_format, layered
 from pgheadroom.report.reading import Result
 
 _MOST_FIGURES = 12
@@ -189,7 +189,7 @@ def _panel(
     domain: tuple[float, float],
     end: float,
     kinds: Sequence[str],
-) -> alt.LayerChart:
+) -> View:
     cell = reading.mapping(item.get("cell"))
     heading = reading.at(cell, [compared] if compared else list(cell))
     time = alt.X(
@@ -244,7 +244,9 @@ def _panel(
     return layered(layers, heading or kind.title, 76, fontWeight=500)
 
 
-def _without_time(panel: alt.LayerChart) -> None:
+def _without_time(panel: View) -> None:
     """Take the labels off the time axis: panels on the same axis need them once, at the bottom."""
-    for layer in panel.layer:
-        layer.encoding.x.axis = alt.Axis(title=None, labels=False, grid=False, tickCount=8)
+    for layer in panel["layer"]:
+        layer["encoding"]["x"]["axis"] = {
+            "title": None, "labels": False, "grid": False, "tickCount": 8
+        }  # fmt: skip

@@ -12,6 +12,7 @@ from pgheadroom.report.charts import (
     Canvas,
     Chart,
     Row,
+    View,
     axis_format,
     colour,
     layered,
@@ -124,7 +125,7 @@ def _bar(cell: Mapping[str, Any], measure: Measure, own: Sequence[Factor]) -> Ro
     return found
 
 
-def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> alt.LayerChart:
+def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> View:
     order = [item["x"] for item in rows]
     groups = list(dict.fromkeys(item["group"] for item in rows))
     down = alt.Y("x:N", scale=alt.Scale(domain=order), axis=alt.Axis(title=None, labelLimit=180))
@@ -154,4 +155,4 @@ def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> alt.LayerChart:
             .mark_tick(thickness=2, color="var(--ink)", height={"band": 0.95})
             .encode(x=alt.X("document:Q", axis=axis), y=down, tooltip=tooltip)
         )
-    return layered(layers, panel_title(measure), alt.Step(22))
+    return layered(layers, panel_title(measure), {"step": 22})

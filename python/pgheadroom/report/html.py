@@ -192,8 +192,7 @@ def _picture(chart: Chart) -> str:
     """The chart as SVG for readers without scripts; text in place of what looks unsafe."""
     import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
 
-    spec = {key: item for key, item in chart.spec.items() if key != "background"}
-    svg: str = vl_convert.vegalite_to_svg(spec | {"background": "transparent"})
+    svg: str = vl_convert.vegalite_to_svg(chart.spec)
     # The library escapes text; a second look costs nothing.
     if re.search(
         r"</?noscript|<script|<foreignObject|<image|<use|\son\w+=|href=", svg, re.IGNORECASE

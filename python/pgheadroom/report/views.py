@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 _TABLES = {"update-cost": view_update_cost.tables, "fillfactor": view_fillfactor.tables}
 
 
-def tables(result: Mapping[str, Any]) -> list[Table]:
+def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     """
     Tables of any experiment's result, in the order in which they are read.
 
     Args:
         result: A result of kind "experiment"; what it lacks is left out.
+        brief: Leave out method and environment, which hold every setting of the server: for a
+            terminal.
     """
     own = _TABLES.get(str(result.get("name")), view_generic.tables)
-    return own(result) + view_common.surrounding(result)
+    found = own(result) + view_common.surrounding(result)
+    return [table for table in found if not brief or table.section not in ("method", "place")]
 
 
 def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> list[Chart]:

@@ -18,7 +18,7 @@
       return out;
     };
     const found = walk(spec);
-    found.config.legend.columns = Math.max(1, Math.floor(px / 150));
+    found.config.legend.columns = Math.max(1, Math.floor(px / (spec.usermeta?.legend_px ?? 150)));
     found.config.title.limit = px + 40;
     return found;
   };

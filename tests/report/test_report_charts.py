@@ -1,0 +1,168 @@
+"""Charts: valid descriptions that draw, honest axes, and no foreign text in expressions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+import pytest
+import synthetic
+import vl_convert
+
+from pgheadroom.report import charts as forms
+from pgheadroom.report import views
+from pgheadroom.report.charts import Chart
+
+MADE = {
+    "update-cost": lambda: (synthetic.update_cost(), []),
+    "update-cost with indexes": lambda: (synthetic.update_cost(indexes=3, scale=10), []),
+    "fillfactor": synthetic.fillfactor,
+    "fillfactor of one group": lambda: synthetic.fillfactor(memories=("fits",), seconds=3),
+    "unknown": lambda: (synthetic.unknown(), []),
+    "300 cells": lambda: (synthetic.unknown(cells=300), []),
+    "hostile": synthetic.hostile,
+}
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for item in value.values():
+            yield from walk(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from walk(item)
+
+
+def titled(charts: list[Chart], title: str) -> Chart:
+    return next(chart for chart in charts if chart.title == title)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_chart_draws(name: str) -> None:
+    """Vega-Lite accepts each description and draws it, with words for those who cannot see it."""
+    charts = views.charts(*MADE[name]())
+    assert charts
+    for chart in charts:
+        alt.Chart.from_dict(chart.spec)
+        svg = vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
+        assert svg.count("<path") > 5
+        assert "var(--" not in svg
+        assert chart.alt
+        assert chart.title
+        json.dumps(chart.spec, allow_nan=False)
+
+
+def test_the_key_chart_comes_first() -> None:
+    """What answers the question is the first chart, and there is one such."""
+    for made in (MADE["update-cost"], MADE["fillfactor"], MADE["unknown"]):
+        sections = [chart.section for chart in views.charts(*made())]
+        assert sections[0] == "key"
+        assert sections.count("key") == 1
+
+
+def test_effect_has_intervals_and_a_line_at_one() -> None:
+    """Each ratio is drawn with its interval against 1; undecided ones are hollow."""
+    effect = titled(views.charts(*synthetic.fillfactor()), "Effect against fillfactor 100")
+    datasets = effect.spec["datasets"].values()
+    assert [{"at": 1.0}] in datasets
+    points = [row for rows in datasets for row in rows if "hollow" in row]
+    assert all("low" in row and "high" in row for row in points)
+    undecided = [row for row in points if "undecided" in row["said"]]
+    assert undecided
+    assert all(row["hollow"] for row in undecided)
+    assert {row["x"] for row in points if row["control"]} == {"100"}
+
+
+def test_bars_begin_at_zero() -> None:
+    """A bar whose axis is cut off lies about proportions."""
+    for chart in views.charts(*synthetic.fillfactor()):
+        for part in walk(chart.spec):
+            mark = part.get("mark")
+            if isinstance(mark, dict) and mark.get("type") == "bar":
+                assert part["encoding"]["y"]["scale"]["zero"] is True
+
+
+def test_document_figures_are_marked() -> None:
+    """The document's figures stand on our bars, where it has any."""
+    with_document = views.charts(synthetic.update_cost(), [])[0]
+    rows = [row for rows in with_document.spec["datasets"].values() for row in rows]
+    assert any(row.get("document") == pytest.approx(272.0132) for row in rows)
+    assert "document" in with_document.caption
+    without = views.charts(synthetic.update_cost(scale=10), [])[0]
+    assert "document" not in without.caption
+
+
+def test_indexes_get_a_chart_of_time_and_wal() -> None:
+    """With the factor `indexes`, time and WAL are drawn against their number, with intervals."""
+    result = synthetic.update_cost(indexes=3, scale=10)
+    chart = titled(
+        views.charts(result, []), "Time and WAL against the number of additional indexes"
+    )
+    rows = [row for rows in chart.spec["datasets"].values() for row in rows]
+    assert {row["x"] for row in rows} == {0, 1, 2, 3}
+    assert any("low" in row for row in rows)
+
+
+def test_series_mark_their_events() -> None:
+    """Checkpoints and autovacuums are lines over the per-second series."""
+    charts = views.charts(*synthetic.fillfactor())
+    speed = [chart for chart in charts if chart.title.startswith("Transactions per second")]
+    assert len(speed) == 3
+    events = [row for rows in speed[0].spec["datasets"].values() for row in rows if "kind" in row]
+    assert {row["kind"] for row in events} == {"checkpoint", "autovacuum", "autoanalyze"}
+
+
+def test_long_series_are_joined() -> None:
+    """Half a day by the second is drawn with a point per pixel, and the caption says so."""
+    result, series = synthetic.fillfactor(memories=("fits",), seconds=43200)
+    chart = next(c for c in views.charts(result, series) if c.title.startswith("Transactions"))
+    assert all(len(rows) <= 600 for rows in chart.spec["datasets"].values())
+    assert "72 s (mean)" in chart.caption
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        {},
+        {"t_s": [], "tps": []},
+        {"t_s": None, "tps": 3},
+        {"t_s": [1], "tps": [None]},
+        {"cell": 3, "t_s": ["x", 2], "tps": [1, 2], "events": [{"t_s": None}, 3]},
+    ],
+)
+def test_damaged_series_are_left_out(series: dict[str, Any]) -> None:
+    """A series without points draws nothing and breaks nothing."""
+    result, _ = synthetic.fillfactor()
+    for chart in views.charts(result, [series]):
+        vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
+
+
+def test_results_without_values_have_no_chart() -> None:
+    """No numbers, no picture: an empty frame would look like a finding."""
+    for name in ("update-cost", "fillfactor", "x"):
+        assert views.charts({"name": name, "cells": [{}]}, []) == []
+
+
+def test_foreign_text_is_in_no_expression() -> None:
+    r"""
+    Names cannot run as expressions.
+
+    Vega-Lite pastes titles of axes and tooltips into expressions and escapes only the quote, so
+    that `\"` ended the string; and a field named a.b would be read as a path.
+    """
+    result = synthetic.unknown()
+    name = 'x\\" + warn(1) + "'
+    result["factors"][0]["name"] = name
+    result["measures"][0]["name"] = name + "m"
+    for cell in result["cells"]:
+        cell[name] = cell.pop("step")
+        cell[name + "m"] = cell.pop("rows_per_s")
+    for chart in views.charts(result, []):
+        bare = {key: item for key, item in chart.spec.items() if key != "datasets"}
+        assert '\\"' not in json.dumps(bare).replace("\\\\", "")
+        assert "\\\\" not in json.dumps(bare)
+        fields = {part["field"] for part in walk(bare) if isinstance(part.get("field"), str)}
+        assert fields <= {"x", "mid", "low", "group", "where", "said", "at"}
