@@ -332,8 +332,8 @@ def _vertical_axis(panel: Panel) -> alt.Axis:
 
 
 def axis_format(largest: float) -> str:
-    """The d3 format of an axis up to a value: `k` and `M` from ten thousand on."""
-    return "~s" if largest >= 10_000 else ",~f"
+    """The d3 format of an axis up to a value: whole numbers, and `M` and `G` from a million on."""
+    return "~s" if largest >= 1_000_000 else ",~f"
 
 
 def _config() -> dict[str, Any]:
@@ -357,7 +357,7 @@ def _config() -> dict[str, Any]:
             "labelPadding": 4,
         },
         # The same room for labels in every panel, so that panels and headings stand in line.
-        "axisY": {"domain": False, "ticks": False, "minExtent": 38},
+        "axisY": {"domain": False, "ticks": False, "minExtent": 44},
         "legend": {
             **text,
             "orient": "top",

@@ -98,6 +98,9 @@ def against(
     name = title or f"{drawn} by {reading.printable(across.name)}"
     evidence = {measure.evidence for measure in shown}
     said = intervals_sentence(values, evidence.pop() if len(evidence) == 1 else None)
+    if evidence:
+        kinds = (f"{reading.printable(item.name)} {item.evidence or 'unstated'}" for item in shown)
+        said = f"Evidence: {', '.join(kinds)}. {said}"
     caption = " ".join(filter(None, [said, left_out, "Every axis of values begins at 0."]))
     spec = stacked(panels, legend=legend_title(names))
     return Chart(

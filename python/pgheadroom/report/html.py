@@ -123,6 +123,7 @@ def _record(
         "title": reading.text(result.get("title"))
         or reading.text(result.get("name"))
         or "A result without a title",
+        "place": ", ".join(value for term, value in _meta(result) if term in ("Server", "Started")),
         "question": reading.text(result.get("question")),
         "warnings": _alarms(result),
         "findings": reading.texts(result.get("findings")),
