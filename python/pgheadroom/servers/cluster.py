@@ -50,7 +50,6 @@ _DEFAULTS: Mapping[str, str] = {
     "lc_messages": "C",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    "max_connections": "50",
 }
 _RESERVED = frozenset(
     {

@@ -197,7 +197,7 @@ def find_programs(spec: str) -> ServerPrograms:
     if re.fullmatch(r"\d{1,2}(\.\d+)?", spec):
         return _find_version(spec)
     path = Path(spec).expanduser()
-    if path.is_dir():
+    if spec and path.is_dir():  # Path("") is the current folder
         return _find_in_folder(path.absolute())
     if path.is_file() and path.name.startswith("pg_config"):
         shown = _output(path.absolute(), "--bindir")
