@@ -166,3 +166,37 @@ def test_foreign_text_is_in_no_expression() -> None:
         assert "\\\\" not in json.dumps(bare)
         fields = {part["field"] for part in walk(bare) if isinstance(part.get("field"), str)}
         assert fields <= {"x", "mid", "low", "group", "where", "said", "at"}
+
+
+def test_events_outside_the_window_stay_outside() -> None:
+    """
+    A vacuum that began before the window is shaded from its start, and none widens the panel.
+
+    On real runs autovacuum was at work when the window opened; its line at -0.7 s stretched the
+    panel out of the figure.
+    """
+    result, series = synthetic.fillfactor(memories=("fits",))
+    for item in series:
+        item["events"] = [
+            {"t_s": -5, "kind": "autovacuum", "duration_s": 8, "text": "began before"},
+            {"t_s": -5, "kind": "autovacuum", "duration_s": 1, "text": "ended before"},
+            {"t_s": 9999, "kind": "checkpoint", "duration_s": 1, "text": "after"},
+        ]
+    chart = next(c for c in views.charts(result, series) if c.title.startswith("Transactions"))
+    events = [row for rows in chart.spec["datasets"].values() for row in rows if "kind" in row]
+    assert {row["said"] for row in events} == {"began before"}
+    assert {(row["begin"], row["until"]) for row in events} == {(0, 3)}
+    rules = [
+        part for part in walk(chart.spec) if part.get("mark", {}) and "rule" in str(part["mark"])
+    ]
+    assert all(part["mark"]["clip"] for part in rules)
+
+
+def test_ratios_that_reach_far_have_a_logarithmic_axis() -> None:
+    """With two pairs an interval may reach from 0.05 to 41: a linear axis would hide half of it."""
+    result, _ = synthetic.fillfactor(memories=("fits",))
+    result["comparisons"][0]["ratio"] = {"low": 0.05, "mid": 1.5, "high": 41.5, "level": 0.95}
+    effect = titled(views.charts(result, []), "Effect against fillfactor 100")
+    scales = [part["scale"] for part in walk(effect.spec) if part.get("field") == "mid"]
+    assert any(scale.get("type") == "log" for scale in scales)
+    assert "logarithmic" in effect.caption

@@ -11,6 +11,7 @@ Imports the chart library: import this module only where a chart is drawn.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,12 @@ LIGHT = {
 
 
 _LONGEST_TITLE = 90
+
+_NARROW_LOG = 2
+"""Powers of ten up to which a logarithmic axis has room for 1, 2 and 5."""
+
+_MOST_POWERS = 6
+"""Powers of ten up to which each has its line."""
 
 
 @dataclass(frozen=True)
@@ -325,10 +332,30 @@ def _vertical(panel: Panel) -> alt.Scale:
 
 def _vertical_axis(panel: Panel) -> alt.Axis:
     if panel.log:
-        # Powers of ten alone: a line for each digit between them would hide the points.
-        return alt.Axis(title=None, format="~g", values=[10.0**power for power in range(-6, 10)])
+        return _log_axis(panel.rows)
     largest = max((abs(item["mid"]) for item in panel.rows), default=0)
     return alt.Axis(title=None, format=".0%" if panel.share else axis_format(largest), tickCount=5)
+
+
+def ends(rows: Sequence[Row]) -> tuple[float, float]:
+    """The least and the greatest value that rows reach, their intervals included."""
+    reached = [float(item[key]) for item in rows for key in ("low", "mid", "high") if key in item]
+    return min(reached), max(reached)
+
+
+def _log_axis(rows: Sequence[Row]) -> alt.Axis:
+    """A few lines only: one for each digit between the powers of ten would hide the points."""
+    low, high = ends(rows)
+    if not 0 < low <= high:
+        return alt.Axis(title=None, format="~g")
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    digits = (1, 2, 5) if last - first <= _NARROW_LOG else (1,)
+    step = 1 + (last - first) // _MOST_POWERS
+    powers = [power for power in range(first, last + 1) if power % step == 0]
+    values = [digit * 10.0**power for power in powers for digit in digits]
+    return alt.Axis(
+        title=None, format="~r" if last - first < _MOST_POWERS else ".0e", values=values
+    )
 
 
 def axis_format(largest: float) -> str:

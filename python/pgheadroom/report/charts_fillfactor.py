@@ -12,6 +12,7 @@ from pgheadroom.report.charts import (
     Panel,
     Row,
     alternative,
+    ends,
     group_label,
     intervals_sentence,
     legend_title,
@@ -29,6 +30,9 @@ from pgheadroom.units import PAGE_BYTES
 _EFFECTS = ("tps", "accounts_update_ms", "wal_bytes_per_tx", "latency_ms_p99", "hot_frac")
 _MOST_EFFECTS = 5
 _UNDECIDED = ("undecided", "no difference shown")
+_FAR_APART = 4
+"""Ratio of largest to smallest from which the effect has a logarithmic axis (arbitrary)."""
+
 _MIB = 1024**2
 
 
@@ -92,6 +96,7 @@ def _effect(result: Result) -> Chart | None:
                     order=_levels(result),
                     x_title="fillfactor, %",
                     zero=False,
+                    log=_far_apart(rows),
                     level=1.0,
                     height=130,
                 )
@@ -103,11 +108,19 @@ def _effect(result: Result) -> Chart | None:
         "Paired ratio to fillfactor 100; the line at 1 is no effect, and the axis does not begin "
         "at 0. Hollow: undecided or no difference shown. "
     )
+    if any(panel.log for panel in panels):
+        caption += "An axis whose labels grow by factors is logarithmic. "
     if any(item["control"] for panel in panels for item in panel.rows):
         caption += "At 100: the A/A control, equal against equal. "
     caption += intervals_sentence(values, None)
     spec = stacked(panels, legend=_legend(result))
     return Chart(title, caption.strip(), spec, alternative(title, panels), "key")
+
+
+def _far_apart(rows: Sequence[Row]) -> bool:
+    """Whether the ratios reach so far that a linear axis would hide those below 1."""
+    low, high = ends(rows) if rows else (1.0, 1.0)
+    return low > 0 and high > _FAR_APART * low
 
 
 def _ratio_row(

@@ -106,7 +106,9 @@ def _figure(
     bottom = min(0.0, *(point["y"] for _, points in lines for point in points))
     end = max(point["t"] for _, points in lines for point in points)
     kinds = [
-        name for name in _EVENTS if any(_events(item, name) for item, _ in lines[:_MOST_PANELS])
+        name
+        for name in _EVENTS
+        if any(_events(item, name, end) for item, _ in lines[:_MOST_PANELS])
     ]
     canvas = Canvas()
     panels = [
@@ -123,9 +125,10 @@ def _figure(
         caption += f" Upright lines: {', '.join(kinds)}; shaded while it lasts."
     if len(lines) > _MOST_PANELS:
         caption += f" {len(lines) - _MOST_PANELS} further cells are in the record."
+    marked = sum(len(_events(item, name, end)) for item, _ in lines for name in kinds)
     words = (
         f"{title}. {len(panels)} lines over {end:.0f} s, from {bottom:.4g} to {top:.4g}; "
-        f"{sum(len(_events(item, name)) for item, _ in lines for name in kinds)} events marked."
+        f"{marked} events marked."
     )
     spec = canvas.finish(panels, spacing=6)
     return Chart(title, caption, spec, words, "time")
@@ -161,17 +164,21 @@ def _joined(kind: _Kind, ys: Sequence[float]) -> float:
     return ys[-1] if kind.join == "last" else statistics.fmean(ys)
 
 
-def _events(item: Mapping[str, Any], kind: str) -> list[Row]:
+def _events(item: Mapping[str, Any], kind: str, end: float) -> list[Row]:
     found = []
     for event in reading.mappings(item.get("events")):
         at = reading.number(event.get("t_s"))
         if at is None or event.get("kind") != kind:
             continue
         lasted = reading.number(event.get("duration_s")) or 0
+        until = at + max(0.0, float(lasted))
+        if until < 0 or at > end:
+            continue
         found.append(
             {
                 "t": at,
-                "until": at + max(0.0, float(lasted)),
+                "begin": max(0.0, float(at)),
+                "until": min(until, end),
                 "kind": kind,
                 "said": reading.text(event.get("text")) or kind,
                 "lasted": f"{lasted:.1f} s" if lasted else "-",
@@ -192,17 +199,15 @@ def _panel(
 ) -> View:
     cell = reading.mapping(item.get("cell"))
     heading = reading.at(cell, [compared] if compared else list(cell))
-    time = alt.X(
-        "t:Q",
-        axis=alt.Axis(title="seconds since the start", grid=False, tickCount=8),
-        scale=alt.Scale(domain=[0, end], nice=False),
-    )
+    seconds = alt.Axis(title="seconds since the start", grid=False, tickCount=8)
+    window = alt.Scale(domain=[0, end], nice=False)
+    time = alt.X("t:Q", axis=seconds, scale=window)
     height = alt.Y(
         "y:Q",
         axis=alt.Axis(title=None, tickCount=3, format=axis_format(domain[1])),
         scale=alt.Scale(domain=list(domain), nice=True),
     )
-    events = [event for name in kinds for event in _events(item, name)]
+    events = [event for name in kinds for event in _events(item, name, end)]
     layers: list[alt.Chart] = []
     if events:
         shade = alt.Color(
@@ -222,9 +227,10 @@ def _panel(
             alt.Tooltip("said:N", title="log"),
         ]
         base = alt.Chart(canvas.data(events))
+        begin = alt.X("begin:Q", axis=seconds, scale=window)
         layers += [
-            base.mark_rect(opacity=0.16).encode(x=time, x2=alt.X2("until"), color=shade),
-            base.mark_rule(strokeWidth=1.4).encode(
+            base.mark_rect(opacity=0.16).encode(x=begin, x2=alt.X2("until"), color=shade),
+            base.mark_rule(strokeWidth=1.4, clip=True).encode(
                 x=time, color=shade, strokeDash=dash, tooltip=tooltip
             ),
         ]

@@ -40,6 +40,9 @@ _PARTS = (
     ("place", "Environment"),
 )
 
+_MOST_SENTENCES = 4
+"""Findings that still read as one paragraph."""
+
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's script needs of the chart library."""
 
@@ -113,6 +116,7 @@ def _record(
 ) -> dict[str, Any]:
     ident = f"record-{place}"
     charts = views.charts(result, series)
+    findings = reading.texts(result.get("findings"))
     figures = [
         _figure(f"{ident}-figure-{index}", chart, picture=index <= _MOST_PICTURES)
         for index, chart in enumerate(charts, start=1)
@@ -126,7 +130,9 @@ def _record(
         "place": ", ".join(value for term, value in _meta(result) if term in ("Server", "Started")),
         "question": reading.text(result.get("question")),
         "warnings": _alarms(result),
-        "findings": reading.texts(result.get("findings")),
+        "findings": findings,
+        # Whole sentences make a paragraph; anything else reads better as a list.
+        "prose": len(findings) <= _MOST_SENTENCES and all(said.endswith(".") for said in findings),
         "meta": _meta(result),
         "charts": figures,
         "key": [figure for figure in figures if figure["section"] == "key"],

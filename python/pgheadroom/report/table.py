@@ -75,7 +75,7 @@ class Column:
         if self.style == "share":
             return f"{found * 100:.{_SHARE_DIGITS if self.digits is None else self.digits}f}"
         if self.style == "ratio":
-            return f"{found:.{_RATIO_DIGITS if self.digits is None else self.digits}f}"
+            return _ratio(found) if self.digits is None else f"{found:.{self.digits}f}"
         if self.digits is None and not (isinstance(found, int) or float(found).is_integer()):
             written = f"{found:.{_digits([found])}f}"
         else:
@@ -191,6 +191,13 @@ def _with_digits(column: Column, cells: Iterable[object]) -> Column:
         return replace(column, digits=2 if near else _SHARE_DIGITS)
     whole = max(map(abs, mids)) >= _WHOLE_FROM
     return replace(column, digits=_digits(mids) if whole else _digits([*mids, *ends]))
+
+
+def _ratio(found: float) -> str:
+    """A ratio around 1 with three decimals; one far from 1 with three digits that count."""
+    if 0 < abs(found) < 0.01 or abs(found) >= 1e6:
+        return f"{found:.2e}"
+    return f"{found:.{_RATIO_DIGITS}f}" if abs(found) < 10 else f"{found:.1f}"
 
 
 def _digits(found: list[float]) -> int:

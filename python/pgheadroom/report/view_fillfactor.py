@@ -17,13 +17,14 @@ from pgheadroom.report.view_generic import further
 
 _SPEED = ("tps", "accounts_update_ms", "buffer_hit_frac")
 _LATENCY = ("latency_ms_p50", "latency_ms_p90", "latency_ms_p99", "latency_ms_max")
-_VERSIONS = ("hot_frac", "newpage_frac", "n_tup_upd")
+_VERSIONS = ("hot_frac", "newpage_frac", "n_tup_upd", "n_tup_hot_upd", "n_tup_newpage_upd")
 _SIZE = (
     "heap_pages_before",
     "heap_pages",
     "heap_growth_pages_per_h",
     "index_pages_before",
     "index_pages",
+    "index_growth_pages_per_h",
 )
 _WAL = ("wal_bytes_per_tx", "wal_fpi_per_tx", "checkpoints", "autovacuums")
 
