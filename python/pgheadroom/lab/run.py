@@ -130,9 +130,10 @@ def run(
     experiment = get(request.experiment)
     started = time.monotonic()
     with ExitStack() as stack:
-        record = stack.enter_context(Record.create(folder, request))
+        # The place first: a server that cannot be had leaves no empty record behind.
         place = stack.enter_context(place_for(server))
         experiment.check(request, place.version, throw_away=place.throw_away)
+        record = stack.enter_context(Record.create(folder, request))
         _check_server(record, place)
         trials = _remaining(experiment, request, record)
         player = _Player(experiment, request, place, record, command)

@@ -1,0 +1,103 @@
+"""Each mistake gets one clear message and its exit code, before anything is started."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["lab", "run", "update-cots"], 2, "did you mean update-cost?"),
+        (["lab", "run", "update-cost", "--set", "filler=1"], 2, "no factor or option 'filler'"),
+        (["lab", "run", "update-cost", "--set", "fillfactor=5"], 2, "a whole number from 10 to"),
+        (["lab", "run", "update-cost", "--scale", "0"], 2, "greater than or equal to 1"),
+        (["lab", "run", "update-cost", "--scale", "x"], 2, "'--scale'"),
+        (["lab", "run", "update-cost", "--format", "xml"], 2, "'--format'"),
+        (["lab", "run", "update-cost", "--budget", "soon"], 2, "duration 'soon' is not understood"),
+        (["lab", "run", "update-cost", "--io", "direct"], 2, "no factor or option 'io'"),
+        (["lab", "run", "update-cost", "--server", "12"], 4, "12"),
+        (["lab", "run", "update-cost", "--server", "/nowhere/bin"], 2, "/nowhere/bin"),
+        (
+            ["lab", "run", "fillfactor", "--server", "15", "--io", "direct"],
+            3,
+            "needs PostgreSQL 16",
+        ),
+        (["lab", "run", "fillfactor", "--script", "no.sql"], 2, "script no.sql cannot be read"),
+        (["lab", "report", "nowhere"], 2, "nowhere/request.json does not exist"),
+        (["lab", "nothing"], 2, "No such command"),
+        (["--no-such-option"], 2, "No such option"),
+        (
+            ["lab", "run", "update-cost", "--server", "host=/nowhere user=u password=secret"],
+            3,
+            "/nowhere",
+        ),
+    ],
+)
+def test_mistakes(pgheadroom: Run, arguments: list[str], code: int, message: str) -> None:
+    """The message names what was found or expected; there is no trace; nothing is left."""
+    if "15" in arguments and not Path("/usr/lib/postgresql/15/bin/postgres").exists():
+        pytest.skip("PostgreSQL 15 is not installed")
+    done = pgheadroom(*arguments)
+    assert message in done.stderr
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "secret" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("mistake", [["--set", "fillfactor=5"], ["--server", "/nowhere/bin"]])
+def test_a_wrong_request_makes_no_record(
+    pgheadroom: Run, tmp_path: Path, mistake: list[str]
+) -> None:
+    """A mistake in the options leaves the folder as it was."""
+    pgheadroom("lab", "run", "update-cost", *mistake)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version(pgheadroom: Run) -> None:
+    """-h is the host in this family of tools, so help is --help; everything has some."""
+    for arguments in ([], ["lab"], ["lab", "run"], ["lab", "list"], ["lab", "report"], ["demo"]):
+        done = pgheadroom(*arguments, "--help")
+        assert done.returncode == 0
+        assert "Usage:" in done.stdout
+    assert pgheadroom("--version").stdout.startswith("pgheadroom 0.")
+
+
+def test_lab_list_names_what_there_is(pgheadroom: Run) -> None:
+    """Each experiment with its question, and the servers that can be used."""
+    text = pgheadroom("lab", "list").stdout
+    assert "update-cost" in text
+    assert "fillfactor" in text
+    assert "18.4" in text
+    whole = pgheadroom("lab", "list", "fillfactor").stdout
+    assert "tenfold" in whole
+    assert "default tpcb-like" in whole
+
+
+@pytest.mark.parametrize("damage", ["samples", "request", "environment"])
+def test_a_damaged_record_is_named(pgheadroom: Run, tmp_path: Path, damage: str) -> None:
+    """A report of a damaged record ends with the file that is damaged, and changes nothing."""
+    folder = tmp_path / "record"
+    folder.mkdir()
+    request = (
+        '{"schema_version": 1, "kind": "lab_request", "experiment": "update-cost", "server": "18",'
+        ' "scale": 1, "seed": 1, "repetitions": 1, "levels": {"fillfactor": [80]}, "options": {}}'
+    )
+    environment = '{"schema_version": 1, "kind": "lab_environment", "server": "18.4"}'
+    texts = {"request.json": request, "samples.jsonl": "", "environment.json": environment}
+    damaged = {"samples": "samples.jsonl"}.get(damage, f"{damage}.json")
+    texts[damaged] = "damaged\n"
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    done = pgheadroom("lab", "report", "record")
+    assert done.returncode == 2
+    assert damaged in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (folder / damaged).read_text() == "damaged\n"

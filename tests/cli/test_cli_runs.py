@@ -1,0 +1,210 @@
+"""Whole runs as a user types them: forms of output, interrupts, going on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+SMALL = ("update-cost", "--scale", "1", "--set", "filler_length=64", "--set", "update_bid=0")
+
+
+@pytest.fixture
+def run_parent(environment: dict[str, str]) -> Iterator[Path]:
+    """The folder for run folders; anything left in it at the end fails the test."""
+    memory = Path("/dev/shm")
+    # In memory where there is room: making and removing thousands of files is slow on ext4.
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 4 * 1024**3
+    parent = Path(tempfile.mkdtemp(prefix="pgh-cli-", dir=memory if roomy else "/var/tmp"))
+    parent.chmod(0o755)
+    environment["PGHEADROOM_TMPDIR"] = str(parent)
+    yield parent
+    left = _eventually_empty(parent)
+    assert left == [], f"left behind: {left}"
+    parent.rmdir()
+
+
+def _eventually_empty(folder: Path) -> list[str]:
+    """What is left after the watchdog has had its time."""
+    deadline = time.monotonic() + 30
+    while (left := [path.name for path in folder.iterdir()]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+@pytest.mark.usefixtures("run_parent")
+def test_a_run_and_all_its_forms(pgheadroom: Run, tmp_path: Path) -> None:
+    """Data on stdout, messages on stderr; JSON, CSV, Markdown and the page say the same."""
+    done = pgheadroom("lab", "run", *SMALL, "--repetitions", "2", "--record", "r", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["kind"] == "experiment"
+    assert result["server"] == "18.4"
+    assert result["command"].startswith("pgheadroom lab run update-cost --scale 1")
+    assert {path.name for path in (tmp_path / "r").iterdir()} == {
+        "environment.json",
+        "report.html",
+        "request.json",
+        "result.json",
+        "samples.jsonl",
+        "series",
+    }
+    rows = list(csv.DictReader(io.StringIO(pgheadroom("lab", "report", "r", "-f", "csv").stdout)))
+    assert [int(row["pages_dirtied"]) for row in rows] == [
+        cell["pages_dirtied"] for cell in result["cells"]
+    ]
+    assert "pages_dirtied_low" in rows[0]
+    markdown = pgheadroom("lab", "report", "r", "--format", "markdown").stdout
+    assert "| 64 " in markdown
+    text = pgheadroom("lab", "report", "r", "-o", "r.txt")
+    assert text.stdout == ""
+    assert "pages_dirtied" in (tmp_path / "r.txt").read_text()
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert "<html" in page
+    both = pgheadroom("lab", "report", "r", "r", "--html", "both.html")
+    assert both.returncode == 0, both.stderr
+    assert (tmp_path / "both.html").exists()
+    assert pgheadroom("lab", "report", "r", "r", "-f", "json").returncode == 2
+
+
+def _start(environment: dict[str, str], cwd: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pgheadroom", "lab", "run", *arguments],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _wait_for_sample(folder: Path, count: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for path in folder.glob("pgheadroom-records/*/samples.jsonl"):
+            if path.read_text().count("\n") >= count:
+                return
+        time.sleep(0.05)
+    raise AssertionError("no sample within two minutes")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_stopped_run_leaves_nothing_and_goes_on(
+    pgheadroom: Run,
+    environment: dict[str, str],
+    run_parent: Path,
+    tmp_path: Path,
+    number: signal.Signals,
+) -> None:
+    """Ctrl-C, SIGTERM, a closed terminal, kill -9: no server, no folder; then the rest runs."""
+    arguments = (*SMALL, "--repetitions", "4")
+    process = _start(environment, tmp_path, *arguments)
+    _wait_for_sample(tmp_path, 2)
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert (
+        process.returncode
+        == {
+            signal.SIGINT: 130,
+            signal.SIGTERM: 143,
+            signal.SIGHUP: 129,
+            signal.SIGKILL: -9,
+        }[number]
+    )
+    if number != signal.SIGKILL:
+        assert "goes on where it stopped" in said
+        assert "Traceback" not in said
+    assert _eventually_empty(run_parent) == []
+    (record,) = (tmp_path / "pgheadroom-records").iterdir()
+    assert not (record / "result.json").exists()
+    kept = (record / "samples.jsonl").read_text().splitlines()[:2]
+    partial = pgheadroom("lab", "report", str(record), "-f", "json")
+    assert json.loads(partial.stdout)["complete"] is False
+
+    done = pgheadroom("lab", "run", *arguments, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert "going on with" in done.stderr
+    assert json.loads(done.stdout)["complete"] is True
+    lines = (record / "samples.jsonl").read_text().splitlines()
+    assert lines[:2] == kept
+    assert len(lines) == 8
+
+
+@pytest.mark.usefixtures("run_parent")
+def test_a_spent_budget_ends_the_run_with_what_there_is(pgheadroom: Run) -> None:
+    """The block that has begun is finished; the result says that it is partial."""
+    done = pgheadroom("lab", "run", *SMALL, "--repetitions", "50", "--budget", "4s", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["complete"] is False
+    assert "have not run" in result["warnings"][0]
+    repetitions = {cell["repetitions"] for cell in result["cells"]}
+    assert len(repetitions) == 1
+    assert 1 <= repetitions.pop() < 50
+
+
+@pytest.mark.usefixtures("run_parent")
+def test_the_fillfactor_experiment_counts(pgheadroom: Run) -> None:
+    """HOT share rises as fillfactor falls, with intervals, comparisons and an A/A control."""
+    done = pgheadroom(
+        "lab",
+        "run",
+        "fillfactor",
+        *("--scale", "1", "--repetitions", "5", "--set", "measure=counters"),
+        *("--set", "memory=fits", "--set", "fillfactor=100,80", "--set", "transactions=4000"),
+        *("-f", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    cells = {cell["fillfactor"]: cell for cell in result["cells"]}
+    assert cells[80]["hot_frac"] > 0.99
+    assert cells[100]["hot_frac"] < 0.9
+    assert cells[100]["n_tup_upd"] == 4000
+    # 61 accounts of 121 bytes fill a page, 49 at fillfactor 80.
+    assert cells[100]["heap_pages_before"] == -(-100_000 // 61)
+    assert cells[80]["heap_pages_before"] == -(-100_000 // 49)
+    wal = next(
+        comparison
+        for comparison in result["comparisons"]
+        if comparison["measure"] == "wal_bytes_per_tx"
+    )
+    assert wal["verdict"] == "lower"
+    assert wal["pairs"] == 5
+    assert {control["measure"] for control in result["controls"]} >= {"wal_bytes_per_tx"}
+    assert result["cells"][0]["tps"] is None
+
+
+def test_the_fillfactor_experiment_times(pgheadroom: Run, tmp_path: Path) -> None:
+    """Throughput, percentiles and a per-second series; two pairs decide nothing."""
+    done = pgheadroom(
+        "lab",
+        "run",
+        "fillfactor",
+        *("--scale", "2", "--repetitions", "2", "--set", "measure=throughput"),
+        *("--set", "memory=tenfold", "--set", "fillfactor=100,80", "--set", "window_s=2"),
+        *("--set", "autovacuum=aggressive", "--record", "r", "-f", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    for cell in result["cells"]:
+        assert cell["tps"] > 0
+        assert 0 < cell["latency_ms_p50"] <= cell["latency_ms_p99"] <= cell["latency_ms_max"]
+        assert 0 < cell["accounts_update_ms"] < cell["latency_ms_max"]
+        assert 0 < cell["buffer_hit_frac"] < 1, "a tenth of the data is in memory"
+    assert {comparison["verdict"] for comparison in result["comparisons"]} == {"undecided"}
+    series = json.loads(next((tmp_path / "r" / "series").iterdir()).read_text())
+    assert len(series["t_s"]) == len(series["tps"]) == len(series["heap_bytes"]) == 2
+    assert any("short for throughput" in warning for warning in result["warnings"])

@@ -1,0 +1,104 @@
+"""Rules of the house that a machine can check."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pgheadroom
+from pgheadroom import errors
+
+ROOT = Path(__file__).parents[2]
+SOURCES = [
+    path
+    for folder in ("python", "tests", "crates")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".py", ".pyi", ".rs") and "target" not in path.parts
+]
+
+EXIT_CODES = {
+    errors.InputError: 2,
+    errors.SourceError: 3,
+    errors.LabError: 4,
+    errors.TwinError: 5,
+}
+
+
+def _subclasses(kind: type[errors.HeadroomError]) -> list[type[errors.HeadroomError]]:
+    return [kind, *(deep for direct in kind.__subclasses__() for deep in _subclasses(direct))]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_stay_readable(path: Path) -> None:
+    """At 600 lines a file has a second subject; lines end at 100 characters."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 600, "look for the second subject"
+    assert [number for number, line in enumerate(lines, 1) if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("base", EXIT_CODES, ids=lambda kind: kind.__name__)
+def test_every_error_keeps_its_familys_exit_code(base: type[errors.HeadroomError]) -> None:
+    """Scripts branch on the code: 2 input, 3 source, 4 lab, 5 twin."""
+    assert {kind.exit_code for kind in _subclasses(base)} == {EXIT_CODES[base]}
+
+
+def test_every_error_has_a_family() -> None:
+    """Nothing derives from the root directly but the four families."""
+    assert set(errors.HeadroomError.__subclasses__()) == set(EXIT_CODES)
+
+
+def test_decision_records_have_unique_numbers() -> None:
+    """Two records with one number cannot be referred to."""
+    numbers = [path.name[:4] for path in (ROOT / "docs" / "adr").glob("*.md")]
+    assert all(re.fullmatch(r"\d{4}", number) for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_changelog_fragments_are_named_by_kind() -> None:
+    """The changelog is put together from them."""
+    for path in (ROOT / "changelog.d").glob("*"):
+        if path.name != "README.md":
+            assert re.fullmatch(r"[a-z0-9-]+\.(added|changed|fixed|accuracy)\.md", path.name)
+
+
+def test_architecture_page_names_every_part_that_exists() -> None:
+    """The page is true: what stands in the package stands on it."""
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    parts = {
+        path.name.removesuffix(".py")
+        for path in (ROOT / "python" / "pgheadroom").iterdir()
+        if not path.name.startswith("_") and path.suffix in ("", ".py")
+    }
+    crates = {path.name for path in (ROOT / "crates").iterdir()}
+    missing = {name for name in parts | crates if f"`{name}" not in page}
+    assert missing == set()
+
+
+def test_lock_files_carry_no_address_of_a_mirror() -> None:
+    """Cargo.lock has its default index and nothing else; requirements have no address at all."""
+    cargo = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
+    allowed = 'source = "registry+https://github.com/rust-lang/crates.io-index"'
+    assert {line for line in cargo.splitlines() if "http" in line} <= {allowed}
+    assert "://" not in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+def test_versions_agree() -> None:
+    """The package, the core and the workspace are one release."""
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    version = re.search(r'^version = "([^"]+)"', manifest, re.MULTILINE)
+    assert version is not None
+    assert pgheadroom.__version__ == version[1]
+
+
+def test_help_does_not_load_the_heavy_libraries() -> None:
+    """A command line that takes seconds to say --help is not used."""
+    code = (
+        "import sys, pgheadroom.cli.app\n"
+        "print(sorted({'altair', 'vl_convert', 'scipy.stats'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,106 @@
+"""The architecture: who may import whom, in Python and in Rust."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "pgheadroom"
+
+# Each part may import from the steps before its own; parts on one step not from each other.
+STEPS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("units", "quoting"),
+    ("types", "_core"),
+    ("stats", "schedule"),
+    ("servers", "sources"),
+    ("profile",),
+    ("play", "predict"),
+    ("accuracy",),
+    ("prove", "lab", "wal"),
+    ("advise",),
+    ("plan", "verify", "doctor"),
+    ("watch",),
+    ("report",),
+    ("cli",),
+)
+STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}
+
+CRATES = {
+    "pgheadroom-layout": set(),
+    "pgheadroom-twin": {"pgheadroom-layout"},
+    "pgheadroom-walread": {"pgheadroom-layout"},
+    "pgheadroom-python": {"pgheadroom-layout", "pgheadroom-twin", "pgheadroom-walread"},
+}
+
+
+def _part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """Parts of ours that a module imports, wherever the statement stands."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            module = node.module or ""
+            names = (
+                [f"{module}.{alias.name}" for alias in node.names]
+                if module == "pgheadroom"
+                else [module]
+            )
+        else:
+            continue
+        found.update(
+            name.split(".")[1] for name in names if name.startswith("pgheadroom.") and "." in name
+        )
+    return found - {"__version__"}
+
+
+def _violations(part: str, imported: set[str]) -> list[str]:
+    return [
+        other for other in imported if other != part and STEP_OF.get(other, 99) >= STEP_OF[part]
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_imports_go_to_the_left(path: Path) -> None:
+    """Data flow one way: a module imports only from steps before its own."""
+    part = _part(path)
+    if part in ("__init__", "__main__"):
+        return
+    assert part in STEP_OF, f"{part} has no place in the layers yet"
+    found = _imports(ast.parse(path.read_text(encoding="utf-8")))
+    assert _violations(part, found) == []
+
+
+def test_the_check_itself_finds_a_violation() -> None:
+    """A test of layers that sees nothing would pass for ever."""
+    tree = ast.parse("from pgheadroom.report import text\nimport pgheadroom.stats\n")
+    assert _violations("lab", _imports(tree)) == ["report"]
+
+
+def test_crates_depend_in_one_direction() -> None:
+    """The crates stand as layout <- twin, walread <- python; the layout knows nobody."""
+    for manifest in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        form = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        name = form["package"]["name"]
+        ours = {other for other in form.get("dependencies", {}) if other.startswith("pgheadroom-")}
+        assert ours <= CRATES[name], f"{name} depends on {ours - CRATES[name]}"
+
+
+def test_only_one_crate_knows_python() -> None:
+    """PyO3 types inside the algorithms would end their independence."""
+    for manifest in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        form = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        if form["package"]["name"] != "pgheadroom-python":
+            assert "pyo3" not in form.get("dependencies", {})

@@ -1,0 +1,148 @@
+"""Statistics: intervals cover what they claim, verdicts hold back when they must."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from pgheadroom.errors import InputError
+from pgheadroom.stats import (
+    Verdict,
+    compare,
+    fit_line,
+    mean_interval,
+    median,
+    median_interval,
+    paired_ratio,
+)
+from pgheadroom.types import Interval
+
+
+def test_median_of_even_and_odd_counts() -> None:
+    """The median is the middle value, or the mean of the two middle ones."""
+    assert median([3, 1, 2]) == 2
+    assert median([4, 1, 2, 3]) == 2.5
+    with pytest.raises(InputError):
+        median([])
+
+
+def test_median_interval_of_one_sample_is_none() -> None:
+    """One repetition says nothing about spread, and must not look as if it did."""
+    assert median_interval([5.0]) is None
+
+
+def test_median_interval_states_the_level_that_few_samples_reach() -> None:
+    """Five samples cover the median with at most 1 - 2/32: claiming 95 % would be a lie."""
+    interval = median_interval([1, 2, 3, 4, 5])
+    assert interval == Interval(low=1, mid=3, high=5, level=0.9375)
+
+
+def test_median_interval_of_ten_samples_drops_the_extremes() -> None:
+    """Ranks 2 and 9 of ten cover 97.9 %, the narrowest pair above 95 % (Conover, table A3)."""
+    interval = median_interval(list(range(1, 11)))
+    assert interval is not None
+    assert (interval.low, interval.high) == (2, 9)
+    assert interval.level == pytest.approx(0.978515625)
+
+
+def test_median_interval_covers_a_skewed_distribution() -> None:
+    """The interval needs no distribution: for exponential samples it covers as stated."""
+    generator = random.Random(7)
+    true_median = math.log(2)
+    rounds, covered = 2000, 0
+    for _ in range(rounds):
+        interval = median_interval([generator.expovariate(1) for _ in range(10)])
+        assert interval is not None
+        covered += not interval.excludes(true_median)
+    assert 0.965 < covered / rounds < 0.99
+
+
+def _coverage_of_paired_ratio(pairs: int, rounds: int = 1500) -> float:
+    """Share of runs whose interval holds the true ratio, with noisy blocks and a drift."""
+    generator, covered, truth = random.Random(11), 0, 0.9
+    for _ in range(rounds):
+        treated, control = [], []
+        for block in range(pairs):
+            speed = math.exp(generator.gauss(0.1 * block, 0.3))
+            control.append(speed * math.exp(generator.gauss(0, 0.1)))
+            treated.append(truth * speed * math.exp(generator.gauss(0, 0.1)))
+        ratio = paired_ratio(treated, control)
+        assert ratio is not None
+        covered += not ratio.excludes(truth)
+    return covered / rounds
+
+
+@pytest.mark.parametrize("pairs", [5, 10])
+def test_paired_ratio_covers_as_stated_although_blocks_drift(pairs: int) -> None:
+    """A 95 % interval holds the truth in about 95 % of runs, however the machine drifts."""
+    assert 0.93 < _coverage_of_paired_ratio(pairs) < 0.97
+
+
+def test_a_percentile_bootstrap_would_cover_less_with_five_pairs() -> None:
+    """The reason for Student's t: resampling five pairs gives intervals that are too narrow."""
+    generator, covered, rounds = random.Random(13), 0, 300
+    for _ in range(rounds):
+        logs = [generator.gauss(0, 0.1) for _ in range(5)]
+        means = sorted(sum(generator.choices(logs, k=5)) / 5 for _ in range(400))
+        covered += means[10] <= 0 <= means[389]
+    assert covered / rounds < 0.9
+
+
+def test_paired_ratio_of_values_without_a_ratio() -> None:
+    """A zero has no ratio, and pairs must be pairs."""
+    assert paired_ratio([1.0, 0.0], [1.0, 1.0]) is None
+    with pytest.raises(InputError):
+        paired_ratio([1.0], [1.0, 2.0])
+
+
+def test_compare_needs_five_pairs() -> None:
+    """Four pairs, however clear, decide nothing."""
+    found = compare([2, 2, 2, 2], [1, 1, 1, 1])
+    assert found.verdict is Verdict.UNDECIDED
+    assert "4 interleaved pairs" in found.reason
+
+
+def test_compare_is_undecided_when_the_control_shows_a_difference() -> None:
+    """Two equal arms that differ prove that the noise is larger than the interval says."""
+    aa = compare([1.11, 1.10, 1.12, 1.09, 1.10], [1, 1, 1, 1, 1])
+    found = compare([2.0, 2.1, 2.0, 2.1, 2.0], [1, 1, 1, 1, 1], aa=aa)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "A/A" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("treated", "verdict"),
+    [
+        ([2.0, 2.1, 1.9, 2.0, 2.1], Verdict.HIGHER),
+        ([0.5, 0.52, 0.49, 0.5, 0.51], Verdict.LOWER),
+        ([0.9, 1.1, 1.0, 0.95, 1.05], Verdict.NOT_SHOWN),
+        ([1, 1, 1, 1, 1], Verdict.EQUAL),
+    ],
+)
+def test_compare_gives_the_verdict_of_the_interval(treated: list[float], verdict: Verdict) -> None:
+    """Above 1, below 1, around 1, or equal throughout."""
+    assert compare(treated, [1, 1, 1, 1, 1]).verdict is verdict
+
+
+def test_counters_that_are_zero_in_both_arms_are_equal() -> None:
+    """No full-page image here or there is equality, not a missing ratio."""
+    assert compare([0] * 5, [0] * 5).verdict is Verdict.EQUAL
+
+
+def test_fit_line_recovers_a_line() -> None:
+    """Least squares finds an exact line; one x is none."""
+    line = fit_line([1, 2, 4], [3, 5, 9])
+    assert line.intercept == pytest.approx(1)
+    assert line.slope == pytest.approx(2)
+    with pytest.raises(InputError):
+        fit_line([1, 1], [2, 3])
+
+
+def test_mean_interval_widens_with_spread() -> None:
+    """Known values: mean 2, standard error 0.577, t(0.975, 2) = 4.303."""
+    interval = mean_interval([1, 2, 3])
+    assert interval is not None
+    assert interval.low == pytest.approx(2 - 4.30265 * 0.57735, abs=1e-4)
+    assert mean_interval([1]) is None

@@ -1,0 +1,115 @@
+"""Units, quoting, versions, intervals: the small values at the edges."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgheadroom.errors import InputError
+from pgheadroom.quoting import conf_value, conninfo_value, identifier, literal
+from pgheadroom.types import Interval, PgVersion
+from pgheadroom.units import (
+    parse_duration_s,
+    parse_setting_bytes,
+    setting_bytes,
+    show_bytes,
+    show_duration,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("80MB", 80 * 1024**2), ("8192B", 8192), ("1 GB", 1024**3), ("16kB", 16384)],
+)
+def test_setting_sizes_use_1024(text: str, value: int) -> None:
+    """PostgreSQL's kB is 1,024 bytes; reading it as 1,000 would be 2 % wrong."""
+    assert parse_setting_bytes(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "80", "80mb", "1.5GB", "-1kB", "MB"])
+def test_setting_sizes_refuse_what_postgresql_spells_otherwise(text: str) -> None:
+    """Units are case sensitive in PostgreSQL, and a bare number means different things."""
+    with pytest.raises(InputError):
+        parse_setting_bytes(text)
+
+
+def test_setting_bytes_round_up() -> None:
+    """A setting never becomes smaller than what was asked."""
+    assert setting_bytes(1025) == "2kB"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30m", 1800), ("5min", 300), ("90", 90), ("1.5h", 5400), ("250ms", 0.25)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    """Both of the spellings that users know."""
+    assert parse_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "0s", "-5m", "5 parsecs", "m"])
+def test_durations_refuse_nonsense(text: str) -> None:
+    """A budget of nothing is a mistake, not a run without an end."""
+    with pytest.raises(InputError):
+        parse_duration_s(text)
+
+
+def test_shown_sizes_and_durations() -> None:
+    """What people read."""
+    assert show_bytes(1536) == "1.5 KiB"
+    assert show_bytes(12) == "12 B"
+    assert show_duration(0.42) == "0.42 s"
+    assert show_duration(3900) == "1 h 05 min"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("18.4", PgVersion(18, 4)),
+        ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", PgVersion(15, 18)),
+        ("PostgreSQL 16.14 on x86_64-pc-linux-gnu", PgVersion(16, 14)),
+        ("19beta1", PgVersion(19, 0)),
+        ("18", PgVersion(18, 0)),
+    ],
+)
+def test_versions_are_read(text: str, version: PgVersion) -> None:
+    """As servers and people spell them."""
+    assert PgVersion.parse(text) == version
+
+
+def test_versions_order_and_numbers() -> None:
+    """18.4 comes before 18.6, and 180004 is 18.4."""
+    assert PgVersion(18, 4) < PgVersion(18, 6) < PgVersion(19, 0)
+    assert PgVersion.from_num(180004) == PgVersion(18, 4)
+    with pytest.raises(InputError):
+        PgVersion.parse("no version")
+
+
+def test_quoting_keeps_hostile_names_inside() -> None:
+    """A name with quotes cannot end its own quoting, in any of the languages."""
+    assert identifier('a"; DROP TABLE x; --') == '"a""; DROP TABLE x; --"'
+    assert literal("it's") == "'it''s'"
+    assert literal("a\\b") == " E'a\\\\b'"
+    assert conninfo_value("a'b\\c") == "'a\\'b\\\\c'"
+    assert conf_value("it's \\") == "'it''s \\\\'"
+
+
+@pytest.mark.parametrize("quote", [identifier, literal, conninfo_value, conf_value])
+def test_quoting_refuses_nul(quote: object) -> None:
+    """C strings end at NUL: what follows would be lost in silence."""
+    assert callable(quote)
+    with pytest.raises(InputError):
+        quote("a\0b")
+
+
+def test_settings_cannot_span_lines() -> None:
+    """A line break in a value would become another setting."""
+    with pytest.raises(InputError):
+        conf_value("x'\nshared_preload_libraries = 'evil")
+
+
+def test_intervals_are_ordered() -> None:
+    """Bounds stand around the middle, and a level that is a probability."""
+    with pytest.raises(ValueError, match="above its middle"):
+        Interval(low=2, mid=1, high=3, level=0.95)
+    with pytest.raises(ValueError, match="level"):
+        Interval(low=1, mid=1, high=1, level=95)
+    assert Interval(low=1, mid=2, high=3, level=0.9).excludes(3.5)
