@@ -327,6 +327,19 @@ def _python_for(prefix: list[str]) -> str | None:
     return None
 
 
+def test_as_root_that_may_not_become_another_user(run_parent: Path) -> None:
+    """In a container without CAP_SETUID the reason is named, not taken for unreachable files."""
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0 or setpriv is None:
+        pytest.skip("needs root and setpriv")
+    script = "from pgheadroom.servers import Host, at_hand; Host(at_hand()[0]).__enter__()"
+    command = [setpriv, "--bounding-set=-setuid,-setgid", sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "LabError: PostgreSQL refuses to run as root" in done.stderr
+    assert "SETUID" in done.stderr
+    assert list(run_parent.iterdir()) == []
+
+
 def test_as_an_ordinary_user(
     newest: ServerPrograms,
     start: Starter,

@@ -51,6 +51,7 @@ def cache_folder() -> Path:
                 f"the cache folder {part} belongs to another user or is writable by everybody: "
                 "set PGHEADROOM_CACHE to a folder of your own"
             )
+        sweep_unfinished(part)
     return folder
 
 
@@ -79,7 +80,6 @@ def copy_of_build(bin_dir: Path) -> Path | None:
     finished = parent / key
     inside = Path(package.name) / prefix.name / bin_dir.name
     if not finished.is_dir():
-        sweep_unfinished(parent)
         with LockedFolder.create(parent, unfinished=True) as building:
             target = building.path / key
             for relative in listing:

@@ -120,7 +120,8 @@ class Cluster:
             DiskFull: It did not start because the file system is full.
         """
         assert not self.running, f"cluster {self.name} is running already"
-        self._write_settings(settings)
+        with disk.full_means(self.data_dir, "start a server"):
+            self._write_settings(settings)
         disk.require_free(self.data_dir, 0, "start a server")
         with self.log_path.open("ab") as log:
             self._log_start_bytes = log.tell()

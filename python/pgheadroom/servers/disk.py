@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pgheadroom.errors import DiskFull, LabError
@@ -52,6 +53,17 @@ def disk_full(folder: Path, purpose: str, *, needed_bytes: int | None = None) ->
         needed_bytes=needed_bytes,
         free_bytes=free_bytes,
     )
+
+
+@contextlib.contextmanager
+def full_means(folder: Path, purpose: str) -> Iterator[None]:
+    """Turn an `OSError` that says that a file system or a quota is full into `DiskFull`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise disk_full(folder, purpose) from error
 
 
 @functools.cache

@@ -80,10 +80,14 @@ class Host:
             DiskFull: No room.
         """
         cluster = self._new(name)
-        self._run.make_folder(cluster.data_dir.parent)
-        put_new_cluster(
-            self._run, self._server_programs, cluster.data_dir, data_checksums=self.data_checksums
-        )
+        with disk.full_means(self.folder, f"make cluster {name}"):
+            self._run.make_folder(cluster.data_dir.parent)
+            put_new_cluster(
+                self._run,
+                self._server_programs,
+                cluster.data_dir,
+                data_checksums=self.data_checksums,
+            )
         return cluster
 
     def copy(self, source: Cluster, name: str) -> Cluster:
@@ -93,7 +97,8 @@ class Host:
         disk.require_free(
             self.folder, disk.folder_bytes(source.data_dir), f"copy cluster {source.name}"
         )
-        self._run.make_folder(cluster.data_dir.parent)
+        with disk.full_means(self.folder, f"copy cluster {source.name}"):
+            self._run.make_folder(cluster.data_dir.parent)
         disk.copy_folder(source.data_dir, cluster.data_dir, self._run.run)
         # Left by a server that was killed; it names the original's shared memory.
         (cluster.data_dir / "postmaster.pid").unlink(missing_ok=True)

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pgheadroom.errors import LabError
-from pgheadroom.servers import watchdog
+from pgheadroom.servers import disk, watchdog
 from pgheadroom.servers.environment import client_environment
 from pgheadroom.servers.locked_folder import LockedFolder, abandoned_folders, random_name
 from pgheadroom.servers.user import ServerUser, can_traverse
@@ -92,7 +92,8 @@ class RunFolder:
         # The folder's own mode is set last by `create`; _open_for has chosen its group.
         mode = 0o700 if self.user is None else 0o710
         try:
-            self._locked = LockedFolder.create(parent, fill=fill, mode=mode)
+            with disk.full_means(parent, "make a run folder"):
+                self._locked = LockedFolder.create(parent, fill=fill, mode=mode)
             self.path = self._locked.path
             self._watchdog = _Watchdog(job, self._locked.lock_fd)
             _open_runs.add(self)
@@ -211,17 +212,21 @@ class _Watchdog:
     def __init__(self, job: dict[str, Any], lock_fd: int) -> None:
         self.job = job
         self._pid = os.getpid()
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            # -I -S: quick, and nothing of the user's environment can change what it does.
-            [sys.executable, "-I", "-S", str(Path(watchdog.__file__))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # else a pipe behind us would wait for it
-            cwd="/",
-            pass_fds=(lock_fd,),
-            start_new_session=True,
-            bufsize=0,
-        )
+        # -I -S: quick, and nothing of the user's environment can change what it does.
+        command = [sys.executable, "-I", "-S", str(Path(watchdog.__file__))]
+        try:
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # else a pipe behind us would wait for it
+                cwd="/",
+                pass_fds=(lock_fd,),
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise LabError(f"the watchdog cannot be started ({command[0]}): {error}") from error
         self._lifeline().write(json.dumps(job).encode() + b"\n")
 
     def _lifeline(self) -> IO[bytes]:

@@ -24,7 +24,7 @@ from pgheadroom.errors import LabError
 from pgheadroom.servers import disk
 from pgheadroom.servers.cache import cache_folder
 from pgheadroom.servers.environment import server_environment
-from pgheadroom.servers.locked_folder import LockedFolder, sweep_unfinished
+from pgheadroom.servers.locked_folder import LockedFolder
 from pgheadroom.servers.programs import ServerPrograms
 from pgheadroom.servers.run_folder import RunFolder
 from pgheadroom.servers.user import arguments
@@ -156,7 +156,6 @@ def _build(run: RunFolder, programs: ServerPrograms, options: list[str]) -> Path
 def _install(run: RunFolder, built: Path, template: Path) -> None:
     """Put a new template into the cache, unless another run was faster; then it is thrown away."""
     with _locked(template.parent, fcntl.LOCK_EX):
-        sweep_unfinished(template.parent)
         if _is_whole(template):
             shutil.rmtree(built)
             return

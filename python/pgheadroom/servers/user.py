@@ -42,7 +42,7 @@ def server_user() -> ServerUser | None:
     The user that servers run as; None: the invoking user, who is not root.
 
     Raises:
-        LabError: We are root, and there is neither `postgres` nor `nobody`.
+        LabError: We are root, and there is neither `postgres` nor `nobody` that we may become.
     """
     if os.geteuid() != 0:
         return None
@@ -51,11 +51,13 @@ def server_user() -> ServerUser | None:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        if entry.pw_uid != 0:
-            return ServerUser(name, entry.pw_uid, entry.pw_gid)
+        user = ServerUser(name, entry.pw_uid, entry.pw_gid)
+        if user.uid != 0 and succeeds(user, "/bin/sh", "-c", ":"):
+            return user
     raise LabError(
-        "PostgreSQL refuses to run as root, and this system has neither a user postgres nor a "
-        "user nobody to run it as: create one (useradd --system postgres), or do not run as root"
+        "PostgreSQL refuses to run as root, and there is neither a user postgres nor a user nobody "
+        "that we may become to run it: create one (useradd --system postgres), give the container "
+        "the capabilities SETUID and SETGID, or do not run as root"
     )
 
 
