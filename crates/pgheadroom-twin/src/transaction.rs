@@ -1,0 +1,75 @@
+//! Transactions as the heap sees them: whether one has ended, how, and who still sees its rows.
+//!
+//! The heap asks through [`Transactions`]; simulated sessions and snapshots answer. Subtransactions
+//! and multixacts are left out.
+
+/// A transaction's number; 0 is none. The twin does not wrap them around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Xid(pub u32);
+
+impl Xid {
+    /// No transaction. Source: `InvalidTransactionId`, src/include/access/transam.h.
+    pub const INVALID: Self = Self(0);
+
+    /// Whether this is a transaction.
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// How a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Still running, or the one that asks.
+    InProgress,
+    /// Committed.
+    Committed,
+    /// Rolled back.
+    Aborted,
+}
+
+/// What the heap has to know about transactions.
+pub trait Transactions {
+    /// How a transaction stands.
+    fn outcome(&self, xid: Xid) -> Outcome;
+
+    /// Whether this is the transaction that asks.
+    fn is_current(&self, xid: Xid) -> bool;
+
+    /// Whether every snapshot, present or future, sees this transaction as ended: what it removed,
+    /// if it committed, nobody can see.
+    ///
+    /// Source: `GlobalVisTestIsRemovableXid`, src/backend/storage/ipc/procarray.c (REL_18_STABLE).
+    fn is_removable(&self, xid: Xid) -> bool;
+}
+
+/// One session in autocommit: everything below the running transaction is committed and seen by
+/// everyone, except what a snapshot held elsewhere may still see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SingleSession {
+    /// The transaction that runs now.
+    pub current: Xid,
+    /// The oldest transaction that some other snapshot does not see as ended.
+    pub held_xmin: Option<Xid>,
+}
+
+impl Transactions for SingleSession {
+    fn outcome(&self, xid: Xid) -> Outcome {
+        if xid < self.current {
+            Outcome::Committed
+        } else {
+            Outcome::InProgress
+        }
+    }
+
+    fn is_current(&self, xid: Xid) -> bool {
+        xid == self.current
+    }
+
+    fn is_removable(&self, xid: Xid) -> bool {
+        xid < self
+            .held_xmin
+            .map_or(self.current, |held| held.min(self.current))
+    }
+}
