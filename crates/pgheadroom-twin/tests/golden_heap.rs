@@ -154,7 +154,10 @@ fn seed_experiment() {
             locks += u32::from(done.lock.is_some());
             assert!(done.cleared_old_visibility);
             // The mark that makes the next reader prune the page whatever room it has.
-            assert_eq!(heap.pages()[tid.block.0 as usize].is_full(), done.is_newpage);
+            assert_eq!(
+                heap.pages()[tid.block.0 as usize].is_full(),
+                done.is_newpage
+            );
         }
         assert_eq!(
             (heap.page_count(), hot_updates, locks),
