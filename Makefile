@@ -21,13 +21,16 @@ setup: $(STAMPS)/core ## Virtual environment, pinned dependencies, compiled core
 $(STAMPS)/venv: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, found " + sys.version.split()[0] + ": make PYTHON=/path/to/python3 setup")'
 	@command -v cargo >/dev/null || { echo "cargo is needed (https://rustup.rs)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@echo "installing the pinned dependencies into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/core: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
-	@mkdir -p $(STAMPS) && touch $@
+	@mkdir -p $(STAMPS)
+	@echo "building the core (log: $(STAMPS)/build.log)"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(STAMPS)/build.log 2>&1 || { cat $(STAMPS)/build.log >&2; exit 1; }
+	@touch $@
 
 demo: setup ## The main job on an embedded PostgreSQL 18; its last line is the report's path
 	$(BIN)/pgheadroom demo

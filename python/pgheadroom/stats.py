@@ -217,7 +217,8 @@ def compare(
         verdict, reason = Verdict.EQUAL, f"equal in all {pairs} pairs"
     if pairs < PAIRS_MIN:
         verdict = Verdict.UNDECIDED
-        reason = f"{pairs} interleaved pairs; a verdict needs at least {PAIRS_MIN}"
+        counted = "1 interleaved pair" if pairs == 1 else f"{pairs} interleaved pairs"
+        reason = f"{counted}; a verdict needs at least {PAIRS_MIN}"
     elif aa is not None and aa.ratio is not None and aa.ratio.excludes(1):
         verdict = Verdict.UNDECIDED
         reason = (

@@ -415,3 +415,44 @@ def test_sessions_of_two_clusters_do_not_mix(newest: ServerPrograms) -> None:
         probe = socket.socket(socket.AF_UNIX)
         with probe:
             probe.connect(str(Path(two.client_env()["PGHOST"]) / f".s.PGSQL.{two.port}"))
+
+
+@pytest.mark.usefixtures("run_parent")
+def test_a_restored_copy_equals_its_original_to_the_byte(programs: ServerPrograms) -> None:
+    """Whatever a trial did, tables made and dropped, a crash, the next one starts from the same."""
+    with Host(programs) as host:
+        original = host.cluster("original")
+        original.start({"autovacuum": "off"})
+        with original.connect() as connection:
+            connection.execute("CREATE TABLE t AS SELECT g FROM generate_series(1, 20000) g")
+            connection.execute("CREATE TABLE u AS SELECT g FROM generate_series(1, 20000) g")
+        original.stop()
+        copy = original.copy("copy")
+        for mode in ("immediate", "fast"):
+            copy.start({"max_wal_size": "64MB"})
+            with copy.connect() as connection:
+                connection.execute("UPDATE t SET g = -g")
+                connection.execute("TRUNCATE u")
+                connection.execute("CREATE DATABASE other")
+                connection.execute("ALTER SYSTEM SET work_mem = '1MB'")
+                connection.execute("CREATE TABLE v AS SELECT g FROM generate_series(1, 99999) g")
+                connection.execute("VACUUM t")
+                connection.execute("DROP TABLE v")
+            copy.stop(mode)
+            copy.restore(original)
+            assert _contents(copy.data_dir) == _contents(original.data_dir)
+        copy.start({})
+        with copy.connect() as connection:
+            assert connection.execute("SELECT sum(g) FROM t").fetchone() == (200010000,)
+
+
+def _contents(folder: Path) -> dict[str, tuple[int, int, bytes | None]]:
+    """Owner, mode and bytes of every entry below a folder."""
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_uid,
+            stat.S_IMODE(path.lstat().st_mode),
+            path.read_bytes() if path.is_file() else None,
+        )
+        for path in folder.rglob("*")
+    }

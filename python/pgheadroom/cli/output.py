@@ -41,9 +41,6 @@ def rendered(result: Mapping[str, Any], form: Format) -> str:
     return text.as_markdown(views.tables(result))
 
 
-LEAD_SECTIONS = ("results", "references", "comparisons")
-
-
 def put(
     results: Sequence[Mapping[str, Any]],
     form: Format,
@@ -98,8 +95,7 @@ def print_result(result: Mapping[str, Any], console: Console, *, whole: bool) ->
     for warning in result["warnings"]:
         console.print(f"! {warning}", markup=False)
     console.print()
-    tables = [table for table in views.tables(result) if whole or table.section in LEAD_SECTIONS]
-    text.print_tables(tables, console)
+    text.print_tables(views.tables(result, brief=not whole), console)
 
 
 def _check_writable(path: Path) -> None:

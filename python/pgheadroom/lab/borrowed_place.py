@@ -7,9 +7,7 @@ under `assumed`, where a reader finds why the numbers may differ.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,15 +23,14 @@ from pgheadroom.lab.place import (
     memory_bytes,
     translated_errors,
 )
-from pgheadroom.servers import Cluster, find_client
-from pgheadroom.servers.borrowed import BorrowedServer
+from pgheadroom.servers import BorrowedServer, Cluster, find_client
 
 SET_IN_SESSION = frozenset(
     {"synchronize_seqscans", "jit", "max_parallel_workers_per_gather", "wal_compression"}
 )
 """Settings that the experiment's own sessions change, so the server's value does not matter."""
 
-NO_EFFECT_ON_RESULTS = frozenset({"fsync", "checkpoint_timeout", "max_wal_size", "min_wal_size"})
+NO_EFFECT_ON_RESULTS = frozenset({"fsync", "checkpoint_timeout", "max_wal_size", "max_connections"})
 """Settings that an experiment makes sure of in another way, or that change only the time."""
 
 
@@ -54,13 +51,7 @@ class _BorrowedRunning:
 
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
         program, _ = find_client(arguments[0], None)
-        done = subprocess.run(  # noqa: PLW1510 - the exit code is looked at
-            [str(program), *arguments[1:], self._server.dbname],
-            env={**os.environ, **self._server.client_env()},
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-        )
+        done = self._server.run([program, *arguments[1:], self._server.dbname], timeout=timeout_s)
         return client_output(arguments, done.returncode, done.stdout, done.stderr)
 
 
@@ -71,6 +62,7 @@ class BorrowedPlace:
 
     def __init__(self, server: BorrowedServer) -> None:
         self._server = server
+        self._trials = 0
         self.version = server.version
         self.memory_bytes = memory_bytes()
         self.folder: Path | None = None
@@ -81,17 +73,20 @@ class BorrowedPlace:
     @contextmanager
     def running(self, shape: Shape, settings: Mapping[str, str]) -> Iterator[Running]:
         """Empty the database, load the shape, hand it over."""
-        with (
-            tempfile.TemporaryDirectory(prefix="pgheadroom-scratch-") as scratch,
-            translated_errors(None, None),
-        ):
-            with self._server.connect() as connection:
-                connection.execute("DROP SCHEMA public CASCADE")
-                connection.execute("CREATE SCHEMA public")
-                assumed = _deviations(connection, settings)
-            running = _BorrowedRunning(self._server, Path(scratch), assumed)
-            shape.load(running)
-            yield running
+        self._trials += 1
+        scratch = self._server.scratch / f"trial-{self._trials}"
+        scratch.mkdir()
+        try:
+            with translated_errors(None, None):
+                with self._server.connect() as connection:
+                    connection.execute("DROP SCHEMA public CASCADE")
+                    connection.execute("CREATE SCHEMA public")
+                    assumed = _deviations(connection, settings)
+                running = _BorrowedRunning(self._server, scratch, assumed)
+                shape.load(running)
+                yield running
+        finally:
+            shutil.rmtree(scratch)
 
     def drop(self, shape_name: str) -> None:
         """Nothing is kept between trials."""

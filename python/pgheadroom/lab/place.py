@@ -22,8 +22,16 @@ from pgheadroom.errors import DiskFull, HeadroomError, LabError
 from pgheadroom.servers import Cluster, Host, find_client
 from pgheadroom.types import PgVersion
 
-DATABASE = "lab"
-"""The database under test; our samplers connect to another one, so as to hold no horizon in it."""
+DATABASE = "postgres"
+"""The database under test; every further one is 300 files more to copy for each trial."""
+
+SAMPLER_DATABASE = "template1"
+"""What samples beside a run connects here: a snapshot in the database under test would hold its
+horizon."""
+
+KEPT_COPY_MAX_BYTES = 1024**3
+"""A used copy of a shape up to this size is kept for the next trial, which restores it; above,
+copying dominates anyway and the room may be missing (arbitrary)."""
 
 LOAD_SETTINGS = {
     "autovacuum": "off",
@@ -101,8 +109,8 @@ def translated_errors(cluster: Cluster | None, folder: Path | None) -> Iterator[
     except psycopg.errors.DiskFull as error:
         path = folder or Path("/")
         raise DiskFull(
-            f"the server ran out of disk space: {error}; free some, or let TMPDIR name a folder "
-            "on a larger file system",
+            f"the server ran out of disk space: {error}; free some, or let PGHEADROOM_TMPDIR name "
+            "a folder on a larger file system",
             path=path,
             free_bytes=os.statvfs(path).f_bavail * os.statvfs(path).f_frsize,
         ) from error
@@ -154,6 +162,7 @@ class OwnPlace:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._shapes: dict[str, Cluster] = {}
+        self._copies: dict[str, Cluster] = {}
         self._trials = 0
         self.version = host.programs.version
         self.contrib = host.programs.contrib
@@ -167,8 +176,6 @@ class OwnPlace:
             cluster.start({**LOAD_SETTINGS, **shape.load_settings})
             try:
                 with translated_errors(cluster, self.folder):
-                    with cluster.connect("postgres") as connection:
-                        connection.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0")
                     shape.load(_OwnRunning(cluster, self._host.scratch))
                 cluster.stop()
             except BaseException:
@@ -185,8 +192,8 @@ class OwnPlace:
         if free_bytes < needed_bytes:
             raise DiskFull(
                 f"{self._host.folder} has {free_bytes} bytes free, and this experiment needs about "
-                f"{needed_bytes}: take a smaller --scale, or let TMPDIR name a folder on a larger "
-                "file system",
+                f"{needed_bytes}: take a smaller --scale, or let PGHEADROOM_TMPDIR name a folder "
+                "on a larger file system",
                 path=self._host.folder,
                 needed_bytes=needed_bytes,
                 free_bytes=free_bytes,
@@ -197,19 +204,28 @@ class OwnPlace:
         """A copy of the shape's cluster, started, and removed afterwards."""
         prepared = self._prepared(shape)
         self._trials += 1
-        cluster = prepared.copy(f"trial-{self._trials}")
+        cluster = self._copies.pop(shape.name, None)
+        if cluster is None:
+            cluster = prepared.copy(f"trial-{self._trials}")
+        else:
+            cluster.restore(prepared)
         scratch = self._host.scratch / f"trial-{self._trials}"
         scratch.mkdir()
         try:
             cluster.start(settings)
             with translated_errors(cluster, self.folder):
                 yield _OwnRunning(cluster, scratch)
+            cluster.stop("immediate")
+            if shape.bytes_expected <= KEPT_COPY_MAX_BYTES:
+                self._copies[shape.name] = cluster
         finally:
-            cluster.remove()
+            if shape.name not in self._copies:
+                cluster.remove()
             shutil.rmtree(scratch)
 
     def drop(self, shape_name: str) -> None:
-        """Remove the shape's cluster."""
-        cluster = self._shapes.pop(shape_name, None)
-        if cluster is not None:
-            cluster.remove()
+        """Remove the shape's cluster and the copy of it."""
+        for clusters in (self._shapes, self._copies):
+            cluster = clusters.pop(shape_name, None)
+            if cluster is not None:
+                cluster.remove()

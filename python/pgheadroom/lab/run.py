@@ -26,8 +26,7 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
 from pgheadroom.lab.record import Record, Sample
 from pgheadroom.schedule import run_pieces
-from pgheadroom.servers import Host, find_programs, is_connection
-from pgheadroom.servers.borrowed import BorrowedServer
+from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
 from pgheadroom.types import PgVersion
 
 RECORDS_FOLDER = Path("pgheadroom-records")
@@ -263,7 +262,7 @@ def write_result(
     warnings = list(summary.warnings)
     warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
     if missing:
-        warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial")
+        warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial.")
     result = {
         "schema_version": 1,
         "kind": "experiment",
@@ -306,7 +305,7 @@ def write_result(
         },
         "series": [
             {"cell": sample.cell, "repetition": sample.repetition, "file": f"series/{file.name}"}
-            for sample in samples
+            for sample in sorted(samples, key=lambda sample: sample.arm != "measured")
             if (file := record.folder / "series" / f"{sample.trial}.json").exists()
         ],
     }

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 import psycopg
 
-from pgheadroom.lab.place import Running
+from pgheadroom.lab.place import SAMPLER_DATABASE, Running
 from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.units import PAGE_BYTES
 
@@ -67,7 +67,7 @@ class Sampler:
 
     def _sample(self) -> None:
         try:
-            with self._server.connect("postgres") as connection:
+            with self._server.connect(SAMPLER_DATABASE) as connection:
                 while True:
                     row = connection.execute(
                         "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"

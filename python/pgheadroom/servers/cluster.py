@@ -247,6 +247,17 @@ class Cluster:
         """
         return self.host.copy(self, name)
 
+    def restore(self, source: Cluster) -> None:
+        """
+        Make this stopped cluster equal to `source`, of which it is a copy, again.
+
+        Much quicker than another copy: only what has changed is copied.
+
+        Raises:
+            DiskFull: No room.
+        """
+        self.host.restore(self, source)
+
     def remove(self) -> None:
         """Stop the server if it runs, and remove the cluster's files."""
         if self.running:

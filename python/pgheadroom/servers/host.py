@@ -12,6 +12,7 @@ At the end, however it comes, no process, no file and no shared memory of it is 
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -22,9 +23,10 @@ from pgheadroom.errors import InputError
 from pgheadroom.servers import disk
 from pgheadroom.servers.cluster import Cluster
 from pgheadroom.servers.programs import ServerPrograms, runnable
+from pgheadroom.servers.restore import restore_folder
 from pgheadroom.servers.run_folder import RunFolder
 from pgheadroom.servers.templates import put_new_cluster
-from pgheadroom.servers.user import server_user
+from pgheadroom.servers.user import arguments, server_user
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _FIRST_PORT = 5432  # names the socket only: there is no TCP
@@ -103,6 +105,14 @@ class Host:
         # Left by a server that was killed; it names the original's shared memory.
         (cluster.data_dir / "postmaster.pid").unlink(missing_ok=True)
         return cluster
+
+    def restore(self, cluster: Cluster, source: Cluster) -> None:
+        """As `Cluster.restore`."""
+        assert not source.running, f"cluster {source.name} must be stopped to restore from it"
+        assert not cluster.running, f"cluster {cluster.name} must be stopped to be restored"
+        run = functools.partial(self._run.run, **arguments(self._run.user))
+        restore_folder(source.data_dir, cluster.data_dir, run)
+        (cluster.data_dir / "postmaster.pid").unlink(missing_ok=True)
 
     def _new(self, name: str) -> Cluster:
         if not _NAME.fullmatch(name):

@@ -21,8 +21,6 @@ from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
-BUILTIN_SCRIPTS = ("tpcb-like", "simple-update", "select-only")
-
 FACTORS = (
     Factor(
         name="fillfactor",
@@ -49,7 +47,8 @@ FACTORS = (
 OPTIONS = (
     Factor(
         name="script",
-        description="pgbench's built-in script or the path of a script for pgbench's tables",
+        description="tpcb-like, simple-update or select-only (pgbench's own), accounts-update "
+        "(that UPDATE alone), or the path of a pgbench script for pgbench's tables",
         default=("tpcb-like",),
         single=True,
     ),
@@ -184,7 +183,7 @@ class FillfactorSweep(Experiment):
         "size and WAL, when the data fits in memory and when it does not?"
     )
     source = "S0: What is fillfactor and how does it affect PostgreSQL performance? (2020)"
-    time_needed = "about 25 minutes at scale 5; --set measure=counters takes a third"
+    time_needed = "about 30 minutes at scale 5; --set measure=counters takes a third"
     scale_default = 5
     scale_meaning = "pgbench's scale: 100,000 accounts, about 15 MB each"
     factors = FACTORS
@@ -216,7 +215,7 @@ class FillfactorSweep(Experiment):
                 "--set memory=fits --set autovacuum=default --io cached"
             )
         script = str(request.options["script"])
-        if script not in BUILTIN_SCRIPTS:
+        if script not in (*fillfactor_measure.BUILTIN_SCRIPTS, *fillfactor_measure.OWN_SCRIPTS):
             self._check_script(Path(script))
 
     @staticmethod
@@ -225,8 +224,9 @@ class FillfactorSweep(Experiment):
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"script {path} cannot be read ({error}): expected one of pgbench's built-in "
-                f"scripts {', '.join(BUILTIN_SCRIPTS)}, or the path of a pgbench script"
+                f"script {path} cannot be read ({error}): expected the path of a pgbench script, "
+                "or one of "
+                + ", ".join((*fillfactor_measure.BUILTIN_SCRIPTS, *fillfactor_measure.OWN_SCRIPTS))
             ) from error
         if not re.search(r"pgbench_", text):
             raise InputError(

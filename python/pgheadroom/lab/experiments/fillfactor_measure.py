@@ -29,6 +29,14 @@ ROWS_PER_SCALE = 100_000
 SHARED_BUFFERS_MIN_BYTES = 2 * 1024**2
 """Less cannot pin what a few clients need (arbitrary, tried at scale 1 with 8 clients)."""
 
+BUILTIN_SCRIPTS = ("tpcb-like", "simple-update", "select-only")
+"""Scripts that pgbench itself knows (`pgbench -b`)."""
+
+OWN_SCRIPTS = {
+    "accounts-update": Path(__file__).parent / "scripts" / "accounts-update.sql",
+}
+"""Scripts that come with this package."""
+
 MEMORY_RATIO = {"twice": 2, "tenfold": 10}
 
 DOCUMENT_SETTINGS = {
@@ -191,7 +199,12 @@ def _prepare_statements(server: Running, place: Place) -> str:
 def _pgbench(server: Running, request: Request, trial: Trial, *length: str) -> PgbenchReport:
     """Run pgbench with the request's script; the seed is the block's, the same for all its arms."""
     script = str(request.options["script"])
-    by_name = script in ("tpcb-like", "simple-update", "select-only")
+    path = OWN_SCRIPTS.get(script, Path(script)).absolute()
+    chosen = (
+        ["-b", script]  # takes the scale from pgbench_branches
+        if script in BUILTIN_SCRIPTS
+        else ["-s", str(request.scale), "-f", str(path)]
+    )
     clients = str(request.options["clients"])
     output = server.run_client(
         [
@@ -200,8 +213,7 @@ def _pgbench(server: Running, request: Request, trial: Trial, *length: str) -> P
             *("-c", clients),
             *("-j", str(min(int(clients), 2))),
             *("-M", str(request.options["protocol"])),
-            # A built-in script takes the scale from pgbench_branches.
-            *(("-b", script) if by_name else ("-s", str(request.scale), "-f", _absolute(script))),
+            *chosen,
             f"--random-seed={request.seed * 1000 + trial.repetition}",
             "-r",
             *length,
@@ -212,10 +224,6 @@ def _pgbench(server: Running, request: Request, trial: Trial, *length: str) -> P
     if report.failed_transactions:
         raise MeasurementInvalid(f"{report.failed_transactions} transactions of pgbench failed")
     return report
-
-
-def _absolute(script: str) -> str:
-    return str(Path(script).absolute())
 
 
 def _count(server: Running, request: Request, trial: Trial) -> dict[str, float | None]:
@@ -282,8 +290,8 @@ def _time(
     driver_s = cpu_after.ru_utime + cpu_after.ru_stime - cpu_before.ru_utime - cpu_before.ru_stime
     if driver_s > 0.9 * window_s:
         notes.append(
-            f"pgbench itself used {driver_s / window_s:.0%} of a processor in a window: "
-            "it may be what limits the throughput"
+            f"The driver, pgbench, used {driver_s / window_s:.0%} of a processor in a window: "
+            "it may be what limits the throughput."
         )
     measures = _time_measures(before, after, report, log, window_s=end_s - start_s)
     if statements_source == "pg_stat_statements":

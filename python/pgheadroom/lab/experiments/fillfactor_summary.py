@@ -148,7 +148,9 @@ def _findings(
             and all(comparison["cell"][factor] == value for factor, value in group.items())
         ]
         if parts:
-            findings.append(f"{label}: {name}, against fillfactor {reference}: " + "; ".join(parts))
+            findings.append(
+                f"{label}: {name}, against fillfactor {reference}: " + "; ".join(parts) + "."
+            )
     return findings
 
 
@@ -169,26 +171,26 @@ def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -
     window_s = int(request.options["window_s"])
     if request.scale < int(request.options["clients"]):
         warnings.append(
-            f"scale {request.scale} is below {request.options['clients']} clients: "
-            "waiting for the locks of pgbench_branches dominates the times"
+            f"Scale {request.scale} is below {request.options['clients']} clients: "
+            "waiting for the locks of pgbench_branches dominates the times."
         )
     if timed and window_s < 60:
         warnings.append(
-            f"windows of {window_s} s are short for throughput (a minute is the least, with a "
+            f"Windows of {window_s} s are short for throughput (a minute is the least, with a "
             "whole checkpoint cycle inside): trust the counters, repeat times with "
-            "--set window_s=600"
+            "--set window_s=600."
         )
     if timed and not any(sample.measures.get("checkpoints") for sample in timed):
-        warnings.append("no checkpoint began in any window: its cost is not in these times")
+        warnings.append("No checkpoint began in any window: its cost is not in these times.")
     if (
         timed
         and any(level != "off" for level in request.levels["autovacuum"])
         and not any(sample.measures.get("autovacuums") for sample in timed)
     ):
-        warnings.append("autovacuum never reached pgbench_accounts in a window")
+        warnings.append("Autovacuum never reached pgbench_accounts in a window.")
     if version.major < 16 and request.options["io"] != "cached":
         warnings.append(
             f"PostgreSQL {version} has no direct I/O: the operating system's cache hides what "
-            "memory twice and tenfold are meant to show"
+            "memory twice and tenfold are meant to show."
         )
     return warnings

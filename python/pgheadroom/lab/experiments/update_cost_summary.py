@@ -266,9 +266,9 @@ def _warnings(request: Request, version: PgVersion) -> list[str]:
     warnings = []
     if request.scale == DOCUMENT_SCALE and version != PgVersion(18, 4):
         warnings.append(
-            f"the document's figures are those of 18.4 with data checksums; PostgreSQL {version} "
-            "may write other WAL (17.11 and 18.6 add 8 bytes per updated row)"
+            f"The document's figures are those of 18.4 with data checksums; PostgreSQL {version} "
+            "may write other WAL (17.11 and 18.6 add 8 bytes per updated row)."
         )
     if request.repetitions == 1:
-        warnings.append("one repetition: no intervals")
+        warnings.append("One repetition: no intervals.")
     return warnings
