@@ -5,6 +5,7 @@
 //! of the heap, and the invariants that all of them keep. See README.md beside this crate for pictures and words.
 //! Leaves out the contents of rows: a tuple is its length, its transactions and its place.
 
+pub mod btree;
 pub mod check;
 pub mod fsm;
 pub mod heap;

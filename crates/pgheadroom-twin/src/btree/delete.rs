@@ -1,0 +1,84 @@
+//! Removing TIDs from a leaf, for whatever reason.
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::btree::Btree;
+use crate::btree::item::Item;
+use crate::btree::record::{Record, RecordKind, Sink};
+use crate::page::Tid;
+
+/// TIDs of a leaf that are to go, by item: position, and which TIDs of its list.
+pub(super) type Doomed = (usize, Tid);
+
+/// What a removal does to items.
+#[derive(Debug, Default)]
+struct Removal {
+    whole: Vec<usize>,
+    shortened: Vec<(usize, Item)>,
+    /// TIDs that shortened lists lose.
+    tids: u32,
+}
+
+impl Btree {
+    /// Removes TIDs, which come in the order of the page, and logs it. Number of TIDs removed.
+    ///
+    /// Source: `_bt_delitems_delete_check`, `_bt_delitems_delete` and `_bt_delitems_vacuum`,
+    /// src/backend/access/nbtree/nbtpage.c (REL_18_STABLE).
+    pub(super) fn remove_tids(
+        &mut self,
+        block: BlockNumber,
+        doomed: &[Doomed],
+        kind: RecordKind,
+        sink: &mut impl Sink,
+    ) {
+        if doomed.is_empty() {
+            return;
+        }
+        let removal = self.plan_removal(block, doomed);
+        let main_bytes = match kind {
+            RecordKind::Vacuum => 4,
+            _ => self.behaviour.btree_delete_main_bytes,
+        };
+        let data_bytes =
+            2 * count(&removal.whole) + 4 * count(&removal.shortened) + 2 * removal.tids;
+        let page = self.page_mut(block);
+        for (position, item) in removal.shortened {
+            page.replace(position, item);
+        }
+        page.remove_many(&removal.whole);
+        let record = Record::new(kind, main_bytes).change(block, self.page(block), data_bytes);
+        self.log(sink, &record);
+    }
+
+    fn plan_removal(&self, block: BlockNumber, doomed: &[Doomed]) -> Removal {
+        let page = self.page(block);
+        let mut removal = Removal::default();
+        for group in doomed.chunk_by(|one, other| one.0 == other.0) {
+            let position = group[0].0;
+            let item = page.item(position);
+            if group.len() == item.tid_count() {
+                removal.whole.push(position);
+                continue;
+            }
+            let mut gone = group.iter().map(|&(_, tid)| tid).peekable();
+            let left = item
+                .tids()
+                .into_iter()
+                .filter(|tid| gone.next_if_eq(tid).is_none())
+                .collect();
+            assert!(gone.peek().is_none(), "TIDs to remove are in the list");
+            // A list that is dead stays so, should a part of it be removed by VACUUM.
+            let mut shorter = Item::with_tids(item, left);
+            if item.is_dead() {
+                shorter.mark_dead();
+            }
+            removal.shortened.push((position, shorter));
+            removal.tids += count(group);
+        }
+        removal
+    }
+}
+
+fn count<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).expect("items of one page")
+}

@@ -1,0 +1,266 @@
+//! One B-tree page: its line pointers, its keys, and the room that is left.
+//!
+//! ```text
+//! not rightmost: | high key | item | item | ...      rightmost: | item | item | ...
+//! position         0          1      2                            0      1
+//! offset number    1          2      3                            1      2
+//! ```
+//!
+//! Keys are one flat array, `key_columns` codes for each item: binary search touches nothing
+//! else until keys are equal. Where an item's bytes lie is left out.
+
+use pgheadroom_layout::btree::SIZE_OF_BT_PAGE_OPAQUE;
+use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::btree::item::Item;
+use crate::transaction::Xid;
+
+/// No sibling, since block 0 is the metapage. Source: `P_NONE`, src/include/access/nbtree.h.
+pub(crate) const NO_BLOCK: BlockNumber = BlockNumber(0);
+/// Where items end. Source: `pd_special` of a B-tree page.
+const SPECIAL: u32 = BLCKSZ - SIZE_OF_BT_PAGE_OPAQUE;
+
+/// What a page is used for.
+///
+/// Source: `BTP_HALF_DEAD` and `BTP_DELETED`, src/include/access/nbtree.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageState {
+    /// Part of the tree.
+    Live,
+    /// Empty and without a downlink; a whole subtree above it may have to go with it.
+    HalfDead {
+        /// The topmost page to be deleted with it, if that is not the leaf itself.
+        top_parent: Option<BlockNumber>,
+    },
+    /// No longer linked; free once nobody can be on the way to it.
+    Deleted {
+        /// The next transaction when it was unlinked.
+        safe_xid: Xid,
+    },
+}
+
+/// A B-tree page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BtreePage {
+    pub(crate) level: u32,
+    pub(crate) is_root: bool,
+    pub(crate) prev: BlockNumber,
+    pub(crate) next: BlockNumber,
+    pub(crate) state: PageState,
+    /// Counts the records about this page; stands for its LSN.
+    pub(crate) lsn: u64,
+    items: Vec<Item>,
+    keys: Vec<i64>,
+    key_columns: usize,
+    item_bytes: u32,
+}
+
+impl BtreePage {
+    /// An empty page without siblings.
+    pub(crate) fn new(level: u32, key_columns: usize) -> Self {
+        Self {
+            level,
+            is_root: false,
+            prev: NO_BLOCK,
+            next: NO_BLOCK,
+            state: PageState::Live,
+            lsn: 0,
+            items: Vec::new(),
+            keys: Vec::new(),
+            key_columns,
+            item_bytes: 0,
+        }
+    }
+
+    /// Level above the leaves, which are 0.
+    #[must_use]
+    pub const fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Whether this is a leaf.
+    #[must_use]
+    pub const fn is_leaf(&self) -> bool {
+        self.level == 0
+    }
+
+    /// Whether nothing is to the right on this level.
+    #[must_use]
+    pub fn is_rightmost(&self) -> bool {
+        self.next == NO_BLOCK
+    }
+
+    /// Whether this is the root.
+    #[must_use]
+    pub const fn is_root(&self) -> bool {
+        self.is_root
+    }
+
+    /// What the page is used for.
+    #[must_use]
+    pub const fn state(&self) -> PageState {
+        self.state
+    }
+
+    /// Left and right sibling.
+    #[must_use]
+    pub fn siblings(&self) -> (Option<BlockNumber>, Option<BlockNumber>) {
+        let known = |block| (block != NO_BLOCK).then_some(block);
+        (known(self.prev), known(self.next))
+    }
+
+    /// Whether scans and insertions pass this page by. Source: `P_IGNORE`, nbtree.h.
+    pub(crate) fn is_ignored(&self) -> bool {
+        self.state != PageState::Live
+    }
+
+    /// Position of the first item that is no high key. Source: `P_FIRSTDATAKEY`, nbtree.h.
+    #[must_use]
+    pub fn first_data(&self) -> usize {
+        usize::from(!self.is_rightmost())
+    }
+
+    /// All items, the high key first if there is one.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The item at a position.
+    pub(crate) fn item(&self, position: usize) -> &Item {
+        &self.items[position]
+    }
+
+    pub(crate) fn item_mut(&mut self, position: usize) -> &mut Item {
+        &mut self.items[position]
+    }
+
+    /// The key at a position; truncated columns are smaller than any value.
+    #[must_use]
+    pub fn key(&self, position: usize) -> &[i64] {
+        &self.keys[position * self.key_columns..(position + 1) * self.key_columns]
+    }
+
+    /// Number of items, the high key included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether the page holds nothing but perhaps a high key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.len() <= self.first_data()
+    }
+
+    /// Bytes of all items, without line pointers.
+    pub(crate) const fn item_bytes(&self) -> u32 {
+        self.item_bytes
+    }
+
+    /// Bytes between line pointers and items. Source: `PageGetExactFreeSpace`, bufpage.c.
+    #[must_use]
+    pub fn exact_free_space(&self) -> u32 {
+        let lower = SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID * count(self.items.len());
+        let upper = SPECIAL - self.item_bytes;
+        assert!(lower <= upper, "items overlap line pointers");
+        upper - lower
+    }
+
+    /// Bytes that a new item may have. Source: `PageGetFreeSpace`, bufpage.c.
+    #[must_use]
+    pub fn free_space(&self) -> u32 {
+        self.exact_free_space().saturating_sub(SIZE_OF_ITEM_ID)
+    }
+
+    /// Adds an item at a position, where those behind move on.
+    pub(crate) fn insert(&mut self, position: usize, item: Item, key: &[i64]) {
+        assert_eq!(key.len(), self.key_columns, "a code for each key column");
+        self.item_bytes += item.bytes();
+        self.items.insert(position, item);
+        let start = position * self.key_columns;
+        if let [value] = *key {
+            self.keys.insert(start, value);
+        } else {
+            self.keys.splice(start..start, key.iter().copied());
+        }
+    }
+
+    /// Adds an item behind all others.
+    pub(crate) fn push(&mut self, item: Item, key: &[i64]) {
+        assert_eq!(key.len(), self.key_columns, "a code for each key column");
+        self.item_bytes += item.bytes();
+        self.items.push(item);
+        self.keys.extend_from_slice(key);
+    }
+
+    /// Removes the item at a position.
+    pub(crate) fn remove(&mut self, position: usize) -> Item {
+        let start = position * self.key_columns;
+        self.keys.drain(start..start + self.key_columns);
+        let item = self.items.remove(position);
+        self.item_bytes -= item.bytes();
+        item
+    }
+
+    /// Puts another item with the same key at a position.
+    ///
+    /// Source: `PageIndexTupleOverwrite`, src/backend/storage/page/bufpage.c.
+    pub(crate) fn replace(&mut self, position: usize, item: Item) {
+        self.item_bytes = self.item_bytes - self.items[position].bytes() + item.bytes();
+        self.items[position] = item;
+    }
+
+    /// Puts another item with another key at a position.
+    pub(crate) fn overwrite(&mut self, position: usize, item: Item, key: &[i64]) {
+        self.replace(position, item);
+        let start = position * self.key_columns;
+        self.keys[start..start + self.key_columns].copy_from_slice(key);
+    }
+
+    /// Removes the items at these positions, which ascend.
+    ///
+    /// Source: `PageIndexMultiDelete`, src/backend/storage/page/bufpage.c.
+    pub(crate) fn remove_many(&mut self, positions: &[usize]) {
+        let mut doomed = positions.iter().copied().peekable();
+        let mut position = 0;
+        let columns = self.key_columns;
+        let mut kept = 0;
+        let keys = &mut self.keys;
+        let item_bytes = &mut self.item_bytes;
+        self.items.retain(|item| {
+            let here = position;
+            position += 1;
+            if doomed.next_if_eq(&here).is_some() {
+                *item_bytes -= item.bytes();
+                return false;
+            }
+            keys.copy_within(here * columns..(here + 1) * columns, kept * columns);
+            kept += 1;
+            true
+        });
+        keys.truncate(kept * columns);
+        assert!(doomed.peek().is_none(), "positions to remove ascend");
+    }
+
+    /// Takes all items off the page, with their keys.
+    pub(crate) fn take_items(&mut self) -> (Vec<Item>, Vec<i64>) {
+        self.item_bytes = 0;
+        (
+            std::mem::take(&mut self.items),
+            std::mem::take(&mut self.keys),
+        )
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // at most 1020 line pointers
+fn count(items: usize) -> u32 {
+    items as u32
+}
+
+/// The offset number of a position.
+#[allow(clippy::cast_possible_truncation)] // as above
+pub(crate) fn offset_at(position: usize) -> OffsetNumber {
+    OffsetNumber(position as u16 + 1)
+}

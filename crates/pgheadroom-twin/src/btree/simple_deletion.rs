@@ -1,0 +1,64 @@
+//! Deletion of entries that scans found dead, and of others on the same heap pages.
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::btree::delete::Doomed;
+use crate::btree::record::{RecordKind, Sink};
+use crate::btree::{Btree, Table};
+use crate::page::Tid;
+
+impl Btree {
+    /// Deletes the entries marked dead and, from 14 on, every other entry whose heap page one of
+    /// them or the new row uses and whose versions are all dead. Whether there were any.
+    ///
+    /// Source: `_bt_simpledel_pass` and `_bt_deadblocks`, src/backend/access/nbtree/nbtinsert.c;
+    /// `heap_index_delete_tuples`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    pub(super) fn simple_deletion(
+        &mut self,
+        block: BlockNumber,
+        new_tid: Tid,
+        table: &mut impl Table,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let page = self.page(block);
+        let data = page.first_data()..page.len();
+        if !page.items()[data.clone()].iter().any(|item| item.is_dead()) {
+            return false;
+        }
+        let heap_blocks = self.dead_blocks(block, new_tid);
+        let also_others = self.behaviour.btree_bottom_up_deletion;
+        let mut doomed: Vec<Doomed> = Vec::new();
+        let mut candidates: Vec<Doomed> = Vec::new();
+        for position in data {
+            let item = page.item(position);
+            let tids = item.tids();
+            if item.is_dead() {
+                doomed.extend(tids.iter().map(|&tid| (position, tid)));
+            } else if also_others {
+                let near = |tid: &&Tid| heap_blocks.binary_search(&tid.block).is_ok();
+                candidates.extend(tids.iter().filter(near).map(|&tid| (position, tid)));
+            }
+        }
+        // The heap is visited in its own order.
+        candidates.sort_unstable_by_key(|&(_, tid)| tid);
+        candidates.retain(|&(_, tid)| table.is_deletable(tid));
+        doomed.extend(candidates);
+        doomed.sort_unstable();
+        self.remove_tids(block, &doomed, RecordKind::Delete, sink);
+        true
+    }
+
+    /// Heap pages of the new row and of all entries marked dead, in order.
+    fn dead_blocks(&self, block: BlockNumber, new_tid: Tid) -> Vec<BlockNumber> {
+        let page = self.page(block);
+        let mut blocks = vec![new_tid.block];
+        for item in &page.items()[page.first_data()..] {
+            if item.is_dead() {
+                blocks.extend(item.tids().iter().map(|tid| tid.block));
+            }
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+}

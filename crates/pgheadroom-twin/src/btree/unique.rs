@@ -1,0 +1,77 @@
+//! The uniqueness check of an insertion, which also finds entries that are dead to all.
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::btree::key::SearchKey;
+use crate::btree::record::Sink;
+use crate::btree::search::{Tie, compare, lower_bound};
+use crate::btree::{Btree, Table, UniqueFetch, UniqueViolation};
+
+impl Btree {
+    /// Looks at every entry with this key, and marks those that nobody can see any more. Whether
+    /// the first page has such an entry at all, dead or not.
+    ///
+    /// Source: `_bt_check_unique`, src/backend/access/nbtree/nbtinsert.c (REL_18_STABLE).
+    /// Differs: never waits for another transaction; the caller's `Table` has to know the outcome.
+    pub(super) fn check_unique(
+        &mut self,
+        block: BlockNumber,
+        key: &[i64],
+        table: &mut impl Table,
+        sink: &mut impl Sink,
+    ) -> Result<bool, UniqueViolation> {
+        let search = SearchKey {
+            values: key,
+            tid: None,
+        };
+        let mut block = block;
+        let mut position = lower_bound(search, self.page(block), Tie::PivotIsSmaller);
+        let is_equal = |tree: &Self, block, position: usize| {
+            compare(search, tree.page(block), position, Tie::PivotIsSmaller).is_eq()
+        };
+        let seen = position < self.page(block).len() && is_equal(self, block, position);
+        loop {
+            while position < self.page(block).len() {
+                if !self.page(block).item(position).is_dead() {
+                    if !is_equal(self, block, position) {
+                        return Ok(seen);
+                    }
+                    self.check_entry(block, position, table, sink)?;
+                }
+                position += 1;
+            }
+            let page = self.page(block);
+            if page.is_rightmost() || !is_equal(self, block, 0) {
+                return Ok(seen);
+            }
+            block = page.next;
+            while self.page(block).is_ignored() {
+                block = self.page(block).next;
+            }
+            position = self.page(block).first_data();
+        }
+    }
+
+    fn check_entry(
+        &mut self,
+        block: BlockNumber,
+        position: usize,
+        table: &mut impl Table,
+        sink: &mut impl Sink,
+    ) -> Result<(), UniqueViolation> {
+        let mut all_dead = true;
+        for tid in self.page(block).item(position).tids() {
+            match table.fetch_for_uniqueness(tid) {
+                UniqueFetch::Conflict => return Err(UniqueViolation { tid }),
+                UniqueFetch::Invisible => all_dead = false,
+                UniqueFetch::AllDead => {}
+            }
+        }
+        if all_dead {
+            let page = self.page_mut(block);
+            page.item_mut(position).mark_dead();
+            sink.hint(block, page.exact_free_space());
+        }
+        Ok(())
+    }
+}

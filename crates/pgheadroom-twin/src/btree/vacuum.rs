@@ -1,0 +1,185 @@
+//! VACUUM of an index: dead entries, empty pages, and free pages for the map.
+
+use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::page::BLCKSZ;
+
+use crate::btree::delete::Doomed;
+use crate::btree::page::PageState;
+use crate::btree::record::{Record, RecordKind, Sink};
+use crate::btree::{Btree, Table};
+use crate::page::Tid;
+use crate::transaction::Xid;
+
+/// What a pass over the index found. Source: `IndexBulkDeleteResult`, src/include/access/genam.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BulkDeletion {
+    /// Entries removed.
+    pub tuples_removed: u64,
+    /// Entries left.
+    pub index_tuples: u64,
+    /// Pages deleted by this pass.
+    pub pages_newly_deleted: u32,
+    /// All deleted pages.
+    pub pages_deleted: u32,
+    /// Those that can be used again.
+    pub pages_free: u32,
+}
+
+/// A pass over an index.
+pub(super) struct Pass<'a> {
+    pub next_xid: Xid,
+    pub scanned: BlockNumber,
+    pub result: &'a mut BulkDeletion,
+    /// Pages deleted by this pass, with the transaction that must be old enough.
+    pub pending: Vec<(BlockNumber, Xid)>,
+}
+
+impl Btree {
+    /// Removes all entries whose TID is dead, and pages that become empty.
+    ///
+    /// `next_xid` is the next transaction to be assigned, which unlinked pages remember.
+    ///
+    /// Source: `btbulkdelete` and `btvacuumscan`, src/backend/access/nbtree/nbtree.c
+    /// (REL_18_STABLE). Differs: no page is split meanwhile.
+    pub fn bulk_delete(
+        &mut self,
+        previous: Option<BulkDeletion>,
+        is_dead: impl FnMut(Tid) -> bool,
+        next_xid: Xid,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) -> BulkDeletion {
+        let mut result = previous.unwrap_or_default();
+        self.vacuum_scan(&mut result, Some(is_dead), next_xid, table, sink);
+        result
+    }
+
+    /// The last step of each VACUUM. `bulk` is what [`Btree::bulk_delete`] returned, if it ran.
+    ///
+    /// Source: `btvacuumcleanup`, `_bt_vacuum_needs_cleanup` and `_bt_set_cleanup_info`,
+    /// src/backend/access/nbtree (REL_18_STABLE; same since 14).
+    pub fn vacuum_cleanup(
+        &mut self,
+        bulk: Option<BulkDeletion>,
+        next_xid: Xid,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) -> Option<BulkDeletion> {
+        let noted = self.meta.last_cleanup_num_delpages;
+        let result = match bulk {
+            Some(result) => result,
+            None if noted > self.page_count() / 20 => {
+                let mut result = BulkDeletion::default();
+                self.vacuum_scan(&mut result, None::<fn(Tid) -> bool>, next_xid, table, sink);
+                result
+            }
+            None => return None,
+        };
+        let not_free = result.pages_deleted - result.pages_free;
+        if not_free != noted {
+            self.meta.last_cleanup_num_delpages = not_free;
+            let record = Record::new(RecordKind::MetaCleanup, 0)
+                .metapage(self.behaviour.btree_metadata_bytes);
+            self.log(sink, &record);
+        }
+        Some(result)
+    }
+
+    /// Source: `btvacuumscan` and `_bt_pendingfsm_finalize` (REL_18_STABLE).
+    fn vacuum_scan(
+        &mut self,
+        result: &mut BulkDeletion,
+        mut is_dead: Option<impl FnMut(Tid) -> bool>,
+        next_xid: Xid,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) {
+        result.index_tuples = 0;
+        result.pages_deleted = 0;
+        result.pages_free = 0;
+        let mut pass = Pass {
+            next_xid,
+            scanned: BlockNumber(0),
+            result,
+            pending: Vec::new(),
+        };
+        for block in 1..self.page_count() {
+            pass.scanned = BlockNumber(block);
+            self.vacuum_page(&mut pass, is_dead.as_mut(), table, sink);
+        }
+        for &(block, safe_xid) in &pass.pending {
+            if !table.is_removable(safe_xid) {
+                break;
+            }
+            self.record_free_page(block, sink);
+            pass.result.pages_free += 1;
+        }
+        if pass.result.pages_free > 0 {
+            self.fsm
+                .vacuum(BlockNumber(0), None, &mut |block| sink.fsm_hint(block));
+        }
+    }
+
+    /// Source: `btvacuumpage`, nbtree.c (REL_18_STABLE).
+    fn vacuum_page(
+        &mut self,
+        pass: &mut Pass<'_>,
+        is_dead: Option<&mut impl FnMut(Tid) -> bool>,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) {
+        let block = pass.scanned;
+        match self.page(block).state {
+            PageState::Deleted { safe_xid } => {
+                pass.result.pages_deleted += 1;
+                if table.is_removable(safe_xid) {
+                    self.record_free_page(block, sink);
+                    pass.result.pages_free += 1;
+                }
+                return;
+            }
+            PageState::HalfDead { .. } => {
+                self.delete_page(block, pass, sink);
+                return;
+            }
+            PageState::Live if !self.page(block).is_leaf() => return,
+            PageState::Live => {}
+        }
+        if let Some(is_dead) = is_dead {
+            let doomed = self.dead_tids(block, is_dead);
+            pass.result.tuples_removed += doomed.len() as u64;
+            self.remove_tids(block, &doomed, RecordKind::Vacuum, sink);
+        }
+        let page = self.page(block);
+        if page.is_empty() {
+            self.delete_page(block, pass, sink);
+        } else {
+            let live = &page.items()[page.first_data()..];
+            let tids: usize = live.iter().map(super::Item::tid_count).sum();
+            pass.result.index_tuples += tids as u64;
+        }
+    }
+
+    fn dead_tids(&self, block: BlockNumber, is_dead: &mut impl FnMut(Tid) -> bool) -> Vec<Doomed> {
+        let page = self.page(block);
+        let mut doomed = Vec::new();
+        for position in page.first_data()..page.len() {
+            let item = page.item(position);
+            match item.posting() {
+                Some(tids) => {
+                    let dead = tids.iter().filter(|&&tid| is_dead(tid));
+                    doomed.extend(dead.map(|&tid| (position, tid)));
+                }
+                None if is_dead(item.first_tid()) => doomed.push((position, item.first_tid())),
+                None => {}
+            }
+        }
+        doomed
+    }
+
+    /// Source: `RecordFreeIndexPage`, src/backend/storage/freespace/indexfsm.c.
+    fn record_free_page(&mut self, block: BlockNumber, sink: &mut impl Sink) {
+        self.fsm
+            .record(block, BLCKSZ - 1, &mut |block| sink.fsm_hint(block));
+    }
+}
