@@ -40,7 +40,7 @@ test: check check-pg ## Everything that needs no second machine
 check: lint types rust unit ## Format, lint, types, unit tests; no server
 
 check-pg: setup servers ## Tests against real servers: 18 and 16 always, others where installed
-	$(PYTEST) tests/postgres tests/cli tests/report
+	PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" $(PYTEST) tests/postgres tests/cli tests/report
 
 lint: setup ## ruff and rustfmt, clippy with warnings as errors
 	$(BIN)/ruff check .

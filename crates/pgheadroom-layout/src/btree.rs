@@ -1,10 +1,10 @@
 //! Pages of a B-tree: what fits a leaf, and how many pages a fresh build has.
 //!
 //! ```text
-//! block 0: metapage                                  leaf, not the rightmost
-//! block 1: first leaf ...                            | header | 1 2 3 ... | free | ... 3 2 | special |
-//!                                                      24       item 1 is            8176    16 bytes
-//!                                                               the high key
+//! block 0: metapage                  leaf, not the rightmost
+//! block 1: first leaf ...            | header | 1 2 3 ... | free | ... 3 2 | special |
+//!                                      24       item 1 is            8176    16 bytes
+//!                                               the high key
 //! ```
 //!
 //! Builds of distinct keys only; posting lists, splits and deletion are the twin's part.
@@ -218,7 +218,9 @@ mod tests {
     proptest! {
         /// Every level is smaller than the one below and ends in one root.
         #[test]
-        fn levels_narrow_to_a_root(rows in 1_u64..10_000_000, eighths in 1_u32..=338, percent in 10_i64..=100) {
+        fn levels_narrow_to_a_root(
+            rows in 1_u64..10_000_000, eighths in 1_u32..=338, percent in 10_i64..=100
+        ) {
             let bytes = eighths * 8;
             let fillfactor = BtreeFillfactor::new(percent).unwrap();
             let built = build(rows, bytes, bytes, fillfactor).unwrap();

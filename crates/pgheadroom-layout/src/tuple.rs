@@ -456,7 +456,9 @@ pub(crate) mod tests {
         /// Bytes are conserved: header, values and padding make up the whole tuple, every value is
         /// aligned, and none overlaps the next.
         #[test]
-        fn bytes_are_conserved(widths in proptest::collection::vec((0..6_usize, 0_u64..300), 0..40)) {
+        fn bytes_are_conserved(
+            widths in proptest::collection::vec((0..6_usize, 0_u64..300), 0..40)
+        ) {
             let types = ["int2", "int8", "text", "uuid", "bool", "int8[]"];
             let columns: Vec<_> = widths
                 .iter()

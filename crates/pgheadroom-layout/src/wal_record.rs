@@ -1,7 +1,7 @@
 //! Size of every WAL record kind that heap, B-tree and their maps write (`xl_tot_len`).
 //!
 //! ```text
-//! | header 24 | block 0 header | block 1 header ... | main data header | block data ... | main data |
+//! | header 24 | block 0 header | block 1 header ... | main data header | block data | main data |
 //!               4 + 12 relation  4 (same relation)    0, 2 or 5
 //!                 + 4 block        + 4 block
 //!                 + 5 image

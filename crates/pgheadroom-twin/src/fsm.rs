@@ -3,7 +3,7 @@
 //! ```text
 //! level 2                  root page
 //! level 1       page 0               page 1 ...      4069 slots each
-//! level 0   page 0  page 1 ...                       slot of heap block b: b mod 4069 of page b / 4069
+//! level 0   page 0  page 1 ...       heap block b: slot b mod 4069 of page b / 4069
 //! ```
 //!
 //! Each page is a tree of bytes: 4095 inner nodes, each the larger of its two children, above 4069

@@ -79,8 +79,9 @@ proptest! {
                 _ if rows.is_empty() => {}
                 Step::Update { pick, tuple_bytes, hot } => {
                     let index = pick % rows.len();
+                    let tid = rows[index].1;
                     let done = heap
-                        .update(&mut target, rows[index].1, tuple_bytes, hot, false, Xid(xid), &mut ignore)
+                        .update(&mut target, tid, tuple_bytes, hot, false, Xid(xid), &mut ignore)
                         .unwrap();
                     prop_assert_eq!(done.is_newpage, done.new.tid.block != rows[index].1.block);
                     prop_assert!(!done.is_hot || !done.is_newpage);
