@@ -2,7 +2,8 @@
 //!
 //! Second step of the core, on top of `pgheadroom-layout`. So far: heap pages with line pointers,
 //! the free space map, the visibility map, placement of new and updated rows, pruning, VACUUM
-//! of the heap, and the invariants that all of them keep. See README.md beside this crate for pictures and words.
+//! of the heap, and the invariants that all of them keep. See README.md beside this crate for
+//! pictures and words.
 //! Leaves out the contents of rows: a tuple is its length, its transactions and its place.
 
 pub mod btree;
@@ -10,6 +11,7 @@ pub mod check;
 pub mod fsm;
 pub mod heap;
 pub mod page;
+pub mod pgbench;
 pub mod prune;
 pub mod transaction;
 pub mod vacuum;

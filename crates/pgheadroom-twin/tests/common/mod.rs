@@ -1,0 +1,30 @@
+//! Reading golden files: just enough JSON for tables of whole numbers.
+
+use std::path::PathBuf;
+
+/// Text of a golden file of one server version.
+pub fn golden(version: &str, name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../golden/expected")
+        .join(version)
+        .join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The rows of the table with this name: whole numbers, one list a row.
+pub fn table(text: &str, name: &str) -> Vec<Vec<i64>> {
+    let key = format!("\"{name}\": [\n");
+    let start = text.find(&key).unwrap_or_else(|| panic!("no table {name}")) + key.len();
+    text[start..]
+        .lines()
+        .map(|line| line.trim().trim_end_matches(','))
+        .take_while(|line| *line != "]")
+        .map(|line| {
+            let inner = line.trim_start_matches('[').trim_end_matches(']');
+            inner
+                .split(',')
+                .map(|number| number.trim().parse().expect("a whole number"))
+                .collect()
+        })
+        .collect()
+}
