@@ -367,7 +367,7 @@ def _explain_update(server: Running, request: Request, trial: Trial) -> Outcome:
         "wal_bytes": plan["WAL Bytes"],
         "wal_bytes_per_update": plan["WAL Bytes"] / updated,
         "wal_fpi": plan["WAL FPI"],
-        "update_ms": plan["Actual Total Time"] - scan["Actual Total Time"],
+        "update_ms": round(plan["Actual Total Time"] - scan["Actual Total Time"], 3),
         "execution_ms": row[0][0]["Execution Time"],
         "n_tup_upd": updated,
         "n_tup_hot_upd": hot,
