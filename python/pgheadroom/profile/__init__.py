@@ -1,0 +1,50 @@
+"""
+Profiles: tables, server settings and workload as a file says them, checked and frozen.
+
+`read_profile` takes a TOML or JSON file and gives a `Profile`, or an `InputError` that names the
+field, what was found, what is expected, and the line. The twin and a real server both start from
+this value, so it has no defaults left to fill in: those that were used stand under `assumed`.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.profile.model import (
+    Change,
+    ColumnProfile,
+    IndexProfile,
+    Kind,
+    Operation,
+    PgbenchBuiltin,
+    Pick,
+    Profile,
+    Run,
+    ServerSettings,
+    Snapshot,
+    TableProfile,
+    Values,
+    Width,
+    Workload,
+)
+from pgheadroom.profile.reading import parse_profile, read_profile
+from pgheadroom.profile.saving import to_json
+
+__all__ = [
+    "Change",
+    "ColumnProfile",
+    "IndexProfile",
+    "Kind",
+    "Operation",
+    "PgbenchBuiltin",
+    "Pick",
+    "Profile",
+    "Run",
+    "ServerSettings",
+    "Snapshot",
+    "TableProfile",
+    "Values",
+    "Width",
+    "Workload",
+    "parse_profile",
+    "read_profile",
+    "to_json",
+]
