@@ -19,7 +19,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("stats", "schedule"),
     ("servers", "sources"),
     ("profile",),
-    ("play", "predict"),
+    ("layout", "play", "predict"),
     ("accuracy",),
     ("prove", "lab", "wal"),
     ("advise",),

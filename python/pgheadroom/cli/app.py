@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 import pgheadroom
-from pgheadroom.cli import demo, lab
+from pgheadroom.cli import demo, lab, layout
 from pgheadroom.errors import HeadroomError
 from pgheadroom.servers.signals import terminate_cleanly
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(lab.app, name="lab")
 app.command("demo")(demo.demo)
+app.command("layout")(layout.show)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,74 @@
+"""
+`pgheadroom layout`: a row's bytes, column by column.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pgheadroom import layout
+from pgheadroom.cli import output
+from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.profile import read_profile
+from pgheadroom.report import text, view_layout
+from pgheadroom.sources.columns import read_access, read_tables
+from pgheadroom.sources.session import read_only_session
+
+
+def show(
+    target: Annotated[
+        str, typer.Argument(help="A profile, or a connection; without both, as libpq's PG*.")
+    ] = "",
+    table: Annotated[
+        str | None, typer.Option("--table", "-t", help="Only this table (or schema.table).")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
+    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
+    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
+    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+) -> None:
+    """Show a row's bytes column by column, and the room that each fillfactor leaves."""
+    given = {"host": host, "port": port, "user": user, "dbname": dbname}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    path = Path(target)
+    is_file = bool(target) and (path.exists() or path.suffix in (".toml", ".json"))
+    if is_file and not parameters:
+        result = layout.of_profile(read_profile(path), table)
+    else:
+        with read_only_session(target, parameters) as connection:
+            result = layout.of_live_tables(
+                read_tables(connection, table),
+                read_access(connection),
+                server=str(connection.info.parameter_status("server_version")),
+                table=table,
+            )
+    _put(result, form, to)
+
+
+def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
+    if form is output.Format.TEXT and to is None:
+        console = Console(highlight=False)
+        if "access" in result:
+            console.print(f"Access: {result['access']['level']}", markup=False)
+            for hidden in result["access"]["missing"]:
+                console.print(f"! not seen: {hidden}", markup=False)
+            console.print()
+        text.print_tables(view_layout.tables(result), console)
+        return
+    if form is output.Format.JSON:
+        content = text.as_json(result)
+    elif form is output.Format.CSV:
+        content = view_layout.as_csv(result)
+    else:
+        content = text.as_markdown(view_layout.tables(result))
+    if to is None:
+        typer.echo(content, nl=False)
+    else:
+        write_atomically(to, content)

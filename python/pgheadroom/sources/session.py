@@ -1,0 +1,71 @@
+"""
+The session in which a user's database is read: read-only, with timeouts, and named as ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom.errors import ConnectionFailed, InputError, SourceError, UnsupportedServer
+
+if TYPE_CHECKING:
+    import psycopg
+
+VERSION_MIN = 15
+_SETTINGS = {
+    "default_transaction_read_only": "on",
+    "statement_timeout": "30s",  # catalog queries take milliseconds; arbitrary
+    "lock_timeout": "1s",  # never queue behind DDL, and so never make others queue behind us
+    "idle_in_transaction_session_timeout": "60s",
+    "search_path": "pg_catalog",
+}
+
+
+@contextmanager
+def read_only_session(
+    conninfo: str, parameters: Mapping[str, str]
+) -> Iterator[psycopg.Connection[Any]]:
+    """
+    Open a session that only reads.
+
+    Args:
+        conninfo: A libpq URI or conninfo string, empty for the environment (PGHOST, ...).
+        parameters: libpq parameters that overrule it.
+
+    Raises:
+        InputError: The connection string is not understood.
+        ConnectionFailed: No connection, or it ended.
+        UnsupportedServer: An older server than 15.
+        SourceError: A query failed.
+    """
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        raise InputError(
+            "the connection is not understood: expected an existing file, postgresql://user@host/"
+            "dbname, 'host=... dbname=...', or -h, -p, -U, -d"
+        ) from None
+    named = {"connect_timeout": "10", "application_name": "pgheadroom", **parameters}
+    try:
+        connection = psycopg.connect(conninfo, **named, autocommit=True)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise ConnectionFailed(f"no connection: {str(error).strip()}") from None
+    with connection:
+        if connection.info.server_version // 10000 < VERSION_MIN:
+            raise UnsupportedServer(
+                f"the server is version {connection.info.parameter_status('server_version')}, "
+                f"expected {VERSION_MIN} or later"
+            )
+        try:
+            for name, value in _SETTINGS.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            yield connection
+        except psycopg.OperationalError as error:
+            raise ConnectionFailed(f"the connection ended: {str(error).strip()}") from None
+        except psycopg.Error as error:
+            raise SourceError(f"the database did not answer: {str(error).strip()}") from None
