@@ -56,7 +56,7 @@ rust: setup ## Tests of the core
 	cargo test --release --locked --quiet --workspace --exclude pgheadroom-python
 
 unit: setup ## Python tests without a server
-	$(PYTEST) tests/unit tests/property
+	$(PYTEST) tests/unit $(wildcard tests/property)
 
 bench: setup ## Benchmarks of the core
 	cargo bench --locked

@@ -7,13 +7,15 @@ from __future__ import annotations
 import functools
 import resource
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pgheadroom import _core
-from pgheadroom.errors import MeasurementInvalid
+from pgheadroom.errors import MeasurementInvalid, ServerStartFailed
 from pgheadroom.lab.counters import TableCounters, table_counters
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
@@ -139,7 +141,11 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     notes: list[str] = []
     assumed: dict[str, str] = {}
     series = None
-    with place.running(shape, _settings(request, place, trial)) as server:
+    direct = _uses_direct_io(request, place.version)
+    with (
+        _hint_at_direct_io(direct),
+        place.running(shape, _settings(request, place, trial)) as server,
+    ):
         environment = describe_server(server)
         statements_source = _prepare_statements(server, place)
         _warm(server)
@@ -162,7 +168,6 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         assumed["n_tup_newpage_upd"] = (
             f"not counted by PostgreSQL {place.version} (16 is the first)"
         )
-    direct = _uses_direct_io(request, place.version)
     assumed["io"] = "direct (debug_io_direct = data)" if direct else "cached by the system"
     return Outcome(
         measures=measures,
@@ -171,6 +176,17 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         series=series,
         environment=environment,
     )
+
+
+@contextmanager
+def _hint_at_direct_io(direct: bool) -> Iterator[None]:
+    """Say what to try when a server with direct I/O does not start: not every disk can."""
+    try:
+        yield
+    except ServerStartFailed as error:
+        if direct:
+            error.add_note("direct I/O may be impossible on this file system: try --io cached")
+        raise
 
 
 def _shared_buffers(server: Running) -> float:
