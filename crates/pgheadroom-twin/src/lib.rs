@@ -8,14 +8,19 @@
 
 pub mod btree;
 pub mod check;
+pub mod checkpoint;
+pub mod counters;
+pub mod executor;
 pub mod fsm;
 pub mod heap;
+pub mod horizon;
 pub mod page;
 pub mod pgbench;
 pub mod prune;
 pub mod transaction;
 pub mod vacuum;
 pub mod vm;
+pub mod wal;
 
 pub use fsm::FreeSpaceMap;
 pub use heap::Heap;

@@ -1,0 +1,127 @@
+//! Which pages are dirty, and which owe a full-page image.
+//!
+//! A checkpoint moves the redo pointer and writes all dirty pages. Afterwards the first logged
+//! change of each page carries its image. Two facts about a page are enough for that: whether it
+//! was changed since it was written, and whether its LSN lies behind the redo pointer.
+//! Left out: pages written between checkpoints, by the background writer or for lack of buffers.
+//!
+//! Source: `XLogCheckBufferNeedsBackup`, src/backend/access/transam/xloginsert.c, and
+//! `MarkBufferDirty`, src/backend/storage/buffer/bufmgr.c (REL_18_STABLE).
+
+use pgheadroom_layout::BlockNumber;
+
+/// A fork of a relation: main, free space map or visibility map of a table or index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ForkId(usize);
+
+const DIRTY: u8 = 1;
+const LOGGED_SINCE_REDO: u8 = 2;
+
+/// Dirtiness of every page, a byte each.
+#[derive(Debug, Clone, Default)]
+pub struct PageStates {
+    forks: Vec<Vec<u8>>,
+    dirtied: u64,
+}
+
+impl PageStates {
+    /// A new, empty fork.
+    pub fn add_fork(&mut self) -> ForkId {
+        self.forks.push(Vec::new());
+        ForkId(self.forks.len() - 1)
+    }
+
+    /// All pages are written, and the redo pointer is now.
+    pub fn checkpoint(&mut self) {
+        for fork in &mut self.forks {
+            fork.fill(0);
+        }
+    }
+
+    /// How often a clean page became dirty (`Shared Dirtied Blocks` of EXPLAIN).
+    #[must_use]
+    pub const fn dirtied(&self) -> u64 {
+        self.dirtied
+    }
+
+    /// Pages that were changed since the last checkpoint.
+    #[must_use]
+    pub fn dirty_pages(&self) -> usize {
+        let pages = self.forks.iter().flatten();
+        pages.filter(|&&state| state & DIRTY != 0).count()
+    }
+
+    /// Pages whose change was logged since the last checkpoint.
+    #[must_use]
+    pub fn logged_pages(&self) -> usize {
+        let pages = self.forks.iter().flatten();
+        pages
+            .filter(|&&state| state & LOGGED_SINCE_REDO != 0)
+            .count()
+    }
+
+    /// Whether the page's LSN is not behind the redo pointer: a logged change carries its image.
+    #[must_use]
+    pub fn owes_image(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.state(fork, block) & LOGGED_SINCE_REDO == 0
+    }
+
+    /// Whether the page has to be written.
+    #[must_use]
+    pub fn is_dirty(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.state(fork, block) & DIRTY != 0
+    }
+
+    /// The page changed without a record.
+    pub fn change(&mut self, fork: ForkId, block: BlockNumber) {
+        let state = self.state_mut(fork, block);
+        let was_clean = *state & DIRTY == 0;
+        *state |= DIRTY;
+        self.dirtied += u64::from(was_clean);
+    }
+
+    /// The page changed, and a record of that was written.
+    pub fn log(&mut self, fork: ForkId, block: BlockNumber) {
+        self.change(fork, block);
+        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO;
+    }
+
+    fn state(&self, fork: ForkId, block: BlockNumber) -> u8 {
+        let pages = &self.forks[fork.0];
+        pages.get(block.0 as usize).copied().unwrap_or(0)
+    }
+
+    fn state_mut(&mut self, fork: ForkId, block: BlockNumber) -> &mut u8 {
+        let pages = &mut self.forks[fork.0];
+        let index = block.0 as usize;
+        if index >= pages.len() {
+            pages.resize(index + 1, 0);
+        }
+        &mut pages[index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page owes one image a checkpoint, and is dirtied once between two.
+    #[test]
+    fn one_image_for_each_checkpoint() {
+        let mut pages = PageStates::default();
+        let fork = pages.add_fork();
+        let block = BlockNumber(7);
+        assert!(pages.owes_image(fork, block));
+        pages.change(fork, block);
+        assert!(pages.is_dirty(fork, block) && pages.owes_image(fork, block));
+        pages.log(fork, block);
+        pages.log(fork, block);
+        assert!(!pages.owes_image(fork, block));
+        assert_eq!(
+            (pages.dirtied(), pages.dirty_pages(), pages.logged_pages()),
+            (1, 1, 1)
+        );
+        pages.checkpoint();
+        assert!(pages.owes_image(fork, block) && !pages.is_dirty(fork, block));
+    }
+}

@@ -1,0 +1,167 @@
+//! Transactions of one session, and what snapshots held elsewhere keep alive.
+//!
+//! ```text
+//! xids:   3 committed | 4 aborted | 5 committed | 6 running       next: 7
+//! removable is what precedes the running transaction and every held snapshot's xmin
+//! ```
+//!
+//! Source: `GetSnapshotData` and `GlobalVisTestIsRemovableXid`,
+//! src/backend/storage/ipc/procarray.c (REL_18_STABLE). Leaves out other writing sessions,
+//! subtransactions and wraparound.
+
+use crate::transaction::{Outcome, Transactions, Xid};
+
+/// The first transaction of the twin; lower ones are PostgreSQL's own.
+///
+/// Source: `FirstNormalTransactionId`, src/include/access/transam.h.
+pub const FIRST_NORMAL_XID: Xid = Xid(3);
+
+/// A snapshot that another session holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeldSnapshot(u32);
+
+/// Which transactions have ended, how, and who may still see what they left.
+#[derive(Debug, Clone)]
+pub struct Horizon {
+    next: Xid,
+    current: Option<Xid>,
+    aborted: Vec<Xid>,
+    held: Vec<(HeldSnapshot, Xid)>,
+    held_count: u32,
+    /// The smallest xmin among held snapshots; the highest number without any.
+    oldest_held: Xid,
+}
+
+impl Default for Horizon {
+    fn default() -> Self {
+        Self {
+            next: FIRST_NORMAL_XID,
+            current: None,
+            aborted: Vec::new(),
+            held: Vec::new(),
+            held_count: 0,
+            oldest_held: Xid(u32::MAX),
+        }
+    }
+}
+
+impl Horizon {
+    /// The running transaction's number, assigned by its first change.
+    ///
+    /// # Panics
+    /// After 4,294,967,000 transactions.
+    pub fn assign(&mut self) -> Xid {
+        if let Some(xid) = self.current {
+            return xid;
+        }
+        let xid = self.next;
+        assert!(xid.0 < u32::MAX - 1, "transaction numbers are used up");
+        self.next = Xid(xid.0 + 1);
+        self.current = Some(xid);
+        xid
+    }
+
+    /// The running transaction's number, if it has changed anything.
+    #[must_use]
+    pub const fn current(&self) -> Option<Xid> {
+        self.current
+    }
+
+    /// The next number to be assigned.
+    #[must_use]
+    pub const fn next_xid(&self) -> Xid {
+        self.next
+    }
+
+    /// Ends the transaction; its number, if it had one.
+    pub fn commit(&mut self) -> Option<Xid> {
+        self.current.take()
+    }
+
+    /// Ends the transaction; what it did has not happened.
+    pub fn abort(&mut self) -> Option<Xid> {
+        let xid = self.current.take()?;
+        self.aborted.push(xid); // in order, since numbers ascend
+        Some(xid)
+    }
+
+    /// Another session takes a snapshot now and keeps it.
+    pub fn hold(&mut self) -> HeldSnapshot {
+        let name = HeldSnapshot(self.held_count);
+        self.held_count += 1;
+        self.held.push((name, self.current.unwrap_or(self.next)));
+        self.find_oldest();
+        name
+    }
+
+    /// That session ends its transaction.
+    ///
+    /// # Panics
+    /// When the snapshot is not held.
+    pub fn release(&mut self, snapshot: HeldSnapshot) {
+        let position = self.held.iter().position(|&(name, _)| name == snapshot);
+        self.held.remove(position.expect("the snapshot is held"));
+        self.find_oldest();
+    }
+
+    fn find_oldest(&mut self) {
+        let oldest = self.held.iter().map(|&(_, xmin)| xmin).min();
+        self.oldest_held = oldest.unwrap_or(Xid(u32::MAX));
+    }
+}
+
+impl Transactions for Horizon {
+    fn outcome(&self, xid: Xid) -> Outcome {
+        if Some(xid) == self.current || xid >= self.next {
+            Outcome::InProgress
+        } else if !self.aborted.is_empty() && self.aborted.binary_search(&xid).is_ok() {
+            Outcome::Aborted
+        } else {
+            Outcome::Committed
+        }
+    }
+
+    fn is_current(&self, xid: Xid) -> bool {
+        Some(xid) == self.current
+    }
+
+    fn is_removable(&self, xid: Xid) -> bool {
+        xid < self.current.unwrap_or(self.next).min(self.oldest_held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A snapshot held elsewhere stops the horizon where it was taken, until it is released.
+    #[test]
+    fn held_snapshots_stop_the_horizon() {
+        let mut horizon = Horizon::default();
+        let first = horizon.assign();
+        assert_eq!(horizon.assign(), first);
+        assert!(!horizon.is_removable(first));
+        horizon.commit();
+        assert!(horizon.is_removable(first));
+        let held = horizon.hold();
+        let second = horizon.assign();
+        horizon.commit();
+        assert!(horizon.is_removable(first) && !horizon.is_removable(second));
+        horizon.release(held);
+        assert!(horizon.is_removable(second));
+    }
+
+    /// An aborted transaction stays aborted; a transaction without changes has no number.
+    #[test]
+    fn aborts_are_remembered() {
+        let mut horizon = Horizon::default();
+        assert_eq!(horizon.abort(), None);
+        let failed = horizon.assign();
+        assert_eq!(horizon.outcome(failed), Outcome::InProgress);
+        horizon.abort();
+        let next = horizon.assign();
+        horizon.commit();
+        assert_eq!(horizon.outcome(failed), Outcome::Aborted);
+        assert_eq!(horizon.outcome(next), Outcome::Committed);
+    }
+}
