@@ -1,7 +1,7 @@
 """
 Record what servers do to B-tree indexes: `python tools/record_btree_golden.py [18 16 15]`.
 
-Plays the scenarios below on a throw-away server of each version and writes
+Plays the scenarios of `btree_scenarios.py` on a throw-away server of each version and writes
 `golden/expected/<version>/btree-<name>.json`: after each step the index's pages and its WAL
 records with their bytes, at the end the metapage and a digest of every page. The twin plays the
 same scenarios in `crates/pgheadroom-twin/tests/golden_btree_recorded.rs`.
@@ -21,6 +21,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from btree_scenarios import SCENARIOS, Scenario
+
 from pgheadroom.servers import Host, ServerPrograms, find_programs
 from pgheadroom.servers.cluster import Cluster
 
@@ -38,173 +40,6 @@ SETTINGS = {
     "jit": "off",
 }
 BLCKSZ = 8192
-Scenario = dict[str, Any]
-
-
-def column(value: str, type_name: str = "int4", **more: Any) -> dict[str, Any]:
-    """
-    A key column.
-
-    `value` is how v follows from the row's number i and random number s: `random` (s), `random_mod`
-    (s / 65536 mod `modulus`), `ascending` (i), `descending` (-i), `i_mod`, `i_div`. Every tenth
-    below `null_tenths` is NULL. Text is v in ten digits and v mod `length_modulus` letters more.
-    """
-    defaults = {"modulus": 1, "null_tenths": 0, "length_modulus": 1, "order": ""}
-    return {"type": type_name, "value": value} | defaults | more
-
-
-def scenario(name: str, columns: list[dict[str, Any]], steps: list[Any], **more: Any) -> Scenario:
-    """A scenario; `include` of the columns, the last ones, are INCLUDE columns."""
-    named = [dict(zip(("op", "a", "b"), step, strict=False)) for step in steps]
-    defaults = {"unique": False, "include": 0, "fillfactor": 90, "deduplicate_items": True}
-    return {"name": name, "columns": columns, "steps": named} | defaults | more
-
-
-def load(rows: int) -> list[Any]:
-    """An empty index, then rows."""
-    return [("index",), ("insert", 1, rows)]
-
-
-# Steps: index (CREATE INDEX); insert (rows a to b); delete (rows with i mod a = b); delete_range
-# (rows a to b); update (same condition as delete, changes no key); vacuum.
-SCENARIOS = [
-    scenario("unique-random", [column("random")], load(60000), unique=True),
-    scenario(
-        "fillfactor-70",
-        [column("ascending", "int8")],
-        [*load(20000), ("delete", 5, 1), ("vacuum",)],
-        unique=True,
-        fillfactor=70,
-    ),
-    scenario(
-        "build-then-insert",
-        [column("random_mod", modulus=3000)],
-        [("insert", 1, 20000), ("index",), ("insert", 20001, 40000)],
-    ),
-    scenario(
-        "build-unique-50",
-        [column("random")],
-        [("insert", 1, 20000), ("index",), ("insert", 20001, 40000)],
-        unique=True,
-        fillfactor=50,
-    ),
-    scenario(
-        "two-columns-include",
-        [column("random_mod", modulus=500), column("i_mod", modulus=7), column("ascending")],
-        load(30000),
-        include=1,
-    ),
-    scenario(
-        "no-deduplication",
-        [column("random_mod", modulus=200)],
-        load(30000),
-        deduplicate_items=False,
-    ),
-    scenario(
-        "text",
-        [column("random_mod", "text", modulus=20000, length_modulus=60)],
-        [*load(30000), ("delete", 3, 0), ("vacuum",), ("insert", 30001, 40000)],
-    ),
-    scenario(
-        "text-and-int",
-        [
-            column("random_mod", "text", modulus=40, length_modulus=7),
-            column("random"),
-        ],
-        [("insert", 1, 10000), ("index",), ("insert", 10001, 30000)],
-    ),
-    scenario(
-        "nulls",
-        [
-            column("random_mod", modulus=100, null_tenths=4),
-            column("ascending", null_tenths=2),
-        ],
-        [*load(30000), ("delete", 4, 1), ("vacuum",), ("insert", 30001, 45000)],
-    ),
-    scenario(
-        "nulls-first-descending",
-        [
-            column("random_mod", "int8", modulus=1000, null_tenths=3, order="NULLS FIRST"),
-            column("i_mod", "int2", modulus=300, null_tenths=5, order="DESC"),
-        ],
-        [("insert", 1, 10000), ("index",), ("insert", 10001, 30000)],
-    ),
-    scenario(
-        "unique-nulls",
-        [column("random", null_tenths=5)],
-        load(30000),
-        unique=True,
-    ),
-    scenario(
-        "duplicates-vacuum",
-        [column("random_mod", modulus=100)],
-        [
-            *load(30000),
-            ("delete", 3, 0),
-            ("vacuum",),
-            ("insert", 30001, 40000),
-            ("delete", 2, 1),
-            ("vacuum",),
-        ],
-    ),
-    scenario(
-        "page-deletion",
-        [column("ascending")],
-        [
-            *load(30000),
-            ("delete_range", 5000, 20000),
-            ("vacuum",),
-            ("insert", 30001, 31000),
-            ("vacuum",),
-            ("insert", 31001, 45000),
-        ],
-        unique=True,
-    ),
-    scenario(
-        "subtree-deletion",
-        [column("ascending", "text", length_modulus=1, pad=480)],
-        [
-            *load(4000),
-            ("delete_range", 1, 3500),
-            ("vacuum",),
-            ("insert", 4001, 4010),
-            ("vacuum",),
-            ("insert", 4011, 5000),
-            ("delete_range", 3501, 4990),
-            ("vacuum",),
-            ("insert", 5001, 7000),
-        ],
-        unique=True,
-    ),
-    scenario(
-        "all-deleted",
-        [column("random_mod", modulus=5000)],
-        [
-            *load(20000),
-            ("delete_range", 1, 20000),
-            ("vacuum",),
-            ("insert", 20001, 30000),
-            ("vacuum",),
-            ("insert", 30001, 50000),
-        ],
-    ),
-    scenario(
-        "updates-unique",
-        [column("random")],
-        [*load(20000), *[("update", 2, 1)] * 3, ("vacuum",), *[("update", 3, 1)] * 3],
-        unique=True,
-    ),
-    scenario(
-        "updates-duplicates",
-        [column("random_mod", modulus=700)],
-        [*load(15000), *[("update", 2, 0)] * 4, ("delete", 5, 3), ("vacuum",), ("update", 3, 1)],
-    ),
-    scenario(
-        "updates-text",
-        [column("random_mod", "text", modulus=9000, length_modulus=30)],
-        [*load(15000), *[("update", 1, 0)] * 3],
-    ),
-]
 
 
 def value_sql(spec: dict[str, Any]) -> str:
@@ -247,18 +82,17 @@ def index_sql(played: Scenario) -> str:
 def step_sql(played: Scenario, step: dict[str, Any]) -> str:
     """One step as SQL."""
     values = ", ".join(value_sql(spec) for spec in played["columns"])
-    condition = f"i % {step.get('a', 1)} = {step.get('b', 0)}"
-    return {
-        "index": lambda: index_sql(played),
-        "insert": lambda: (
-            f"INSERT INTO t SELECT i, 0, {values} FROM src "
-            f"WHERE i BETWEEN {step['a']} AND {step['b']} ORDER BY i"
-        ),
-        "delete": lambda: f"DELETE FROM t WHERE {condition}",
-        "delete_range": lambda: f"DELETE FROM t WHERE i BETWEEN {step['a']} AND {step['b']}",
-        "update": lambda: f"UPDATE t SET f = f + 1 WHERE {condition}",
-        "vacuum": lambda: "VACUUM (TRUNCATE FALSE) t",
-    }[step["op"]]()
+    a, b = step.get("a"), step.get("b")
+    sql: dict[str, str] = {
+        "index": index_sql(played),
+        "insert": f"INSERT INTO t SELECT i, 0, {values} FROM src "
+        f"WHERE i BETWEEN {a} AND {b} ORDER BY src.i",
+        "delete": f"DELETE FROM t WHERE i % {a} = {b}",
+        "delete_range": f"DELETE FROM t WHERE i BETWEEN {a} AND {b}",
+        "update": f"UPDATE t SET f = f + 1 WHERE i % {a} = {b}",
+        "vacuum": "VACUUM (TRUNCATE FALSE) t",
+    }
+    return sql[step["op"]]
 
 
 SOURCE_SQL = """
@@ -267,15 +101,24 @@ CREATE TABLE src AS WITH RECURSIVE g(i, s) AS (
   UNION ALL SELECT i + 1, (s * 1664525 + 1013904223) % 4294967296 FROM g WHERE i < 100000
 ) SELECT i, s FROM g
 """
-RECORD = re.compile(r"rmgr: (\w+) +len \(rec/tot\): +\d+/ +(\d+),.*? desc: (\w+)")
+RECORD = re.compile(r"rmgr: (\w+) +len \(rec/tot\): +\d+/ *(\d+),.*? desc: (\w+)")
+
+
+def segment_name(lsn: str) -> str:
+    """Name of the 16 MB file that holds a position, on the first timeline."""
+    high, low = (int(part, 16) for part in lsn.split("/"))
+    return f"00000001{high:08X}{low >> 24:08X}"
 
 
 def records(
     programs: ServerPrograms, cluster: Cluster, node: str, start: str, end: str
 ) -> dict[str, list[int]]:
     """Records of a relation between two positions: number and bytes of each kind."""
+    # Named, because pg_waldump learns the segment size from any file, and some are still empty.
+    wal = cluster.data_dir / "pg_wal"
+    segments = [wal / segment_name(lsn) for lsn in (start, end)]
     dump = subprocess.run(
-        [programs.program("pg_waldump"), "-p", cluster.data_dir / "pg_wal", "-s", start, "-e", end],
+        [programs.program("pg_waldump"), "-s", start, "-e", end, *segments],
         check=False,
         capture_output=True,
         text=True,
@@ -284,11 +127,11 @@ def records(
     found: dict[str, list[int]] = {}
     for line in dump.stdout.splitlines():
         match = RECORD.match(line)
-        if match is None or not re.search(rf"rel \d+/\d+/{node}\b", line):
+        if match is None or not re.search(rf"rel:? \d+/\d+/{node}\b", line):
             continue
         rmgr, length, kind = match.groups()
-        if kind == "FPI_FOR_HINT":  # checksums; the twin's WAL module decides on them
-            continue
+        if "fork" in line:
+            kind += " " + line.split("fork ")[1].split()[0]
         assert rmgr in ("Btree", "XLOG"), line
         counts = found.setdefault(kind, [0, 0])
         counts[0] += 1
@@ -388,16 +231,21 @@ def record(version: str) -> None:
     programs = find_programs(version)
     with Host(programs) as host:
         cluster = host.cluster("golden")
-        cluster.start(SETTINGS)
+        settings = dict(SETTINGS)
+        cluster.start(settings)
         with cluster.connect() as connection:
             connection.execute(SOURCE_SQL)
         folder = ROOT / "golden" / "expected" / str(cluster.version)
         folder.mkdir(parents=True, exist_ok=True)
-        for played in SCENARIOS:
+        for played in SCENARIOS:  # those with images come last
+            if played["full_page_writes"] and settings["full_page_writes"] == "off":
+                settings["full_page_writes"] = "on"
+                cluster.stop()
+                cluster.start(settings)
             outcome = play(programs, cluster, played)
             origin = {
                 "server": f"PostgreSQL {cluster.version}",
-                "settings": SETTINGS,
+                "settings": settings,
                 "command": f"python tools/record_btree_golden.py {version}",
                 "source": " ".join(SOURCE_SQL.split()),
                 "sql": outcome.pop("statements"),
