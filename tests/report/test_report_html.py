@@ -67,7 +67,10 @@ def pages() -> dict[str, str]:
         "empty": [({}, [])],
         "none": [],
     }
-    return {name: html.render(given, title=f"{name} <b>&") for name, given in records.items()}  # type: ignore[arg-type]
+    return {
+        name: html.render(given, title=f"{name} <b>&")  # type: ignore[arg-type]
+        for name, given in records.items()
+    }
 
 
 NAMES = ["update-cost", "fillfactor", "unknown", "hostile", "several", "300 cells", "empty", "none"]

@@ -16,7 +16,9 @@ use crate::page::Tid;
 
 /// Most heap pages visited. Source: `BOTTOMUP_MAX_NBLOCKS`, heapam.c.
 const MAX_BLOCKS: usize = 6;
-/// Distance at which heap pages count as neighbours. Source: `BOTTOMUP_TOLERANCE_NBLOCKS`, heapam.c.
+/// Distance at which heap pages count as neighbours.
+///
+/// Source: `BOTTOMUP_TOLERANCE_NBLOCKS`, heapam.c.
 const TOLERANCE_BLOCKS: u32 = 3;
 /// Promising TIDs that all count alike, arbitrary there. Source: `bottomup_sort_and_shrink`.
 const FEW_PROMISING: usize = 4;

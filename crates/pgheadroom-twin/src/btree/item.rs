@@ -161,7 +161,9 @@ impl Item {
         u32::from(self.bytes)
     }
 
-    /// Size of a leaf tuple without its posting list. Source: `BTreeTupleGetPostingOffset`, nbtree.h.
+    /// Size of a leaf tuple without its posting list.
+    ///
+    /// Source: `BTreeTupleGetPostingOffset`, nbtree.h.
     pub(crate) fn base_bytes(&self) -> u16 {
         self.posting
             .as_ref()

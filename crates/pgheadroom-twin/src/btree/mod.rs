@@ -4,8 +4,8 @@
 //! ```text
 //! metapage 0 --> fast root --> root page: | -inf: 1 | 20: 2 | 50: 4 |
 //!                                              |         |        |
-//!                              leaf 1: |20| 3 9 12 | <-> leaf 2: |50| 20 33 | <-> leaf 4: | 50 71 |
-//!                                       high key                                    rightmost: none
+//!                          leaf 1: |20| 3 9 12 | <-> leaf 2: |50| 20 33 | <-> leaf 4: | 50 71 |
+//!                                   high key                                    rightmost: none
 //! ```
 //!
 //! Entries are ordered by key and TID. What decides about pages is kept: keys as codes, sizes,
