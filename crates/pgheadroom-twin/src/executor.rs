@@ -109,6 +109,23 @@ impl Database {
         TableId(self.tables.len() - 1)
     }
 
+    /// CREATE INDEX on a table that nothing was updated in or deleted from.
+    ///
+    /// # Panics
+    /// When the table has versions that index entries do not point to.
+    ///
+    /// Source: `heapam_index_build_range_scan`, src/backend/access/heap/heapam_handler.c
+    /// (REL_18_STABLE). Differs: its WAL is not counted, nor are its pages dirty afterwards.
+    pub fn create_index(&mut self, table: TableId, definition: IndexDefinition) {
+        self.tables[table.0].build_index(self.behaviour, definition, &mut self.wal);
+        self.forget_target_blocks();
+    }
+
+    /// All tables in the order of their creation.
+    pub fn tables(&self) -> impl Iterator<Item = TableId> + use<> {
+        (0..self.tables.len()).map(TableId)
+    }
+
     /// A table.
     #[must_use]
     pub fn table(&self, table: TableId) -> &Table {

@@ -17,10 +17,12 @@ pub mod horizon;
 pub mod page;
 pub mod pgbench;
 pub mod prune;
+pub mod run;
 pub mod transaction;
 pub mod vacuum;
 pub mod vm;
 pub mod wal;
+pub mod workload;
 
 pub use fsm::FreeSpaceMap;
 pub use heap::Heap;

@@ -162,6 +162,16 @@ impl Wal {
             .map(|(&record, &totals)| (record, totals))
     }
 
+    /// All records.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut sum = Totals::default();
+        for (_, totals) in self.by_type() {
+            sum.add(totals);
+        }
+        sum
+    }
+
     /// All records that belong to tables and indexes: all but the ends of transactions.
     #[must_use]
     pub fn relation_totals(&self) -> Totals {

@@ -1,14 +1,14 @@
 //! A table with its indexes, and the values of rows that anything depends on.
 
 use pgheadroom_layout::wal_record::SharedBytes;
-use pgheadroom_layout::{Behaviour, HeapFillfactor, OffsetNumber};
+use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, OffsetNumber};
 
-use crate::btree::{self, Btree, ShapeId, TupleSizes};
+use crate::btree::{self, Btree, Entry, ShapeId, TupleSizes};
 use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
 use crate::executor::fetch::HeapParts;
 use crate::heap::{Heap, InsertTargetBlock};
-use crate::page::Tid;
+use crate::page::{LinePointer, Tid, offset_of};
 use crate::wal::Wal;
 
 /// An integer column whose value matters: a key, or what updates change.
@@ -44,10 +44,13 @@ pub struct TableDefinition {
     pub indexes: Vec<IndexDefinition>,
 }
 
+/// Most key columns of an index here; PostgreSQL takes 32.
+const MAX_KEY_COLUMNS: usize = 8;
+
 /// The columns of an index's key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
-    values: [i64; 32],
+    values: [i64; MAX_KEY_COLUMNS],
     len: usize,
 }
 
@@ -90,8 +93,9 @@ impl Index {
 
     /// The key of a row with these values.
     pub fn key_of(&self, row: &[i64]) -> Key {
+        assert!(self.columns.len() <= MAX_KEY_COLUMNS, "key columns");
         let mut key = Key {
-            values: [0; 32],
+            values: [0; MAX_KEY_COLUMNS],
             len: self.columns.len(),
         };
         for (value, &column) in key.values.iter_mut().zip(&self.columns) {
@@ -152,6 +156,37 @@ impl Table {
             tuple_bytes: definition.tuple_bytes,
             hoff: definition.hoff,
         }
+    }
+
+    /// A further index, filled with what is in the table.
+    pub(super) fn build_index(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        wal: &mut Wal,
+    ) {
+        let mut index = Index::new(behaviour, definition, &self.columns, wal);
+        let mut keys = Vec::new();
+        for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
+            for (position, item) in page.items().iter().enumerate() {
+                if let LinePointer::Normal(tuple) = item {
+                    assert!(
+                        !tuple.is_heap_only && !tuple.xmax.is_valid(),
+                        "a loaded table"
+                    );
+                    let offset = offset_of(position);
+                    let key = index.key_of(self.values_of(tuple.row));
+                    keys.push((key, Tid { block, offset }));
+                }
+            }
+        }
+        let shape = index.shape;
+        index.tree.build(keys.iter().map(|(key, tid)| Entry {
+            key: key.values(),
+            shape,
+            tid: *tid,
+        }));
+        self.indexes.push(index);
     }
 
     /// Its pages.

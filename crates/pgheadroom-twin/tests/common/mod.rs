@@ -28,3 +28,15 @@ pub fn table(text: &str, name: &str) -> Vec<Vec<i64>> {
         })
         .collect()
 }
+
+/// The list of texts with this name, which stands on one line.
+#[allow(dead_code)] // not every test file needs it
+pub fn names(text: &str, name: &str) -> Vec<String> {
+    let key = format!("\"{name}\": [");
+    let start = text.find(&key).unwrap_or_else(|| panic!("no list {name}")) + key.len();
+    let end = text[start..].find(']').expect("a closed list");
+    text[start..start + end]
+        .split(',')
+        .map(|part| part.trim().trim_matches('"').to_owned())
+        .collect()
+}
