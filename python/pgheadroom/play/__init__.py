@@ -1,0 +1,19 @@
+"""
+Playing a profile on a real server and measuring what it did.
+
+    load.py      tables, rows, indexes, as the profile says
+    values.py    SQL for a column's values and for what an update does to them
+    scripts.py   one pgbench script a transaction; the order of the random draws
+    plans.py     whether the server finds rows as the profile wants, before the run
+    run.py       a throw-away server, the window, snapshots held by others
+    waldump.py   the window's WAL by relation, as the server's own pg_waldump shows it
+    measured.py  counters, sizes and WAL as the keys that a proof compares
+
+The twin plays the same profile without a server; where the two differ, one of them is wrong.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.play.run import Played, play
+
+__all__ = ["Played", "play"]

@@ -1,0 +1,72 @@
+"""
+Loading a profile: tables, rows by one INSERT each, indexes in their order, VACUUM ANALYZE.
+
+Never COPY, which over-extends a table from 16 on. An index's expressions and predicate are text of
+the profile; they are sent as one prepared statement each, so that no second statement can hide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom import quoting
+from pgheadroom.play.values import column_list, row_values
+from pgheadroom.profile import IndexProfile, Profile, TableProfile
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
+    """
+    Create and fill the profile's own tables.
+
+    Args:
+        connection: A session in an empty database, in autocommit mode.
+        profile: A profile with tables of its own.
+    """
+    for table in profile.tables:
+        connection.execute(create_table(table).encode())
+        connection.execute(fill_table(table).encode())
+        for index in table.indexes:
+            connection.execute(create_index(table, index).encode(), prepare=True)
+    for table in profile.tables:
+        connection.execute(f"VACUUM ANALYZE {quoting.identifier(table.name)}".encode())
+
+
+def create_table(table: TableProfile) -> str:
+    """The CREATE TABLE statement."""
+    columns = ", ".join(f"{quoting.identifier(c.name)} {c.type}" for c in table.columns)
+    options = [f"fillfactor = {table.fillfactor}"]
+    options += [f"{name} = {quoting.literal(value)}" for name, value in table.reloptions.items()]
+    return f"CREATE TABLE {quoting.identifier(table.name)} ({columns}) WITH ({', '.join(options)})"
+
+
+def fill_table(table: TableProfile) -> str:
+    """The INSERT that loads all rows."""
+    values = row_values(table, 'g."row"')
+    return (
+        f"INSERT INTO {quoting.identifier(table.name)} ({column_list(table)}) SELECT {values} "
+        f'FROM generate_series(1::int8, {table.rows}::int8) AS g("row")'
+    )
+
+
+def create_index(table: TableProfile, index: IndexProfile) -> str:
+    """The CREATE INDEX statement."""
+    keys = [quoting.identifier(name) for name in index.columns]
+    keys += [f"({expression})" for expression in index.expressions]
+    unique = "UNIQUE " if index.unique else ""
+    sql = (
+        f"CREATE {unique}INDEX {quoting.identifier(index.name)} "
+        f"ON {quoting.identifier(table.name)} USING {index.method} ({', '.join(keys)})"
+    )
+    if index.include:
+        sql += f" INCLUDE ({', '.join(quoting.identifier(name) for name in index.include)})"
+    options = []
+    if index.fillfactor is not None:
+        options.append(f"fillfactor = {index.fillfactor}")
+    if index.deduplicate_items is not None:
+        options.append(f"deduplicate_items = {'on' if index.deduplicate_items else 'off'}")
+    if options:
+        sql += f" WITH ({', '.join(options)})"
+    return sql if index.where is None else f"{sql} WHERE ({index.where})"

@@ -1,0 +1,173 @@
+"""
+What the server counted, as the keys that a proof compares.
+
+Counters and sizes are read in the database under test when no client is connected; what a version
+does not count is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom import quoting
+from pgheadroom.play.waldump import WalSums, WindowWal
+
+if TYPE_CHECKING:
+    import psycopg
+
+Measured = dict[str, Any]
+
+COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd", "n_tup_newpage_upd")
+_SUMMED = (
+    *COUNTERS,
+    "heap_pages",
+    "index_pages",
+    "brin_pages",
+    "wal_records",
+    "wal_bytes",
+    "wal_fpi_bytes",
+    "wal_fpi",
+    "pages_modified",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """The relations of some tables, by `tablespace/database/relfilenode` as WAL names them."""
+
+    table_of: Mapping[str, str]
+
+
+_RELATIONS = """
+WITH main AS (SELECT %(table)s::regclass::oid AS oid),
+toast AS (SELECT reltoastrelid AS oid FROM pg_class JOIN main USING (oid) WHERE reltoastrelid <> 0),
+heap AS (TABLE main UNION ALL TABLE toast),
+every AS (TABLE heap UNION ALL
+          SELECT indexrelid FROM pg_index JOIN heap ON heap.oid = indrelid)
+SELECT coalesce(nullif(c.reltablespace, 0), d.dattablespace)::bigint,
+       d.oid::bigint, pg_relation_filenode(c.oid)::bigint
+FROM every JOIN pg_class c USING (oid) JOIN pg_database d ON d.datname = current_database()
+"""
+_SIZES = """
+SELECT pg_relation_size(c.oid, 'main') / 8192,
+       coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname <> 'brin'), 0)
+           ::bigint / 8192,
+       coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname = 'brin'), 0)
+           ::bigint / 8192
+FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid
+LEFT JOIN pg_class x ON x.oid = i.indexrelid LEFT JOIN pg_am m ON m.oid = x.relam
+WHERE c.oid = %(table)s::regclass GROUP BY c.oid
+"""
+
+
+def read_relations(connection: psycopg.Connection[Any], names: tuple[str, ...]) -> Relations:
+    """Find the tables' heaps, TOAST relations and indexes."""
+    table_of: dict[str, str] = {}
+    for name in names:
+        for row in connection.execute(_RELATIONS, {"table": quoting.identifier(name)}):
+            table_of[f"{row[0]}/{row[1]}/{row[2]}"] = name
+    return Relations(table_of)
+
+
+def read_counters(
+    connection: psycopg.Connection[Any], names: tuple[str, ...]
+) -> dict[str, tuple[int | None, ...]]:
+    """The statistics counters of each table, in the order of `COUNTERS`."""
+    newpage = "n_tup_newpage_upd" if connection.info.server_version >= 160000 else "NULL::bigint"
+    counters = {}
+    for name in names:
+        row = connection.execute(
+            f"SELECT {', '.join(COUNTERS[:4])}, {newpage} FROM pg_stat_user_tables "
+            "WHERE relid = %s::regclass".encode(),
+            (quoting.identifier(name),),
+        ).fetchone()
+        assert row is not None, f"{name} has a row in pg_stat_user_tables"
+        counters[name] = tuple(row)
+    return counters
+
+
+def read_sizes(
+    connection: psycopg.Connection[Any], names: tuple[str, ...]
+) -> dict[str, tuple[int, int, int]]:
+    """Pages of each table's heap, its B-trees and its BRIN indexes: main forks."""
+    sizes = {}
+    for name in names:
+        row = connection.execute(_SIZES, {"table": quoting.identifier(name)}).fetchone()
+        assert row is not None, f"{name} is a table"
+        sizes[name] = (int(row[0]), int(row[1]), int(row[2]))
+    return sizes
+
+
+def measured(
+    before: Mapping[str, tuple[int | None, ...]],
+    after: Mapping[str, tuple[int | None, ...]],
+    sizes: Mapping[str, tuple[int, int, int]],
+    wal: WindowWal,
+) -> Measured:
+    """
+    The `measured` object of a proof.
+
+    Args:
+        before: Counters of each table when the window began.
+        after: Counters at its end.
+        sizes: Pages at its end.
+        wal: Its WAL.
+
+    Returns:
+        The keys of a proof for all tables together, and `by_table`.
+    """
+    by_table: dict[str, Measured] = {}
+    for name, start in before.items():
+        changes = [
+            None if a is None or b is None else b - a
+            for a, b in zip(start, after[name], strict=True)
+        ]
+        by_table[name] = {
+            **dict(zip(COUNTERS, changes, strict=True)),
+            **dict(zip(("heap_pages", "index_pages", "brin_pages"), sizes[name], strict=True)),
+            **_wal(wal.tables[name]),
+        }
+    whole: Measured = {key: _sum([table[key] for table in by_table.values()]) for key in _SUMMED}
+    for key, value in _wal(wal.transactions).items():
+        whole[key] += value
+    return {
+        **_with_quotients(whole),
+        "by_table": {name: _with_quotients(table) for name, table in by_table.items()},
+    }
+
+
+def _wal(sums: WalSums) -> dict[str, int]:
+    return {
+        "wal_records": sums.records,
+        "wal_bytes": sums.bytes,
+        "wal_fpi_bytes": sums.fpi_bytes,
+        "wal_fpi": sums.fpi,
+        "pages_modified": len(sums.blocks),
+    }
+
+
+def _sum(values: list[int | None]) -> int | None:
+    """The sum; one that is missing makes it missing."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _with_quotients(values: Measured) -> Measured:
+    updates = values["n_tup_upd"]
+
+    def per_update(value: int | None) -> float | None:
+        return None if not updates or value is None else value / updates
+
+    quotients = {
+        "hot_frac": per_update(values["n_tup_hot_upd"]),
+        "newpage_frac": per_update(values["n_tup_newpage_upd"]),
+        "wal_bytes_per_update": per_update(values["wal_bytes"]),
+        "wal_nonfpi_bytes_per_update": per_update(values["wal_bytes"] - values["wal_fpi_bytes"]),
+    }
+    return values | quotients

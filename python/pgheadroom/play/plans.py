@@ -1,0 +1,84 @@
+"""
+Whether the server will find rows as the profile says, asked before the run.
+
+The order in which a statement touches pages depends on its plan; a run with another plan would be
+an answer to another question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom import quoting
+from pgheadroom.errors import MeasurementInvalid
+from pgheadroom.play.scripts import FIND_SETTINGS, Statement, statements
+from pgheadroom.profile import Profile
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+def check_plans(connection: psycopg.Connection[Any], profile: Profile) -> dict[str, str]:
+    """
+    Ask for the generic plan of every operation that finds rows.
+
+    Args:
+        connection: A session with the settings of the run's clients.
+        profile: The profile, loaded.
+
+    Returns:
+        What was found, by the operation's path: for the record of the run.
+
+    Raises:
+        MeasurementInvalid: A plan is not the one that `find` names.
+    """
+    found = {}
+    for n, statement in enumerate(statements(profile)):
+        if statement.operation.pick is None or statement.operation.kind == "upsert":
+            continue
+        found[f"operation[{n}]"] = _check(connection, profile, n, statement)
+    return found
+
+
+def _check(
+    connection: psycopg.Connection[Any], profile: Profile, n: int, statement: Statement
+) -> str:
+    operation = statement.operation
+    index = profile.table(operation.table).key_index
+    assert index is not None, "an operation that finds rows has a key"
+    for name, value in FIND_SETTINGS[operation.find].items():
+        connection.execute(f"SET {name} = {value}".encode())
+    counter = iter(range(1, 10_000))
+    sql = re.sub(r":[kmdg]\d+(_\d+)?\b", lambda _: f"${next(counter)}", statement.sql)
+    count = next(counter) - 1
+    connection.execute(f"PREPARE checked AS {sql}".encode())
+    nulls = ", ".join(["NULL"] * count)
+    row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE checked ({nulls})".encode()).fetchone()
+    connection.execute(b"DEALLOCATE checked")
+    assert row is not None, "EXPLAIN returns one row"
+    scans = [
+        f"{node['Node Type']} using {quoting.identifier(node['Index Name'])}"
+        if "Index Name" in node
+        else str(node["Node Type"])
+        for node in _nodes(row[0][0]["Plan"])
+        if "Scan" in node["Node Type"]
+    ]
+    wanted = (
+        "Seq Scan"
+        if operation.find == "seqscan"
+        else f"Index Scan using {quoting.identifier(index.name)}"
+    )
+    if scans != [wanted]:
+        raise MeasurementInvalid(
+            f"operation[{n}] ({operation.kind} on {operation.table}) would find its rows by "
+            f"{' and '.join(scans) or 'no scan'}, expected {wanted}: change find, or the indexes"
+        )
+    return wanted
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", []):
+        yield from _nodes(inner)

@@ -1,0 +1,346 @@
+"""
+One profile, one throw-away server, one window: load, run the clients, read what happened.
+
+The window runs from after the CHECKPOINT until the last client has ended. While it runs, nothing
+of ours is connected to the database under test (a snapshot there would hold the horizon), except
+the snapshots that the profile asks for; we wait in another database.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom import quoting
+from pgheadroom.errors import InputError, LabError, MeasurementInvalid
+from pgheadroom.play.events import Event, read_events
+from pgheadroom.play.load import load
+from pgheadroom.play.measured import (
+    Measured,
+    measured,
+    read_counters,
+    read_relations,
+    read_sizes,
+)
+from pgheadroom.play.plans import check_plans
+from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
+from pgheadroom.play.settings import late_settings, start_settings
+from pgheadroom.play.snapshots import SnapshotHolder
+from pgheadroom.play.waldump import WindowWal, check_stats, read_waldump, window_arguments
+from pgheadroom.profile import Profile
+from pgheadroom.servers import Host, find_client, find_programs, is_connection
+from pgheadroom.servers.pgbench import PgbenchReport, parse_report
+from pgheadroom.types import PgVersion
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from pgheadroom.servers import Cluster
+
+DATABASE = "profile"
+_CLIENTS_GONE_WITHIN_S = 60.0  # a client that has lost its pgbench ends at once; arbitrary
+_POLL_S = 0.01
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """
+    What a server did with a profile.
+
+    `measured` has the keys of a proof; `duration_s` is the clients' time; `events` are the
+    checkpoints and autovacuums inside the window; `checks` are figures of other counters of the
+    same window, for whoever doubts.
+    """
+
+    server: PgVersion
+    measured: Measured
+    assumed: Mapping[str, Any]
+    duration_s: float
+    transactions: int
+    plans: Mapping[str, str]
+    events: tuple[Event, ...]
+    snapshots: tuple[tuple[float, float], ...]
+    checks: Mapping[str, int]
+
+
+def play(profile: Profile, *, server: str | None = None, say: Say | None = None) -> Played:
+    """
+    Play a profile on a throw-away server and measure it.
+
+    Args:
+        profile: The profile.
+        server: Version or folder; it wins over the profile's version.
+        say: Called with what is being done, for progress.
+
+    Raises:
+        InputError: `server` is a connection, or not understood.
+        ServerNotFound: That version is not at hand.
+        MeasurementInvalid: A plan is another than the profile wants, transactions failed, or WAL
+            and counters do not fit together.
+        LabError: The server failed.
+    """
+    say = say or (lambda _: None)
+    spec = server or profile.server.version
+    if is_connection(spec):
+        raise InputError(
+            "a profile is played on a throw-away server, whose WAL files can be read: expected a "
+            "version or a folder with server programs, not a connection"
+        )
+    programs = find_programs(spec)
+    assumed = dict(profile.assumed)
+    if server is not None and server != profile.server.version:
+        assumed["server.version"] = f"{programs.version} by --server"
+    with Host(programs, data_checksums=profile.server.data_checksums, label="play") as host:
+        cluster = host.cluster("play")
+        cluster.start(start_settings(profile))
+        with _server_errors(cluster):
+            played = _Play(host, cluster, profile, say).run(assumed)
+        cluster.stop("immediate")
+    return played
+
+
+class _Play:
+    """A run in progress."""
+
+    def __init__(self, host: Host, cluster: Cluster, profile: Profile, say: Say) -> None:
+        self.host = host
+        self.cluster = cluster
+        self.profile = profile
+        self.say = say
+        self.names = profile.table_names
+
+    def run(self, assumed: dict[str, Any]) -> Played:
+        self.say("load")
+        with self.cluster.connect() as monitor:
+            monitor.execute(f"CREATE DATABASE {DATABASE}".encode())
+            plans = self._load()
+            self._wait_for_clients(monitor)
+            with self.cluster.connect(DATABASE) as connection:
+                before = read_counters(connection, self.names)
+                relations = read_relations(connection, self.names)
+            self._wait_for_clients(monitor)
+            monitor.execute("CHECKPOINT")
+            start = _position(monitor)
+            log_start = self.cluster.log_path.stat().st_size
+            self._switch_on(monitor)
+            self.say("run")
+            began_at = time.time()
+            report, snapshots, duration_s = self._clients(monitor)
+            self._wait_for_clients(monitor)
+            end = _position(monitor)
+            events = read_events(self.cluster.log_path, log_start, began_at)
+            with self.cluster.connect(DATABASE) as connection:
+                after = read_counters(connection, self.names)
+                sizes = read_sizes(connection, self.names)
+            # So that the WAL up to the end is in its files.
+            monitor.execute("CHECKPOINT")
+        self.say("read the WAL")
+        wal = self._wal(start.lsn, end.lsn, relations.table_of)
+        counted = end.wal_records - start.wal_records
+        result = measured(before, after, sizes, wal)
+        if result["wal_records"] > counted:
+            raise MeasurementInvalid(
+                f"pg_stat_wal counts {counted} records in the window, fewer than the "
+                f"{result['wal_records']} found for the profile's tables"
+            )
+        return Played(
+            server=self.cluster.version,
+            measured=result,
+            assumed=assumed,
+            duration_s=duration_s,
+            transactions=report.transactions,
+            plans=plans,
+            events=events,
+            snapshots=snapshots,
+            checks={
+                "pg_stat_wal_records": counted,
+                "pg_stat_wal_bytes": end.wal_bytes - start.wal_bytes,
+                "window_wal_records": wal.everything.records,
+                "window_wal_bytes": wal.everything.bytes,
+            },
+        )
+
+    def _load(self) -> dict[str, str]:
+        if self.profile.workload.builtin is not None:
+            self._load_pgbench()
+            return {}
+        with self.cluster.connect(DATABASE) as connection:
+            load(connection, self.profile)
+        with self.cluster.connect(DATABASE) as connection:
+            return check_plans(connection, self.profile)
+
+    def _load_pgbench(self) -> None:
+        builtin = self.profile.workload.builtin
+        assert builtin is not None
+        scale = ["-s", str(builtin.scale)]
+        self._client("pgbench", ["-i", "-q", "-I", "dt", *scale])
+        with self.cluster.connect(DATABASE) as connection:
+            for name, fillfactor in builtin.fillfactor.items():
+                sql = f"ALTER TABLE {quoting.identifier(name)} SET (fillfactor = {fillfactor})"
+                connection.execute(sql.encode())
+        self._client("pgbench", ["-i", "-q", "-I", "Gvp", *scale])
+
+    def _client(self, program: str, arguments: list[str]) -> None:
+        path, _ = find_client(program, self.host.programs)
+        done = self.host.run([path, *arguments, DATABASE], env=self.cluster.client_env())
+        if done.returncode != 0:
+            raise LabError(
+                f"{program} {' '.join(arguments)} ended with exit code {done.returncode}; "
+                f"it said: {done.stderr.strip()[-500:]}"
+            )
+
+    def _switch_on(self, monitor: psycopg.Connection[Any]) -> None:
+        settings = late_settings(self.profile)
+        for name, value in settings.items():
+            sql = f"ALTER SYSTEM SET {quoting.identifier(name)} = {quoting.literal(value)}"
+            monitor.execute(sql.encode())
+        if settings:
+            monitor.execute("SELECT pg_reload_conf()")
+
+    def _wait_for_clients(self, monitor: psycopg.Connection[Any]) -> None:
+        """Wait until nobody is connected to the database under test; counters are whole then."""
+        deadline = time.monotonic() + _CLIENTS_GONE_WITHIN_S
+        while True:
+            row = monitor.execute(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE datname = %s AND backend_type = 'client backend'",
+                (DATABASE,),
+            ).fetchone()
+            assert row is not None, "an aggregate returns one row"
+            if row[0] == 0:
+                return
+            if time.monotonic() > deadline:
+                raise MeasurementInvalid(f"{row[0]} clients stay connected to the database")
+            time.sleep(_POLL_S)
+
+    def _clients(
+        self, monitor: psycopg.Connection[Any]
+    ) -> tuple[PgbenchReport, tuple[tuple[float, float], ...], float]:
+        """Run pgbench to its end, holding the profile's snapshots meanwhile."""
+        path, _ = find_client("pgbench", self.host.programs)
+        folder = self.host.scratch
+        environment = self.cluster.client_env()
+        if self.profile.workload.builtin is None:
+            finds = FIND_SETTINGS[session_find(self.profile)]
+            environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in finds.items())
+        output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
+        holder = SnapshotHolder(self.profile, lambda: self.cluster.connect(DATABASE), monitor)
+        with output_path.open("wb") as output, errors_path.open("wb") as errors:
+            started = time.monotonic()
+            process = self.host.popen(
+                [path, *self._arguments(folder), DATABASE],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+            )
+            try:
+                with holder:
+                    while process.poll() is None:
+                        holder.step()
+                        time.sleep(_POLL_S)
+            except BaseException:
+                process.kill()
+                raise
+            duration_s = time.monotonic() - started
+        if process.returncode != 0:
+            said = errors_path.read_text(errors="replace").strip()[-1000:]
+            raise LabError(f"pgbench ended with exit code {process.returncode}; it said: {said}")
+        report = parse_report(output_path.read_text(errors="replace"))
+        wanted = self.profile.workload.run.operations
+        if report.failed_transactions or wanted not in (None, report.transactions):
+            raise MeasurementInvalid(
+                f"{report.transactions} transactions ran and {report.failed_transactions} failed, "
+                f"expected {wanted}"
+            )
+        return report, holder.held, duration_s
+
+    def _arguments(self, folder: Path) -> list[str]:
+        run, workload = self.profile.workload.run, self.profile.workload
+        arguments = ["-n", "-M", "prepared", "-j", "1", "-c", str(run.clients)]
+        arguments.append(f"--random-seed={run.seed}")
+        if run.operations is not None:
+            arguments += ["-t", str(run.operations // run.clients)]
+        else:
+            assert run.duration_s is not None, "a run has one of the two"
+            arguments += ["-T", str(int(run.duration_s))]
+            if run.rate_per_s is not None:
+                arguments += ["-R", repr(run.rate_per_s)]
+        if workload.builtin is not None:
+            return [*arguments, "-b", workload.builtin.builtin]
+        for name, value in variables(self.profile).items():
+            arguments += ["-D", f"{name}={value}"]
+        for n, script in enumerate(scripts(self.profile)):
+            path = folder / f"script-{n}.sql"
+            path.write_text(script.text, encoding="utf-8")
+            arguments += ["-f", f"{path.name}@{script.weight}"]
+        return arguments
+
+    def _wal(self, start: str, end: str, table_of: Mapping[str, str]) -> WindowWal:
+        if start == end:
+            return read_waldump((), table_of)
+        # Of the server's own version: another one does not read its WAL.
+        program = self.host.programs.program("pg_waldump")
+        folder = self.cluster.data_dir / "pg_wal"
+        arguments = [str(program), "-p", str(folder), *window_arguments(start, end)]
+        errors_path = self.host.scratch / "pg_waldump.err"
+        with errors_path.open("wb") as errors:
+            process = self.host.popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                errors="replace",
+            )
+            with process:
+                assert process.stdout is not None
+                try:
+                    wal = read_waldump(process.stdout, table_of)
+                except BaseException:
+                    process.kill()
+                    raise
+        if process.returncode != 0:
+            said = errors_path.read_text(errors="replace").strip()[-500:]
+            raise LabError(f"pg_waldump ended with exit code {process.returncode}: {said}")
+        stats = self.host.run([*arguments, "--stats"])
+        check_stats(wal, stats.stdout)
+        return wal
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """A moment in the WAL, and the server's own counters of it."""
+
+    lsn: str
+    wal_records: int
+    wal_bytes: int
+
+
+def _position(monitor: psycopg.Connection[Any]) -> _Position:
+    # What this session itself wrote is counted when it says so.
+    monitor.execute("SELECT pg_stat_force_next_flush()")
+    row = monitor.execute(
+        "SELECT pg_current_wal_insert_lsn()::text, wal_records, wal_bytes::bigint FROM pg_stat_wal"
+    ).fetchone()
+    assert row is not None, "pg_stat_wal has one row"
+    return _Position(row[0], int(row[1]), int(row[2]))
+
+
+@contextmanager
+def _server_errors(cluster: Cluster) -> Iterator[None]:
+    """Turn what the server says while it works for us into our error, with its log."""
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+    try:
+        yield
+    except psycopg.Error as error:
+        said = "\n".join(f"  | {line}" for line in cluster.log_tail(8))
+        raise LabError(f"the server failed: {error}\nIts log ends with:\n{said}") from error

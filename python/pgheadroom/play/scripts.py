@@ -1,0 +1,225 @@
+"""
+pgbench scripts: one for each transaction of a profile.
+
+A script draws all its random numbers first, in the order that the format fixes: per operation its
+key (a hot set: first the draw that decides), then one draw for each column that changes at times
+or grows; last the one for the abort. pgbench's variables live as long as the client, so counters
+are variables too:
+
+    k0 m0    first and last key of operation 0 (operations are counted over the whole profile)
+    d0_1     draw for the column number 1 of its `sets`, g0_1 the growth out of the same draw
+    i0       how often this client has attempted operation 0
+    j0       insert statements of this client into table 0, l0 its last inserted key
+    o0       how far this client's deletes of the oldest have come in table 0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgheadroom import quoting
+from pgheadroom.play.values import MILLION, changed, column_list, million, row_values
+from pgheadroom.profile import Change, Operation, Pick, Profile, TableProfile
+
+FIND_SETTINGS = {
+    "index": {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_indexscan": "on"},
+    "seqscan": {"enable_seqscan": "on", "enable_bitmapscan": "off", "enable_indexscan": "off"},
+}
+"""What makes the planner find rows as an operation wants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A transaction: its script for pgbench, and its share among the scripts."""
+
+    text: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """The one statement of an operation, with pgbench's variables in it."""
+
+    operation: Operation
+    sql: str
+
+
+def scripts(profile: Profile) -> tuple[Script, ...]:
+    """One script per transaction, in order of first appearance."""
+    numbers = {id(item): n for n, item in enumerate(profile.workload.operations)}
+    return tuple(
+        _script(profile, [(numbers[id(item)], item) for item in transaction])
+        for transaction in profile.workload.transactions()
+    )
+
+
+def variables(profile: Profile) -> dict[str, int]:
+    """Counters with the values that every client starts with."""
+    counters = {f"i{n}": 0 for n in range(len(profile.workload.operations))}
+    for n in range(len(profile.tables)):
+        counters |= {f"j{n}": 0, f"l{n}": 0, f"o{n}": 0}
+    return counters
+
+
+def session_find(profile: Profile) -> str:
+    """How most operations find rows; the others switch before and after their statement."""
+    finds = [item.find for item in profile.workload.operations if item.pick is not None]
+    return "seqscan" if finds and set(finds) == {"seqscan"} else "index"
+
+
+def statements(profile: Profile) -> tuple[Statement, ...]:
+    """The statement of every operation."""
+    return tuple(
+        Statement(operation=item, sql=_statement(profile, n, item))
+        for n, item in enumerate(profile.workload.operations)
+    )
+
+
+def _script(profile: Profile, transaction: list[tuple[int, Operation]]) -> Script:
+    head = transaction[0][1]
+    lines: list[str] = []
+    for n, operation in transaction:
+        lines += _key(profile, n, operation)
+        lines += _draws(n, operation)
+    aborts = head.abort_frac > 0
+    if aborts:
+        lines.append(f"\\set a random(1, {MILLION})")
+    whole = aborts or head.transaction is not None
+    if whole:
+        lines.append("BEGIN;")
+    default = session_find(profile)
+    for n, operation in transaction:
+        switch = operation.pick is not None and operation.find != default
+        if switch:
+            lines += _switch(operation.find)
+        lines.append(_statement(profile, n, operation) + ";")
+        if switch:
+            lines += _switch(default)
+    if aborts:
+        lines += [f"\\if :a <= {million(head.abort_frac)}", "ROLLBACK;", "\\else", "COMMIT;"]
+        lines.append("\\endif")
+    elif whole:
+        lines.append("COMMIT;")
+    return Script(text="\n".join(lines) + "\n", weight=head.weight)
+
+
+def _switch(find: str) -> list[str]:
+    return [f"SET {name} = {value};" for name, value in FIND_SETTINGS[find].items()]
+
+
+def _key(profile: Profile, n: int, operation: Operation) -> list[str]:
+    table = profile.table(operation.table)
+    t, clients = profile.tables.index(table), profile.workload.run.clients
+    rows = operation.rows_per_statement
+    if operation.pick is None:
+        lines = [
+            f"\\set k{n} {table.rows} + 1 + (:client_id + {clients} * :j{t}) * {rows}",
+            f"\\set j{t} :j{t} + 1",
+            f"\\set l{t} :k{n} + {rows - 1}",
+        ]
+    else:
+        lines = _picked(operation, operation.pick, table, n, t, clients)
+    if rows > 1:
+        lines.append(f"\\set m{n} :k{n} + {rows - 1}")
+    return lines
+
+
+def _picked(
+    operation: Operation, pick: Pick, table: TableProfile, n: int, t: int, clients: int
+) -> list[str]:
+    count, rows = table.rows, operation.rows_per_statement
+    key, turn = f"\\set k{n}", f"(:client_id + :i{n} * {clients})"
+    step = f"\\set i{n} :i{n} + 1"
+    scatter = [f"{key} 1 + permute(:k{n} - 1, {count}, 1)"] if pick.scatter else []
+    match pick.distribution:
+        case "uniform":
+            return [f"{key} random(1, {count})", *scatter]
+        case "zipfian":
+            return [f"{key} random_zipfian(1, {count}, {pick.theta!r})", *scatter]
+        case "gaussian":
+            return [f"{key} random_gaussian(1, {count}, {pick.param!r})", *scatter]
+        case "hot_set":
+            assert pick.rows_frac is not None
+            assert pick.weight is not None
+            hot = max(1, int(pick.rows_frac * count))
+            return [
+                f"\\set h{n} random(1, {MILLION})",
+                f"\\if :h{n} <= {million(pick.weight)}",
+                f"{key} random(1, {hot})",
+                "\\else",
+                f"{key} random({hot + 1}, {count})",
+                "\\endif",
+                *scatter,
+            ]
+        case "sequential":
+            return [f"{key} 1 + ({turn} * {rows}) % {count}", step]
+        case "stride":
+            return [f"{key} 1 + ({turn} * {pick.n}) % {count}", step]
+        case "newest":
+            none = f"{count} - :client_id"
+            return [f"{key} case when :l{t} = 0 then {none} else :l{t} end"]
+        case "oldest":
+            # Nothing is left beyond the rows of the load: a key that no row has.
+            oldest = f":client_id + 1 + :o{t}"
+            lines = [f"{key} case when {oldest} > {count} then {-rows} else {oldest} end"]
+            if operation.kind == "delete":
+                lines.append(f"\\set o{t} :o{t} + {clients * -(-rows // clients)}")
+            return lines
+
+
+def _draws(n: int, operation: Operation) -> list[str]:
+    lines = []
+    for c, change in enumerate(operation.sets):
+        if not change.draws:
+            continue
+        lines.append(f"\\set d{n}_{c} random(1, {MILLION})")
+        if change.grows_max_bytes:
+            low, high = change.grows_min_bytes, change.grows_max_bytes
+            lines.append(f"\\set g{n}_{c} {low} + (:d{n}_{c} - 1) % {high - low + 1}")
+    return lines
+
+
+def _statement(profile: Profile, n: int, operation: Operation) -> str:
+    table = profile.table(operation.table)
+    name = quoting.identifier(table.name)
+    if operation.kind in ("insert", "upsert"):
+        insert = _insert(table, n, operation.rows_per_statement)
+        if operation.kind == "insert":
+            return insert
+        assert table.key is not None
+        key = quoting.identifier(table.key.name)
+        sets = _sets(table, n, operation.sets, qualified=True)
+        return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {sets}"
+    assert table.key is not None
+    bounds = f"= :k{n}" if operation.rows_per_statement == 1 else f"BETWEEN :k{n} AND :m{n}"
+    where = f"WHERE {quoting.identifier(table.key.name)} {bounds}"
+    if operation.kind == "update":
+        sets = _sets(table, n, operation.sets, qualified=False)
+        return f"UPDATE {name} SET {sets} {where}"
+    if operation.kind == "delete":
+        return f"DELETE FROM {name} {where}"
+    lock = " FOR UPDATE" if operation.kind == "lock" else ""
+    return f"SELECT * FROM {name} {where}{lock}"
+
+
+def _insert(table: TableProfile, n: int, rows: int) -> str:
+    # The row number is drawn out of a subquery, so that the key is one parameter of the statement
+    # however many columns there are: pgbench takes 255.
+    if rows == 1:
+        numbers = f'SELECT CAST(:k{n} AS int8) AS "row"'
+    else:
+        listed = ", ".join(f"({i})" for i in range(rows))
+        numbers = f'SELECT CAST(:k{n} AS int8) + v.i AS "row" FROM (VALUES {listed}) AS v(i)'
+    values = row_values(table, 'r."row"')
+    name = quoting.identifier(table.name)
+    return f"INSERT INTO {name} ({column_list(table)}) SELECT {values} FROM ({numbers}) AS r"
+
+
+def _sets(table: TableProfile, n: int, changes: tuple[Change, ...], *, qualified: bool) -> str:
+    parts = []
+    for c, change in enumerate(changes):
+        name = quoting.identifier(change.column)
+        old = f"{quoting.identifier(table.name)}.{name}" if qualified else name
+        new = changed(table.column(change.column), change, old, f":d{n}_{c}", f":g{n}_{c}")
+        parts.append(f"{name} = {new}")
+    return ", ".join(parts)

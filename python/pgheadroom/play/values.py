@@ -1,0 +1,120 @@
+"""
+SQL expressions for column values: made from the row number when loading, changed by updates.
+
+Everything pseudo-random comes from `hashint8extended(row, column number)`, columns counted from
+1, so that every server and the twin make the same rows. "Modulo" is the mathematical one, never
+negative:
+
+    value     hash mod ndistinct (random), the row (serial), 0 (constant)
+    width     min_bytes + hash mod (max_bytes - min_bytes + 1)
+    NULL      hash mod 1,000,000 < round(null_frac * 1,000,000)
+    string    md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
+    bpchar    the letter number VALUE mod 26, blank-padded
+"""
+
+from __future__ import annotations
+
+from pgheadroom import quoting
+from pgheadroom.profile import Change, ColumnProfile, Kind, TableProfile
+
+MILLION = 1_000_000
+_MD5_DIGITS = 32
+_CHUNKS_WRITTEN_OUT_MAX = 64  # longer strings are put together by a subquery; arbitrary
+
+
+def million(frac: float) -> int:
+    """A frequency as the bound of a draw from 1 to 1,000,000."""
+    return round(frac * MILLION)
+
+
+def column_list(table: TableProfile) -> str:
+    """All columns of the table, quoted."""
+    return ", ".join(quoting.identifier(column.name) for column in table.columns)
+
+
+def row_values(table: TableProfile, row: str) -> str:
+    """
+    The values of all columns as a select list.
+
+    Args:
+        table: The table.
+        row: SQL of the row number, an int8; the key's value.
+    """
+    return ", ".join(_value(column, n, row) for n, column in enumerate(table.columns, start=1))
+
+
+def _modulo(value: str, divisor: int) -> str:
+    return f"mod(mod({value}, {divisor}::int8) + {divisor}::int8, {divisor}::int8)"
+
+
+def _value(column: ColumnProfile, number: int, row: str) -> str:
+    hashed = f"hashint8extended({row}, {number})"
+    number_sql = {
+        "serial": row,
+        "constant": "0::int8",
+        "random": _modulo(hashed, column.values.ndistinct or 1),
+    }[column.values.kind]
+    value = _typed(column, number_sql, hashed)
+    if column.null_frac > 0:
+        bound = million(column.null_frac)
+        value = f"CASE WHEN {_modulo(hashed, MILLION)} >= {bound} THEN {value} END"
+    return value
+
+
+def _typed(column: ColumnProfile, number: str, hashed: str) -> str:
+    if column.kind in (Kind.INTEGER, Kind.NUMBER):
+        return f"CAST({number} AS {column.type})"
+    if column.kind is Kind.BOOLEAN:
+        return f"(mod({number}, 2) <> 0)"
+    if column.kind is Kind.TIMESTAMP:
+        zone = "+00" if column.base_type == "timestamptz" else ""
+        start = f"CAST('2000-01-01 00:00:00{zone}' AS {column.type})"
+        return f"({start} + {number} * interval '1 second')"
+    if column.kind is Kind.PADDED:
+        return f"CAST(chr(97 + CAST(mod({number}, 26) AS int4)) AS {column.type})"
+    assert column.width is not None, "strings have a width"
+    low, high = column.width.min_bytes, column.width.max_bytes
+    width = f"{low}" if low == high else f"CAST({low} + {_modulo(hashed, high - low + 1)} AS int4)"
+    return f"left({_digits(number, high)}, {width})"
+
+
+def _digits(number: str, most: int) -> str:
+    """Hexadecimal digits of hashes, at least `most` of them."""
+    chunks = -(-most // _MD5_DIGITS)
+    if chunks <= _CHUNKS_WRITTEN_OUT_MAX:
+        parts = [f"md5(CAST({number} AS text) || ':{n}')" for n in range(max(chunks, 1))]
+        return "(" + " || ".join(parts) + ")"
+    return (
+        f"(SELECT string_agg(md5(CAST({number} AS text) || ':' || n), '' ORDER BY n) "
+        f"FROM generate_series(0, {chunks - 1}) AS n)"
+    )
+
+
+def changed(column: ColumnProfile, change: Change, old: str, draw: str, growth: str) -> str:
+    """
+    What an update assigns to a column.
+
+    Args:
+        column: The column.
+        change: What the update does to it.
+        old: SQL of the old value.
+        draw: SQL of the draw that decides whether it changes; used if `changed_frac` is below 1.
+        growth: SQL of the bytes that a string grows by; used if it grows.
+    """
+    new = _changed(column, change, old, growth)
+    if change.changed_frac < 1:
+        return f"CASE WHEN {draw} <= {million(change.changed_frac)} THEN {new} ELSE {old} END"
+    return new
+
+
+def _changed(column: ColumnProfile, change: Change, old: str, growth: str) -> str:
+    if column.kind in (Kind.INTEGER, Kind.NUMBER):
+        return f"CAST({old} + 1 AS {column.type})"
+    if column.kind is Kind.BOOLEAN:
+        return f"NOT {old}"
+    if column.kind is Kind.TIMESTAMP:
+        return f"{old} + interval '1 microsecond'"
+    # md5 of a bpchar is that of its text, which has no trailing blanks.
+    length = f"octet_length({old})" + (f" + {growth}" if change.grows_max_bytes else "")
+    new = f"left(repeat(md5(CAST({old} AS text)), ({length} + 31) / 32), {length})"
+    return f"CAST({new} AS {column.type})"

@@ -1,0 +1,220 @@
+"""Playing a profile, without a server: scripts and their draws, WAL listings, the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.errors import LabError, MeasurementInvalid
+from pgheadroom.play.events import read_events
+from pgheadroom.play.load import create_index
+from pgheadroom.play.measured import measured
+from pgheadroom.play.scripts import scripts, variables
+from pgheadroom.play.waldump import check_stats, read_waldump, window_arguments
+from pgheadroom.profile import parse_profile, read_profile
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+# Lines of pg_waldump 18.4 (prune, images, forks) and 15.18 (the first), shortened in their middle.
+LINES = """\
+rmgr: Heap        len (rec/tot):     54/    54, tx:        735, lsn: 0/01A0, prev 0/0150, desc: \
+LOCK off 3: xid 735: flags 0x00 LOCK_ONLY EXCL_LOCK, blkref #0: rel 1663/5/100 blk 7
+rmgr: Heap        len (rec/tot):     67/  8183, tx:        735, lsn: 0/01A0, prev 0/0150, desc: \
+UPDATE old_xmax: 735, blkref #0: rel 1663/5/100 blk 8 FPW, blkref #1: rel 1663/5/100 blk 7
+rmgr: Heap2       len (rec/tot):     60/    60, tx:          0, lsn: 0/01A0, prev 0/0150, desc: \
+PRUNE_ON_ACCESS snapshotConflictHorizon: 743, dead: [1, 2], blkref #0: rel 1663/5/100 blk 8
+rmgr: XLOG        len (rec/tot):     49/  8241, tx:        735, lsn: 0/01A0, prev 0/0150, desc: \
+FPI_FOR_HINT , blkref #0: rel 1663/5/100 fork fsm blk 2 FPW
+rmgr: Btree       len (rec/tot):     64/    64, tx:        735, lsn: 0/01A0, prev 0/0150, desc: \
+INSERT_LEAF off: 5, blkref #0: rel 1663/5/101 blk 1
+rmgr: Heap        len (rec/tot):     80/    80, tx:        736, lsn: 0/01A0, prev 0/0150, desc: \
+INSERT off: 5, flags: 0x00, blkref #0: rel 1663/5/1249 blk 1
+rmgr: Transaction len (rec/tot):     34/    34, tx:        735, lsn: 0/01A0, prev 0/0150, desc: \
+COMMIT 2026-11-20 23:00:00.000000 UTC
+rmgr: Transaction len (rec/tot):     99/    99, tx:        736, lsn: 0/01A0, prev 0/0150, desc: \
+COMMIT 2026-11-20 23:00:00.000000 UTC; inval msgs: catcache 55
+rmgr: Standby     len (rec/tot):     50/    50, tx:          0, lsn: 0/01A0, prev 0/0150, desc: \
+RUNNING_XACTS nextXid 736 latestCompletedXid 735 oldestRunningXid 736
+"""
+STATS = """\
+Type                                           N      (%)          Record size      (%)
+----                                           -      ---          -----------      ---
+Heap                                           3 ( 33.33)
+                                        --------                      --------
+Total                                          9                           557 [3.30%]  \
+16308 [96.70%]                16865 [100%]
+"""
+TABLES = {"1663/5/100": "t", "1663/5/101": "t", "1663/5/102": "u"}
+
+
+def test_records_are_the_tables_and_their_clients() -> None:
+    """Catalog records, foreign transactions and standby records do not belong to a profile."""
+    wal = read_waldump(LINES.splitlines(keepends=True), TABLES)
+    table = wal.tables["t"]
+    assert (table.records, table.bytes) == (5, 54 + 8183 + 60 + 8241 + 64)
+    assert (table.fpi, table.fpi_bytes) == (2, 8183 - 67 + 8241 - 49)
+    assert table.blocks == {
+        ("1663/5/100", "main", 7),
+        ("1663/5/100", "main", 8),
+        ("1663/5/100", "fsm", 2),
+        ("1663/5/101", "main", 1),
+    }
+    assert wal.tables["u"].records == 0
+    assert (wal.transactions.records, wal.transactions.bytes) == (1, 34)
+    assert wal.everything.records == 9
+    check_stats(wal, STATS)
+
+
+def test_listings_that_are_not_understood_are_no_measurement() -> None:
+    """Another format, a record over two tables, another total: an error, never a wrong sum."""
+    with pytest.raises(LabError, match="not a record"):
+        read_waldump(["something new\n"], TABLES)
+    both = LINES.splitlines()[1].replace("#1: rel 1663/5/100", "#1: rel 1663/5/102")
+    with pytest.raises(MeasurementInvalid, match="references the tables"):
+        read_waldump([both], TABLES)
+    wal = read_waldump(LINES.splitlines()[1:], TABLES)
+    with pytest.raises(MeasurementInvalid, match="counts 9 records"):
+        check_stats(wal, STATS)
+    with pytest.raises(LabError, match="no total"):
+        check_stats(wal, "")
+
+
+def test_the_window_names_its_segments() -> None:
+    """Pg_waldump once took a segment made ready for later as its model, and failed."""
+    first, second = "00000001000000010000000A", "00000001000000010000000B"
+    assert window_arguments("1/A000100", "1/A000200") == [
+        "-s",
+        "1/A000100",
+        "-e",
+        "1/A000200",
+        first,
+        first,
+    ]
+    assert window_arguments("1/A000100", "1/B000100")[4:] == [first, second]
+    # Behind a segment's header only: its file may not be there yet.
+    assert window_arguments("1/A000100", "1/B000028")[3:] == ["1/B000000", first, first]
+
+
+def test_quotients_are_of_sums_and_nothing_is_made_up() -> None:
+    """Shares at the top are quotients of sums; what a version lacks stays null."""
+    wal = read_waldump(LINES.splitlines(), TABLES)
+    before: dict[str, tuple[int | None, ...]] = {"t": (0, 10, 0, 5, None), "u": (0, 0, 0, 0, None)}
+    after: dict[str, tuple[int | None, ...]] = {"t": (0, 14, 0, 8, None), "u": (3, 0, 0, 0, None)}
+    result: dict[str, Any] = measured(before, after, {"t": (7, 2, 0), "u": (1, 0, 1)}, wal)
+    assert (result["n_tup_upd"], result["n_tup_ins"], result["heap_pages"]) == (4, 3, 8)
+    assert result["hot_frac"] == 0.75
+    assert result["n_tup_newpage_upd"] is None
+    assert result["newpage_frac"] is None
+    assert result["wal_records"] == 6
+    assert result["by_table"]["t"]["wal_records"] == 5
+    assert result["wal_bytes_per_update"] == (16602 + 34) / 4
+    assert result["by_table"]["u"]["hot_frac"] is None
+    assert result["brin_pages"] == 1
+
+
+def test_the_scripts_of_every_field() -> None:
+    """The order of draws is contract: keys and changes by operation, the abort last."""
+    profile = read_profile(EXAMPLES / "every-field.toml")
+    insert, work = scripts(profile)
+    assert insert.text.splitlines()[:6] == [
+        "\\set k0 100000 + 1 + (:client_id + 2 * :j0) * 10",
+        "\\set j0 :j0 + 1",
+        "\\set l0 :k0 + 9",
+        "\\set m0 :k0 + 9",
+        "\\set a random(1, 1000000)",
+        "BEGIN;",
+    ]
+    assert insert.text.splitlines()[-5:] == [
+        "\\if :a <= 10000",
+        "ROLLBACK;",
+        "\\else",
+        "COMMIT;",
+        "\\endif",
+    ]
+    assert (insert.weight, work.weight) == (1, 2)
+    lines = work.text.splitlines()
+    assert lines[:7] == [
+        "\\set k1 random_zipfian(1, 100000, 1.1)",
+        "\\set k1 1 + permute(:k1 - 1, 100000, 1)",
+        "\\set d1_1 random(1, 1000000)",
+        "\\set g1_1 1 + (:d1_1 - 1) % 8",
+        "\\set k2 case when :client_id + 1 + :o0 > 100000 then -1 else :client_id + 1 + :o0 end",
+        "\\set o0 :o0 + 2",
+        "BEGIN;",
+    ]
+    assert lines[7].startswith('UPDATE "jobs" SET "state" = CAST("state" + 1 AS int2), "payload" =')
+    assert lines[8:] == ['DELETE FROM "jobs" WHERE "id" = :k2;', "COMMIT;"]
+    assert set(variables(profile)) == {"i0", "i1", "i2", "j0", "l0", "o0"}
+    jobs = profile.table("jobs")
+    assert create_index(jobs, jobs.indexes[1]) == (
+        'CREATE INDEX "jobs_owner" ON "jobs" USING btree ("owner") INCLUDE ("state") '
+        "WITH (fillfactor = 90, deduplicate_items = on) WHERE (state = 0)"
+    )
+
+
+def test_hot_set_and_turns() -> None:
+    """A hot set draws twice; turns take the client and its count; mixed finds switch."""
+    key = {"name": "id", "type": "int8"}
+    pick = {"distribution": "hot_set", "rows_frac": 0.29, "weight": 0.5}
+    data = {
+        "schema_version": 1,
+        "table": [
+            {
+                "name": "t",
+                "rows": 100,
+                "columns": [key, {"name": "c", "type": "int4"}],
+                "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+            }
+        ],
+        "operation": [
+            {"table": "t", "kind": "select", "pick": pick, "find": "seqscan"},
+            {
+                "table": "t",
+                "kind": "lock",
+                "pick": {"distribution": "stride", "n": 7},
+                "rows_per_statement": 3,
+            },
+        ],
+        "run": {"operations": 10, "clients": 2},
+    }
+    select, lock = scripts(parse_profile(data))
+    assert select.text.splitlines() == [
+        "\\set h0 random(1, 1000000)",
+        "\\if :h0 <= 500000",
+        "\\set k0 random(1, 28)",  # 0.29 * 100 is 28.999999999999996
+        "\\else",
+        "\\set k0 random(29, 100)",
+        "\\endif",
+        "SET enable_seqscan = on;",
+        "SET enable_bitmapscan = off;",
+        "SET enable_indexscan = off;",
+        'SELECT * FROM "t" WHERE "id" = :k0;',
+        "SET enable_seqscan = off;",
+        "SET enable_bitmapscan = off;",
+        "SET enable_indexscan = on;",
+    ]
+    assert lock.text.splitlines() == [
+        "\\set k1 1 + ((:client_id + :i1 * 2) * 7) % 100",
+        "\\set i1 :i1 + 1",
+        "\\set m1 :k1 + 2",
+        'SELECT * FROM "t" WHERE "id" BETWEEN :k1 AND :m1 FOR UPDATE;',
+    ]
+
+
+def test_events_come_from_the_log(tmp_path: Path) -> None:
+    """Checkpoints and autovacuums of the window, with their time since its start."""
+    log = tmp_path / "server.log"
+    head = "2026-11-20 23:00:00.000 UTC [1] LOG:  checkpoint starting: immediate\n"
+    log.write_text(
+        head
+        + "2026-11-20 23:00:02.500 UTC [7] LOG:  automatic vacuum of table "
+        + '"profile.public.jobs": index scans: 1\n\tpages: 0 removed\n'
+        + "2026-11-20 23:00:03.000 UTC [1] LOG:  checkpoint complete: wrote 3 buffers\n"
+    )
+    events = read_events(log, len(head), 1795215600.0)
+    assert [(event.t_s, event.kind, event.table) for event in events] == [
+        (2.5, "autovacuum", "jobs"),
+        (3.0, "checkpoint_complete", None),
+    ]
