@@ -19,7 +19,7 @@ use crate::page::Tid;
 const MANY_TIDS: usize = 50;
 /// Full posting lists before which the last list on a page of one value is made smaller.
 ///
-/// Source: `MAX_TIDS_PER_BTREE_PAGE` notes and `_bt_dedup_pass`, nbtdedup.c.
+/// Source: `_bt_dedup_pass`, nbtdedup.c.
 const FULL_LISTS: u32 = 5;
 
 /// A group of equal items that are to become one posting list.

@@ -77,6 +77,8 @@ impl Btree {
         let (mut block, stack) = self
             .descend(first, Tie::PivotIsSmaller)
             .expect("the tree has a root");
+        // 13 knows no such hint.
+        let index_unchanged = index_unchanged && self.behaviour.btree_bottom_up_deletion;
         let mut duplicates = Duplicates {
             checking_unique,
             unique_duplicate: index_unchanged,

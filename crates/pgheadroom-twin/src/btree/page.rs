@@ -142,6 +142,11 @@ impl BtreePage {
         &self.keys[position * self.key_columns..(position + 1) * self.key_columns]
     }
 
+    /// The keys of all items, one after the other.
+    pub(crate) fn codes(&self) -> &[i64] {
+        &self.keys
+    }
+
     /// Number of items, the high key included.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -227,3 +227,53 @@ impl Sink for RecordCounts {
         *bytes += u64::from(record.bytes_without_images());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgheadroom_layout::PgVersion;
+    use pgheadroom_layout::wal_record::{
+        Split, btree_first_root, btree_insert_leaf, btree_insert_post, btree_insert_upper,
+        btree_new_root, btree_split,
+    };
+
+    const BLOCK: BlockNumber = BlockNumber(1);
+
+    /// Descriptions add up to what the layout says of each record, with and without images.
+    #[test]
+    fn descriptions_agree_with_the_layout() {
+        let page = BtreePage::new(0, 1);
+        let behaviour = PgVersion::new(18, 4).unwrap().behaviour();
+        let insertion = |kind, bytes| Record::new(kind, 2).change(BLOCK, &page, bytes);
+        let leaf = insertion(RecordKind::InsertLeaf, 16);
+        for logged in [Page::Change, Page::Image(Image::plain(8152))] {
+            assert_eq!(leaf.bytes(|_| logged), btree_insert_leaf(16, logged));
+            let upper = insertion(RecordKind::InsertUpper, 16).change(BLOCK, &page, 0);
+            let expected = btree_insert_upper(16, logged, logged);
+            assert_eq!(upper.bytes(|_| logged), expected);
+        }
+        assert_eq!(leaf.blocks()[0].image(), Image::plain(8152));
+        let post = insertion(RecordKind::InsertPost, 18).bytes_without_images();
+        assert_eq!(post, btree_insert_post(16, Page::Change));
+        let root = Record::new(RecordKind::NewRoot, 8).init(BLOCK, &page, 0);
+        let first = root.metapage(28).bytes_without_images();
+        assert_eq!(first, btree_first_root(&behaviour));
+        let root = Record::new(RecordKind::NewRoot, 8).init(BLOCK, &page, 8 + 16);
+        let second = root.change(BLOCK, &page, 0).metapage(28);
+        let expected = btree_new_root(&behaviour, 16, Page::Change);
+        assert_eq!(second.bytes_without_images(), expected);
+        let split = Record::new(RecordKind::SplitL, 10)
+            .change(BLOCK, &page, 16 + 16)
+            .init(BLOCK, &page, 3000)
+            .change(BLOCK, &page, 0);
+        let expected = btree_split(&Split {
+            high_key_bytes: 16,
+            left_item_bytes: Some(16),
+            right_items_bytes: 3000,
+            left: Page::Change,
+            right_sibling: Some(Page::Change),
+            child: None,
+        });
+        assert_eq!(split.bytes_without_images(), expected);
+    }
+}

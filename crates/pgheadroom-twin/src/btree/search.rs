@@ -91,11 +91,21 @@ pub(crate) fn compare(
     }
 }
 
-/// Position of the first item that is not smaller than the key.
+/// Position of the first item that is not smaller than the key. An inner page's first item has
+/// the smallest possible key, so that it needs no special case.
 ///
 /// Source: `_bt_binsrch`, src/backend/access/nbtree/nbtsearch.c (REL_18_STABLE).
 pub(crate) fn lower_bound(search: SearchKey<'_>, page: &BtreePage, tie: Tie) -> usize {
     let (mut low, mut high) = (page.first_data(), page.len());
+    if let [value] = *search.values {
+        // One column: codes lie side by side, and ties are rare.
+        let codes = page.codes();
+        low += codes[low..].partition_point(|&code| code < value);
+        high = low;
+        if codes.get(low) == Some(&value) {
+            high += codes[low..].partition_point(|&code| code == value);
+        }
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         if compare(search, page, middle, tie).is_gt() {
