@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.errors import InputError, MeasurementInvalid, ServerNotFound
+from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ServerNotFound
 from pgheadroom.play import Played, play
 from pgheadroom.profile import parse_profile
 from pgheadroom.servers import ServerPrograms
@@ -342,3 +342,31 @@ def test_what_cannot_be_measured_is_refused(programs: ServerPrograms) -> None:
         play(parse_profile(data))
     with pytest.raises(InputError, match="throw-away server"):
         play(parse_profile(data), server="host=localhost")
+
+
+@pytest.mark.pg(">= 18, < 19")
+@pytest.mark.parametrize("level", ["minimal", "logical"])
+def test_server_fields_reach_the_server(programs: ServerPrograms, level: str) -> None:
+    """Logical WAL has no shortened updates; without checksums no hint is logged."""
+    update = {"table": "t", "kind": "update", "sets": ["abalance"]}
+    server = {"wal_level": level, "data_checksums": False, "wal_compression": "pglz"}
+    data = _profile([update], {"operations": 100}, server=server, fillfactor=50)
+    measured = _play(data, programs).measured
+    assert measured["n_tup_hot_upd"] == 100
+    # 104 bytes a row: 24 + 20 + 16 + 5 + 1 and 80 of the row, or what changed of it.
+    whole = 100 * (24 + 20 + 16 + 5 + 1 + 80 + COMMIT_BYTES)
+    assert (measured["wal_bytes"] >= whole) == (level == "logical")
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_a_profile_cannot_bring_statements_of_its_own(programs: ServerPrograms) -> None:
+    """Predicates and expressions are text of a file that people pass around."""
+    update = {"table": "t", "kind": "update", "sets": ["abalance"]}
+    for index in (
+        {"columns": ["bid"], "where": "bid = 0); COPY t TO PROGRAM 'touch /tmp/x' --"},
+        {"expressions": ["pg_read_file('postgresql.conf')"]},
+    ):
+        data = _profile([update], {"operations": 10})
+        data["table"][0]["indexes"] = [KEY, {"name": "odd", **index}]
+        with pytest.raises(LabError, match=r"multiple commands|must be marked IMMUTABLE"):
+            play(parse_profile(data), server=str(programs.bin_dir))

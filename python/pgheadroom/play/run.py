@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
-from pgheadroom.errors import InputError, LabError, MeasurementInvalid
+from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ProgramMissing
 from pgheadroom.play.events import Event, read_events
 from pgheadroom.play.load import load
 from pgheadroom.play.measured import (
@@ -98,6 +98,7 @@ def play(profile: Profile, *, server: str | None = None, say: Say | None = None)
     if server is not None and server != profile.server.version:
         assumed["server.version"] = f"{programs.version} by --server"
     with Host(programs, data_checksums=profile.server.data_checksums, label="play") as host:
+        _waldump(host)  # before a long run rather than after it
         cluster = host.cluster("play")
         cluster.start(start_settings(profile))
         with _server_errors(cluster):
@@ -286,8 +287,7 @@ class _Play:
     def _wal(self, start: str, end: str, table_of: Mapping[str, str]) -> WindowWal:
         if start == end:
             return read_waldump((), table_of)
-        # Of the server's own version: another one does not read its WAL.
-        program = self.host.programs.program("pg_waldump")
+        program = _waldump(self.host)
         folder = self.cluster.data_dir / "pg_wal"
         arguments = [str(program), "-p", str(folder), *window_arguments(start, end)]
         errors_path = self.host.scratch / "pg_waldump.err"
@@ -313,6 +313,17 @@ class _Play:
         stats = self.host.run([*arguments, "--stats"])
         check_stats(wal, stats.stdout)
         return wal
+
+
+def _waldump(host: Host) -> Path:
+    """A pg_waldump that reads the server's WAL: of the same major version."""
+    path, version = find_client("pg_waldump", host.programs)
+    if version.major != host.programs.version.major:
+        raise ProgramMissing(
+            f"{host.programs} has no pg_waldump, and the one at hand is of {version}, which does "
+            "not read its WAL: expected server programs with pg_waldump"
+        )
+    return path
 
 
 @dataclass(frozen=True, slots=True)
