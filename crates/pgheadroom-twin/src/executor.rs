@@ -249,7 +249,8 @@ impl Database {
     /// [`StatementError`]; the transaction has to be rolled back.
     ///
     /// Source: `IndexNext`, src/backend/executor/nodeIndexscan.c; `heapam_index_fetch_tuple`,
-    /// src/backend/access/heap/heapam_handler.c (REL_18_STABLE).
+    /// src/backend/access/heap/heapam_handler.c; `ConditionalLockBufferForCleanup`,
+    /// src/backend/storage/buffer/bufmgr.c (REL_18_STABLE).
     pub fn by_index(
         &mut self,
         table: TableId,
@@ -264,6 +265,9 @@ impl Database {
         let mut found_rows = 0;
         let mut next = table.indexes[index].tree.scan_start(low);
         let mut last_block = None;
+        // The slot of the last row found keeps its page pinned until the next one is found, so
+        // a range scan that comes back to that page over dead entries does not prune it.
+        let mut slot_block = None;
         let mut dead = std::mem::take(&mut table.dead_entries);
         while let Some(leaf) = next {
             let scanned = table.indexes[index].tree.scan_page(leaf, low, high);
@@ -271,11 +275,13 @@ impl Database {
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
-                if last_block.replace(tid.block) != Some(tid.block) {
+                let is_other = last_block.replace(tid.block) != Some(tid.block);
+                if is_other && slot_block != Some(tid.block) {
                     heap.visit(tid.block);
                 }
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
+                        slot_block = Some(found.block);
                         found_rows += 1;
                         table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
                     }

@@ -7,6 +7,10 @@
 //! A workload only says what is done; where from is its own business: pgbench's scripts and
 //! generator here, other sources by implementing the trait. No operation allocates.
 
+mod profile;
+
+pub use profile::{Kind, Pick, ProfileOperation, ProfileTransaction, ProfileWorkload};
+
 use crate::executor::TableId;
 use crate::pgbench::{Builtin, Generators};
 
@@ -33,6 +37,13 @@ impl Values {
         };
         this.values[..values.len()].copy_from_slice(values);
         this
+    }
+
+    /// The same with another first value.
+    #[must_use]
+    pub(crate) const fn with_key(mut self, key: i64) -> Self {
+        self.values[0] = key;
+        self
     }
 
     /// The values.

@@ -16,7 +16,8 @@ use pgheadroom_twin::pgbench::{Builtin, Generators};
 use pgheadroom_twin::run::{Summary, pgbench_tables, run};
 use pgheadroom_twin::wal::WalSettings;
 use pgheadroom_twin::workload::{
-    Addition, Deed, End, Operation, PgbenchWorkload, Values, Workload,
+    Addition, Deed, End, Kind, Operation, PgbenchWorkload, Pick, ProfileOperation,
+    ProfileTransaction, ProfileWorkload, Values, Workload,
 };
 
 const VERSIONS: [&str; 3] = ["15.18", "16.14", "18.4"];
@@ -139,35 +140,41 @@ impl Workload for Mixed {
     }
 }
 
+/// The table of the mixed runs, loaded.
+fn mixed_table(version: &str, images: &str) -> (Database, TableId) {
+    let mut db = database(version, images);
+    let column = |offset_bytes| Column {
+        offset_bytes,
+        width_bytes: 4,
+    };
+    let table = db.create_table(TableDefinition {
+        tuple_bytes: 24 + 12 + 65,
+        hoff: 24,
+        fillfactor: HeapFillfactor::new(90).unwrap(),
+        columns: vec![column(0), column(4), column(8)],
+        indexes: Vec::new(),
+    });
+    for id in 1..=5000 {
+        db.insert(table, &[id, id % 1000, 0]).unwrap();
+    }
+    db.commit();
+    for (column, is_unique) in [(0, true), (1, false)] {
+        let tree = Definition::new(1, is_unique);
+        let columns = vec![column];
+        db.create_index(table, IndexDefinition { columns, tree });
+    }
+    db.vacuum_loaded(table);
+    db.checkpoint();
+    (db, table)
+}
+
 /// Updates, deletes, upserts, locks and reads with rollbacks, on a table with two indexes.
 #[test]
 fn mixed() {
     for version in VERSIONS {
         for images in ["off", "on"] {
             let text = common::golden(version, &format!("run-mixed-fpw-{images}.json"));
-            let mut db = database(version, images);
-            let column = |offset_bytes| Column {
-                offset_bytes,
-                width_bytes: 4,
-            };
-            let table = db.create_table(TableDefinition {
-                tuple_bytes: 24 + 12 + 65,
-                hoff: 24,
-                fillfactor: HeapFillfactor::new(90).unwrap(),
-                columns: vec![column(0), column(4), column(8)],
-                indexes: Vec::new(),
-            });
-            for id in 1..=5000 {
-                db.insert(table, &[id, id % 1000, 0]).unwrap();
-            }
-            db.commit();
-            for (column, is_unique) in [(0, true), (1, false)] {
-                let tree = Definition::new(1, is_unique);
-                let columns = vec![column];
-                db.create_index(table, IndexDefinition { columns, tree });
-            }
-            db.vacuum_loaded(table);
-            db.checkpoint();
+            let (mut db, table) = mixed_table(version, images);
             let mut workload = Mixed {
                 table,
                 generators: Generators::new(7, 1),
@@ -176,5 +183,60 @@ fn mixed() {
             let summary = run(&mut db, &mut workload).unwrap();
             compare(&format!("{version} {images}"), &db, &summary, &text);
         }
+    }
+}
+
+/// Every way to pick keys, in weighted transactions; scripts stand in the golden file.
+#[test]
+fn profile() {
+    for version in VERSIONS {
+        let text = common::golden(version, "run-profile.json");
+        let (mut db, table) = mixed_table(version, "off");
+        let operation = |kind, pick| ProfileOperation {
+            table,
+            rows: 5000,
+            kind,
+            pick,
+            scatter: false,
+            rows_per_statement: 1,
+            by_seq_scan: false,
+        };
+        let update = |column, changed_frac| Kind::Update {
+            column,
+            changed_frac,
+        };
+        let hot = Pick::HotSet {
+            rows_frac: 0.1,
+            weight: 0.8,
+        };
+        let scattered = ProfileOperation {
+            scatter: true,
+            ..operation(update(1, 1.0), Pick::Zipfian(1.1))
+        };
+        let inserted = ProfileOperation {
+            rows_per_statement: 3,
+            ..operation(Kind::Insert(Values::new(&[0, 5, 0])), Pick::Newest)
+        };
+        let range = ProfileOperation {
+            rows_per_statement: 10,
+            ..operation(update(2, 1.0), Pick::Sequential)
+        };
+        let gaussian = operation(update(1, 0.5), Pick::Gaussian(2.5));
+        let transaction = |operations, weight, abort_frac| ProfileTransaction {
+            operations,
+            weight,
+            abort_frac,
+        };
+        let transactions = vec![
+            transaction(vec![operation(update(2, 1.0), hot)], 5, 0.0),
+            transaction(vec![scattered], 3, 0.0),
+            transaction(vec![inserted], 1, 0.1),
+            transaction(vec![operation(Kind::Delete, Pick::Oldest)], 2, 0.0),
+            transaction(vec![range], 4, 0.0),
+            transaction(vec![operation(Kind::Lock, Pick::Newest), gaussian], 6, 0.0),
+        ];
+        let mut workload = ProfileWorkload::new(transactions, 11, 10_000);
+        let summary = run(&mut db, &mut workload).unwrap();
+        compare(&format!("{version} profile"), &db, &summary, &text);
     }
 }
