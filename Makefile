@@ -7,7 +7,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMPS := .stamps
+# Inside the environment, so that they go with it.
+STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 
@@ -72,4 +73,4 @@ lock: ## Resolve the pinned dependencies anew (needs pip-tools)
 	cargo update --workspace
 
 clean: ## Remove what make has made, apart from records
-	rm -rf $(VENV) $(STAMPS) target dist .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so
+	rm -rf $(VENV) target dist .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so

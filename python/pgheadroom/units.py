@@ -66,7 +66,7 @@ def show_bytes(value_bytes: float) -> str:
     value = float(value_bytes)
     for unit in _SHOWN_UNITS:
         if abs(value) < 1024 or unit == _SHOWN_UNITS[-1]:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.3g} {unit}"
         value /= 1024
     raise AssertionError("the last unit always returns")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,3 +102,55 @@ def test_a_damaged_record_is_named(pgheadroom: Run, tmp_path: Path, damage: str)
     assert damaged in done.stderr
     assert "Traceback" not in done.stderr
     assert (folder / damaged).read_text() == "damaged\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("request.json", '"fillfactor": [80]', '"fillfactor": ["x"]', "fillfactor=x"),
+        ("request.json", '"fillfactor": [80]', '"other": [80]', "lacks"),
+        ("environment.json", '"server": "18.4"', '"serve": "18.4"', "lacks server"),
+    ],
+)
+def test_a_record_with_a_changed_field_is_named(
+    pgheadroom: Run, tmp_path: Path, name: str, old: str, new: str, message: str
+) -> None:
+    """Damage that is still JSON is found by its content."""
+    folder = tmp_path / "record"
+    folder.mkdir()
+    levels = '{"filler_length": [64], "fillfactor": [80], "update_bid": [0]}'
+    cell = '{"filler_length": 64, "fillfactor": 80, "update_bid": 0}'
+    texts = {
+        "request.json": '{"schema_version": 1, "kind": "lab_request", "server": "18", "seed": 1, '
+        '"experiment": "update-cost", "scale": 1, "repetitions": 1, '
+        f'"levels": {levels}, "options": {{"change": "random"}}}}',
+        "environment.json": '{"schema_version": 1, "kind": "lab_environment", "server": "18.4"}',
+        "samples.jsonl": '{"trial": "r001_measured_filler_length=64_fillfactor=80_update_bid=0", '
+        f'"cell": {cell}, "repetition": 1, "arm": "measured", "started_at": "x", '
+        '"duration_s": 1, "measures": {"wal_bytes": 7200}, "notes": [], "assumed": {}}\n',
+    }
+    for file, text in texts.items():
+        (folder / file).write_text(text)
+    assert pgheadroom("lab", "report", "record").returncode == 0
+    (folder / "result.json").unlink()
+    assert old in texts[name]
+    (folder / name).write_text(texts[name].replace(old, new))
+    done = pgheadroom("lab", "report", "record")
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_error(environment: dict[str, str], tmp_path: Path) -> None:
+    """`| head` ends quietly: exit code 1 would mean findings."""
+    done = subprocess.run(
+        f"{sys.executable} -m pgheadroom lab list | true; echo ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+    )
+    assert done.stdout.strip() == "0", done.stderr

@@ -157,7 +157,7 @@ def test_order_of_the_content(pages: dict[str, str]) -> None:
         "Read this first",
         "The share of HOT updates rises",
         "Effect against fillfactor 100",
-        "As the document prints it",
+        "Ours, in the document's form",
         "Comparisons",
         "Over time",
         "Environment",
@@ -189,19 +189,6 @@ def test_pictures_for_readers_without_scripts(pages: dict[str, str]) -> None:
     assert pictures[0].startswith("<svg")
     for picture in re.findall(r"<noscript>(.*?)</noscript>", pages["hostile"], re.DOTALL):
         assert not re.search(r"<script|<img|href=|\son\w+=", picture.replace("&lt;", ""))
-
-
-def test_write_is_whole_or_nothing(tmp_path: Path) -> None:
-    """A reader sees the old page or the new one; a failure leaves no temporary file behind."""
-    target = tmp_path / "report.html"
-    target.write_text("old")
-    html.write(target, "new ☃")
-    assert target.read_text(encoding="utf-8") == "new ☃"
-    assert target.stat().st_mode & 0o044
-    with pytest.raises(UnicodeEncodeError):
-        html.write(target, "\ud800")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert target.read_text(encoding="utf-8") == "new ☃"
 
 
 def browse(folder: Path, page: str, *options: str) -> tuple[str, str, list[str]]:

@@ -70,7 +70,7 @@ def test_redrock_table_is_shown_as_printed() -> None:
 def test_fillfactor_has_the_documents_own_form() -> None:
     """Fillfactor across, memory down, update time with TPS in brackets."""
     result, _ = synthetic.fillfactor()
-    table = titled(result, "As the document prints it")
+    table = titled(result, "Ours, in the document's form")
     assert [column.title for column in table.columns] == ["memory", "100", "90", "80", "70"]
     cell = next(c for c in result["cells"] if c["fillfactor"] == 90 and c["memory"] == "twice")
     shown = f"{cell['accounts_update_ms']:.3f} ({cell['tps']:.0f})"

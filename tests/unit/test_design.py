@@ -64,7 +64,7 @@ def test_all_stands_for_every_word() -> None:
         ("fillfactor=80,80", "twice"),
         ("memory=thrice", "one of fits, twice"),
         ("memory=", "one of fits, twice"),
-        ("io=auto,direct", "one value"),
+        ("io=auto,direct", "one of auto, direct"),
         ("io=all", "one of auto, direct"),
     ],
 )

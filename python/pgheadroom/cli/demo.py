@@ -42,7 +42,7 @@ def demo(
     server: Annotated[str, typer.Option(help="A version or a folder with server programs.")] = "18",
 ) -> None:
     """See on an embedded server why a table loses HOT updates and what fillfactor changes."""
-    console = Console(highlight=False)
+    console = output.Terminal(highlight=False)
     console.print(
         "1. pgbench_accounts loses HOT updates when its pages are full. The same "
         f"{TRANSACTIONS:,}\n   random updates at four fillfactors, counted on a real PostgreSQL:\n",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +43,7 @@ def list_experiments(
     ] = None,
 ) -> None:
     """Show the experiments, their questions and the servers at hand."""
-    console = Console(highlight=False)
+    console = output.Terminal(highlight=False)
     for experiment in ALL if name is None else (get(name),):
         _describe(console, experiment, whole=name is not None)
     if name is None:
@@ -128,6 +129,9 @@ def run(
 ) -> None:
     """Run an experiment; stopped in whatever way, the same command goes on where it stopped."""
     experiment = get(name)
+    for path in (to, html):
+        if path is not None:
+            output.check_writable(path)
     given = list(settings or [])
     given += [f"{key}={value}" for key, value in (("io", io), ("script", script)) if value]
     request = make_request(experiment, given, scale, repetitions, seed, server)
@@ -139,10 +143,10 @@ def run(
         budget_s=None if budget is None else parse_duration_s(budget),
     )
     finished = Record.open(folder)
-    output.put([finished.read_result()], form, to)
     output.put_html([finished], folder / "report.html", title=experiment.title)
     if html is not None:
         output.put_html([finished], html, title=experiment.title)
+    output.put([finished.read_result()], form, to)
     sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
 
 
@@ -158,6 +162,12 @@ def make_request(
     levels, options = parse_settings(
         settings, experiment.factors, experiment.options, name=experiment.name
     )
+    script = Path(str(options.get("script", "")))
+    # The record holds the script itself: a file may change before a run goes on. One that cannot
+    # be read is named by the experiment's own check.
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if script.is_file():
+            options["script_text"] = script.read_text(encoding="utf-8")
     chosen_scale = experiment.scale_default if scale is None else scale
     return Request(
         experiment=experiment.name,
@@ -210,11 +220,11 @@ def report(
     """Show records: tables on standard output, and one HTML page for all of them."""
     opened = [summarise_record(folder) for folder in records]
     results = [record.read_result() for record in opened]
-    output.put(results, form, to, whole=whole)
     if html is None and len(opened) > 1:
         html = Path("pgheadroom-report.html")
         if html.exists():
             raise InputError(f"{html} exists: say with --html where the page may be written")
     html = html or opened[0].folder / "report.html"
     output.put_html(opened, html, title=str(results[0]["title"]))
+    output.put(results, form, to, whole=whole)
     sys.stderr.write(f"Report: {html.absolute()}\n")

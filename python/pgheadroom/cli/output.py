@@ -23,6 +23,14 @@ from pgheadroom.report import text, views
 from pgheadroom.units import show_duration
 
 
+class Terminal(Console):
+    """A console that leaves a closed pipe to the program's own handling."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise as any other writer would (`| head` is no error of ours)."""
+        raise BrokenPipeError
+
+
 class Format(StrEnum):
     """Forms of a command's data."""
 
@@ -38,7 +46,9 @@ def rendered(result: Mapping[str, Any], form: Format) -> str:
         return text.as_json(result)
     if form is Format.CSV:
         return text.as_csv(result)
-    return text.as_markdown(views.tables(result))
+    lines = [f"# {result['title']}, PostgreSQL {result['server']}", ""]
+    lines += [f"- {line}" for line in (*result["findings"], *result["warnings"])]
+    return "\n".join([*lines, "", text.as_markdown(views.tables(result))])
 
 
 def put(
@@ -71,16 +81,16 @@ def put(
     if output is None:
         sys.stdout.write(content)
     else:
-        _check_writable(output)
+        check_writable(output)
         write_atomically(output, content)
 
 
 def _put_text(results: Sequence[Mapping[str, Any]], output: Path | None, *, whole: bool) -> None:
     if output is None:
         for result in results:
-            print_result(result, Console(highlight=False), whole=whole)
+            print_result(result, Terminal(highlight=False), whole=whole)
         return
-    _check_writable(output)
+    check_writable(output)
     stream = io.StringIO()
     for result in results:
         print_result(result, Console(file=stream, width=120, highlight=False), whole=True)
@@ -94,11 +104,14 @@ def print_result(result: Mapping[str, Any], console: Console, *, whole: bool) ->
         console.print(f"* {finding}", markup=False)
     for warning in result["warnings"]:
         console.print(f"! {warning}", markup=False)
+    for name, how in result.get("assumed", {}).items():
+        console.print(f"~ {name}: {how}", markup=False)
     console.print()
     text.print_tables(views.tables(result, brief=not whole), console)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Raise InputError for a path that cannot become a file."""
     if path.is_dir():
         raise InputError(f"{path} is a folder: expected a file to write")
     if not path.absolute().parent.is_dir():
@@ -109,7 +122,7 @@ def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
     """Write one self-contained page for the results of some records."""
     from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
 
-    _check_writable(path)
+    check_writable(path)
     parts = [(record.read_result(), record.read_series()) for record in records]
     write_atomically(path, html.render(parts, title=title))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from pgheadroom.errors import LabError
+from pgheadroom.errors import LabError, PrivilegeMissing
 from pgheadroom.lab.place import (
     Running,
     Shape,
@@ -23,11 +23,11 @@ from pgheadroom.lab.place import (
     memory_bytes,
     translated_errors,
 )
+from pgheadroom.quoting import identifier
 from pgheadroom.servers import BorrowedServer, Cluster, find_client
+from pgheadroom.types import PgVersion
 
-SET_IN_SESSION = frozenset(
-    {"synchronize_seqscans", "jit", "max_parallel_workers_per_gather", "wal_compression"}
-)
+SET_IN_SESSION = frozenset({"synchronize_seqscans", "jit", "max_parallel_workers_per_gather"})
 """Settings that the experiment's own sessions change, so the server's value does not matter."""
 
 NO_EFFECT_ON_RESULTS = frozenset({"fsync", "checkpoint_timeout", "max_wal_size", "max_connections"})
@@ -49,6 +49,10 @@ class _BorrowedRunning:
             raise LabError(f"on a borrowed server nothing but our own database is used: {dbname}")
         return self._server.connect()
 
+    def checkpoint(self) -> None:
+        with self.connect() as connection:
+            connection.execute("CHECKPOINT")
+
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
         program, _ = find_client(arguments[0], None)
         done = self._server.run([program, *arguments[1:], self._server.dbname], timeout=timeout_s)
@@ -67,6 +71,7 @@ class BorrowedPlace:
         self.memory_bytes = memory_bytes()
         self.folder: Path | None = None
         with server.connect() as connection:
+            _require_checkpoint(connection, server.version)
             rows = connection.execute("SELECT name FROM pg_available_extensions").fetchall()
         self.contrib = frozenset(name for (name,) in rows)
 
@@ -90,6 +95,27 @@ class BorrowedPlace:
 
     def drop(self, shape_name: str) -> None:
         """Nothing is kept between trials."""
+
+
+def _require_checkpoint(connection: psycopg.Connection[Any], version: PgVersion) -> None:
+    """
+    Make sure that the role may force checkpoints: without, no trial has a defined beginning.
+
+    Raises:
+        PrivilegeMissing: It may not.
+    """
+    allowed = "pg_has_role(current_user, 'pg_checkpoint', 'USAGE')"
+    row = connection.execute(
+        f"SELECT rolsuper OR {allowed if version.major >= 15 else 'false'}, current_user "
+        "FROM pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    assert row is not None, "the current role has a row"
+    if not row[0]:
+        raise PrivilegeMissing(
+            f"role {row[1]} may not force a checkpoint, which every trial begins with "
+            "(it concerns the whole server)",
+            grant=f"GRANT pg_checkpoint TO {identifier(row[1])};" if version.major >= 15 else None,
+        )
 
 
 def _deviations(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> dict[str, str]:

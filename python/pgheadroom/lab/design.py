@@ -50,7 +50,8 @@ class Factor:
                 for an option.
         """
         levels: list[Value] = []
-        for part in text.split(","):
+        # A single value may hold commas: a path, say.
+        for part in [text] if self.single else text.split(","):
             levels.extend(self._parse_part(part.strip()))
         if len(set(levels)) != len(levels):
             raise InputError(f"{self.name}={text}: a level is given twice")
@@ -189,6 +190,29 @@ class Request:
 def cell_key(cell: Mapping[str, Value]) -> str:
     """A string that identifies a cell, whatever the order of its factors."""
     return json.dumps(cell, sort_keys=True)
+
+
+def check_request(request: Request, factors: Sequence[Factor], options: Sequence[Factor]) -> None:
+    """
+    Check a request that came out of a file against what its experiment knows.
+
+    Raises:
+        InputError: An unknown or missing factor or option, or a level that it cannot have.
+    """
+    known = {factor.name: factor for factor in (*factors, *options)}
+    given: dict[str, tuple[Value, ...]] = {
+        **request.levels,
+        **{name: (value,) for name, value in request.options.items() if name != "script_text"},
+    }
+    missing = [name for name, each in known.items() if each.default and name not in given]
+    if missing:
+        raise InputError(f"a lab request is damaged: it lacks {', '.join(missing)}")
+    for name, levels in given.items():
+        if name not in known:
+            raise InputError(f"a lab request is damaged: {name!r} is no factor of its experiment")
+        for level in levels:
+            if known[name].parse(str(level)) != (level,):
+                raise InputError(f"a lab request is damaged: {name}={level!r}")
 
 
 def parse_settings(

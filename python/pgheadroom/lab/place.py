@@ -21,6 +21,7 @@ import psycopg
 from pgheadroom.errors import DiskFull, HeadroomError, LabError
 from pgheadroom.servers import Cluster, Host, find_client
 from pgheadroom.types import PgVersion
+from pgheadroom.units import show_bytes
 
 DATABASE = "postgres"
 """The database under test; every further one is 300 files more to copy for each trial."""
@@ -32,6 +33,9 @@ horizon."""
 KEPT_COPY_MAX_BYTES = 1024**3
 """A used copy of a shape up to this size is kept for the next trial, which restores it; above,
 copying dominates anyway and the room may be missing (arbitrary)."""
+
+CLUSTER_OVERHEAD_BYTES = 350 * 1024**2
+"""Catalogs (40 MiB) and the WAL that a load leaves (max_wal_size below, and a little more)."""
 
 LOAD_SETTINGS = {
     "autovacuum": "off",
@@ -59,6 +63,10 @@ class Running(Protocol):
 
     def connect(self, dbname: str | None = None) -> psycopg.Connection[Any]:
         """Connect in autocommit mode, to the database under test if no other is named."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Write everything out, so that the next change of each page is its first."""
         ...
 
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
@@ -135,6 +143,10 @@ class _OwnRunning:
     def connect(self, dbname: str | None = None) -> psycopg.Connection[Any]:
         return self._own.connect(dbname or DATABASE)
 
+    def checkpoint(self) -> None:
+        with self.connect() as connection:
+            connection.execute("CHECKPOINT")
+
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
         program, _ = find_client(arguments[0], self._own.host.programs)
         done = self._own.host.run(
@@ -185,15 +197,15 @@ class OwnPlace:
         return self._shapes[shape.name]
 
     def _require_room(self, bytes_expected: int) -> None:
-        """Two copies: the shape that stays and the one that a trial works on."""
-        needed_bytes = 2 * bytes_expected
+        """Two copies: the shape that stays and the one that a trial works on; each with its WAL."""
+        needed_bytes = 2 * (bytes_expected + CLUSTER_OVERHEAD_BYTES)
         status = os.statvfs(self._host.folder)
         free_bytes = status.f_bavail * status.f_frsize
         if free_bytes < needed_bytes:
             raise DiskFull(
-                f"{self._host.folder} has {free_bytes} bytes free, and this experiment needs about "
-                f"{needed_bytes}: take a smaller --scale, or let PGHEADROOM_TMPDIR name a folder "
-                "on a larger file system",
+                f"{self._host.folder} has {show_bytes(free_bytes)} free, and a table of this "
+                f"experiment needs about {show_bytes(needed_bytes)}: take a smaller --scale, or "
+                "let PGHEADROOM_TMPDIR name a folder on a larger file system",
                 path=self._host.folder,
                 needed_bytes=needed_bytes,
                 free_bytes=free_bytes,

@@ -19,8 +19,9 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -87,19 +88,35 @@ def write_atomically(path: Path, text: str) -> None:
     """
     Replace a file whole or not at all, synced.
 
+    A symbolic link stays and its target is replaced; what is no regular file, a pipe or a device,
+    is written to as it is.
+
     Raises:
         DiskFull: No room; the old file is untouched.
+        InputError: The file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("w", encoding="utf-8") as file:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+            return
+        _replace(target, text)
+    except OSError as error:
+        raise _file_error(error, path) from error
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the file under a name nobody can have prepared, then rename."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        with partial.open("x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except OSError as error:
+    except BaseException:
         partial.unlink(missing_ok=True)
-        raise _file_error(error, path) from error
+        raise
 
 
 def _file_error(error: OSError, path: Path) -> LabError | InputError:
@@ -119,12 +136,13 @@ def to_json_text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_json(path: Path, *, kind: str) -> dict[str, Any]:
+def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[str, Any]:
     """
-    Read one of our JSON files and check its kind and schema version.
+    Read one of our JSON files and check its kind, schema version and fields.
 
     Raises:
-        InputError: The file is missing, not JSON, of another kind, or of an unknown schema.
+        InputError: The file is missing, not JSON, of another kind, of an unknown schema, or lacks
+            a required field.
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -144,6 +162,12 @@ def read_json(path: Path, *, kind: str) -> dict[str, Any]:
         raise InputError(
             f"{path} has schema_version {value.get('schema_version')!r}: this pgheadroom reads "
             f"{SCHEMA_VERSION}; use the version that wrote it"
+        )
+    missing = [name for name in required if name not in value]
+    if missing:
+        raise InputError(
+            f"{path} is damaged: it lacks {', '.join(missing)}; restore it from a copy, or remove "
+            "it if `lab report` can make it anew (result.json)"
         )
     return dict(value)
 
@@ -263,11 +287,17 @@ class Record:
     def read_environment(self) -> dict[str, Any] | None:
         """The environment of the run, None before the first trial."""
         path = self.folder / "environment.json"
-        return read_json(path, kind="lab_environment") if path.exists() else None
+        if not path.exists():
+            return None
+        return read_json(path, kind="lab_environment", required=("server",))
 
     def read_result(self) -> dict[str, Any]:
         """The result; raises InputError for a run without one."""
-        return read_json(self.folder / "result.json", kind="experiment")
+        return read_json(
+            self.folder / "result.json",
+            kind="experiment",
+            required=("name", "title", "server", "complete", "cells", "findings", "warnings"),
+        )
 
     def read_series(self) -> list[dict[str, Any]]:
         """All per-second series, in the order of their file names."""
@@ -283,9 +313,14 @@ def _read_samples(path: Path) -> tuple[list[Sample], int]:
         return [], 0
     whole_bytes = content.rfind(b"\n") + 1
     samples: list[Sample] = []
+    seen: set[str] = set()
     for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
         try:
-            samples.append(Sample.from_json(json.loads(line)))
+            sample = Sample.from_json(json.loads(line))
+            if sample.trial in seen:
+                raise ValueError(f"trial {sample.trial} is there twice")
+            seen.add(sample.trial)
+            samples.append(sample)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{path} is damaged in line {number} ({type(error).__name__}: {error}): expected "

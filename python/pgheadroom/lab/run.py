@@ -19,7 +19,7 @@ from typing import Any
 import pgheadroom
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.lab.borrowed_place import BorrowedPlace
-from pgheadroom.lab.design import Request, Trial
+from pgheadroom.lab.design import Request, Trial, check_request
 from pgheadroom.lab.environment import describe_machine
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
@@ -147,11 +147,12 @@ def run(
 
 
 def _within(trials: Sequence[Trial], ends: float | None) -> Iterator[Trial]:
-    """Trials until the budget is spent; a block that has begun is finished."""
+    """Trials until the budget is spent; a block that has begun is finished, unless it is all."""
     last = None
+    one_block = len({trial.repetition for trial in trials}) == 1
     for trial in trials:
         over = ends is not None and time.monotonic() > ends
-        if over and last is not None and trial.repetition != last:
+        if over and last is not None and (one_block or trial.repetition != last):
             return
         last = trial.repetition
         yield trial
@@ -253,9 +254,16 @@ def write_result(
         The result; `complete` is false when trials of the plan are missing.
     """
     samples = record.samples
+    planned = {trial.id for trial in experiment.trials(request)}
+    for sample in samples:
+        if sample.trial not in planned:
+            raise InputError(
+                f"{record.folder / 'samples.jsonl'} is damaged: {sample.trial} is no trial of its "
+                "request; restore the record from a copy, or remove that line"
+            )
     environment = record.read_environment() or {}
     summary = experiment.summarise(request, version, samples)
-    missing = len(experiment.trials(request)) - len(samples)
+    missing = len(planned) - len(samples)
     assumed: dict[str, str] = {}
     for sample in samples:
         assumed.update(sample.assumed or {})
@@ -329,7 +337,7 @@ def summarise_record(folder: Path) -> Record:
             f"{folder} has no finished trial yet: run it on with the command that began it"
         )
     request = Request.from_json(record.request)
-    write_result(
-        get(request.experiment), request, record, PgVersion.parse(str(environment["server"]))
-    )
+    experiment = get(request.experiment)
+    check_request(request, experiment.factors, experiment.options)
+    write_result(experiment, request, record, PgVersion.parse(str(environment["server"])))
     return record

@@ -13,9 +13,7 @@ import base64
 import functools
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,29 +84,6 @@ def render(
         policy=_policy([library, script] if drawn else []),
         version=_versions([result for result, _ in records]),
     )
-
-
-def write(path: Path, html: str) -> None:
-    """
-    Write the page so that nobody ever reads half of it: a temporary file, then a rename.
-
-    Raises:
-        OSError: The folder does not exist, or is full or not writable.
-    """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes it private; a report is as readable as any other new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _record(

@@ -140,7 +140,7 @@ def surrounding(result: Result) -> list[Table]:
         _ratios(result, "comparisons", "Comparisons"),
         _ratios(result, "controls", "A/A controls"),
         *_references(result),
-        _pairs(result.get("assumed"), "Assumed, not measured", "assumed"),
+        _pairs(result.get("assumed"), "How it was obtained, and what was assumed", "assumed"),
         _factors_table(result),
         _measures_table(result),
         *_environment(result),

@@ -85,7 +85,7 @@ def _as_the_document(result: Result) -> Table | None:
     note = "Mean time of the accounts UPDATE in ms, TPS in brackets" + (
         f"; {evidence}." if evidence else "."
     )
-    return Table("As the document prints it", tuple(columns), tuple(rows), note)
+    return Table("Ours, in the document's form", tuple(columns), tuple(rows), note)
 
 
 def rest_factors(result: Result) -> list[Factor]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from pgheadroom.errors import InputError
 
-SECRETS = frozenset({"password", "passfile", "sslpassword", "sslkey", "oauth_client_secret"})
+SECRETS = frozenset({"passfile", "sslkey", "scram_client_key", "scram_server_key"})
+"""Options that are left out beside those that libpq itself marks as not to be shown."""
 
 
 def without_password(conninfo: str) -> str:
@@ -26,5 +27,10 @@ def without_password(conninfo: str) -> str:
             "the connection string is not understood: expected postgresql://user@host:port/dbname "
             "or 'host=... dbname=...'"
         ) from None
-    shown = {name: str(value) for name, value in values.items() if name not in SECRETS}
+    hidden = {
+        option.keyword.decode()
+        for option in psycopg.pq.Conninfo.get_defaults()
+        if option.dispchar == b"*"
+    } | SECRETS
+    shown = {name: str(value) for name, value in values.items() if name not in hidden}
     return make_conninfo("", **shown)

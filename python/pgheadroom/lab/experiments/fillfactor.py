@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgheadroom.errors import InputError, UnsupportedServer
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value, interleave
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments import fillfactor_measure, fillfactor_summary
 from pgheadroom.lab.place import Place
@@ -31,16 +31,18 @@ FACTORS = (
     ),
     Factor(
         name="memory",
-        description="data against shared_buffers: it fits, is twice, is ten times as large",
+        description="data against shared_buffers: it fits, is twice, is ten times as large; "
+        "server: as a borrowed server has it",
         default=("fits", "twice", "tenfold"),
-        words=("fits", "twice", "tenfold"),
+        words=("fits", "twice", "tenfold", "server"),
     ),
     Factor(
         name="autovacuum",
         description="default settings, aggressive (every second, from 1,000 dead rows), or off; "
-        "the default acts once a minute, so it shows in windows of minutes only",
+        "the default acts once a minute, so it shows in windows of minutes only; server: as a "
+        "borrowed server has it",
         default=("default",),
-        words=("default", "aggressive", "off"),
+        words=("default", "aggressive", "off", "server"),
     ),
 )
 
@@ -131,24 +133,31 @@ MEASURES = (
     Measure(name="n_tup_hot_upd", description="of these HOT", better="higher"),
     Measure(name="n_tup_newpage_upd", description="of these to another page", better="lower"),
     Measure(name="heap_pages_before", description="its pages after loading", unit="pages"),
-    Measure(name="heap_pages", description="its pages at the end", unit="pages", better="lower"),
+    Measure(
+        name="heap_pages",
+        description="its pages after the counter window",
+        unit="pages",
+        better="lower",
+    ),
     Measure(name="index_pages_before", description="pages of its index before", unit="pages"),
     Measure(
         name="index_pages",
-        description="pages of its index at the end",
+        description="pages of its index, likewise",
         unit="pages",
         better="lower",
     ),
     Measure(
         name="heap_growth_pages_per_h",
-        description="growth of its heap in the throughput window",
+        description="growth of its heap, from the throughput window's length to an hour",
         unit="pages/h",
+        evidence="extrapolated",
         better="lower",
     ),
     Measure(
         name="index_growth_pages_per_h",
-        description="growth of its index in the throughput window",
+        description="growth of its index, likewise",
         unit="pages/h",
+        evidence="extrapolated",
         better="lower",
     ),
     Measure(
@@ -204,24 +213,27 @@ class FillfactorSweep(Experiment):
             raise UnsupportedServer(
                 f"direct I/O needs PostgreSQL 16 or later, found {version}: take --io cached"
             )
+        found = (request.levels["memory"], request.levels["autovacuum"])
         if not throw_away and (
-            len(request.levels["memory"]) > 1
-            or len(request.levels["autovacuum"]) > 1
-            or request.options["io"] == "direct"
+            found != (("server",), ("server",)) or request.options["io"] == "direct"
         ):
             raise InputError(
                 "memory, autovacuum and io are settings of the whole server, and this one is not "
-                "ours: set one level of each (it is then what the server has), for example "
-                "--set memory=fits --set autovacuum=default --io cached"
+                "ours: take them as they are by --set memory=server --set autovacuum=server"
+            )
+        if throw_away and ("server" in found[0] or "server" in found[1]):
+            raise InputError(
+                "memory=server and autovacuum=server are for a server given by connection; a "
+                "throw-away one has no settings of its own"
             )
         script = str(request.options["script"])
         if script not in (*fillfactor_measure.BUILTIN_SCRIPTS, *fillfactor_measure.OWN_SCRIPTS):
-            self._check_script(Path(script))
+            self._check_script(Path(script), request.options.get("script_text"))
 
     @staticmethod
-    def _check_script(path: Path) -> None:
+    def _check_script(path: Path, kept: Value | None) -> None:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8") if kept is None else str(kept)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"script {path} cannot be read ({error}): expected the path of a pgbench script, "

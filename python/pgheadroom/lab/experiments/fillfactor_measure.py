@@ -23,7 +23,6 @@ from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, log_events, per_second
 from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, parse_report, read_logs
-from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, setting_bytes
 
 TABLE = "pgbench_accounts"
@@ -85,12 +84,15 @@ def _shared_buffers_bytes(request: Request, memory: str) -> int:
     return max(data_bytes(request.scale, 100) // MEMORY_RATIO[memory], SHARED_BUFFERS_MIN_BYTES)
 
 
-def _uses_direct_io(request: Request, version: PgVersion) -> bool:
+def _uses_direct_io(request: Request, place: Place) -> bool:
     io = request.options["io"]
-    return io == "direct" or (io == "auto" and version.major >= 16)
+    possible = place.throw_away and place.version.major >= 16
+    return io == "direct" or (io == "auto" and possible)
 
 
 def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
+    if not place.throw_away:
+        return DOCUMENT_SETTINGS
     settings = {
         **DOCUMENT_SETTINGS,
         **AUTOVACUUM_SETTINGS[str(trial.cell["autovacuum"])],
@@ -98,7 +100,7 @@ def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
         "fsync": "off",
         "max_connections": str(int(request.options["clients"]) + 20),
     }
-    if _uses_direct_io(request, place.version):
+    if _uses_direct_io(request, place):
         settings["debug_io_direct"] = "data"
     if "pg_stat_statements" in place.contrib:
         settings["shared_preload_libraries"] = "pg_stat_statements"
@@ -111,8 +113,7 @@ def _load(server: Running, *, scale: int, fillfactor: int) -> None:
         ["pgbench", "-i", "-q", "-I", "dtGvp", "-s", str(scale), "-F", str(fillfactor)],
         timeout_s=7200,
     )
-    with server.connect() as connection:
-        connection.execute("CHECKPOINT")
+    server.checkpoint()
 
 
 def _warm(server: Running) -> None:
@@ -121,7 +122,7 @@ def _warm(server: Running) -> None:
         connection.execute("SET enable_seqscan = off")
         connection.execute("SET enable_bitmapscan = off")
         connection.execute(f"SELECT sum(abalance) FROM {TABLE} WHERE aid > 0")
-        connection.execute("CHECKPOINT")
+    server.checkpoint()
 
 
 def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Outcome:
@@ -141,7 +142,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     notes: list[str] = []
     assumed: dict[str, str] = {}
     series = None
-    direct = _uses_direct_io(request, place.version)
+    direct = _uses_direct_io(request, place)
     with (
         _hint_at_direct_io(direct),
         place.running(shape, _settings(request, place, trial)) as server,
@@ -154,21 +155,30 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         measures["index_pages_before"] = before.index_pages
         if request.options["measure"] != "throughput":
             measures.update(_count(server, request, trial))
+            # Sizes after the same number of transactions in every arm; a fixed time would let a
+            # faster one grow more.
+            measures.update(_sizes(table_counters(server, TABLE)))
         if request.options["measure"] != "counters":
             timed, series, found = _time(server, request, trial, statements_source)
             measures.update(timed)
             notes.extend(found)
             assumed["accounts_update_ms"] = f"from {statements_source}"
-        after = table_counters(server, TABLE)
-        measures["heap_pages"] = after.heap_pages
-        measures["index_pages"] = after.index_pages
+        if request.options["measure"] == "throughput":
+            measures.update(_sizes(table_counters(server, TABLE)))
         measures["shared_buffers_bytes"] = _shared_buffers(server)
         assumed.update(server.assumed)
     if place.version.major < 16:
         assumed["n_tup_newpage_upd"] = (
             f"not counted by PostgreSQL {place.version} (16 is the first)"
         )
-    assumed["io"] = "direct (debug_io_direct = data)" if direct else "cached by the system"
+    if not place.throw_away:
+        assumed["io"] = "as the borrowed server has it"
+        notes.append(
+            "WAL counters, checkpoints and times are those of the whole borrowed server: whatever "
+            "else ran on it is in them."
+        )
+    else:
+        assumed["io"] = "direct (debug_io_direct = data)" if direct else "cached by the system"
     return Outcome(
         measures=measures,
         notes=tuple(notes),
@@ -176,6 +186,10 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         series=series,
         environment=environment,
     )
+
+
+def _sizes(counters: TableCounters) -> dict[str, float | None]:
+    return {"heap_pages": counters.heap_pages, "index_pages": counters.index_pages}
 
 
 @contextmanager
@@ -215,7 +229,9 @@ def _prepare_statements(server: Running, place: Place) -> str:
 def _pgbench(server: Running, request: Request, trial: Trial, *length: str) -> PgbenchReport:
     """Run pgbench with the request's script; the seed is the block's, the same for all its arms."""
     script = str(request.options["script"])
-    path = OWN_SCRIPTS.get(script, Path(script)).absolute()
+    path = OWN_SCRIPTS.get(script, server.scratch / "script.sql")
+    if "script_text" in request.options:
+        path.write_text(str(request.options["script_text"]), encoding="utf-8")
     chosen = (
         ["-b", script]  # takes the scale from pgbench_branches
         if script in BUILTIN_SCRIPTS
@@ -279,10 +295,10 @@ def _time(
             # Counters do not depend on it and are quicker without; a time without it is no time.
             connection.execute("ALTER SYSTEM SET fsync = on")
             connection.execute("SELECT pg_reload_conf()")
-        connection.execute("CHECKPOINT")
-        if statements_source == "pg_stat_statements":
-            connection.execute("SELECT pg_stat_statements_reset()")
+    server.checkpoint()
     logs = server.scratch / "transactions"
+    from_statements = statements_source == "pg_stat_statements"
+    calls_before, ms_before = _statement_totals(server) if from_statements else (0, 0.0)
     before = table_counters(server, TABLE)
     cpu_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start_s = time.time()
@@ -310,8 +326,11 @@ def _time(
             "it may be what limits the throughput."
         )
     measures = _time_measures(before, after, report, log, window_s=end_s - start_s)
-    if statements_source == "pg_stat_statements":
-        measures["accounts_update_ms"] = _statement_mean_ms(server)
+    if from_statements:
+        calls, ms = _statement_totals(server)
+        measures["accounts_update_ms"] = (
+            (ms - ms_before) / (calls - calls_before) if calls > calls_before else None
+        )
     return measures, series, notes
 
 
@@ -342,11 +361,18 @@ def _time_measures(
     }
 
 
-def _statement_mean_ms(server: Running) -> float | None:
+def _statement_totals(server: Running) -> tuple[int, float]:
+    """
+    Calls and milliseconds of the accounts UPDATE in this database so far.
+
+    Differences of them are used, never a reset: on a borrowed server the view is everybody's.
+    """
     with server.connect() as connection:
         row = connection.execute(
-            "SELECT sum(total_exec_time) / nullif(sum(calls), 0) FROM pg_stat_statements "
-            "WHERE query ~* %s",
+            "SELECT coalesce(sum(calls), 0)::bigint, coalesce(sum(total_exec_time), 0)::float8 "
+            "FROM pg_stat_statements WHERE query ~* %s "
+            "AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())",
             (rf"^\s*update\s+{TABLE}\y",),
         ).fetchone()
-    return None if row is None or row[0] is None else float(row[0])
+    assert row is not None, "an aggregate returns one row"
+    return row[0], row[1]

@@ -20,7 +20,7 @@ from typing import Any
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab.counters import table_counters
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments import update_cost_summary
@@ -188,12 +188,17 @@ class UpdateCost(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """
-        Order interleaved blocks.
+        Order interleaved blocks, with an A/A arm where times are compared.
 
         A single repetition goes shape by shape instead, which needs the room of one at a time.
         """
         blocks = [
-            [Trial(cell=cell, repetition=repetition) for cell in request.cells()]
+            [
+                Trial(cell=cell, repetition=repetition, arm=arm)
+                for cell in request.cells()
+                for arm in ("measured", "control")
+                if arm == "measured" or _is_control(request, cell)
+            ]
             for repetition in range(1, request.repetitions + 1)
         ]
         if request.repetitions == 1:
@@ -248,6 +253,11 @@ def _is_timed(request: Request) -> bool:
     return len(request.levels.get("indexes", ())) > 1
 
 
+def _is_control(request: Request, cell: Cell) -> bool:
+    """Where times are compared, the cells with the fewest indexes have an A/A arm."""
+    return _is_timed(request) and cell["indexes"] == min(request.levels["indexes"])
+
+
 def _base_settings(data_bytes: int, memory_bytes: int) -> dict[str, str]:
     """No checkpoint, vacuum or eviction inside; buffers for the data, at most half the memory."""
     shared_bytes = min(max(int(data_bytes * 1.3), 128 * 1024**2), memory_bytes // 2)
@@ -285,7 +295,7 @@ def _load(server: Running, *, scale: int, cell: dict[str, Any]) -> None:
         if (column := cell.get("indexed_column", "none")) != "none":
             connection.execute(f"CREATE INDEX {TABLE}_{column} ON {TABLE} ({column})")
         connection.execute(f"VACUUM (ANALYZE) {TABLE}")
-        connection.execute("CHECKPOINT")
+    server.checkpoint()
 
 
 def _warm(server: Running) -> None:

@@ -18,7 +18,7 @@ from pgheadroom.lab.experiment import (
     summarise_cells,
 )
 from pgheadroom.lab.record import Sample
-from pgheadroom.stats import PAIRS_MIN, fit_line, mean_interval, paired_ratio
+from pgheadroom.stats import PAIRS_MIN, Comparison, fit_line, mean_interval, paired_ratio
 from pgheadroom.types import Interval, PgVersion
 
 DOCUMENT_SCALE = 100
@@ -68,6 +68,7 @@ def summarise(
     return Summary(
         cells=cells,
         comparisons=_comparisons(request, samples),
+        controls=_controls(samples),
         references=_references(request),
         findings=findings,
         warnings=_warnings(request, version),
@@ -196,6 +197,23 @@ def _comparisons(request: Request, samples: Sequence[Sample]) -> list[dict[str, 
     return rows
 
 
+def _controls(samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """The A/A arms of the times, where there are any."""
+    cells = {cell_key(sample.cell): sample.cell for sample in samples if sample.arm == "control"}
+    return [
+        comparison_json(
+            _control(samples, cell, "update_ms"), measure="update_ms", cell=cell, against=cell
+        )
+        for cell in cells.values()
+    ]
+
+
+def _control(samples: Sequence[Sample], cell: Cell, measure: str) -> Comparison:
+    return compare_cells(
+        samples, cell=cell, against=cell, measure=measure, arms=("control", "measured")
+    )
+
+
 def _index_findings(request: Request, samples: Sequence[Sample]) -> list[str]:
     """Is the cost proportional to the number of indexes, as the document says?"""
     levels = sorted(int(level) for level in request.levels.get("indexes", ()))
@@ -221,7 +239,7 @@ def _index_law(
     for sample in samples:
         value = sample.measures.get(measure)
         others = {name: level for name, level in sample.cell.items() if name != "indexes"}
-        if others == cell and value is not None:
+        if others == cell and value is not None and sample.arm == "measured":
             blocks.setdefault(sample.repetition, {})[int(sample.cell["indexes"])] = value
     complete = [block for block in blocks.values() if len(block) == len(levels)]
     if not complete:
@@ -237,7 +255,13 @@ def _index_law(
             f"{len(complete)} blocks; a verdict needs at least {PAIRS_MIN}."
         )
     proportion = many / few
-    verdict = _proportion_verdict(ratio, slope, proportion)
+    aa = _control(samples, {**cell, "indexes": levels[0]}, measure).ratio
+    if measure == "update_ms" and aa is not None and aa.excludes(1):
+        return (
+            f"{label}: {measure} against the number of indexes is undecided, the A/A control "
+            f"shows {_shown(aa)} where 1 is the truth."
+        )
+    verdict = _proportion_verdict(ratio, slope, proportion, is_claim=measure == "update_ms")
     return (
         f"{label}: {measure} with {many} indexes is {_shown(ratio)} times that with {few}, where "
         f"proportion to the number of indexes would be {proportion:g}: {verdict} "
@@ -245,15 +269,19 @@ def _index_law(
     )
 
 
-def _proportion_verdict(ratio: Interval, slope: Interval, proportion: float) -> str:
+def _proportion_verdict(
+    ratio: Interval, slope: Interval, proportion: float, *, is_claim: bool
+) -> str:
+    """In words; the document claims proportion of time only, so only time refutes it."""
+    refuted = "; the claim is refuted." if is_claim else "."
     if not slope.excludes(0):
         return "no growth with the number of indexes is shown."
     if slope.high < 0:
-        return "it falls, so the claim is refuted."
+        return f"it falls{refuted}"
     if not ratio.excludes(proportion):
-        return "the claim is not refuted."
+        return "the claim is not refuted." if is_claim else "in proportion."
     word = "less" if ratio.mid < proportion else "more"
-    return f"it grows, but {word} than in proportion; the claim is refuted."
+    return f"it grows, but {word} than in proportion{refuted}"
 
 
 def _shown(interval: Interval) -> str:
