@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import os
 import re
+import signal
 
 import pytest
 
@@ -38,6 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A runner may have been started with these ignored (nohup, a background job), and its children
+    # would inherit that: the programs that tests interrupt would never notice.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     named = os.environ.get("PGHEADROOM_TEST_SERVERS", "").split(os.pathsep)
     folders = [*config.getoption("--server"), *filter(None, named)]
     config.stash[SERVERS] = at_hand() + [find_programs(folder) for folder in folders]
