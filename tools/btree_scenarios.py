@@ -6,6 +6,7 @@ Data for `record_btree_golden.py`, which embeds each scenario in what it records
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 Scenario = dict[str, Any]
@@ -184,3 +185,69 @@ SCENARIOS += [
     for played in SCENARIOS
     if played["name"] in WITH_IMAGES
 ]
+
+
+def random_column(rng: random.Random) -> dict[str, Any]:
+    """A key column of any kind; int2 takes only what fits it."""
+    type_name = rng.choice(["int4", "int4", "int8", "int2", "text"])
+    values = ["random", "random_mod", "random_mod", "ascending", "descending", "i_mod", "i_div"]
+    if type_name == "int2":
+        values = ["random_mod", "i_mod"]
+    elif type_name == "text":
+        values.remove("descending")
+    return column(
+        rng.choice(values),
+        type_name,
+        modulus=rng.choice([2, 20, 300, 5000, 20000]),
+        null_tenths=rng.choice([0, 0, 0, 1, 5]),
+        length_modulus=rng.choice([1, 5, 60]),
+        order="" if type_name == "text" else rng.choice(["", "", "DESC", "NULLS FIRST"]),
+        pad=rng.choice([0, 0, 20, 300]),
+    )
+
+
+def random_steps(rng: random.Random) -> list[Any]:
+    """Rows before the index or not, then anything in any order."""
+    rows = rng.choice([0, rng.randint(1, 9000)])
+    steps: list[Any] = [("insert", 1, rows)] if rows else []
+    steps.append(("index",))
+    kinds = ["insert", "insert", "delete", "delete_range", "update", "update", "vacuum", "vacuum"]
+    for _ in range(rng.randint(2, 7)):
+        kind = rng.choice(kinds)
+        if kind == "insert":
+            more = rng.randint(1, 7000)
+            steps.append((kind, rows + 1, rows + more))
+            rows += more
+        elif kind == "delete_range":
+            start = rng.randint(1, max(1, rows))
+            steps.append((kind, start, start + rng.randint(0, 9000)))
+        elif kind == "vacuum":
+            steps.append((kind,))
+        else:
+            modulus = rng.randint(1 if kind == "update" else 2, 9)
+            steps.append((kind, modulus, rng.randrange(modulus)))
+    return steps
+
+
+def random_scenarios(seed: int, count: int) -> list[Scenario]:
+    """Scenarios from a seed, the second half with full-page images."""
+    rng = random.Random(seed)  # noqa: S311 - not for secrets
+    scenarios = []
+    for number in range(count):
+        columns = [random_column(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
+        unique = rng.random() < 0.4
+        if unique:
+            columns.append(column("ascending", rng.choice(["int4", "int8"])))
+        scenarios.append(
+            scenario(
+                f"random-{seed}-{number}",
+                columns,
+                random_steps(rng),
+                unique=unique,
+                include=int(len(columns) > 1 and not unique and rng.random() < 0.25),
+                fillfactor=rng.choice([90, 90, 50, 100, 10]),
+                deduplicate_items=rng.random() < 0.85,
+                full_page_writes=number * 2 >= count,
+            )
+        )
+    return scenarios

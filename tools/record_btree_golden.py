@@ -1,6 +1,9 @@
 """
 Record what servers do to B-tree indexes: `python tools/record_btree_golden.py [18 16 15]`.
 
+With `--random SEED --count N --to FOLDER` plays random scenarios instead; the twin is compared by
+`PGHEADROOM_BTREE_GOLDEN=FOLDER cargo test --release --test golden_btree_recorded -- --ignored`.
+
 Plays the scenarios of `btree_scenarios.py` on a throw-away server of each version and writes
 `golden/expected/<version>/btree-<name>.json`: after each step the index's pages and its WAL
 records with their bytes, at the end the metapage and a digest of every page. The twin plays the
@@ -13,15 +16,15 @@ the rows.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import struct
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from btree_scenarios import SCENARIOS, Scenario
+from btree_scenarios import SCENARIOS, Scenario, random_scenarios
 
 from pgheadroom.servers import Host, ServerPrograms, find_programs
 from pgheadroom.servers.cluster import Cluster
@@ -114,6 +117,8 @@ def records(
     programs: ServerPrograms, cluster: Cluster, node: str, start: str, end: str
 ) -> dict[str, list[int]]:
     """Records of a relation between two positions: number and bytes of each kind."""
+    if start == end:
+        return {}
     # Named, because pg_waldump learns the segment size from any file, and some are still empty.
     wal = cluster.data_dir / "pg_wal"
     segments = [wal / segment_name(lsn) for lsn in (start, end)]
@@ -226,8 +231,8 @@ def play(programs: ServerPrograms, cluster: Cluster, played: Scenario) -> dict[s
     }
 
 
-def record(version: str) -> None:
-    """Record all scenarios on one version."""
+def record(version: str, scenarios: list[Scenario], expected: Path) -> None:
+    """Record scenarios on one version, into a folder of `expected`."""
     programs = find_programs(version)
     with Host(programs) as host:
         cluster = host.cluster("golden")
@@ -235,9 +240,9 @@ def record(version: str) -> None:
         cluster.start(settings)
         with cluster.connect() as connection:
             connection.execute(SOURCE_SQL)
-        folder = ROOT / "golden" / "expected" / str(cluster.version)
+        folder = expected / str(cluster.version)
         folder.mkdir(parents=True, exist_ok=True)
-        for played in SCENARIOS:  # those with images come last
+        for played in scenarios:  # those with images come last
             if played["full_page_writes"] and settings["full_page_writes"] == "off":
                 settings["full_page_writes"] = "on"
                 cluster.stop()
@@ -253,9 +258,23 @@ def record(version: str) -> None:
             golden = {"schema_version": 1, "origin": origin, "scenario": played} | outcome
             path = folder / f"btree-{played['name']}.json"
             path.write_text(json.dumps(golden, indent=1) + "\n")
-            print(path.relative_to(ROOT), outcome["results"][-1]["index_pages"], "pages")
+            print(path, outcome["results"][-1]["index_pages"], "pages")
+
+
+def main() -> None:
+    """Record on the versions named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("versions", nargs="*", default=["18", "16", "15"])
+    parser.add_argument("--random", type=int, metavar="SEED")
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--to", type=Path, default=ROOT / "golden" / "expected", metavar="FOLDER")
+    options = parser.parse_args()
+    scenarios = SCENARIOS
+    if options.random is not None:
+        scenarios = random_scenarios(options.random, options.count)
+    for version in options.versions:
+        record(version, scenarios, options.to)
 
 
 if __name__ == "__main__":
-    for one in sys.argv[1:] or ["18", "16", "15"]:
-        record(one)
+    main()

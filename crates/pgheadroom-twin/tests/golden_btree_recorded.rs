@@ -127,10 +127,12 @@ fn compare(path: &Path, version: &str) {
 
 /// Every recorded scenario of a version.
 fn compare_all(version: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../golden/expected")
-        .join(version);
-    let mut paths: Vec<_> = std::fs::read_dir(&folder)
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected");
+    compare_folder(&golden.join(version), version);
+}
+
+fn compare_folder(folder: &Path, version: &str) {
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
@@ -167,4 +169,16 @@ fn recorded_on_16() {
 #[test]
 fn recorded_on_18() {
     compare_all("18.4");
+}
+
+/// Random scenarios recorded by `tools/record_btree_golden.py --random`.
+#[test]
+#[ignore = "needs recordings in the folder that PGHEADROOM_BTREE_GOLDEN names"]
+fn recorded_at_random() {
+    let folder = std::env::var("PGHEADROOM_BTREE_GOLDEN").unwrap();
+    for version in std::fs::read_dir(folder).unwrap() {
+        let path = version.unwrap().path();
+        let version = path.file_name().unwrap().to_string_lossy().into_owned();
+        compare_folder(&path, &version);
+    }
 }
