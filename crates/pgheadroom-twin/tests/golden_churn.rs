@@ -1,4 +1,4 @@
-//! Repeated single-row updates: pages, counters, and every WAL record type, against recorded figures.
+//! Repeated single-row updates: pages, counters and each WAL record type, as recorded.
 //!
 //! Origin of the figures: initdb defaults (checksums on in 18), autovacuum off, one session, shared
 //! buffers larger than the data, jit and parallel workers off;
