@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgheadroom import _core
-from pgheadroom.errors import MeasurementInvalid, ServerStartFailed
+from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
 from pgheadroom.lab.counters import TableCounters, table_counters
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
@@ -23,7 +23,7 @@ from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, log_events, per_second
 from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, parse_report, read_logs
-from pgheadroom.units import PAGE_BYTES, setting_bytes
+from pgheadroom.units import PAGE_BYTES, setting_bytes, show_bytes
 
 TABLE = "pgbench_accounts"
 ROWS_PER_SCALE = 100_000
@@ -93,10 +93,17 @@ def _uses_direct_io(request: Request, place: Place) -> bool:
 def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
     if not place.throw_away:
         return DOCUMENT_SETTINGS
+    shared_bytes = _shared_buffers_bytes(request, str(trial.cell["memory"]))
+    if shared_bytes > 0.75 * place.memory_bytes:
+        raise InputError(
+            f"memory={trial.cell['memory']} at scale {request.scale} needs "
+            f"{show_bytes(shared_bytes)} of shared_buffers, and this machine has "
+            f"{show_bytes(place.memory_bytes)} of memory: take a smaller --scale"
+        )
     settings = {
         **DOCUMENT_SETTINGS,
         **AUTOVACUUM_SETTINGS[str(trial.cell["autovacuum"])],
-        "shared_buffers": setting_bytes(_shared_buffers_bytes(request, str(trial.cell["memory"]))),
+        "shared_buffers": setting_bytes(shared_bytes),
         "fsync": "off",
         "max_connections": str(int(request.options["clients"]) + 20),
     }

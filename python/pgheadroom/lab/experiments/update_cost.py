@@ -235,6 +235,12 @@ class UpdateCost(Experiment):
                 _warm(server)
             outcome = _explain_update(server, request, trial)
             outcome = replace(outcome, environment=describe_server(server))
+        if shape.bytes_expected * 1.3 > place.memory_bytes / 2:
+            note = (
+                "The data do not fit into half of this machine's memory, which is what "
+                "shared_buffers gets: a page may be written and made dirty again."
+            )
+            outcome = replace(outcome, notes=(*outcome.notes, note))
         found = outcome.measures["heap_pages_before"]
         if found != heap_pages:
             raise MeasurementInvalid(
