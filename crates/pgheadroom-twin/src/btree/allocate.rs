@@ -41,7 +41,7 @@ impl Btree {
                 continue;
             };
             if table.is_removable(safe_xid) {
-                // An empty main part would be 24 bytes: relation, block and transaction.
+                // Relation, block and transaction (24 bytes); from 16 on a flag too, as in DELETE.
                 let main_bytes = self.behaviour.btree_delete_main_bytes + 16;
                 self.log(sink, &Record::new(RecordKind::ReusePage, main_bytes));
                 *self.page_mut(block) = page;

@@ -20,7 +20,7 @@ struct Removal {
 }
 
 impl Btree {
-    /// Removes TIDs, which come in the order of the page, and logs it. Number of TIDs removed.
+    /// Removes TIDs, which come in the order of the page, and logs it.
     ///
     /// Source: `_bt_delitems_delete_check`, `_bt_delitems_delete` and `_bt_delitems_vacuum`,
     /// src/backend/access/nbtree/nbtpage.c (REL_18_STABLE).
