@@ -27,6 +27,7 @@ mod change;
 mod copy;
 mod fetch;
 mod table;
+mod vacuum;
 
 pub use copy::CopyRow;
 pub use table::{Column, IndexDefinition, Table, TableDefinition};
@@ -335,21 +336,6 @@ impl Database {
             }
         }
         Ok(found_rows)
-    }
-
-    /// VACUUM of a table after its load, when nothing in it is dead.
-    ///
-    /// # Panics
-    /// When it finds dead line pointers: the indexes would have to be cleaned first.
-    pub fn vacuum_loaded(&mut self, table: TableId) {
-        assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
-        let table = &mut self.tables[table.0];
-        let (wal, fsm) = (&mut self.wal, table.fsm);
-        let done = table
-            .heap
-            .vacuum(&self.horizon, &mut |block| wal.hint(fsm, block, 0));
-        assert!(done.cleaned.is_empty(), "dead rows in a loaded table");
-        self.forget_target_blocks();
     }
 }
 

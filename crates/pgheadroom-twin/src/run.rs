@@ -186,7 +186,7 @@ pub fn pgbench_tables(
     }
     db.commit();
     for table in [branches, tellers, accounts, history] {
-        db.vacuum_loaded(table);
+        db.vacuum(table);
     }
     for table in [branches, tellers, accounts] {
         db.create_index(

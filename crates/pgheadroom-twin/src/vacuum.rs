@@ -14,7 +14,7 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::fsm::Modified;
 use crate::heap::Heap;
-use crate::page::{HeapPage, LinePointer};
+use crate::page::{HeapPage, LinePointer, Tid};
 use crate::prune::{self, TupleState};
 use crate::transaction::{Outcome, Transactions};
 use crate::vm::Visibility;
@@ -37,16 +37,58 @@ pub struct Vacuumed {
     pub bypassed_indexes: bool,
 }
 
+/// What the first pass found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VacuumScan {
+    done: Vacuumed,
+    with_dead: Vec<(BlockNumber, Vec<OffsetNumber>)>,
+}
+
+impl VacuumScan {
+    /// What was done so far.
+    #[must_use]
+    pub const fn done(&self) -> &Vacuumed {
+        &self.done
+    }
+
+    /// Whether the indexes have to lose entries before the second pass.
+    #[must_use]
+    pub fn needs_index_pass(&self) -> bool {
+        !self.done.bypassed_indexes && !self.with_dead.is_empty()
+    }
+
+    /// Whether the line pointer at this TID is dead.
+    #[must_use]
+    pub fn is_dead(&self, tid: Tid) -> bool {
+        let page = self
+            .with_dead
+            .binary_search_by_key(&tid.block, |page| page.0);
+        page.is_ok_and(|page| self.with_dead[page].1.binary_search(&tid.offset).is_ok())
+    }
+}
+
 impl Heap {
-    /// Vacuums the table. Sessions must forget their target blocks afterwards.
-    ///
-    /// Source: `lazy_scan_heap`, `lazy_vacuum`, `lazy_vacuum_heap_rel`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE). Differs: see the module.
+    /// Vacuums the table. Sessions must forget their target blocks afterwards. The caller sees to
+    /// the indexes, if it has any: [`Heap::vacuum_scan`] and [`Heap::vacuum_reclaim`] let it do so
+    /// in between.
     pub fn vacuum(
         &mut self,
         transactions: &impl Transactions,
         log: &mut impl Modified,
     ) -> Vacuumed {
+        let scanned = self.vacuum_scan(transactions, log);
+        self.vacuum_reclaim(scanned, transactions, log)
+    }
+
+    /// The first pass, over the pages that are not skipped.
+    ///
+    /// Source: `lazy_scan_heap` and `lazy_vacuum`, src/backend/access/heap/vacuumlazy.c
+    /// (REL_18_STABLE). Differs: see the module.
+    pub fn vacuum_scan(
+        &mut self,
+        transactions: &impl Transactions,
+        log: &mut impl Modified,
+    ) -> VacuumScan {
         let mut done = Vacuumed::default();
         let mut with_dead = Vec::new();
         for block in self.blocks_to_scan() {
@@ -73,6 +115,22 @@ impl Heap {
         // At most 2 % of the pages: an integer comparison of the truncated product.
         let few = with_dead.len() < self.pages().len() * 2 / 100;
         done.bypassed_indexes = self.behaviour().vacuum_bypasses_indexes && few;
+        VacuumScan { done, with_dead }
+    }
+
+    /// The second pass, after the indexes have lost their entries; then the map learns of it all.
+    ///
+    /// Source: `lazy_vacuum_heap_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub fn vacuum_reclaim(
+        &mut self,
+        scanned: VacuumScan,
+        transactions: &impl Transactions,
+        log: &mut impl Modified,
+    ) -> Vacuumed {
+        let VacuumScan {
+            mut done,
+            with_dead,
+        } = scanned;
         if !done.bypassed_indexes {
             for (block, dead) in with_dead {
                 let behaviour = *self.behaviour();

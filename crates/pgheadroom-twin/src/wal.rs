@@ -27,6 +27,7 @@ pub enum RecordType {
     HeapLock,
     HeapConfirm,
     HeapPrune,
+    HeapPruneVacuum,
     HeapVacuum,
     HeapVisible,
     Btree(RecordKind),
@@ -57,6 +58,11 @@ impl RecordType {
                 HeapCleaningRecords::Clean => "Heap2/CLEAN",
                 HeapCleaningRecords::Prune | HeapCleaningRecords::PrunePlans => "Heap2/PRUNE",
                 HeapCleaningRecords::Combined => "Heap2/PRUNE_ON_ACCESS",
+            },
+            Self::HeapPruneVacuum => match cleaning {
+                HeapCleaningRecords::Clean => "Heap2/CLEAN",
+                HeapCleaningRecords::Prune | HeapCleaningRecords::PrunePlans => "Heap2/PRUNE",
+                HeapCleaningRecords::Combined => "Heap2/PRUNE_VACUUM_SCAN",
             },
             Self::HeapVacuum => match cleaning {
                 HeapCleaningRecords::Clean => "Heap2/CLEAN",
@@ -132,6 +138,12 @@ impl Wal {
     #[must_use]
     pub const fn pages(&self) -> &PageStates {
         &self.pages
+    }
+
+    /// Whether checksums or `wal_log_hints` are on.
+    #[must_use]
+    pub const fn hints_are_logged(&self) -> bool {
+        self.settings.hints_are_logged
     }
 
     /// A new, empty fork.

@@ -163,7 +163,7 @@ fn mixed_table(version: &str, images: &str) -> (Database, TableId) {
         let columns = vec![column];
         db.create_index(table, IndexDefinition { columns, tree });
     }
-    db.vacuum_loaded(table);
+    db.vacuum(table);
     db.checkpoint();
     (db, table)
 }

@@ -257,3 +257,50 @@ fn copy() {
         assert_eq!(of(RecordType::FpiForHint), hints, "{version} {fillfactor}");
     }
 }
+
+/// One row of each page leaves it; VACUUM cleans heap and index, and pages are visible again.
+#[test]
+fn vacuum_after_updates() {
+    for (version, cleaned) in [("18.4", 5200), ("15.18", 5000)] {
+        let mut fixture = Shape {
+            version,
+            rows: 7500,
+            fillfactor: 100,
+            filler: 64,
+            full_page_writes: false,
+            indexes_abalance: false,
+        }
+        .loaded();
+        let action = Action::Update(Assignments {
+            assigned: &[ABALANCE],
+            change: &|row| row[ABALANCE] += 1,
+        });
+        let wanted = |row: &[i64]| row[0] % 75 == 1;
+        let found = fixture.db.by_seq_scan(fixture.t, wanted, &action);
+        assert_eq!(found, Ok(100));
+        fixture.db.commit();
+        assert_eq!(fixture.of(RecordType::HeapLock), (100, 5400));
+        assert_eq!(fixture.of(RecordType::HeapUpdate), (98, 15_092));
+        assert_eq!(fixture.of(RecordType::HeapUpdateInit), (2, 308));
+        assert_eq!(fixture.of(RecordType::Btree(InsertLeaf)), (100, 6400));
+        fixture.db.vacuum(fixture.t);
+        assert_eq!(
+            fixture.of(RecordType::HeapPruneVacuum),
+            (100, 5600),
+            "{version}"
+        );
+        assert_eq!(
+            fixture.of(RecordType::HeapVacuum),
+            (100, cleaned),
+            "{version}"
+        );
+        let entries = RecordType::Btree(pgheadroom_twin::btree::RecordKind::Vacuum);
+        assert_eq!(fixture.of(entries), (21, 1250), "{version}");
+        assert_eq!(
+            fixture.of(RecordType::HeapVisible),
+            (102, 6018),
+            "{version}"
+        );
+        fixture.check();
+    }
+}

@@ -69,7 +69,7 @@ impl Shape<'_> {
             db.insert(t, &[aid, (aid - 1) / 100_000 + 1, 0]).unwrap();
         }
         db.commit();
-        db.vacuum_loaded(t);
+        db.vacuum(t);
         db.checkpoint();
         db.wal_mut().reset_totals();
         db.reset_counters();
