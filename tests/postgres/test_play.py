@@ -14,7 +14,7 @@ import pytest
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ServerNotFound
 from pgheadroom.play import Played, play
 from pgheadroom.profile import parse_profile
-from pgheadroom.servers import ServerPrograms
+from pgheadroom.servers import ServerPrograms, find_client
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -54,6 +54,9 @@ def _profile(
 
 
 def _play(data: Json, programs: ServerPrograms) -> Played:
+    waldump, version = find_client("pg_waldump", programs)
+    if version.major != programs.version.major:
+        pytest.skip(f"{programs} has no pg_waldump, and {waldump} is of {version}")
     played = play(parse_profile(data), server=str(programs.bin_dir))
     _check_identities(played)
     return played
