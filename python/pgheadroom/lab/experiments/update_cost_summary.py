@@ -286,8 +286,13 @@ def _proportion_verdict(
 
 def _shown(interval: Interval) -> str:
     if interval.low == interval.high:
-        return f"{interval.mid:,.4g}"
-    return f"{interval.mid:,.4g} [{interval.low:,.4g}, {interval.high:,.4g}]"
+        return _number(interval.mid)
+    return f"{_number(interval.mid)} [{_number(interval.low)}, {_number(interval.high)}]"
+
+
+def _number(value: float) -> str:
+    """Four digits, and whole from 1,000 on: never an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _warnings(request: Request, version: PgVersion) -> list[str]:
