@@ -352,8 +352,11 @@ class BorrowedServer:
         finally:
             watchdog.stdin.close()
         if failure is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # slow, but not needed any more
+            try:
                 watchdog.wait(timeout=_WATCHDOG_EXIT_S)
+            except subprocess.TimeoutExpired:  # on a busy machine it may still be starting
+                watchdog.kill()
+                watchdog.wait()
         else:
             watchdog.returncode = 0  # It is meant to outlive us: no warning about that.
         return failure
