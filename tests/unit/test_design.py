@@ -114,6 +114,14 @@ def test_a_request_survives_its_file() -> None:
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda experiment: experiment.name)
+def test_all_leaves_out_what_is_for_borrowed_servers(experiment: object) -> None:
+    """`all` must be runnable on a throw-away server, which has no settings of its own."""
+    for factor in experiment.factors:  # type: ignore[attr-defined]
+        if factor.words:
+            assert "server" not in factor.parse("all")
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda experiment: experiment.name)
 def test_every_experiment_plans_each_cell_once_a_repetition(experiment: object) -> None:
     """Trial names are unique, every cell runs in every block, and names fit a file system."""
     known = get(experiment.name)  # type: ignore[attr-defined]

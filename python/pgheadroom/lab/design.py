@@ -30,7 +30,8 @@ class Factor:
     Something that an experiment varies, or an option that it takes.
 
     `default` is None for a factor that takes part only when it is asked for. Integers lie in
-    `bounds`; words are one of `words`, or anything when that is empty.
+    `bounds`; words are one of `words`, or anything when that is empty. Those in `only_by_name` are
+    not among what `all` stands for.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Factor:
     unit: str | None = None
     bounds: tuple[int, int] | None = None
     words: tuple[str, ...] = ()
+    only_by_name: tuple[str, ...] = ()
     single: bool = False
 
     def parse(self, text: str) -> tuple[Value, ...]:
@@ -61,7 +63,7 @@ class Factor:
 
     def _parse_part(self, part: str) -> Iterator[Value]:
         if part == "all" and self.words and not self.single:
-            yield from self.words
+            yield from (word for word in self.words if word not in self.only_by_name)
         elif part in self.words:
             yield part
         elif self.bounds is not None and (

@@ -35,6 +35,7 @@ FACTORS = (
         "server: as a borrowed server has it",
         default=("fits", "twice", "tenfold"),
         words=("fits", "twice", "tenfold", "server"),
+        only_by_name=("server",),
     ),
     Factor(
         name="autovacuum",
@@ -43,6 +44,7 @@ FACTORS = (
         "borrowed server has it",
         default=("default",),
         words=("default", "aggressive", "off", "server"),
+        only_by_name=("server",),
     ),
 )
 
