@@ -1,7 +1,8 @@
-//! Sizes and constants of PostgreSQL's on-disk format: arithmetic only.
+//! Sizes and constants of PostgreSQL's on-disk format, and its pages byte by byte.
 //!
 //! First step of the core: knows how long a row, an index entry, a page and a WAL record are, and
-//! how that differs between versions. No input or output, no contents; the twin builds on it.
+//! how that differs between versions; and reads pages of relation files ([`decode`]), as text that
+//! the twin's pages are compared with ([`places`]). No input or output; the twin builds on it.
 //! Where a number comes from PostgreSQL, its file and function are named; branches are those of
 //! `postgres/postgres`.
 
@@ -9,10 +10,12 @@ pub mod align;
 pub mod btree;
 pub mod column_order;
 pub mod column_type;
+pub mod decode;
 pub mod error;
 pub mod index_tuple;
 pub mod lsn;
 pub mod page;
+pub mod places;
 pub mod toast;
 pub mod tuple;
 pub mod version;

@@ -13,9 +13,7 @@
 use crate::column_type::{Storage, TypeLength};
 use crate::error::LayoutError;
 use crate::page::{BLCKSZ, MAX_HEAP_TUPLE_SIZE, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
-use crate::tuple::{
-    Column, RowLayout, Stored, TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT,
-};
+use crate::tuple::{Column, RowLayout, Stored, TOAST_POINTER_SIZE, VARHDRSZ};
 
 /// Longest row that is stored as it is; also the default of `toast_tuple_target`.
 ///
@@ -68,15 +66,13 @@ pub const fn chunk_rows(out_of_line_bytes: u32) -> u32 {
 
 /// Length of a chunk row (`lp_len`): chunk id, sequence number and the chunk.
 ///
-/// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c.
+/// The chunk has a long header however short it is, since its column's storage is plain.
+///
+/// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c; `create_toast_table`,
+/// src/backend/catalog/toasting.c.
 #[must_use]
 pub const fn chunk_tuple_bytes(chunk_bytes: u32) -> u32 {
-    let header = if chunk_bytes + VARHDRSZ_SHORT <= VARATT_SHORT_MAX {
-        VARHDRSZ_SHORT
-    } else {
-        VARHDRSZ
-    };
-    24 + 4 + 4 + header + chunk_bytes
+    24 + 4 + 4 + VARHDRSZ + chunk_bytes
 }
 
 /// Whether PostgreSQL would call the toaster for this row.
@@ -226,7 +222,7 @@ impl Toaster {
         compress: &mut impl FnMut(usize, u32) -> Option<u32>,
     ) -> Result<(), LayoutError> {
         let payload = self.row.column_layouts()[index].payload_bytes;
-        match compress(index, payload).filter(|&left| left + 2 < payload) {
+        match compress(index, payload).filter(|&left| left + VARHDRSZ + 2 < payload) {
             Some(payload_bytes) => self.store(index, Stored::Compressed { payload_bytes }),
             None => {
                 self.incompressible[index] = true;
@@ -281,7 +277,7 @@ mod tests {
         assert_eq!(toasted.out_of_line_bytes, [0, 10_000]);
         assert_eq!(toasted.chunk_rows(), 6);
         assert_eq!(chunk_tuple_bytes(1996), 2032);
-        assert_eq!(chunk_tuple_bytes(20), 24 + 8 + 21);
+        assert_eq!(chunk_tuple_bytes(104), 140);
     }
 
     /// The largest value goes first, and no more goes than is needed.

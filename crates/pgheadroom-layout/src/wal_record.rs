@@ -14,11 +14,13 @@
 use crate::page::BLCKSZ;
 use crate::version::Behaviour;
 
+mod brin;
 mod btree;
 mod heap;
 #[cfg(test)]
 mod tests;
 
+pub use brin::brin_samepage_update;
 pub use btree::{
     LeafDeletion, Split, btree_dedup, btree_delete, btree_first_root, btree_insert_leaf,
     btree_insert_post, btree_insert_upper, btree_mark_page_halfdead, btree_meta_cleanup,
@@ -188,6 +190,10 @@ pub fn index_build(behaviour: &Behaviour, images: &[Image]) -> (usize, u64) {
 ///
 /// Source: `XactLogCommitRecord`, src/backend/access/transam/xact.c.
 pub const COMMIT: u32 = RecordSize::with_main_data(8).bytes();
+/// Transaction COMMIT at `wal_level = logical`, which names the database.
+///
+/// Source: `XactLogCommitRecord` (`xl_xact_dbinfo`), src/backend/access/transam/xact.c.
+pub const COMMIT_LOGICAL: u32 = RecordSize::with_main_data(8 + 4 + 8).bytes();
 /// Sequence LOG, once every 32 values. Source: `nextval_internal`, src/backend/commands/sequence.c.
 pub const SEQUENCE_LOG: u32 = RecordSize::with_main_data(12 + 24 + 17)
     .block(Page::Change, 0)

@@ -3,6 +3,7 @@
 //! The classes are those of `pgheadroom.errors`, imported once on the first error.
 
 use pgheadroom_layout::LayoutError;
+use pgheadroom_twin::profile::ProfileError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,14 +13,20 @@ use pyo3::types::PyType;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ErrorClass {
     Input,
+    Source,
+    Twin,
 }
 
 impl ErrorClass {
     /// The class itself.
     fn python(self, py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
         static INPUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static SOURCE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static TWIN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let (cell, name) = match self {
             Self::Input => (&INPUT, "InputError"),
+            Self::Source => (&SOURCE, "SourceError"),
+            Self::Twin => (&TWIN, "TwinError"),
         };
         cell.import(py, "pgheadroom.errors", name)
     }
@@ -41,10 +48,42 @@ impl ErrorClass {
 /// An error of the core on its way to Python; `?` converts into it.
 pub struct CoreError(PyErr);
 
+impl CoreError {
+    /// A question that the asker can put right.
+    pub fn input(message: String) -> Self {
+        Self(ErrorClass::Input.raise(message))
+    }
+
+    /// Foreign bytes that are not what they should be.
+    pub fn source(message: String) -> Self {
+        Self(ErrorClass::Source.raise(message))
+    }
+}
+
 impl From<LayoutError> for CoreError {
     fn from(error: LayoutError) -> Self {
         // All of them are questions that the asker can put right.
         Self(ErrorClass::Input.raise(error.to_string()))
+    }
+}
+
+impl From<ProfileError> for CoreError {
+    fn from(error: ProfileError) -> Self {
+        let class = match error {
+            ProfileError::NotAProfile { .. } => ErrorClass::Input,
+            _ => ErrorClass::Twin,
+        };
+        Self(class.raise(error.to_string()))
+    }
+}
+
+impl CoreError {
+    /// The core contradicted itself: nobody but us can put that right.
+    pub fn bug(message: &str) -> Self {
+        Self(ErrorClass::Twin.raise(format!(
+            "the twin failed a check of its own, which is a bug of pgheadroom: {message}; \
+             expected a result. Please report it together with the profile"
+        )))
     }
 }
 

@@ -9,19 +9,31 @@
 
 use pyo3::prelude::*;
 
+mod decode;
 mod error;
 mod layout;
+mod twin;
+mod watch;
 
-/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format.
+/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, and the twin.
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::decode::{
+        BtreeItem, BtreePage, HeapLinePointer, PageHeader, decode_btree_page, decode_fsm_page,
+        decode_heap_page, decode_visibility_page, places_digest, relation_places,
+    };
 
     #[pymodule_export]
     use super::layout::{
         Column, ColumnLayout, RowLayout, btree_build_pages, heap_pages, heap_tuple_bytes,
         index_tuple_bytes, rows_per_page, spare_versions, type_names,
     };
+
+    #[pymodule_export]
+    use super::twin::{Progress, Simulated, TableOutcome, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,7 +2,8 @@
 //!
 //! A checkpoint moves the redo pointer and writes all dirty pages. Afterwards the first logged
 //! change of each page carries its image. Two facts about a page are enough for that: whether it
-//! was changed since it was written, and whether its LSN lies behind the redo pointer.
+//! was changed since it was written, and whether its LSN lies behind the redo pointer. A third is
+//! kept for counting: whether a record of the window named it.
 //! Left out: pages written between checkpoints, by the background writer or for lack of buffers.
 //!
 //! Source: `XLogCheckBufferNeedsBackup`, src/backend/access/transam/xloginsert.c, and
@@ -12,10 +13,11 @@ use pgheadroom_layout::BlockNumber;
 
 /// A fork of a relation: main, free space map or visibility map of a table or index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ForkId(usize);
+pub struct ForkId(pub(crate) usize);
 
 const DIRTY: u8 = 1;
 const LOGGED_SINCE_REDO: u8 = 2;
+const NAMED_IN_WINDOW: u8 = 4;
 
 /// Dirtiness of every page, a byte each.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +35,15 @@ impl PageStates {
 
     /// All pages are written, and the redo pointer is now.
     pub fn checkpoint(&mut self) {
-        for fork in &mut self.forks {
-            fork.fill(0);
+        for state in self.forks.iter_mut().flatten() {
+            *state &= NAMED_IN_WINDOW;
+        }
+    }
+
+    /// No page counts as named any more.
+    pub fn start_window(&mut self) {
+        for state in self.forks.iter_mut().flatten() {
+            *state &= !NAMED_IN_WINDOW;
         }
     }
 
@@ -51,13 +60,11 @@ impl PageStates {
         pages.filter(|&&state| state & DIRTY != 0).count()
     }
 
-    /// Pages whose change was logged since the last checkpoint.
+    /// Pages of a fork that a record has named since the window began.
     #[must_use]
-    pub fn logged_pages(&self) -> usize {
-        let pages = self.forks.iter().flatten();
-        pages
-            .filter(|&&state| state & LOGGED_SINCE_REDO != 0)
-            .count()
+    pub fn named_pages(&self, fork: ForkId) -> usize {
+        let pages = self.forks[fork.0].iter();
+        pages.filter(|&&state| state & NAMED_IN_WINDOW != 0).count()
     }
 
     /// Whether the page's LSN is not behind the redo pointer: a logged change carries its image.
@@ -83,7 +90,21 @@ impl PageStates {
     /// The page changed, and a record of that was written.
     pub fn log(&mut self, fork: ForkId, block: BlockNumber) {
         self.change(fork, block);
-        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO;
+        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO | NAMED_IN_WINDOW;
+    }
+
+    /// The page changed, and a record names it without moving its LSN.
+    pub fn name(&mut self, fork: ForkId, block: BlockNumber) {
+        self.change(fork, block);
+        *self.state_mut(fork, block) |= NAMED_IN_WINDOW;
+    }
+
+    /// The fork ends after so many pages. What is behind them was named, and is clean if it ever
+    /// comes back.
+    pub fn truncate(&mut self, fork: ForkId, pages: u32) {
+        for state in self.forks[fork.0].iter_mut().skip(pages as usize) {
+            *state &= NAMED_IN_WINDOW;
+        }
     }
 
     fn state(&self, fork: ForkId, block: BlockNumber) -> u8 {
@@ -118,10 +139,32 @@ mod tests {
         pages.log(fork, block);
         assert!(!pages.owes_image(fork, block));
         assert_eq!(
-            (pages.dirtied(), pages.dirty_pages(), pages.logged_pages()),
+            (
+                pages.dirtied(),
+                pages.dirty_pages(),
+                pages.named_pages(fork)
+            ),
             (1, 1, 1)
         );
         pages.checkpoint();
         assert!(pages.owes_image(fork, block) && !pages.is_dirty(fork, block));
+    }
+
+    /// A window counts a page that was named once, whatever checkpoints do, and no other.
+    #[test]
+    fn named_pages_outlive_checkpoints() {
+        let mut pages = PageStates::default();
+        let (fork, other) = (pages.add_fork(), pages.add_fork());
+        pages.log(fork, BlockNumber(3));
+        pages.start_window();
+        assert_eq!(pages.named_pages(fork), 0);
+        assert!(!pages.owes_image(fork, BlockNumber(3)), "the LSN stays");
+        pages.log(fork, BlockNumber(1));
+        pages.name(fork, BlockNumber(2));
+        pages.change(fork, BlockNumber(4));
+        pages.checkpoint();
+        pages.log(fork, BlockNumber(1));
+        assert_eq!((pages.named_pages(fork), pages.named_pages(other)), (2, 0));
+        assert!(pages.owes_image(fork, BlockNumber(2)));
     }
 }

@@ -13,24 +13,36 @@
 
 use std::cell::RefCell;
 
-use pgheadroom_layout::wal_record::{COMMIT, heap_confirm};
+use pgheadroom_layout::wal_record::{COMMIT, COMMIT_LOGICAL, heap_confirm};
 use pgheadroom_layout::{Behaviour, BlockNumber, LayoutError};
 
 use crate::btree::{self, UniqueViolation};
 use crate::counters::TableCounters;
 use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 use crate::transaction::Transactions;
+use crate::value::{Value, ValueError};
 use crate::wal::{IndexLog, RecordType, Wal, WalSettings};
+use crate::watch::PageLife;
 
+mod brin;
 mod change;
+mod compression;
 mod copy;
 mod fetch;
+mod index;
+mod session;
 mod table;
+mod text_order;
+mod toast;
 mod vacuum;
 
 pub use copy::CopyRow;
-pub use table::{Column, IndexDefinition, Table, TableDefinition};
+pub use index::{IndexDefinition, IndexKey, IndexMethod};
+pub use table::{Table, TableDefinition};
+
+pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
 use fetch::{Fetched, HeapAccess};
 
@@ -38,33 +50,27 @@ use fetch::{Fetched, HeapAccess};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TableId(pub usize);
 
-/// Why a statement failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a statement failed; the transaction has to be rolled back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatementError {
-    /// A row does not fit a page, or the table cannot grow.
-    Layout,
-    /// The key is taken; the transaction has to be rolled back.
+    /// A row does not fit a page, an entry does not fit an index, or the table cannot grow.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The key is taken.
+    #[error("the key is taken by the row at {:?}", .0.tid)]
     Unique(UniqueViolation),
-}
-
-impl From<LayoutError> for StatementError {
-    fn from(_: LayoutError) -> Self {
-        Self::Layout
-    }
+    /// A value that the server refuses as well.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// What the twin cannot do.
+    #[error("{0}")]
+    Unsupported(String),
 }
 
 impl From<UniqueViolation> for StatementError {
     fn from(error: UniqueViolation) -> Self {
         Self::Unique(error)
     }
-}
-
-/// How an UPDATE changes a row.
-pub struct Assignments<'a> {
-    /// Columns in the SET clause, by position; what an index learns of an update depends on them.
-    pub assigned: &'a [usize],
-    /// Turns the row's old values into the new ones.
-    pub change: &'a dyn Fn(&mut [i64]),
 }
 
 /// What a statement does with the rows it finds.
@@ -88,6 +94,9 @@ pub struct Database {
     tables: Vec<Table>,
     /// Number of the running statement: its own changes are invisible to it.
     statement: u32,
+    sessions: session::Sessions,
+    /// The table that has a watched page.
+    watched: Option<TableId>,
 }
 
 impl Database {
@@ -100,26 +109,42 @@ impl Database {
             wal: Wal::new(settings),
             tables: Vec::new(),
             statement: 0,
+            sessions: session::Sessions::default(),
+            watched: None,
         }
     }
 
     /// CREATE TABLE, with its indexes in the order of their creation.
-    pub fn create_table(&mut self, definition: TableDefinition) -> TableId {
-        let table = Table::new(self.behaviour, definition, &mut self.wal);
+    ///
+    /// # Errors
+    /// [`StatementError::Unsupported`] names what the twin cannot play.
+    pub fn create_table(&mut self, definition: TableDefinition) -> Result<TableId, StatementError> {
+        self.wal.open_table(self.tables.len());
+        let table = Table::new(self.behaviour, definition, &mut self.wal)?;
         self.tables.push(table);
-        TableId(self.tables.len() - 1)
+        Ok(TableId(self.tables.len() - 1))
     }
 
     /// CREATE INDEX on a table that nothing was updated in or deleted from.
+    ///
+    /// # Errors
+    /// [`StatementError::Unsupported`] names what the twin cannot play,
+    /// [`StatementError::Layout`] a row whose entry is too wide.
     ///
     /// # Panics
     /// When the table has versions that index entries do not point to.
     ///
     /// Source: `heapam_index_build_range_scan`, src/backend/access/heap/heapam_handler.c
     /// (REL_18_STABLE). Differs: its WAL is not counted, nor are its pages dirty afterwards.
-    pub fn create_index(&mut self, table: TableId, definition: IndexDefinition) {
-        self.tables[table.0].build_index(self.behaviour, definition, &mut self.wal);
+    pub fn create_index(
+        &mut self,
+        table: TableId,
+        definition: IndexDefinition,
+    ) -> Result<(), StatementError> {
+        self.wal.open_table(table.0);
+        self.tables[table.0].build_index(self.behaviour, definition, &mut self.wal)?;
         self.forget_target_blocks();
+        Ok(())
     }
 
     /// All tables in the order of their creation.
@@ -131,6 +156,31 @@ impl Database {
     #[must_use]
     pub fn table(&self, table: TableId) -> &Table {
         &self.tables[table.0]
+    }
+
+    /// The version's behaviour.
+    #[must_use]
+    pub const fn behaviour(&self) -> &Behaviour {
+        &self.behaviour
+    }
+
+    /// Starts to note what happens to a page of a table, instead of any other page.
+    pub fn watch(&mut self, table: TableId, block: BlockNumber) {
+        self.watched = Some(table);
+        self.tables[table.0].heap.watch(block);
+    }
+
+    /// Says which transaction of the run it is, for the watched page's events.
+    pub fn note_moment(&mut self, transaction: u64) {
+        if let Some(table) = self.watched {
+            self.tables[table.0].heap.note_moment(transaction);
+        }
+    }
+
+    /// What happened to the watched page, if there is one.
+    #[must_use]
+    pub fn page_life(&self) -> Option<PageLife> {
+        self.tables[self.watched?.0].heap.page_life()
     }
 
     /// The log.
@@ -145,6 +195,12 @@ impl Database {
     }
 
     /// Transactions and held snapshots.
+    #[must_use]
+    pub const fn horizon(&self) -> &Horizon {
+        &self.horizon
+    }
+
+    /// The same, to take and release snapshots.
     pub const fn horizon_mut(&mut self) -> &mut Horizon {
         &mut self.horizon
     }
@@ -152,14 +208,6 @@ impl Database {
     /// CHECKPOINT.
     pub fn checkpoint(&mut self) {
         self.wal.checkpoint();
-    }
-
-    /// A new session, or one that was told of a change to the table's catalogue entry: the pages
-    /// where it inserted last are forgotten.
-    pub fn forget_target_blocks(&mut self) {
-        for table in &mut self.tables {
-            table.target = crate::heap::InsertTargetBlock::default();
-        }
     }
 
     /// Starts counting rows anew, as the difference to counters read now.
@@ -174,8 +222,14 @@ impl Database {
     /// Source: `RecordTransactionCommit`, src/backend/access/transam/xact.c (REL_18_STABLE): no
     /// record without a transaction number.
     pub fn commit(&mut self) {
-        if self.horizon.commit().is_some() {
-            self.wal.record(RecordType::Commit, COMMIT);
+        let had_xid = self.horizon.commit().is_some();
+        if had_xid || !on(Rule::NoXidNoCommitRecord) {
+            let bytes = if self.wal.is_logical() {
+                COMMIT_LOGICAL
+            } else {
+                COMMIT
+            };
+            self.wal.record(RecordType::Commit, bytes);
         }
         for table in &mut self.tables {
             table.end_transaction(true);
@@ -186,7 +240,8 @@ impl Database {
     ///
     /// Source: `RecordTransactionAbort`, src/backend/access/transam/xact.c (REL_18_STABLE).
     pub fn rollback(&mut self) {
-        if self.horizon.abort().is_some() {
+        let had_xid = self.horizon.abort().is_some();
+        if had_xid && on(Rule::AbortWritesARecord) {
             self.wal.record(RecordType::Abort, COMMIT); // the same shape
         }
         for table in &mut self.tables {
@@ -200,10 +255,12 @@ impl Database {
     /// [`StatementError`]; the transaction has to be rolled back.
     ///
     /// Source: `ExecInsert`, src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
-    pub fn insert(&mut self, table: TableId, values: &[i64]) -> Result<(), StatementError> {
+    pub fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(), StatementError> {
         self.statement += 1;
         let table = &mut self.tables[table.0];
-        table.insert(values, &mut self.horizon, &mut self.wal, self.statement)?;
+        let row = table.add_row(values, self.statement)?;
+        let statement = self.statement;
+        table.insert(row, &mut self.horizon, &mut self.wal, statement)?;
         Ok(())
     }
 
@@ -218,17 +275,22 @@ impl Database {
         &mut self,
         table: TableId,
         index: usize,
-        values: &[i64],
+        values: &[Value],
         assignments: &Assignments<'_>,
     ) -> Result<(), StatementError> {
         self.statement += 1;
         let statement = self.statement;
         let table = &mut self.tables[table.0];
-        let key = table.indexes[index].key_of(values);
-        let conflict = table.find_conflict(index, key.values(), &self.horizon, &mut self.wal);
+        let index = table.btree_position(index);
+        let row = table.add_row(values, statement)?;
+        let entry = table.entry_of(index, row)?;
+        let entry = entry.expect("ON CONFLICT takes no partial index");
+        let conflict = table.find_conflict(index, entry.key.values(), &self.horizon, &mut self.wal);
         if let Some(tid) = conflict {
-            let action = Action::Lock;
-            table.apply(tid, &action, &mut self.horizon, &mut self.wal, statement)?;
+            table.take_back_row(row);
+            if on(Rule::UpsertLocksRow) {
+                table.lock(tid, &mut self.horizon, &mut self.wal);
+            }
             return table.update(
                 tid,
                 assignments,
@@ -237,10 +299,12 @@ impl Database {
                 statement,
             );
         }
-        let tid = table.insert(values, &mut self.horizon, &mut self.wal, statement)?;
+        let tid = table.insert(row, &mut self.horizon, &mut self.wal, statement)?;
         let hole = table.heap.pages()[tid.block.0 as usize].exact_free_space();
         let page = self.wal.change(table.main, tid.block, hole);
-        self.wal.record(RecordType::HeapConfirm, heap_confirm(page));
+        if on(Rule::UpsertConfirmsInsertion) {
+            self.wal.record(RecordType::HeapConfirm, heap_confirm(page));
+        }
         Ok(())
     }
 
@@ -263,6 +327,7 @@ impl Database {
         self.statement += 1;
         let statement = self.statement;
         let table = &mut self.tables[table.0];
+        let index = table.btree_position(index);
         let mut found_rows = 0;
         let mut next = table.indexes[index].tree.scan_start(low);
         let mut last_block = None;
@@ -277,7 +342,8 @@ impl Database {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
-                if is_other && slot_block != Some(tid.block) {
+                let is_slot = slot_block == Some(tid.block) && on(Rule::SlotPinPreventsPruning);
+                if is_other && !is_slot && on(Rule::IndexScanPrunes) {
                     heap.visit(tid.block);
                 }
                 match heap.fetch(tid, statement) {
@@ -285,6 +351,9 @@ impl Database {
                         slot_block = Some(found.block);
                         found_rows += 1;
                         table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
+                        if !on(Rule::ScanVisitsOlderEntries) {
+                            break;
+                        }
                     }
                     Fetched::AllDead => dead.push((offset, tid)),
                     Fetched::Invisible => {}
@@ -297,7 +366,9 @@ impl Database {
                 main: index.main,
                 fsm: index.fsm,
             };
-            index.tree.kill(&scanned, &dead, false, &mut log);
+            if on(Rule::ScanKillsEntries) {
+                index.tree.kill(&scanned, &dead, false, &mut log);
+            }
             next = scanned.next;
         }
         table.dead_entries = dead;
@@ -314,7 +385,7 @@ impl Database {
     pub fn by_seq_scan(
         &mut self,
         table: TableId,
-        wanted: impl Fn(&[i64]) -> bool,
+        wanted: impl Fn(Row<'_>) -> bool,
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         self.statement += 1;
@@ -326,10 +397,12 @@ impl Database {
             visible.clear();
             let wal = RefCell::new(&mut self.wal);
             let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
-            heap.visit(block);
+            if on(Rule::SeqScanPrunes) {
+                heap.visit(block);
+            }
             heap.visible_tuples(block, statement, &mut visible);
             for &tid in &visible {
-                if wanted(table.values_at(tid)) {
+                if wanted(table.row_view(table.row_at(tid))) {
                     found_rows += 1;
                     table.apply(tid, action, &mut self.horizon, &mut self.wal, statement)?;
                 }
@@ -342,7 +415,8 @@ impl Database {
 /// What a B-tree asks about the table it belongs to.
 impl btree::Table for HeapAccess<'_, '_> {
     fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {
-        if self.pinned != Some(tid.block) {
+        let is_pinned = self.pinned == Some(tid.block) && on(Rule::OwnPinPreventsPruning);
+        if !is_pinned && on(Rule::UniquenessCheckPrunes) {
             self.visit(tid.block);
         }
         match self.fetch_dirty(tid) {

@@ -14,6 +14,9 @@
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::page::{BLCKSZ, MAX_HEAP_TUPLE_SIZE, SIZE_OF_PAGE_HEADER};
 
+use crate::rules::{Rule, on};
+use crate::vm::ForkTruncation;
+
 /// Bytes of free space that a category stands for.
 ///
 /// Source: `FSM_CAT_STEP`, src/backend/storage/freespace/freespace.c (REL_18_STABLE).
@@ -42,9 +45,12 @@ pub fn available_category(free_bytes: u32) -> u8 {
     if free_bytes >= MAX_HEAP_TUPLE_SIZE {
         return u8::MAX;
     }
-    u8::try_from(free_bytes / FSM_CAT_STEP)
-        .unwrap_or(254)
-        .min(254)
+    let steps = if on(Rule::FsmAvailableRoundsDown) {
+        free_bytes / FSM_CAT_STEP
+    } else {
+        free_bytes.div_ceil(FSM_CAT_STEP)
+    };
+    u8::try_from(steps).unwrap_or(254).min(254)
 }
 
 /// Smallest category that certainly has so many free bytes, rounded up.
@@ -59,7 +65,12 @@ pub fn needed_category(needed_bytes: u32) -> u8 {
     if needed_bytes == 0 {
         return 1;
     }
-    u8::try_from(needed_bytes.div_ceil(FSM_CAT_STEP)).unwrap_or(u8::MAX)
+    let steps = if on(Rule::FsmNeededRoundsUp) {
+        needed_bytes.div_ceil(FSM_CAT_STEP)
+    } else {
+        needed_bytes / FSM_CAT_STEP
+    };
+    u8::try_from(steps).unwrap_or(u8::MAX)
 }
 
 /// One page of the map.
@@ -116,6 +127,18 @@ impl FsmPage {
         true
     }
 
+    /// Clears this slot and all behind it.
+    ///
+    /// Source: `fsm_truncate_avail` and `fsm_rebuild_page`,
+    /// src/backend/storage/freespace/fsmpage.c.
+    fn clear_from(&mut self, slot: usize) {
+        self.nodes[NON_LEAF_NODES + slot..].fill(0);
+        for node in (0..NON_LEAF_NODES).rev() {
+            let (left, right) = (2 * node + 1, 2 * node + 2);
+            self.nodes[node] = self.child_or_zero(left).max(self.child_or_zero(right));
+        }
+    }
+
     /// Finds a slot of at least this category, from `next` to the right and around, and moves
     /// `next` there, or behind it when `advance` is set.
     ///
@@ -124,7 +147,7 @@ impl FsmPage {
         if self.root() < category {
             return None;
         }
-        let start = if self.next < SLOTS_PER_PAGE {
+        let start = if self.next < SLOTS_PER_PAGE && on(Rule::FsmNextSlot) {
             self.next
         } else {
             0
@@ -248,6 +271,11 @@ impl FreeSpaceMap {
         self.pages.len()
     }
 
+    /// The slots of each page of the fork, in physical order.
+    pub fn page_slots(&self) -> impl Iterator<Item = &[u8]> {
+        self.pages.iter().map(|page| &page.nodes[NON_LEAF_NODES..])
+    }
+
     /// What is recorded for a heap page.
     #[must_use]
     pub fn recorded(&self, block: BlockNumber) -> u8 {
@@ -264,6 +292,9 @@ impl FreeSpaceMap {
     pub fn record(&mut self, block: BlockNumber, free_bytes: u32, log: &mut impl Modified) {
         let (address, slot) = Address::of_block(block);
         self.set(address, slot, available_category(free_bytes), log);
+        if !on(Rule::FsmUpperLevelsLag) {
+            self.vacuum(block, Some(BlockNumber(block.0 + 1)), log);
+        }
     }
 
     /// Records the free bytes of a page that was too full, and looks for another: first on the
@@ -277,9 +308,9 @@ impl FreeSpaceMap {
         needed_bytes: u32,
         log: &mut impl Modified,
     ) -> Option<BlockNumber> {
-        let (address, slot) = Address::of_block(block);
+        let (address, _) = Address::of_block(block);
         let needed = needed_category(needed_bytes);
-        self.set(address, slot, available_category(free_bytes), log);
+        self.record(block, free_bytes, log);
         match self.pages[address.physical()].search(needed, true) {
             Some(found) => Some(address.block(found)),
             None => self.search(needed, log),
@@ -311,6 +342,28 @@ impl FreeSpaceMap {
         self.vacuum_page(Address::ROOT, start, last, log);
     }
 
+    /// The table was cut to so many pages; `None` when the map stays as it is. Upper levels learn
+    /// of it by [`FreeSpaceMap::vacuum`].
+    ///
+    /// Source: `FreeSpaceMapPrepareTruncateRel`, src/backend/storage/freespace/freespace.c
+    /// (REL_15_STABLE).
+    pub fn truncate(&mut self, heap_pages: u32) -> Option<ForkTruncation> {
+        let (address, slot) = Address::of_block(BlockNumber(heap_pages));
+        let physical = address.physical();
+        if physical >= self.pages.len() {
+            return None;
+        }
+        if slot > 0 {
+            self.pages[physical].clear_from(slot);
+        }
+        let pages = physical + usize::from(slot > 0);
+        self.pages.truncate(pages);
+        Some(ForkTruncation {
+            pages: fork_block(pages).0,
+            cut_page: (slot > 0).then(|| fork_block(physical)),
+        })
+    }
+
     /// Sets a slot; the fork grows to reach it.
     fn set(&mut self, address: Address, slot: usize, value: u8, log: &mut impl Modified) {
         let physical = address.physical();
@@ -339,7 +392,9 @@ impl FreeSpaceMap {
                 None if address.level == ROOT_LEVEL => return None,
                 None => {
                     let (parent, slot) = address.parent();
-                    self.set(parent, slot, largest, log);
+                    if on(Rule::FsmCorrectsUpwards) {
+                        self.set(parent, slot, largest, log);
+                    }
                     restarts += 1;
                     if restarts > MAX_RESTARTS {
                         return None;
@@ -381,7 +436,9 @@ impl FreeSpaceMap {
             }
         }
         let page = &mut self.pages[physical];
-        page.next = 0;
+        if on(Rule::FsmVacuumResetsNext) {
+            page.next = 0;
+        }
         Some(page.root())
     }
 }
@@ -419,134 +476,4 @@ fn fork_block(physical: usize) -> BlockNumber {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn ignore(_: BlockNumber) {}
-
-    /// Rounded down when recorded, up when needed; so up to 62 bytes of real room are not found.
-    #[test]
-    fn categories() {
-        assert_eq!(available_category(8160), 255);
-        assert_eq!(available_category(8159), 254);
-        assert_eq!(available_category(63), 1);
-        assert_eq!(needed_category(0), 1);
-        assert_eq!(needed_category(33), 2);
-        assert_eq!(needed_category(8160), 255);
-    }
-
-    /// The fork of N heap pages has 3 + (N - 1) / 4069 pages; golden G1's figures.
-    #[test]
-    fn fork_sizes() {
-        for (heap_pages, fork_pages) in [
-            (1, 3),
-            (4069, 3),
-            (4070, 4),
-            (13_334, 6),
-            (16_667, 7),
-            (21_277, 8),
-            (27_028, 9),
-        ] {
-            let mut map = FreeSpaceMap::default();
-            assert_eq!(map.page_count(), 0);
-            map.record(BlockNumber(heap_pages - 1), 100, &mut ignore);
-            assert_eq!(map.page_count(), fork_pages, "{heap_pages}");
-        }
-        // The 4070th page of the lowest level lies behind a second page of the middle one.
-        let far = Address {
-            level: 0,
-            number: SLOTS_PER_PAGE,
-        };
-        assert_eq!(far.physical(), SLOTS_PER_PAGE + 3);
-    }
-
-    /// What is recorded is found only after the upper levels know it.
-    #[test]
-    fn increases_are_hidden_until_vacuum() {
-        let mut map = FreeSpaceMap::default();
-        assert_eq!(map.get(100, &mut ignore), None);
-        map.record(BlockNumber(7), 4000, &mut ignore);
-        assert_eq!(map.get(100, &mut ignore), None);
-        map.vacuum(BlockNumber(0), None, &mut ignore);
-        assert_eq!(map.get(100, &mut ignore), Some(BlockNumber(7)));
-    }
-
-    /// A failed search corrects the levels above: the three pages that the seed experiment dirties.
-    #[test]
-    fn failed_search_corrects_upwards() {
-        let mut map = FreeSpaceMap::default();
-        map.record(BlockNumber(1333), 2756, &mut ignore);
-        map.vacuum(BlockNumber(0), None, &mut ignore);
-        let mut dirty = Vec::new();
-        let mut log = |block: BlockNumber| dirty.push(block.0);
-        assert_eq!(
-            map.record_and_get(BlockNumber(1333), 92, 104, &mut log),
-            None
-        );
-        assert_eq!(dirty, [2, 1, 0]);
-        dirty.clear();
-        let mut log = |block: BlockNumber| dirty.push(block.0);
-        assert_eq!(
-            map.record_and_get(BlockNumber(1334), 60, 104, &mut log),
-            None
-        );
-        assert_eq!(dirty, [2]);
-    }
-
-    /// Searches advance, so that sessions spread over the table, and wrap around.
-    #[test]
-    fn searches_advance_and_wrap() {
-        let mut map = FreeSpaceMap::default();
-        for block in [3, 9, 4068] {
-            map.record(BlockNumber(block), 1000, &mut ignore);
-        }
-        map.vacuum(BlockNumber(0), None, &mut ignore);
-        let found: Vec<_> = (0..4)
-            .map(|_| map.get(500, &mut ignore).unwrap().0)
-            .collect();
-        assert_eq!(found, [3, 9, 4068, 3]);
-        map.vacuum(BlockNumber(0), None, &mut ignore);
-        assert_eq!(map.get(500, &mut ignore), Some(BlockNumber(3)));
-    }
-
-    /// A vacuum of a range leaves what lies outside it alone.
-    #[test]
-    fn vacuum_of_a_range() {
-        let mut map = FreeSpaceMap::default();
-        map.record(BlockNumber(1), 1000, &mut ignore);
-        map.record(BlockNumber(5000), 1000, &mut ignore);
-        map.vacuum(BlockNumber(4999), Some(BlockNumber(5001)), &mut ignore);
-        assert_eq!(map.get(500, &mut ignore), Some(BlockNumber(5000)));
-        map.vacuum(BlockNumber(10), Some(BlockNumber(10)), &mut ignore);
-        map.record(BlockNumber(5000), 0, &mut ignore);
-        assert_eq!(map.get(500, &mut ignore), None);
-    }
-
-    proptest! {
-        /// Every node is the larger of its children, and a search finds a slot iff there is one,
-        /// the first to the right of `next`.
-        #[test]
-        fn page_against_a_plain_list(
-            writes in proptest::collection::vec((0..SLOTS_PER_PAGE, 0_u8..=255), 1..60),
-            next in 0..SLOTS_PER_PAGE + 1,
-            category in 1_u8..=255,
-        ) {
-            let mut page = FsmPage::zeroed();
-            let mut plain = vec![0_u8; SLOTS_PER_PAGE];
-            for (slot, value) in writes {
-                let changed = plain[slot] != value;
-                plain[slot] = value;
-                prop_assert_eq!(page.set_slot(slot, value), changed);
-            }
-            for node in 0..NON_LEAF_NODES {
-                let larger = page.child_or_zero(2 * node + 1).max(page.child_or_zero(2 * node + 2));
-                prop_assert_eq!(page.nodes[node], larger);
-            }
-            page.next = next;
-            let start = if next < SLOTS_PER_PAGE { next } else { 0 };
-            let expected = (start..SLOTS_PER_PAGE).chain(0..start).find(|&s| plain[s] >= category);
-            prop_assert_eq!(page.search(category, true), expected);
-        }
-    }
-}
+mod tests;

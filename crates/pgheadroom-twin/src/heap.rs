@@ -8,16 +8,24 @@
 //! Each operation says what it did, so that counters and WAL can be derived elsewhere. Left out:
 //! indexes, contention for the extension lock, and when statements run (the executor's part).
 
-use pgheadroom_layout::align::maxalign;
-use pgheadroom_layout::page::{self as page_layout, BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::page::{self as page_layout, BLCKSZ, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::version::{Behaviour, BulkExtension};
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
 
 use crate::fsm::{FreeSpaceMap, Modified};
-use crate::page::{HeapPage, Tid, Tuple};
-use crate::prune::{self, Visit};
+use crate::hint::{self, Check};
+use crate::page::{HeapPage, Tid, Tuple, XmaxHint};
+use crate::prune::{self, PrunePlan, Visit};
+use crate::rules::{Rule, on};
 use crate::transaction::{Transactions, Xid};
+use crate::vacuum;
 use crate::vm::VisibilityMap;
+use crate::watch::{self, EventKind, Watch};
+
+mod bulk;
+mod room;
+
+pub use bulk::BulkInsert;
 
 /// Most pages by which a table grows at once (16 and later).
 ///
@@ -30,17 +38,6 @@ const MAX_EXTEND_PAGES: u32 = 64;
 /// Source: `RelationGetTargetBlock`, src/include/utils/rel.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InsertTargetBlock(pub Option<BlockNumber>);
-
-/// State of a bulk load: COPY, CREATE TABLE AS, rewrites.
-///
-/// Source: `BulkInsertStateData`, src/include/access/hio.h (REL_16_STABLE).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BulkInsert {
-    current: Option<BlockNumber>,
-    /// Pages of the last extension that are not used yet: first and last.
-    free: Option<(BlockNumber, BlockNumber)>,
-    already_extended_pages: u32,
-}
 
 /// How a statement inserts.
 #[derive(Debug)]
@@ -87,6 +84,8 @@ pub struct Heap {
     pages: Vec<HeapPage>,
     fsm: FreeSpaceMap,
     vm: VisibilityMap,
+    watch: Option<Box<Watch>>,
+    last_prune: PrunePlan,
 }
 
 impl Heap {
@@ -99,6 +98,8 @@ impl Heap {
             pages: Vec::new(),
             fsm: FreeSpaceMap::default(),
             vm: VisibilityMap::default(),
+            watch: None,
+            last_prune: PrunePlan::default(),
         }
     }
 
@@ -125,6 +126,26 @@ impl Heap {
         &mut self.pages[block.0 as usize]
     }
 
+    pub(crate) const fn watched(&self) -> Option<&Watch> {
+        match &self.watch {
+            Some(watch) => Some(watch),
+            None => None,
+        }
+    }
+
+    pub(crate) const fn watch_mut(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
+    }
+
+    /// Free bytes below which a reader prunes a page.
+    pub(crate) fn prune_below_bytes(&self) -> u32 {
+        prune::min_free_bytes(self.fillfactor)
+    }
+
+    pub(crate) fn truncate_pages(&mut self, pages: u32) {
+        self.pages.truncate(pages as usize);
+    }
+
     pub(crate) fn vm_mut(&mut self) -> &mut VisibilityMap {
         &mut self.vm
     }
@@ -146,10 +167,62 @@ impl Heap {
         &self.vm
     }
 
+    /// Whether a reader prunes this page.
+    #[must_use]
+    pub fn is_worth_pruning(&self, block: BlockNumber, transactions: &impl Transactions) -> bool {
+        let page = &self.pages[block.0 as usize];
+        prune::is_worth_while(page, self.fillfactor, transactions)
+    }
+
+    /// Notes how the transactions of all tuples of a page ended, as pruning does first; says
+    /// whether any note is new.
+    pub fn note_hints(&mut self, block: BlockNumber, transactions: &impl Transactions) -> bool {
+        vacuum::note_all(&mut self.pages[block.0 as usize], transactions)
+    }
+
+    /// Notes what someone who is about to change or lock a tuple finds out about it; says whether
+    /// that is new.
+    ///
+    /// # Panics
+    /// When there is no tuple.
+    ///
+    /// Source: `HeapTupleSatisfiesUpdate`, src/backend/access/heap/heapam_visibility.c
+    /// (REL_18_STABLE).
+    pub fn note_hints_of(&mut self, tid: Tid, transactions: &impl Transactions) -> bool {
+        let tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
+        hint::note(tuple, Check::Thorough, transactions)
+    }
+
     /// A reader looks at a page and may prune it.
     pub fn visit(&mut self, block: BlockNumber, transactions: &impl Transactions) -> Visit {
         let page = &mut self.pages[block.0 as usize];
-        prune::visit(page, &self.behaviour, self.fillfactor, transactions)
+        let before = page.pd_upper();
+        let visit = prune::visit(
+            page,
+            &self.behaviour,
+            self.fillfactor,
+            transactions,
+            &mut self.last_prune,
+        );
+        if !on(Rule::PruningDoesNotTellFsm) {
+            let free = page.heap_free_space();
+            self.fsm.record(block, free, &mut |_| {});
+        }
+        if visit != Visit::Nothing && self.is_watched(block) {
+            let freed = self.pages[block.0 as usize].pd_upper() - before;
+            let event = match visit {
+                Visit::Pruned => watch::pruned(&self.last_prune, freed, false),
+                Visit::Hints | Visit::Nothing => EventKind::LookedAt,
+            };
+            self.note(block, || event);
+        }
+        visit
+    }
+
+    /// What the last visit that pruned a page did.
+    #[must_use]
+    pub const fn last_prune(&self) -> &PrunePlan {
+        &self.last_prune
     }
 
     /// Inserts a row.
@@ -168,55 +241,7 @@ impl Heap {
         log: &mut impl Modified,
     ) -> Result<Placed, LayoutError> {
         let block = self.page_for_tuple(target, mode, tuple_bytes, log)?;
-        Ok(self.put(block, new_tuple(row, tuple_bytes, xid)))
-    }
-
-    /// Inserts the rows of one COPY batch; one item for each page used, in order.
-    ///
-    /// # Errors
-    /// [`LayoutError::TupleTooBig`] when a row does not fit a page.
-    ///
-    /// Source: `heap_multi_insert`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub fn insert_batch(
-        &mut self,
-        target: &mut InsertTargetBlock,
-        bulk: &mut BulkInsert,
-        rows: &[(u32, u16)],
-        xid: Xid,
-        log: &mut impl Modified,
-    ) -> Result<Vec<Vec<Placed>>, LayoutError> {
-        let reserve = self.fillfactor.reserve_bytes();
-        let mut done = Vec::new();
-        let mut left = rows;
-        let mut started_empty = false;
-        let (mut pages_needed, mut pages_used) = (0, 0);
-        while let Some((&(row, tuple_bytes), rest)) = left.split_first() {
-            if started_empty {
-                pages_used += 1;
-            } else {
-                pages_needed = pages_for_batch(left, reserve);
-                pages_used = 0;
-            }
-            let hint = pages_needed.saturating_sub(pages_used);
-            let block = self.page_for_tuple(target, Mode::Copy(bulk, hint), tuple_bytes, log)?;
-            started_empty = self.pages[block.0 as usize].items().is_empty();
-            let mut placed = vec![self.put(block, new_tuple(row, tuple_bytes, xid))];
-            left = rest;
-            while let Some((&(row, tuple_bytes), rest)) = left.split_first() {
-                let wanted = maxalign(u32::from(tuple_bytes)) + reserve;
-                if self.pages[block.0 as usize].heap_free_space() < wanted {
-                    break;
-                }
-                placed.push(self.put(block, new_tuple(row, tuple_bytes, xid)));
-                left = rest;
-            }
-            // One record covers them all, so the page is initialised by all or by none.
-            for one in &mut placed {
-                one.initialises_page = started_empty;
-            }
-            done.push(placed);
-        }
-        Ok(done)
+        Ok(self.put_row(block, Tuple::new(row, tuple_bytes, xid)))
     }
 
     /// Replaces a row version.
@@ -230,8 +255,11 @@ impl Heap {
     /// # Panics
     /// When there is no tuple at `old`.
     ///
-    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Differs: an old
-    /// version's row lock is not carried over.
+    /// A row lock of the updating transaction is carried over to the new version, as the weakest
+    /// kind; one of a transaction that has ended is not.
+    ///
+    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Differs: another
+    /// session's lock, which would make a multixact, is not expected.
     #[allow(clippy::too_many_arguments)] // one per question that heap_update asks
     pub fn update(
         &mut self,
@@ -244,30 +272,48 @@ impl Heap {
         log: &mut impl Modified,
     ) -> Result<Updated, LayoutError> {
         let free = self.pages[old.block.0 as usize].heap_free_space();
-        let fits = maxalign(u32::from(tuple_bytes)) <= free;
+        let fits = self.stays_on_page(old, tuple_bytes, free);
         let lock = (needs_toast || !fits).then(|| self.vm.clear_frozen(old.block));
         let block = if fits {
             old.block
         } else {
             self.page_for_tuple(target, Mode::Row, tuple_bytes, log)?
         };
-        let is_newpage = block != old.block;
+        let is_newpage = block != { old.block };
         let is_hot = !is_newpage && hot_allowed;
         let old_page = &mut self.pages[old.block.0 as usize];
-        if is_newpage {
+        if is_newpage && on(Rule::PageFullHint) {
             old_page.set_full();
         }
-        old_page.set_prunable(xid);
-        let row = old_page.tuple_mut(old.offset).row;
+        if on(Rule::UpdateSetsPruneHint) {
+            old_page.set_prunable(xid);
+        }
+        let replaced = *old_page.tuple_mut(old.offset);
         let cleared_old_visibility = self.clear_visibility(old.block);
-        let mut tuple = new_tuple(row, tuple_bytes, xid);
+        let mut tuple = Tuple::new(replaced.row, tuple_bytes, xid);
         tuple.is_heap_only = is_hot;
+        tuple.is_updated = true;
+        if is_hot {
+            tuple.root = if replaced.is_heap_only {
+                replaced.root
+            } else {
+                old.offset
+            };
+        }
+        let is_locked = replaced.is_locked_only && replaced.xmax == xid;
+        if is_locked && on(Rule::RowLockCarriedOver) {
+            tuple.xmax = xid;
+            tuple.is_locked_only = true;
+            tuple.xmax_hint = XmaxHint::UnsetCarriedLock;
+        }
         let new = self.put(block, tuple);
         let replaced = self.pages[old.block.0 as usize].tuple_mut(old.offset);
         replaced.xmax = xid;
+        replaced.xmax_hint = XmaxHint::Unset;
         replaced.is_locked_only = false;
         replaced.is_hot_updated = is_hot;
         replaced.next = new.tid;
+        self.note_update(old, new.tid, is_hot);
         Ok(Updated {
             new,
             is_hot,
@@ -275,6 +321,24 @@ impl Heap {
             lock,
             cleared_old_visibility,
         })
+    }
+
+    fn note_update(&mut self, old: Tid, new: Tid, is_hot: bool) {
+        let (from, to) = (old.offset.0, new.offset.0);
+        if !old.shares_page(new) {
+            self.note(old.block, || EventKind::UpdateLeft {
+                old: from,
+                to: new.into(),
+            });
+            self.note(new.block, || EventKind::UpdateArrived {
+                new: to,
+                from: old.into(),
+            });
+        } else if is_hot {
+            self.note(old.block, || EventKind::HotUpdate { old: from, new: to });
+        } else {
+            self.note(old.block, || EventKind::ColdUpdate { old: from, new: to });
+        }
     }
 
     /// Deletes a row version; says whether that cleared the page's visibility bits.
@@ -285,13 +349,19 @@ impl Heap {
     /// Source: `heap_delete`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     pub fn delete(&mut self, tid: Tid, xid: Xid) -> bool {
         let page = &mut self.pages[tid.block.0 as usize];
-        page.set_prunable(xid);
+        if on(Rule::DeleteSetsPruneHint) {
+            page.set_prunable(xid);
+        }
         let tuple = page.tuple_mut(tid.offset);
         tuple.xmax = xid;
+        tuple.xmax_hint = XmaxHint::Unset;
         tuple.is_locked_only = false;
         tuple.is_hot_updated = false;
         tuple.next = tid;
-        self.clear_visibility(tid.block)
+        let cleared = self.clear_visibility(tid.block);
+        let item = tid.offset.0;
+        self.note(tid.block, || EventKind::Delete { item });
+        cleared
     }
 
     /// Locks a row version; says whether that cleared the page's frozen bit.
@@ -304,9 +374,15 @@ impl Heap {
     pub fn lock(&mut self, tid: Tid, xid: Xid) -> bool {
         let tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
         tuple.xmax = xid;
+        tuple.xmax_hint = XmaxHint::Unset;
         tuple.is_locked_only = true;
         tuple.is_hot_updated = false;
         tuple.next = tid;
+        let item = tid.offset.0;
+        self.note(tid.block, || EventKind::Lock { item });
+        if !on(Rule::LockClearsFrozenOnly) {
+            return self.clear_visibility(tid.block);
+        }
         self.vm.clear_frozen(tid.block)
     }
 
@@ -322,10 +398,11 @@ impl Heap {
         tuple_bytes: u16,
         log: &mut impl Modified,
     ) -> Result<BlockNumber, LayoutError> {
-        let rule = self.behaviour.insert_target;
-        let wanted = page_layout::target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
+        let rule = self.insert_target();
+        let fillfactor = self.insert_fillfactor();
+        let wanted = page_layout::target_free_space(u32::from(tuple_bytes), fillfactor, rule)?;
         let (mut bulk, hint, use_fsm) = match mode {
-            Mode::Row => (None, 1, true),
+            Mode::Row => (None, if on(Rule::ExtensionByOne) { 1 } else { 4 }, true),
             Mode::Copy(bulk, hint) => (Some(bulk), hint.max(1), true),
             Mode::WithoutFsm(bulk) => (Some(bulk), 1, false),
         };
@@ -333,9 +410,12 @@ impl Heap {
             let mut next = bulk
                 .as_ref()
                 .and_then(|state| state.current)
-                .or(target.0)
+                .or(target.0.filter(|_| on(Rule::TargetBlock)))
                 .or_else(|| use_fsm.then(|| self.fsm.get(wanted, log)).flatten())
-                .or_else(|| self.page_count().checked_sub(1).map(BlockNumber));
+                .or_else(|| {
+                    let last = self.page_count().checked_sub(1);
+                    last.filter(|_| on(Rule::LastPageTried)).map(BlockNumber)
+                });
             while let Some(block) = next {
                 let page = &mut self.pages[block.0 as usize];
                 page.initialise();
@@ -352,7 +432,7 @@ impl Heap {
                         self.fsm.record(block, free, log);
                     }
                     Some(unused)
-                } else if use_fsm {
+                } else if use_fsm && on(Rule::FullPageRecorded) {
                     self.fsm.record_and_get(block, free, wanted, log)
                 } else {
                     None
@@ -378,6 +458,7 @@ impl Heap {
         let first = self.page_count();
         let (count, last_page_searchable) = match (self.behaviour.bulk_extension, &bulk) {
             (BulkExtension::PerWaiter, _) => (1, true),
+            (_, Some(_)) if !on(Rule::BulkExtension) => (1, true),
             (BulkExtension::ByRequest { .. }, None) if !use_fsm => (1, true),
             (
                 BulkExtension::ByRequest {
@@ -420,6 +501,14 @@ impl Heap {
         Ok(BlockNumber(first))
     }
 
+    /// Puts a new row on a page that has room.
+    fn put_row(&mut self, block: BlockNumber, tuple: Tuple) -> Placed {
+        let placed = self.put(block, tuple);
+        let item = placed.tid.offset.0;
+        self.note(block, || EventKind::Insert { item });
+        placed
+    }
+
     /// Puts a tuple on a page that has room.
     fn put(&mut self, block: BlockNumber, tuple: Tuple) -> Placed {
         let cleared_visibility = self.clear_visibility(block);
@@ -435,54 +524,11 @@ impl Heap {
     /// Clears a page's flag and its bits; says whether bits were cleared.
     fn clear_visibility(&mut self, block: BlockNumber) -> bool {
         let page = &mut self.pages[block.0 as usize];
-        if !page.is_all_visible() {
+        if !page.is_all_visible() || !on(Rule::ChangeClearsVisibility) {
             return false;
         }
         page.set_all_visible(false);
+        self.note(block, || EventKind::NoLongerVisible);
         self.vm.clear(block)
-    }
-}
-
-impl BulkInsert {
-    /// The next page of the last extension that is not used yet.
-    fn take_free(&mut self) -> Option<BlockNumber> {
-        let (next, last) = self.free?;
-        self.free = (next < last).then(|| (BlockNumber(next.0 + 1), last));
-        Some(next)
-    }
-}
-
-/// Pages that the rest of a batch needs when none is used yet.
-///
-/// Source: `heap_multi_insert_pages`, src/backend/access/heap/heapam.c (REL_16_STABLE); unsigned
-/// there, so that a row longer than a page's share makes the rest look free.
-fn pages_for_batch(rows: &[(u32, u16)], reserve: u32) -> u32 {
-    let whole_page = u64::from(BLCKSZ - SIZE_OF_PAGE_HEADER - reserve);
-    let mut available = whole_page;
-    let mut pages = 1;
-    for &(_, tuple_bytes) in rows {
-        let size = u64::from(SIZE_OF_ITEM_ID + maxalign(u32::from(tuple_bytes)));
-        if available < size {
-            pages += 1;
-            available = whole_page;
-        }
-        available = available.wrapping_sub(size);
-    }
-    pages
-}
-
-fn new_tuple(row: u32, tuple_bytes: u16, xid: Xid) -> Tuple {
-    Tuple {
-        row,
-        xmin: xid,
-        xmax: Xid::INVALID,
-        next: Tid {
-            block: BlockNumber(0),
-            offset: OffsetNumber(0),
-        },
-        lp_len: tuple_bytes,
-        is_locked_only: false,
-        is_hot_updated: false,
-        is_heap_only: false,
     }
 }

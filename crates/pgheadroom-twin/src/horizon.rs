@@ -9,6 +9,9 @@
 //! src/backend/storage/ipc/procarray.c (REL_18_STABLE). Leaves out other writing sessions,
 //! subtransactions and wraparound.
 
+use std::collections::BTreeMap;
+
+use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// The first transaction of the twin; lower ones are PostgreSQL's own.
@@ -30,6 +33,11 @@ pub struct Horizon {
     held_count: u32,
     /// The smallest xmin among held snapshots; the highest number without any.
     oldest_held: Xid,
+    /// Transactions of other sessions that are done here and still run for the others, and when
+    /// they end.
+    running: BTreeMap<Xid, f64>,
+    /// The time of the session that works.
+    clock: f64,
 }
 
 impl Default for Horizon {
@@ -41,6 +49,8 @@ impl Default for Horizon {
             held: Vec::new(),
             held_count: 0,
             oldest_held: Xid(u32::MAX),
+            running: BTreeMap::new(),
+            clock: 0.0,
         }
     }
 }
@@ -85,12 +95,56 @@ impl Horizon {
         Some(xid)
     }
 
+    /// The oldest transaction that a snapshot taken now, outside one, does not see as ended.
+    #[must_use]
+    pub fn xmin(&self) -> Xid {
+        let oldest = self.running.keys().next().copied();
+        oldest.unwrap_or(self.next).min(self.next)
+    }
+
+    /// The time of the session that works; waits move it on.
+    #[must_use]
+    pub const fn clock(&self) -> f64 {
+        self.clock
+    }
+
+    /// Sets the time of the session that works.
+    pub const fn set_clock(&mut self, time: f64) {
+        self.clock = time;
+    }
+
+    /// A transaction that was carried out whole runs on for other sessions until this time.
+    pub fn run_on(&mut self, xid: Xid, until: f64) {
+        self.running.insert(xid, until);
+    }
+
+    /// That transaction has ended for them too.
+    pub fn end(&mut self, xid: Xid) {
+        self.running.remove(&xid);
+    }
+
+    /// Waits for the end of a transaction of another session; false when it has ended already.
+    pub fn wait_for(&mut self, xid: Xid) -> bool {
+        let until = self.running.get(&xid).copied();
+        let until = until.filter(|&until| until > self.clock);
+        if let Some(until) = until {
+            self.clock = until;
+        }
+        until.is_some()
+    }
+
     /// Another session takes a snapshot now and keeps it.
     pub fn hold(&mut self) -> HeldSnapshot {
+        self.hold_at(self.current.unwrap_or(self.next))
+    }
+
+    /// Another session keeps a snapshot that does not see this transaction and later ones as
+    /// ended.
+    pub fn hold_at(&mut self, xmin: Xid) -> HeldSnapshot {
         let name = HeldSnapshot(self.held_count);
-        self.held_count += 1;
-        self.held.push((name, self.current.unwrap_or(self.next)));
-        self.find_oldest();
+        self.held_count = self.held_count.wrapping_add(1);
+        self.held.push((name, xmin));
+        self.oldest_held = self.oldest_held.min(xmin);
         name
     }
 
@@ -100,13 +154,18 @@ impl Horizon {
     /// When the snapshot is not held.
     pub fn release(&mut self, snapshot: HeldSnapshot) {
         let position = self.held.iter().position(|&(name, _)| name == snapshot);
-        self.held.remove(position.expect("the snapshot is held"));
-        self.find_oldest();
-    }
-
-    fn find_oldest(&mut self) {
+        self.held
+            .swap_remove(position.expect("the snapshot is held"));
         let oldest = self.held.iter().map(|&(_, xmin)| xmin).min();
         self.oldest_held = oldest.unwrap_or(Xid(u32::MAX));
+    }
+
+    /// The same as if no other session held a snapshot.
+    pub(crate) fn without_snapshots(&self) -> Self {
+        let mut free = self.clone();
+        free.held.clear();
+        free.oldest_held = Xid(u32::MAX);
+        free
     }
 }
 
@@ -126,7 +185,17 @@ impl Transactions for Horizon {
     }
 
     fn is_removable(&self, xid: Xid) -> bool {
-        xid < self.current.unwrap_or(self.next).min(self.oldest_held)
+        let running = if on(Rule::OwnTransactionIsNotRemovable) {
+            self.current.unwrap_or(self.next)
+        } else {
+            self.next
+        };
+        let held = if on(Rule::HeldSnapshotStopsPruning) {
+            self.oldest_held
+        } else {
+            self.next
+        };
+        xid < running.min(held)
     }
 }
 

@@ -4,24 +4,37 @@
 //! the free space map, the visibility map, placement of new and updated rows, pruning, VACUUM
 //! of the heap, and the invariants that all of them keep. See README.md beside this crate for
 //! pictures and words.
-//! Leaves out the contents of rows: a tuple is its length, its transactions and its place.
+//! Tuples are their lengths, transactions and places; the values of rows are kept beside them.
 
 pub mod btree;
 pub mod check;
 pub mod checkpoint;
 pub mod counters;
 pub mod executor;
+pub mod expression;
 pub mod fsm;
 pub mod heap;
+pub mod hint;
 pub mod horizon;
+mod md5;
 pub mod page;
 pub mod pgbench;
+mod pglz;
+pub mod places;
+pub mod profile;
 pub mod prune;
+pub mod row;
+pub mod rules;
 pub mod run;
+pub mod scenario;
+mod text;
 pub mod transaction;
+mod unsettled;
 pub mod vacuum;
+pub mod value;
 pub mod vm;
 pub mod wal;
+pub mod watch;
 pub mod workload;
 
 pub use fsm::FreeSpaceMap;

@@ -16,15 +16,57 @@ use pgheadroom_layout::page::{
 use pgheadroom_layout::version::{Behaviour, LinePointerTruncation};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
+use crate::rules::{Rule, on};
 use crate::transaction::Xid;
+use crate::unsettled::{Unsettled, is_settled};
 
-/// Where a tuple is: block and line pointer.
+/// Where a tuple is: block and line pointer. 6 bytes, as PostgreSQL packs it.
+///
+/// Source: `ItemPointerData`, src/include/storage/itemptr.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(Rust, packed(2))]
 pub struct Tid {
     /// The page.
     pub block: BlockNumber,
     /// The line pointer on it.
     pub offset: OffsetNumber,
+}
+
+impl Tid {
+    /// Whether both are on one page.
+    #[must_use]
+    pub const fn shares_page(self, other: Self) -> bool {
+        self.block.0 == other.block.0
+    }
+}
+
+/// What a tuple's header says about its inserter without asking anybody.
+///
+/// Source: `HEAP_XMIN_COMMITTED`, `HEAP_XMIN_INVALID` and `HEAP_XMIN_FROZEN`,
+/// src/include/access/htup_details.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum XminHint {
+    /// Nothing yet.
+    #[default]
+    Unset,
+    /// How the transaction ended.
+    Set,
+    /// Committed so long ago that its number does not matter any more.
+    Frozen,
+}
+
+/// What a tuple's header says about `xmax` without asking anybody.
+///
+/// Source: `HEAP_XMAX_COMMITTED` and `HEAP_XMAX_INVALID`, src/include/access/htup_details.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum XmaxHint {
+    /// How the transaction ended, or that there is none.
+    #[default]
+    Set,
+    /// Nothing yet.
+    Unset,
+    /// Nothing yet; the row lock was carried over from the version before, as the weakest kind.
+    UnsetCarriedLock,
 }
 
 /// One row version. 28 bytes, so that a page's tuples stay in a few cache lines.
@@ -40,12 +82,52 @@ pub struct Tuple {
     pub next: Tid,
     /// Length, not rounded (`lp_len`).
     pub lp_len: u16,
+    /// A heap-only tuple's root: the line pointer that index entries lead to; 0 if not known.
+    pub root: OffsetNumber,
     /// Whether `xmax` only locked the row.
     pub is_locked_only: bool,
     /// Whether the next version is on this page and index entries lead to it through this one.
     pub is_hot_updated: bool,
     /// Whether no index entry points here.
     pub is_heap_only: bool,
+    /// Whether an UPDATE made it (`HEAP_UPDATED`).
+    pub is_updated: bool,
+    /// What is noted about `xmin`.
+    pub xmin_hint: XminHint,
+    /// What is noted about `xmax`.
+    pub xmax_hint: XmaxHint,
+}
+
+impl Tuple {
+    /// A tuple as INSERT makes it; its place is set when it is put on a page.
+    #[must_use]
+    pub const fn new(row: u32, lp_len: u16, xmin: Xid) -> Self {
+        Self {
+            row,
+            xmin,
+            xmax: Xid::INVALID,
+            next: Tid {
+                block: BlockNumber(0),
+                offset: OffsetNumber(0),
+            },
+            lp_len,
+            root: OffsetNumber(0),
+            is_locked_only: false,
+            is_hot_updated: false,
+            is_heap_only: false,
+            is_updated: false,
+            xmin_hint: XminHint::Unset,
+            xmax_hint: XmaxHint::Set,
+        }
+    }
+
+    /// Whether its inserter is frozen and nothing is left of a deleter or locker.
+    ///
+    /// Source: `heap_tuple_needs_eventual_freeze`, src/backend/access/heap/heapam.c.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.xmin_hint == XminHint::Frozen && !self.xmax.is_valid()
+    }
 }
 
 /// A line pointer.
@@ -67,6 +149,10 @@ pub enum LinePointer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapPage {
     items: Vec<LinePointer>,
+    unsettled: Unsettled,
+    unused_items: u16,
+    /// No unused line pointer stands at a lower position.
+    unused_from: u16,
     pd_upper: u32,
     prune_xid: Xid,
     has_free_lines: bool,
@@ -81,6 +167,9 @@ impl HeapPage {
     pub const fn never_initialised() -> Self {
         Self {
             items: Vec::new(),
+            unsettled: Unsettled::NONE,
+            unused_items: 0,
+            unused_from: 0,
             pd_upper: BLCKSZ,
             prune_xid: Xid::INVALID,
             has_free_lines: false,
@@ -133,6 +222,11 @@ impl HeapPage {
         self.items[index_of(offset)]
     }
 
+    /// The line pointer of this number, to be changed; none beyond the last.
+    pub(crate) fn item_mut(&mut self, offset: OffsetNumber) -> Option<&mut LinePointer> {
+        self.items.get_mut(index_of(offset))
+    }
+
     /// The tuple of this number, if the line pointer has one.
     #[must_use]
     pub fn tuple(&self, offset: OffsetNumber) -> Option<&Tuple> {
@@ -147,10 +241,19 @@ impl HeapPage {
     /// # Panics
     /// When there is no tuple.
     pub fn tuple_mut(&mut self, offset: OffsetNumber) -> &mut Tuple {
+        self.unsettled.add(offset);
         match &mut self.items[index_of(offset)] {
             LinePointer::Normal(tuple) => tuple,
             other => panic!("line pointer {} is {other:?}, not a tuple", offset.0),
         }
+    }
+
+    /// All tuples, to note in them how transactions ended and nothing else.
+    pub(crate) fn tuples_mut(&mut self) -> impl Iterator<Item = &mut Tuple> {
+        self.items.iter_mut().filter_map(|item| match item {
+            LinePointer::Normal(tuple) => Some(tuple),
+            _ => None,
+        })
     }
 
     /// End of the line pointers.
@@ -184,8 +287,9 @@ impl HeapPage {
     #[must_use]
     pub fn heap_free_space(&self) -> u32 {
         let space = page_free_space(self.pd_lower(), self.pd_upper);
-        if space > 0 && self.item_count() >= MAX_HEAP_TUPLES_PER_PAGE {
-            let has_unused = self.has_free_lines && self.items.contains(&LinePointer::Unused);
+        let is_limited = on(Rule::LinePointerLimit);
+        if is_limited && space > 0 && self.item_count() >= MAX_HEAP_TUPLES_PER_PAGE {
+            let has_unused = self.has_free_lines && self.unused_items > 0;
             return if has_unused { space } else { 0 };
         }
         space
@@ -201,13 +305,8 @@ impl HeapPage {
         let aligned = maxalign(u32::from(tuple.lp_len));
         assert!(aligned <= MAX_HEAP_TUPLE_SIZE, "tuple longer than a page");
         assert!(!self.is_new, "tuple for a page without header");
-        let unused = if self.has_free_lines {
-            self.items
-                .iter()
-                .position(|&item| item == LinePointer::Unused)
-        } else {
-            None
-        };
+        let takes_unused = self.has_free_lines && on(Rule::LowestLinePointer);
+        let unused = takes_unused.then(|| self.take_unused()).flatten();
         let position = unused.unwrap_or_else(|| {
             self.has_free_lines = false;
             self.items.push(LinePointer::Unused);
@@ -222,7 +321,25 @@ impl HeapPage {
         tuple.next = Tid { block, offset };
         self.pd_upper -= aligned;
         self.items[position] = LinePointer::Normal(tuple);
+        self.unsettled.add(offset);
         offset
+    }
+
+    /// Position of the first unused line pointer, which is used from now on.
+    fn take_unused(&mut self) -> Option<usize> {
+        self.unused_items = self.unused_items.checked_sub(1)?;
+        let from = usize::from(self.unused_from);
+        let unused = self.items[from..]
+            .iter()
+            .position(|item| *item == LinePointer::Unused);
+        let position = from + unused.expect("as many unused line pointers as counted");
+        self.unused_from = offset_of(position).0; // the position behind it
+        Some(position)
+    }
+
+    /// The tuples that pruning has to look at; none when that is all of them.
+    pub(crate) fn unsettled(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {
+        self.unsettled.listed()
     }
 
     /// The oldest transaction that may have left something to prune (`pd_prune_xid`).
@@ -280,14 +397,26 @@ impl HeapPage {
         changes: impl Iterator<Item = (OffsetNumber, LinePointer)>,
     ) {
         for (offset, item) in changes {
-            self.items[index_of(offset)] = item;
+            if let LinePointer::Normal(tuple) = self.items[index_of(offset)] {
+                self.pd_upper += maxalign(u32::from(tuple.lp_len));
+            }
+            self.set_item(offset, item);
         }
-        if behaviour.line_pointer_truncation == LinePointerTruncation::VacuumAndPrune {
+        let truncates = on(Rule::PruneTruncatesLinePointers);
+        if truncates && behaviour.line_pointer_truncation == LinePointerTruncation::VacuumAndPrune {
             self.truncate_line_pointers(0);
         }
-        let stored: u32 = self.stored_lengths().sum();
-        self.pd_upper = BLCKSZ - stored;
-        self.has_free_lines = self.items.contains(&LinePointer::Unused);
+        self.has_free_lines = self.unused_items > 0;
+    }
+
+    /// Puts something without a tuple in the place of a line pointer that is in use.
+    fn set_item(&mut self, offset: OffsetNumber, item: LinePointer) {
+        let old = std::mem::replace(&mut self.items[index_of(offset)], item);
+        assert_ne!(old, LinePointer::Unused, "item {}", offset.0);
+        if item == LinePointer::Unused {
+            self.unused_items += 1;
+            self.unused_from = self.unused_from.min(offset.0 - 1);
+        }
     }
 
     /// New hints after pruning looked at every tuple: when there is something to prune next, and
@@ -296,7 +425,31 @@ impl HeapPage {
         let changed = self.prune_xid != prune_xid || self.is_full;
         self.prune_xid = prune_xid;
         self.is_full = false;
+        self.forget_settled();
         changed
+    }
+
+    /// After pruning has looked at all unsettled tuples.
+    fn forget_settled(&mut self) {
+        let is_unsettled = |item: &LinePointer| match item {
+            LinePointer::Normal(tuple) => !is_settled(tuple),
+            _ => false,
+        };
+        let mut left = Unsettled::NONE;
+        if let Some(listed) = self.unsettled.listed() {
+            for offset in listed {
+                if self.items.get(index_of(offset)).is_some_and(is_unsettled) {
+                    left.add(offset);
+                }
+            }
+        } else {
+            for (position, item) in self.items.iter().enumerate() {
+                if is_unsettled(item) {
+                    left.add(offset_of(position));
+                }
+            }
+        }
+        self.unsettled = left;
     }
 
     /// VACUUM's second pass: dead line pointers become unused; storage stays as it is.
@@ -309,26 +462,19 @@ impl HeapPage {
     pub fn reclaim_dead(&mut self, behaviour: &Behaviour, dead: &[OffsetNumber]) {
         for &offset in dead {
             assert_eq!(self.item(offset), LinePointer::Dead, "item {}", offset.0);
-            self.items[index_of(offset)] = LinePointer::Unused;
+            self.set_item(offset, LinePointer::Unused);
         }
         if behaviour.line_pointer_truncation >= LinePointerTruncation::Vacuum {
             self.truncate_line_pointers(1);
         }
-        self.has_free_lines = self.items.contains(&LinePointer::Unused);
-    }
-
-    /// Aligned lengths of the tuples.
-    pub(crate) fn stored_lengths(&self) -> impl Iterator<Item = u32> {
-        self.items.iter().map(|item| match item {
-            LinePointer::Normal(tuple) => maxalign(u32::from(tuple.lp_len)),
-            _ => 0,
-        })
+        self.has_free_lines = self.unused_items > 0;
     }
 
     /// Removes unused line pointers at the end, down to `keep`.
     fn truncate_line_pointers(&mut self, keep: usize) {
         while self.items.len() > keep && self.items.last() == Some(&LinePointer::Unused) {
             self.items.pop();
+            self.unused_items -= 1;
         }
     }
 }
@@ -352,19 +498,7 @@ pub(crate) mod tests {
     use pgheadroom_layout::PgVersion;
 
     pub(crate) fn tuple(lp_len: u16) -> Tuple {
-        Tuple {
-            row: 0,
-            xmin: Xid(3),
-            xmax: Xid::INVALID,
-            next: Tid {
-                block: BlockNumber(0),
-                offset: OffsetNumber(1),
-            },
-            lp_len,
-            is_locked_only: false,
-            is_hot_updated: false,
-            is_heap_only: false,
-        }
+        Tuple::new(0, lp_len, Xid(3))
     }
 
     /// The struct stays small: a full page of the usual rows is a few kilobytes.

@@ -15,8 +15,13 @@ use pgheadroom_layout::version::Behaviour;
 use pgheadroom_layout::wal_record::PageCleaning;
 use pgheadroom_layout::{HeapFillfactor, OffsetNumber};
 
-use crate::page::{HeapPage, LinePointer, Tuple, offset_of};
+use crate::page::{HeapPage, LinePointer, Tuple};
+use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
+
+mod planner;
+
+use planner::Planner;
 
 /// Free bytes below which a page is pruned at any fillfactor: a tenth of it.
 ///
@@ -49,6 +54,7 @@ impl TupleState {
     pub fn of(tuple: &Tuple, transactions: &impl Transactions) -> Self {
         let deleter = (tuple.xmax.is_valid() && !tuple.is_locked_only).then_some(tuple.xmax);
         match transactions.outcome(tuple.xmin) {
+            Outcome::Aborted if !on(Rule::AbortedVersionIsUnused) => return Self::RecentlyDead,
             Outcome::Aborted => return Self::Dead,
             Outcome::InProgress => {
                 let deleted_by_itself = deleter.is_some_and(|xid| {
@@ -66,8 +72,10 @@ impl TupleState {
             return Self::Live;
         };
         match transactions.outcome(deleter) {
+            Outcome::InProgress if !on(Rule::OwnTransactionIsNotRemovable) => Self::Dead,
             Outcome::InProgress => Self::DeleteInProgress,
             Outcome::Aborted => Self::Live,
+            Outcome::Committed if !on(Rule::RecentlyDeadStays) => Self::Dead,
             Outcome::Committed if transactions.is_removable(deleter) => Self::Dead,
             Outcome::Committed => Self::RecentlyDead,
         }
@@ -92,6 +100,15 @@ pub struct PrunePlan {
 }
 
 impl PrunePlan {
+    fn clear(&mut self) {
+        self.redirected.clear();
+        self.now_dead.clear();
+        self.now_unused.clear();
+        self.deleted_tuples = 0;
+        self.new_prune_xid = Xid::INVALID;
+        self.conflict_xid = Xid::INVALID;
+    }
+
     /// Whether any line pointer changes.
     #[must_use]
     pub fn changes_items(&self) -> bool {
@@ -152,18 +169,30 @@ impl PrunePlan {
     }
 }
 
+/// What becomes of a line pointer that index entries may point to when its row is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeadRoots {
+    /// Dead, until the index entries are gone.
+    Stay,
+    /// Unused at once, earlier dead ones too: there is no index.
+    ///
+    /// Source: `HEAP_PAGE_PRUNE_MARK_UNUSED_NOW`, src/include/access/heapam.h (REL_17_STABLE).
+    Go,
+}
+
 /// What a reader's visit did to a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visit {
     /// Not worth pruning.
     Nothing,
     /// Nothing to remove, but hints were brought up to date (no WAL of its own).
     Hints,
     /// Pruned, with a WAL record.
-    Pruned(PrunePlan),
+    Pruned,
 }
 
-/// Prunes a page if a reader would: something may be dead to everyone, and room is short.
+/// Prunes a page if a reader would: something may be dead to everyone, and room is short. What
+/// was done is left in `plan`.
 ///
 /// The caller makes sure that nobody else has the page pinned; otherwise PostgreSQL does nothing.
 ///
@@ -174,18 +203,15 @@ pub fn visit(
     behaviour: &Behaviour,
     fillfactor: HeapFillfactor,
     transactions: &impl Transactions,
+    plan: &mut PrunePlan,
 ) -> Visit {
-    if !page.prune_xid().is_valid() || !transactions.is_removable(page.prune_xid()) {
+    if !is_worth_while(page, fillfactor, transactions) {
         return Visit::Nothing;
     }
-    let min_free = fillfactor.reserve_bytes().max(MIN_FREE_BYTES);
-    if !page.is_full() && page.heap_free_space() >= min_free {
-        return Visit::Nothing;
-    }
-    let plan = plan(page, transactions);
+    plan_into(plan, page, DeadRoots::Stay, transactions);
     let hints_changed = plan.apply(page, behaviour);
     if plan.changes_items() {
-        Visit::Pruned(plan)
+        Visit::Pruned
     } else if hints_changed {
         Visit::Hints
     } else {
@@ -193,175 +219,73 @@ pub fn visit(
     }
 }
 
+/// Whether a reader prunes the page that it looks at.
+///
+/// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
+#[must_use]
+pub fn is_worth_while(
+    page: &HeapPage,
+    fillfactor: HeapFillfactor,
+    transactions: &impl Transactions,
+) -> bool {
+    if !page.prune_xid().is_valid() || !transactions.is_removable(page.prune_xid()) {
+        return false;
+    }
+    let is_full = page.is_full() && on(Rule::PruneFullPage);
+    is_full || page.heap_free_space() < min_free_bytes(fillfactor)
+}
+
+/// Free bytes below which a reader prunes.
+pub(crate) fn min_free_bytes(fillfactor: HeapFillfactor) -> u32 {
+    let reserve = if on(Rule::PruneBelowReserve) {
+        fillfactor.reserve_bytes()
+    } else {
+        0
+    };
+    let least = if on(Rule::PruneBelowTenth) {
+        MIN_FREE_BYTES
+    } else {
+        0
+    };
+    reserve.max(least)
+}
+
 /// Says what pruning this page would change.
 ///
 /// Source: `heap_page_prune_and_freeze` and `heap_prune_chain`,
 /// src/backend/access/heap/pruneheap.c (REL_17_STABLE). Differs: no.
 #[must_use]
-pub fn plan(page: &HeapPage, transactions: &impl Transactions) -> PrunePlan {
-    let states: Vec<Option<TupleState>> = page
-        .items()
-        .iter()
-        .map(|item| match item {
-            LinePointer::Normal(tuple) => Some(TupleState::of(tuple, transactions)),
-            _ => None,
-        })
-        .collect();
-    let mut planner = Planner {
-        page,
-        transactions,
-        processed: vec![false; states.len()],
-        states,
-        plan: PrunePlan::default(),
+pub fn plan(page: &HeapPage, dead_roots: DeadRoots, transactions: &impl Transactions) -> PrunePlan {
+    let mut plan = PrunePlan::default();
+    plan_into(&mut plan, page, dead_roots, transactions);
+    plan
+}
+
+/// As [`plan`], but without believing the page's list of touched tuples: the plan must be the
+/// same, in another order.
+#[must_use]
+pub fn plan_of_all(page: &HeapPage, transactions: &impl Transactions) -> PrunePlan {
+    let mut plan = PrunePlan::default();
+    Planner::new(&mut plan, page, DeadRoots::Stay, transactions).plan_all();
+    plan
+}
+
+/// As [`plan`], into a plan whose memory is used again.
+fn plan_into(
+    plan: &mut PrunePlan,
+    page: &HeapPage,
+    dead_roots: DeadRoots,
+    transactions: &impl Transactions,
+) {
+    let listed = match dead_roots {
+        DeadRoots::Stay => page.unsettled(),
+        DeadRoots::Go => None,
     };
-    for (position, item) in page.items().iter().enumerate() {
-        let is_root = match item {
-            LinePointer::Redirect(_) => true,
-            LinePointer::Normal(tuple) => !tuple.is_heap_only,
-            LinePointer::Unused | LinePointer::Dead => false,
-        };
-        if is_root {
-            planner.prune_chain(offset_of(position));
-        }
-    }
-    planner.prune_unreached();
-    planner.plan
-}
-
-struct Planner<'a, T> {
-    page: &'a HeapPage,
-    transactions: &'a T,
-    states: Vec<Option<TupleState>>,
-    processed: Vec<bool>,
-    plan: PrunePlan,
-}
-
-impl<T: Transactions> Planner<'_, T> {
-    /// Decides about a root and the versions that follow it on this page.
-    fn prune_chain(&mut self, root: OffsetNumber) {
-        let (chain, dead_members) = self.walk(root);
-        let root_is_tuple = self.page.tuple(root).is_some();
-        if !root_is_tuple && chain.len() < 2 {
-            self.remove_root(root, false); // a redirect to nothing
-            return;
-        }
-        if dead_members == 0 {
-            for &member in &chain {
-                self.keep(member);
-            }
-            return;
-        }
-        if dead_members == chain.len() {
-            self.remove_root(root, root_is_tuple);
-        } else {
-            self.mark(root);
-            self.plan.redirected.push((root, chain[dead_members]));
-            self.plan.deleted_tuples += u32::from(root_is_tuple);
-        }
-        for &member in &chain[1..dead_members] {
-            self.remove_heap_only(member);
-        }
-        for &member in &chain[dead_members..] {
-            self.keep(member);
-        }
-    }
-
-    /// Members of a root's chain, the root first, and how many of them lead up to and include the
-    /// last dead one.
-    fn walk(&mut self, root: OffsetNumber) -> (Vec<OffsetNumber>, usize) {
-        let mut chain = Vec::new();
-        let mut dead_members = 0;
-        let mut prior_xmax = Xid::INVALID;
-        let mut at = root;
-        loop {
-            let position = usize::from(at.0) - 1;
-            let tuple = match self.page.items().get(position) {
-                Some(&LinePointer::Redirect(target)) if chain.is_empty() => {
-                    chain.push(at);
-                    at = target;
-                    continue;
-                }
-                Some(LinePointer::Normal(tuple)) if !self.processed[position] => tuple,
-                _ => break,
-            };
-            if prior_xmax.is_valid() && tuple.xmin != prior_xmax {
-                break;
-            }
-            chain.push(at);
-            match self.states[position] {
-                Some(TupleState::Dead) => {
-                    dead_members = chain.len();
-                    self.plan.note_removed(tuple, self.transactions);
-                }
-                Some(TupleState::RecentlyDead) => {}
-                _ => break,
-            }
-            if !self.is_hot_updated(tuple) {
-                break;
-            }
-            prior_xmax = tuple.xmax;
-            at = tuple.next.offset;
-        }
-        (chain, dead_members)
-    }
-
-    /// Heap-only versions that no chain reached: left by updates that were rolled back.
-    fn prune_unreached(&mut self) {
-        for position in 0..self.states.len() {
-            let (Some(state), false) = (self.states[position], self.processed[position]) else {
-                continue;
-            };
-            let offset = offset_of(position);
-            let Some(&tuple) = self.page.tuple(offset) else {
-                continue;
-            };
-            if state == TupleState::Dead {
-                assert!(
-                    !self.is_hot_updated(&tuple),
-                    "dead heap-only tuple outside any chain"
-                );
-                self.plan.note_removed(&tuple, self.transactions);
-                self.remove_heap_only(offset);
-            } else {
-                self.keep(offset);
-            }
-        }
-    }
-
-    /// Whether a HOT update of this version counts: neither its maker nor its replacer failed.
-    ///
-    /// Source: `HeapTupleHeaderIsHotUpdated`, src/include/access/htup_details.h; the hints that it
-    /// reads were set when the tuple's state was determined.
-    fn is_hot_updated(&self, tuple: &Tuple) -> bool {
-        tuple.is_hot_updated
-            && self.transactions.outcome(tuple.xmin) != Outcome::Aborted
-            && self.transactions.outcome(tuple.xmax) != Outcome::Aborted
-    }
-
-    fn mark(&mut self, offset: OffsetNumber) {
-        let processed = &mut self.processed[usize::from(offset.0) - 1];
-        assert!(!*processed, "item {} decided twice", offset.0);
-        *processed = true;
-    }
-
-    fn keep(&mut self, offset: OffsetNumber) {
-        self.mark(offset);
-        let position = usize::from(offset.0) - 1;
-        if let (Some(tuple), Some(state)) = (self.page.tuple(offset), self.states[position]) {
-            self.plan.note_kept(tuple, state);
-        }
-    }
-
-    fn remove_root(&mut self, offset: OffsetNumber, was_tuple: bool) {
-        self.mark(offset);
-        self.plan.now_dead.push(offset);
-        self.plan.deleted_tuples += u32::from(was_tuple);
-    }
-
-    fn remove_heap_only(&mut self, offset: OffsetNumber) {
-        self.mark(offset);
-        self.plan.now_unused.push(offset);
-        self.plan.deleted_tuples += 1;
+    let is_done = listed.is_some_and(|listed| {
+        Planner::new(plan, page, dead_roots, transactions).plan_listed(listed)
+    });
+    if !is_done {
+        Planner::new(plan, page, dead_roots, transactions).plan_all();
     }
 }
 
@@ -421,7 +345,7 @@ mod tests {
     #[test]
     fn dead_versions_before_a_live_one() {
         let mut page = chain_of(4);
-        let planned = plan(&page, &session(99));
+        let planned = plan(&page, DeadRoots::Stay, &session(99));
         assert_eq!(planned.redirected, [(at(1), at(4))]);
         assert_eq!(planned.now_unused, [at(2), at(3)]);
         assert_eq!((planned.deleted_tuples, planned.reclaimed_tuples()), (3, 3));
@@ -432,7 +356,7 @@ mod tests {
         assert_eq!(page.prune_xid(), Xid::INVALID);
         // The redirect is followed when the live version dies in turn.
         page.tuple_mut(at(4)).xmax = Xid(50);
-        let planned = plan(&page, &session(99));
+        let planned = plan(&page, DeadRoots::Stay, &session(99));
         assert_eq!(
             (planned.now_dead, planned.now_unused),
             (vec![at(1)], vec![at(4)])
@@ -447,7 +371,7 @@ mod tests {
             current: Xid(99),
             held_xmin: Some(Xid(13)),
         };
-        let planned = plan(&chain_of(4), &held);
+        let planned = plan(&chain_of(4), DeadRoots::Stay, &held);
         assert_eq!(planned.redirected, [(at(1), at(2))]);
         assert_eq!(planned.now_unused, []);
         assert_eq!(planned.new_prune_xid, Xid(13));
@@ -458,7 +382,7 @@ mod tests {
     fn deleted_root_stays_as_a_dead_line_pointer() {
         let mut page = chain_of(1);
         page.tuple_mut(at(1)).xmax = Xid(20);
-        let planned = plan(&page, &session(99));
+        let planned = plan(&page, DeadRoots::Stay, &session(99));
         assert_eq!(planned.now_dead, [at(1)]);
         assert_eq!(planned.reclaimed_tuples(), 0);
     }
@@ -482,7 +406,7 @@ mod tests {
                 true
             }
         }
-        let planned = plan(&chain_of(2), &Aborted(Xid(12)));
+        let planned = plan(&chain_of(2), DeadRoots::Stay, &Aborted(Xid(12)));
         assert_eq!(planned.now_unused, [at(2)]);
         assert_eq!(planned.redirected, []);
         assert_eq!(planned.conflict_xid, Xid::INVALID);
@@ -493,20 +417,21 @@ mod tests {
     fn room_decides_about_a_visit() {
         let full = HeapFillfactor::new(100).unwrap();
         let mut page = chain_of(2);
+        let mut plan = PrunePlan::default();
         assert_eq!(
-            visit(&mut page, &behaviour(), full, &session(99)),
+            visit(&mut page, &behaviour(), full, &session(99), &mut plan),
             Visit::Nothing
         );
         page.set_full();
         assert_eq!(
-            visit(&mut page, &behaviour(), full, &session(12)),
+            visit(&mut page, &behaviour(), full, &session(12), &mut plan),
             Visit::Nothing
         );
-        let done = visit(&mut page, &behaviour(), full, &session(99));
-        assert!(matches!(done, Visit::Pruned(_)));
+        let done = visit(&mut page, &behaviour(), full, &session(99), &mut plan);
+        assert_eq!(done, Visit::Pruned);
         assert!(!page.is_full());
         assert_eq!(
-            visit(&mut page, &behaviour(), full, &session(99)),
+            visit(&mut page, &behaviour(), full, &session(99), &mut plan),
             Visit::Nothing
         );
     }

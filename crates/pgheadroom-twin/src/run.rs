@@ -1,94 +1,294 @@
-//! A run: a workload is carried out by one session, and what it did is summed up.
+//! A run: a profile is loaded and its workload carried out, and what that did is summed up.
 //!
-//! [`pgbench_tables`] loads pgbench's tables as `pgbench -i -I dtGvp` does. Left out: autovacuum,
-//! checkpoints during the run, several clients.
+//! ```text
+//! play(profile, version) = load -> new window -> one transaction after the other -> Outcome
+//! ```
+//!
+//! One client's run is exact. What depends on time is given ([`Conditions`]) or drawn: the order
+//! of several clients' transactions, checkpoints and autovacuums.
 
-use pgheadroom_layout::HeapFillfactor;
+mod events;
+mod schedule;
 
-use crate::btree::Definition;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pgheadroom_layout::{BlockNumber, PgVersion};
+
 use crate::counters::TableCounters;
-use crate::executor::{
-    Action, Assignments, Column, Database, IndexDefinition, StatementError, TableDefinition,
-    TableId,
-};
-use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
-use crate::wal::Totals;
-use crate::workload::{Addition, Deed, End, Operation, PgbenchTables, Workload};
+use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
+use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
+use crate::profile::support::compresses_images;
+use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load};
+use crate::wal::{RecordType, Totals};
+use crate::watch::PageLife;
+use crate::workload::{Access, Deed, End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
+use events::Events;
+pub use events::{Conditions, Event, EventKind, Plan};
+use schedule::{Schedule, Turn};
+
+/// How far a run has come, and whether it shall stop; shared with other threads.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    done: AtomicU64,
+    total: AtomicU64,
+    is_cancelled: AtomicBool,
+}
+
+impl Monitor {
+    /// Rows loaded and transactions ended.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Rows to load and transactions to run; 0 before that is known.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Asks the run to stop soon.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn start(&self, total: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Notes what was done.
+    ///
+    /// # Errors
+    /// [`ProfileError::Cancelled`] when somebody asked to stop.
+    pub fn advance(&self, done: u64) -> Result<(), ProfileError> {
+        self.done.fetch_add(done, Ordering::Relaxed);
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return Err(ProfileError::Cancelled);
+        }
+        Ok(())
+    }
+}
 
 /// What a run did to a table, under the keys of a proof.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TableSummary {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOutcome {
     /// The table.
     pub table: TableId,
+    /// Its name.
+    pub name: String,
     /// Its counters over the run.
     pub counters: TableCounters,
     /// Pages of its main fork at the end.
     pub heap_pages: u32,
     /// Pages of all its indexes at the end.
     pub index_pages: u32,
+    /// Records that name its pages.
+    pub wal: Totals,
+    /// Distinct pages that they name.
+    pub pages_modified: usize,
 }
 
 /// What a run did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct Outcome {
     /// Transactions, those rolled back too.
     pub transactions: u64,
+    /// Statements of the workload.
+    pub operations: u64,
     /// Each table.
-    pub tables: Vec<TableSummary>,
-    /// All records, those that end transactions too.
-    pub wal: Totals,
-    /// Pages that any record names.
-    pub pages_modified: usize,
+    pub tables: Vec<TableOutcome>,
+    /// Records that end transactions.
+    pub transaction_wal: Totals,
+    /// All records by type, under `pg_waldump`'s names.
+    pub by_record: Vec<(String, Totals)>,
+    /// What was not played as a server would, in sentences; none when the result is exact.
+    pub approximations: Vec<String>,
+    /// What happened to the page that was to be watched.
+    pub page_life: Option<PageLife>,
 }
 
-/// Carries out a workload in a new session.
+/// Loads a profile's tables and runs its workload; the database afterwards, and what it did.
 ///
 /// # Errors
-/// [`StatementError`] of the first statement that fails for another reason than its key.
-pub fn run(db: &mut Database, workload: &mut impl Workload) -> Result<Summary, StatementError> {
+/// [`ProfileError`]: the twin cannot play it, a server could not either, or it was told to stop.
+pub fn play(
+    spec: &ProfileSpec,
+    version: PgVersion,
+    conditions: &Conditions,
+    monitor: &Monitor,
+) -> Result<(Database, Outcome), ProfileError> {
+    let plan = Plan::new(spec, conditions)?;
+    monitor.start(rows_to_load(spec) + plan.transactions);
+    let mut db = load::database(&spec.server, version);
+    let outcome = if let Some(pgbench) = &spec.pgbench {
+        let tables = load::load_pgbench(&mut db, pgbench, monitor)?;
+        let builtin = match pgbench.builtin {
+            BuiltinName::TpcbLike => Builtin::TpcbLike,
+            BuiltinName::SimpleUpdate => Builtin::SimpleUpdate,
+            BuiltinName::SelectOnly => Builtin::SelectOnly,
+        };
+        let (scale, seed) = (pgbench.scale, spec.run.seed);
+        let clients = spec.run.clients as usize;
+        let each = plan.transactions_each;
+        let mut workload = PgbenchWorkload::new(builtin, scale, tables, seed, clients, each);
+        let names = load::PGBENCH_TABLES.map(str::to_owned);
+        watch(&mut db, &names, conditions)?;
+        estimate_compression(&mut db, spec);
+        run(&mut db, &mut workload, &names, &plan, monitor)?
+    } else {
+        let loaded = load::load_tables(&mut db, &spec.table, monitor)?;
+        let mut workload = ProfileWorkload::new(spec, &loaded, plan.transactions_each)?;
+        let names: Vec<String> = spec.table.iter().map(|table| table.name.clone()).collect();
+        watch(&mut db, &names, conditions)?;
+        estimate_compression(&mut db, spec);
+        run(&mut db, &mut workload, &names, &plan, monitor)?
+    };
+    let approximations = plan.approximations;
+    Ok((
+        db,
+        Outcome {
+            approximations,
+            ..outcome
+        },
+    ))
+}
+
+fn estimate_compression(db: &mut Database, spec: &ProfileSpec) {
+    if compresses_images(&spec.server) {
+        db.estimate_compression();
+    }
+}
+
+/// Starts to watch the page that is asked for.
+fn watch(db: &mut Database, names: &[String], conditions: &Conditions) -> Result<(), ProfileError> {
+    let Some((table, block)) = &conditions.watch else {
+        return Ok(());
+    };
+    let position = names.iter().position(|name| name == table);
+    let position = position.ok_or_else(|| ProfileError::Unsupported {
+        field: "the page to watch".to_owned(),
+        found: format!("table {table:?}"),
+        expected: names.join(" or "),
+    })?;
+    db.watch(TableId(position), BlockNumber(*block));
+    Ok(())
+}
+
+fn rows_to_load(spec: &ProfileSpec) -> u64 {
+    let loaded: i64 = spec.table.iter().map(|table| table.rows).sum();
+    let per_scale = BRANCHES_PER_SCALE + TELLERS_PER_SCALE + ACCOUNTS_PER_SCALE;
+    let scale = spec.pgbench.as_ref().map_or(0, |pgbench| pgbench.scale);
+    u64::try_from(loaded + scale * per_scale).unwrap_or(0)
+}
+
+/// Carries out a workload in new sessions.
+///
+/// # Errors
+/// [`ProfileError`] of the first statement that fails, since pgbench then gives up, or when it
+/// was told to stop.
+///
+/// # Panics
+/// When the database has another number of tables than there are names.
+pub fn run(
+    db: &mut Database,
+    workload: &mut impl Workload,
+    names: &[String],
+    plan: &Plan,
+    monitor: &Monitor,
+) -> Result<Outcome, ProfileError> {
     db.forget_target_blocks();
     db.wal_mut().reset_totals();
     db.reset_counters();
+    let mut schedule = Schedule::new(workload.clients(), plan.interleaving);
+    let mut events = Events::new(plan);
     let mut operations = Vec::new();
-    let mut transactions = 0;
-    while let Some(end) = workload.next_transaction(&mut operations) {
-        let mut end = end;
-        for operation in &operations {
-            match perform(db, operation) {
-                Ok(()) => {}
-                Err(StatementError::Unique(_)) => {
-                    end = End::Rollback;
-                    break;
-                }
-                Err(error) => return Err(error),
+    let (mut transactions, mut statements) = (0, 0);
+    while let Some(turn) = schedule.next() {
+        let client = match turn {
+            Turn::Begin(client) => client,
+            Turn::End(client) => {
+                schedule.release(client, db.horizon_mut());
+                continue;
             }
+        };
+        if transactions == plan.transactions {
+            continue;
         }
+        let Some(end) = workload.next_transaction(client, &mut operations) else {
+            continue;
+        };
+        events.happen(transactions, db);
+        transactions += 1;
+        db.note_moment(transactions);
+        db.use_session(client);
+        let xmin = db.horizon().xmin();
+        schedule.begin(db.horizon_mut());
+        for operation in &operations {
+            perform(db, operation).map_err(|error| {
+                let name = &names[operation.table().0];
+                load::failure(error, transactions, name, name)
+            })?;
+            schedule.pass(operations.len() == 1, db.horizon_mut());
+        }
+        statements += operations.len() as u64;
+        let xid = db.horizon().current();
         match end {
             End::Commit => db.commit(),
             End::Rollback => db.rollback(),
         }
-        transactions += 1;
+        schedule.hold(client, (xmin, xid), db.horizon_mut());
         operations.clear();
+        monitor.advance(1)?;
     }
-    Ok(summary(db, transactions))
+    events.happen(plan.transactions, db);
+    Ok(outcome(db, names, transactions, statements))
 }
 
-fn summary(db: &Database, transactions: u64) -> Summary {
-    let tables = db.tables().map(|table| {
+pub(crate) fn outcome(
+    db: &Database,
+    names: &[String],
+    transactions: u64,
+    operations: u64,
+) -> Outcome {
+    let wal = db.wal();
+    let tables = db.tables().zip(names).map(|(table, name)| {
         let of = db.table(table);
-        TableSummary {
+        TableOutcome {
             table,
+            name: name.clone(),
             counters: *of.counters(),
             heap_pages: of.heap().page_count(),
             index_pages: of.index_pages().iter().sum(),
+            wal: wal.of_table(table.0),
+            pages_modified: wal.named_pages(table.0),
         }
     });
-    Summary {
+    let tables: Vec<TableOutcome> = tables.collect();
+    assert_eq!(tables.len(), names.len(), "tables and names");
+    Outcome {
         transactions,
-        tables: tables.collect(),
-        wal: db.wal().totals(),
-        pages_modified: db.wal().pages().logged_pages(),
+        operations,
+        tables,
+        transaction_wal: wal.of_transactions(),
+        by_record: by_record(db),
+        approximations: Vec::new(),
+        page_life: db.page_life(),
     }
+}
+
+/// All records by type, under this version's names: 13 to 16 call two kinds of pruning alike.
+fn by_record(db: &Database) -> Vec<(String, Totals)> {
+    let cleaning = db.behaviour().heap_cleaning_records;
+    let mut named: Vec<(String, Totals)> = Vec::new();
+    for (record, totals) in db.wal().counted_by_type() {
+        let name = RecordType::name(record, cleaning);
+        match named.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => sum.add(totals),
+            None => named.push((name, totals)),
+        }
+    }
+    named
 }
 
 /// Carries out one operation.
@@ -97,111 +297,56 @@ fn summary(db: &Database, transactions: u64) -> Summary {
 /// Those of the statement.
 pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), StatementError> {
     match operation {
-        Operation::Insert { table, values } => db.insert(*table, values.as_slice()),
-        &Operation::ByKey {
+        Operation::Insert { table, rows } => {
+            for values in rows {
+                db.insert(*table, values)?;
+            }
+            Ok(())
+        }
+        Operation::Find {
             table,
+            by,
             low,
             high,
             deed,
-        } => with_action(deed, |action| {
-            db.by_index(table, 0, &[low], &[high], action).map(|_| ())
-        }),
-        &Operation::BySeqScan {
-            table,
-            low,
-            high,
-            deed,
-        } => with_action(deed, |action| {
-            let wanted = |row: &[i64]| (low..=high).contains(&row[0]);
-            db.by_seq_scan(table, wanted, action).map(|_| ())
-        }),
+        } => find(db, *table, *by, (*low, *high), deed),
         Operation::Upsert {
             table,
-            values,
-            addition,
+            index,
+            rows,
+            sets,
         } => {
-            let change = |row: &mut [i64]| row[addition.column] += addition.addend;
-            let assignments = Assignments {
-                assigned: &[addition.column],
-                change: &change,
-            };
-            db.upsert(*table, 0, values.as_slice(), &assignments)
+            for values in rows {
+                let assignments = Assignments { columns: sets };
+                db.upsert(*table, *index, values, &assignments)?;
+            }
+            Ok(())
         }
     }
 }
 
-fn with_action<R>(deed: Deed, perform: impl FnOnce(&Action<'_>) -> R) -> R {
-    match deed {
-        Deed::Read => perform(&Action::Read),
-        Deed::Lock => perform(&Action::Lock),
-        Deed::Delete => perform(&Action::Delete),
-        Deed::Add(Addition { column, addend }) => perform(&Action::Update(Assignments {
-            assigned: &[column],
-            change: &|row| row[column] += addend,
-        })),
-    }
-}
-
-/// Loads pgbench's tables into an empty database: rows, VACUUM, primary keys, CHECKPOINT. As with
-/// `--fillfactor`, the history is always filled up.
-///
-/// Source: `initGenerateDataServerSide` and `initCreatePKeys`, src/bin/pgbench/pgbench.c
-/// (REL_18_STABLE).
-///
-/// # Errors
-/// [`StatementError`] when a table cannot grow.
-pub fn pgbench_tables(
+fn find(
     db: &mut Database,
-    scale: i64,
-    fillfactor: HeapFillfactor,
-) -> Result<PgbenchTables, StatementError> {
-    let full = HeapFillfactor::new(100).expect("the default fillfactor");
-    let mut create = |tuple_bytes, offsets: &[u16], fillfactor| {
-        db.create_table(TableDefinition {
-            tuple_bytes,
-            hoff: 24, // with or without a null bitmap of one byte
-            fillfactor,
-            columns: offsets
-                .iter()
-                .map(|&offset_bytes| Column {
-                    offset_bytes,
-                    width_bytes: 4,
-                })
-                .collect(),
-            indexes: Vec::new(),
-        })
+    table: TableId,
+    by: Access,
+    (low, high): (i64, i64),
+    deed: &Deed,
+) -> Result<(), StatementError> {
+    let action = match deed {
+        Deed::Read => Action::Read,
+        Deed::Lock => Action::Lock,
+        Deed::Delete => Action::Delete,
+        Deed::Update(columns) => Action::Update(Assignments { columns }),
     };
-    let history = create(24 + 24, &[], full); // four integers, a timestamp, filler NULL
-    let tellers = create(24 + 12, &[0, 4, 8], fillfactor); // filler NULL
-    let accounts = create(24 + 12 + 85, &[0, 4, 8], fillfactor);
-    let branches = create(24 + 8, &[0, 4], fillfactor); // filler NULL
-    for bid in 1..=BRANCHES_PER_SCALE * scale {
-        db.insert(branches, &[bid, 0])?;
-    }
-    for tid in 1..=TELLERS_PER_SCALE * scale {
-        db.insert(tellers, &[tid, (tid - 1) / TELLERS_PER_SCALE + 1, 0])?;
-    }
-    for aid in 1..=ACCOUNTS_PER_SCALE * scale {
-        db.insert(accounts, &[aid, (aid - 1) / ACCOUNTS_PER_SCALE + 1, 0])?;
-    }
-    db.commit();
-    for table in [branches, tellers, accounts, history] {
-        db.vacuum(table);
-    }
-    for table in [branches, tellers, accounts] {
-        db.create_index(
-            table,
-            IndexDefinition {
-                columns: vec![0],
-                tree: Definition::new(1, true),
-            },
-        );
-    }
-    db.checkpoint();
-    Ok(PgbenchTables {
-        accounts,
-        branches,
-        tellers,
-        history,
-    })
+    match by {
+        Access::Index(index) => db.by_index(table, index, &[low], &[high], &action)?,
+        Access::SeqScan(key) => {
+            let wanted = |row: Row<'_>| {
+                let value = row.integer(key);
+                value.is_some_and(|value| (low..=high).contains(&value))
+            };
+            db.by_seq_scan(table, wanted, &action)?
+        }
+    };
+    Ok(())
 }

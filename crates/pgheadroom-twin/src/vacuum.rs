@@ -1,13 +1,16 @@
-//! VACUUM of a table with indexes: two passes over the heap, the maps brought up to date.
+//! VACUUM of the heap: two passes with indexes, one without; freezing; the maps; the end cut off.
 //!
 //! ```text
-//! pass 1: prune every page that is not skipped; pages without dead line pointers are done
+//! pass 1: prune every page that is not skipped, freeze if that pays; pages without dead line
+//!         pointers are done
 //! (indexes lose the entries that point to dead line pointers)
-//! pass 2: dead line pointers become unused; then the free space map learns of all of it
+//! pass 2: dead line pointers become unused; then the free space map learns of all of it,
+//!         and empty pages at the end go, if they are many
 //! ```
 //!
-//! Left out for now: freezing, truncation of empty pages at the end, tables without indexes, more
-//! than one round for lack of memory, and the failsafe.
+//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: more than one
+//! round for lack of memory, the failsafe, the eager scan of 18 (only tables of 64 MiB and more
+//! with transactions older than `vacuum_freeze_min_age`), and waiting for other sessions.
 
 use pgheadroom_layout::wal_record::PageCleaning;
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
@@ -15,33 +18,149 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 use crate::fsm::Modified;
 use crate::heap::Heap;
 use crate::page::{HeapPage, LinePointer, Tid};
-use crate::prune::{self, TupleState};
-use crate::transaction::{Outcome, Transactions};
-use crate::vm::Visibility;
+use crate::prune::DeadRoots;
+use crate::rules::{Rule, on};
+use crate::transaction::Transactions;
+use crate::vm::{ForkTruncation, Visibility};
+use crate::watch::{self, EventKind};
+
+mod page;
+
+pub use page::FreezeKind;
+pub(crate) use page::note_all;
 
 /// Shortest run of pages that VACUUM skips.
 ///
 /// Source: `SKIP_PAGES_THRESHOLD`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 const SKIP_PAGES_THRESHOLD: u32 = 32;
+/// Pages after which a table without indexes tells the free space map's upper levels: 8 GB.
+///
+/// Source: `VACUUM_FSM_EVERY_PAGES`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+const FSM_EVERY_PAGES: u32 = 1 << 20;
+/// So many empty pages at the end are always worth the lock.
+///
+/// Source: `REL_TRUNCATE_MINIMUM`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+const TRUNCATE_MIN_PAGES: u32 = 1000;
+/// Or this part of the table. Source: `REL_TRUNCATE_FRACTION`, vacuumlazy.c.
+const TRUNCATE_FRACTION: u32 = 16;
 
-/// What a VACUUM did, page by page, as its WAL records will say.
+/// How a table is vacuumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VacuumOptions {
+    /// Whether it has indexes; without any, one pass does everything.
+    pub has_indexes: bool,
+    /// VACUUM FREEZE: pages that are not frozen are not skipped, and everything old is frozen.
+    pub freeze: bool,
+    /// The option and reloption `vacuum_truncate`: empty pages at the end go.
+    pub truncate: bool,
+}
+
+impl Default for VacuumOptions {
+    /// Plain VACUUM of a table with indexes.
+    fn default() -> Self {
+        Self {
+            has_indexes: true,
+            freeze: false,
+            truncate: true,
+        }
+    }
+}
+
+/// A change that has a WAL record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The first pass pruned a page, and from 17 on froze tuples with it.
+    Pruned(PageCleaning),
+    /// Tuples were frozen (to 16): how many, and in how many ways.
+    Frozen(u32, u32),
+    /// The second pass freed so many dead line pointers.
+    Cleaned(u32),
+    /// Visibility bits were set.
+    MadeVisible,
+}
+
+/// Told of what VACUUM does, in order. The methods have defaults that write no image, so that a
+/// closure that hears of the free space map will do where WAL does not matter.
+pub trait VacuumLog: Modified {
+    /// Hints of a page changed; `hole_bytes` is the page's hole now. Says whether that wrote a
+    /// full-page image.
+    fn hinted(&mut self, _block: BlockNumber, _hole_bytes: u32) -> bool {
+        false
+    }
+
+    /// A page changed; says whether its record carries a full-page image.
+    fn changed(&mut self, _block: BlockNumber, _change: Change, _hole_bytes: u32) -> bool {
+        false
+    }
+
+    /// Whether the next record of this page would carry a full-page image.
+    fn owes_image(&self, _block: BlockNumber) -> bool {
+        false
+    }
+
+    /// Whether hints are logged: checksums or `wal_log_hints`.
+    fn logs_hints(&self) -> bool {
+        false
+    }
+
+    /// The table was cut.
+    fn truncated(&mut self, _truncation: &Truncation) {}
+
+    /// What two tuples must share to be frozen in one way, as far as the row decides.
+    fn freeze_kind(&self, _row: u32) -> FreezeKind {
+        FreezeKind::default()
+    }
+}
+
+impl<F: FnMut(BlockNumber)> VacuumLog for F {}
+
+/// How far a table was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Truncation {
+    /// Pages of the table that stay.
+    pub heap_pages: u32,
+    /// The free space map's fork.
+    pub fsm: Option<ForkTruncation>,
+    /// The visibility map's fork.
+    pub vm: Option<ForkTruncation>,
+}
+
+/// What a VACUUM did, page by page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vacuumed {
-    /// Pages that were pruned.
+    /// Pages that were looked at.
+    pub scanned_pages: u32,
+    /// Pages that were pruned, and from 17 on frozen with it.
     pub pruned: Vec<(BlockNumber, PageCleaning)>,
+    /// Pages that were frozen by a record of their own, and how many tuples of them.
+    pub frozen: Vec<(BlockNumber, u32)>,
     /// Pages whose dead line pointers were freed, and how many.
     pub cleaned: Vec<(BlockNumber, u32)>,
     /// Pages whose visibility bits were set.
     pub made_visible: Vec<BlockNumber>,
     /// Whether the indexes and the second pass were skipped, so few pages had dead line pointers.
     pub bypassed_indexes: bool,
+    /// Live tuples on the pages that were looked at.
+    pub live_tuples: u64,
+    /// Dead tuples that somebody may still see.
+    pub recently_dead_tuples: u64,
+    /// Whether the exclusive lock for cutting the end off was taken: VACUUM has a transaction
+    /// number then.
+    pub took_lock: bool,
+    /// Pages before and after the end was cut off.
+    pub truncated: Option<(u32, u32)>,
 }
 
 /// What the first pass found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumScan {
+    options: VacuumOptions,
     done: Vacuumed,
     with_dead: Vec<(BlockNumber, Vec<OffsetNumber>)>,
+    /// One more than the last page that is known to have tuples.
+    nonempty_pages: u32,
+    /// Where the free space map's upper levels are up to date to.
+    fsm_vacuumed_to: u32,
 }
 
 impl VacuumScan {
@@ -62,155 +181,287 @@ impl VacuumScan {
     pub fn is_dead(&self, tid: Tid) -> bool {
         let page = self
             .with_dead
-            .binary_search_by_key(&tid.block, |page| page.0);
+            .binary_search_by_key(&{ tid.block }, |page| page.0);
         page.is_ok_and(|page| self.with_dead[page].1.binary_search(&tid.offset).is_ok())
     }
 }
 
 impl Heap {
-    /// Vacuums the table. Sessions must forget their target blocks afterwards. The caller sees to
-    /// the indexes, if it has any: [`Heap::vacuum_scan`] and [`Heap::vacuum_reclaim`] let it do so
+    /// Vacuums a table with indexes. Sessions must forget their target blocks afterwards. The
+    /// caller sees to the indexes: [`Heap::vacuum_scan`] and [`Heap::vacuum_reclaim`] let it do so
     /// in between.
     pub fn vacuum(
         &mut self,
         transactions: &impl Transactions,
-        log: &mut impl Modified,
+        log: &mut impl VacuumLog,
     ) -> Vacuumed {
-        let scanned = self.vacuum_scan(transactions, log);
+        let scanned = self.vacuum_scan(VacuumOptions::default(), transactions, log);
         self.vacuum_reclaim(scanned, transactions, log)
     }
 
     /// The first pass, over the pages that are not skipped.
     ///
     /// Source: `lazy_scan_heap` and `lazy_vacuum`, src/backend/access/heap/vacuumlazy.c
-    /// (REL_18_STABLE). Differs: see the module.
+    /// (REL_15_STABLE, REL_18_STABLE). Differs: see the module.
     pub fn vacuum_scan(
         &mut self,
+        options: VacuumOptions,
         transactions: &impl Transactions,
-        log: &mut impl Modified,
+        log: &mut impl VacuumLog,
     ) -> VacuumScan {
-        let mut done = Vacuumed::default();
-        let mut with_dead = Vec::new();
-        for block in self.blocks_to_scan() {
-            let behaviour = *self.behaviour();
+        let mut scan = VacuumScan {
+            options,
+            done: Vacuumed::default(),
+            with_dead: Vec::new(),
+            nonempty_pages: 0,
+            fsm_vacuumed_to: 0,
+        };
+        for (block, was_visible) in self.blocks_to_scan(options.freeze) {
+            scan.done.scanned_pages += 1;
+            self.vm_mut().pin(block);
             let page = self.page_mut(block);
             if page.is_new() {
                 if self.fsm_mut().recorded(block) == 0 {
                     self.fsm_mut().record(block, 8168, log);
                 }
-                continue;
-            }
-            let plan = prune::plan(page, transactions);
-            plan.apply(page, &behaviour);
-            if plan.changes_items() {
-                done.pruned.push((block, plan.cleaning()));
-            }
-            let dead = dead_items(self.page_mut(block));
-            if dead.is_empty() {
-                self.finish_page(block, transactions, &mut done, log);
+            } else if page.items().is_empty() {
+                if !page.is_all_visible() {
+                    self.set_visible(block, true, &mut scan.done, log);
+                }
+                self.record_free(block, log);
             } else {
-                with_dead.push((block, dead));
+                self.scan_page(block, was_visible, &mut scan, transactions, log);
             }
         }
         // At most 2 % of the pages: an integer comparison of the truncated product.
-        let few = with_dead.len() < self.pages().len() * 2 / 100;
-        done.bypassed_indexes = self.behaviour().vacuum_bypasses_indexes && few;
-        VacuumScan { done, with_dead }
+        let few = scan.with_dead.len() < self.pages().len() * 2 / 100;
+        let may_bypass = self.behaviour().vacuum_bypasses_indexes && !scan.with_dead.is_empty();
+        scan.done.bypassed_indexes = may_bypass && few && on(Rule::VacuumBypass);
+        scan
     }
 
-    /// The second pass, after the indexes have lost their entries; then the map learns of it all.
+    /// One page of the first pass.
+    fn scan_page(
+        &mut self,
+        block: BlockNumber,
+        was_visible: bool,
+        scan: &mut VacuumScan,
+        transactions: &impl Transactions,
+        log: &mut impl VacuumLog,
+    ) {
+        let behaviour = *self.behaviour();
+        let one_pass = !scan.options.has_indexes && on(Rule::NoIndexFreesAtOnce);
+        let dead_roots = if one_pass && behaviour.vacuum_one_pass_in_prune_record {
+            DeadRoots::Go
+        } else {
+            DeadRoots::Stay
+        };
+        let cleaner = page::Cleaner {
+            behaviour: &behaviour,
+            block,
+            dead_roots,
+            freeze: scan.options.freeze && on(Rule::VacuumFreezes),
+        };
+        let page = self.page_mut(block);
+        let before = page.pd_upper();
+        let found = cleaner.prune_and_freeze(page, transactions, &mut scan.done, log);
+        self.note_first_pass(block, &found, before);
+        if found.has_tuples {
+            scan.nonempty_pages = block.0 + 1;
+        }
+        if one_pass && !found.dead.is_empty() {
+            self.reclaim_page(block, &found.dead, &mut scan.done, transactions, log);
+        } else if !found.dead.is_empty() {
+            scan.with_dead.push((block, found.dead));
+            return; // the second pass will tell the map
+        } else if found.all_visible {
+            let is_new = !was_visible || (found.all_frozen && !self.vm().get(block).all_frozen);
+            if is_new {
+                self.set_visible(block, found.all_frozen, &mut scan.done, log);
+            }
+        }
+        let removed_some = found.plan.deleted_tuples > 0;
+        if one_pass && removed_some && block.0 - scan.fsm_vacuumed_to >= FSM_EVERY_PAGES {
+            let start = BlockNumber(scan.fsm_vacuumed_to);
+            self.fsm_mut().vacuum(start, Some(block), log);
+            scan.fsm_vacuumed_to = block.0;
+        }
+        self.record_free(block, log);
+    }
+
+    /// What a watcher of the page learns of the first pass.
+    fn note_first_pass(&mut self, block: BlockNumber, found: &page::Found, upper_before: u32) {
+        if !self.is_watched(block) {
+            return;
+        }
+        let freed = self.page_mut(block).pd_upper() - upper_before;
+        if found.plan.changes_items() {
+            self.note(block, || watch::pruned(&found.plan, freed, true));
+        }
+        if found.frozen_tuples > 0 {
+            let frozen_tuples = found.frozen_tuples;
+            self.note(block, || EventKind::Frozen { frozen_tuples });
+        }
+    }
+
+    /// The second pass, after the indexes have lost their entries; then the map learns of it all,
+    /// and the end is cut off.
     ///
-    /// Source: `lazy_vacuum_heap_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    /// Source: `lazy_vacuum_heap_rel`, `heap_vacuum_rel` and `should_attempt_truncation`,
+    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
     pub fn vacuum_reclaim(
         &mut self,
         scanned: VacuumScan,
         transactions: &impl Transactions,
-        log: &mut impl Modified,
+        log: &mut impl VacuumLog,
     ) -> Vacuumed {
-        let VacuumScan {
-            mut done,
-            with_dead,
-        } = scanned;
+        let mut done = scanned.done;
         if !done.bypassed_indexes {
-            for (block, dead) in with_dead {
-                let behaviour = *self.behaviour();
-                self.page_mut(block).reclaim_dead(&behaviour, &dead);
-                let count = u32::try_from(dead.len()).unwrap_or(u32::MAX);
-                done.cleaned.push((block, count));
-                self.finish_page(block, transactions, &mut done, log);
+            for (block, dead) in &scanned.with_dead {
+                self.reclaim_page(*block, dead, &mut done, transactions, log);
+                self.record_free(*block, log);
             }
         }
-        self.fsm_mut().vacuum(BlockNumber(0), None, log);
+        let end = self.page_count();
+        if end > scanned.fsm_vacuumed_to {
+            let start = BlockNumber(scanned.fsm_vacuumed_to);
+            self.fsm_mut().vacuum(start, Some(BlockNumber(end)), log);
+        }
+        if scanned.options.truncate && on(Rule::VacuumTruncatesTable) {
+            let freeable = self.page_count() - scanned.nonempty_pages;
+            let is_worth_while =
+                freeable >= TRUNCATE_MIN_PAGES || freeable >= self.page_count() / TRUNCATE_FRACTION;
+            let is_worth_while = is_worth_while || !on(Rule::VacuumTruncatesASixteenth);
+            done.took_lock = freeable > 0 && is_worth_while;
+        }
+        if done.took_lock {
+            done.truncated = self.truncate_empty(scanned.nonempty_pages, log);
+        }
         done
     }
 
-    /// A page without dead line pointers: its bits are set if everyone sees everything, and its
-    /// room is recorded.
-    fn finish_page(
+    /// Source: `lazy_vacuum_heap_page`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE,
+    /// REL_18_STABLE).
+    fn reclaim_page(
         &mut self,
         block: BlockNumber,
-        transactions: &impl Transactions,
+        dead: &[OffsetNumber],
         done: &mut Vacuumed,
-        log: &mut impl Modified,
+        transactions: &impl Transactions,
+        log: &mut impl VacuumLog,
     ) {
+        let behaviour = *self.behaviour();
         let page = self.page_mut(block);
-        let free = page.heap_free_space();
-        if is_all_visible(page, transactions) {
-            page.set_all_visible(true);
-            let visibility = Visibility {
-                all_visible: true,
-                all_frozen: self.vm().get(block).all_frozen,
-            };
-            if self.vm_mut().set(block, visibility) {
-                done.made_visible.push(block);
-            }
+        if on(Rule::VacuumFreesLinePointers) {
+            page.reclaim_dead(&behaviour, dead);
         }
-        self.fsm_mut().record(block, free, log);
+        let count = u32::try_from(dead.len()).unwrap_or(u32::MAX);
+        log.changed(block, Change::Cleaned(count), page.exact_free_space());
+        done.cleaned.push((block, count));
+        self.note(block, || EventKind::Reclaimed {
+            items: dead.iter().map(|offset| offset.0).collect(),
+        });
+        let page = self.page_mut(block);
+        if let Some(all_frozen) = page::all_visible(page, transactions) {
+            self.set_visible(block, all_frozen, done, log);
+        }
     }
 
-    /// Pages that are looked at: all but runs of at least 32 all-visible ones; always the last.
+    /// Sets a page's flag and its bits.
+    fn set_visible(
+        &mut self,
+        block: BlockNumber,
+        all_frozen: bool,
+        done: &mut Vacuumed,
+        log: &mut impl VacuumLog,
+    ) {
+        if !on(Rule::VacuumMarksVisible) {
+            return;
+        }
+        let page = self.page_mut(block);
+        page.set_all_visible(true);
+        let hole_bytes = page.exact_free_space();
+        let visibility = Visibility {
+            all_visible: true,
+            all_frozen: all_frozen || self.vm().get(block).all_frozen,
+        };
+        if self.vm_mut().set(block, visibility) {
+            log.changed(block, Change::MadeVisible, hole_bytes);
+            done.made_visible.push(block);
+            let all_frozen = visibility.all_frozen;
+            self.note(block, || EventKind::MadeVisible { all_frozen });
+        }
+    }
+
+    fn record_free(&mut self, block: BlockNumber, log: &mut impl VacuumLog) {
+        let free = self.page_mut(block).heap_free_space();
+        if on(Rule::VacuumTellsFsm) {
+            self.fsm_mut().record(block, free, log);
+        }
+    }
+
+    /// Cuts off empty pages at the end; pages before and after.
     ///
-    /// Source: `heap_vac_scan_next_block`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    fn blocks_to_scan(&self) -> Vec<BlockNumber> {
+    /// Source: `lazy_truncate_heap` and `count_nondeletable_pages`,
+    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE); `RelationTruncate`,
+    /// src/backend/catalog/storage.c. Differs: the lock is always had at once.
+    fn truncate_empty(
+        &mut self,
+        nonempty_pages: u32,
+        log: &mut impl VacuumLog,
+    ) -> Option<(u32, u32)> {
+        let before = self.page_count();
+        let in_use = |page: &HeapPage| page.items().iter().any(|item| *item != LinePointer::Unused);
+        let after = (nonempty_pages..before)
+            .rev()
+            .find(|&block| in_use(self.page_mut(BlockNumber(block))))
+            .map_or(nonempty_pages, |block| block + 1);
+        if after == before {
+            return None;
+        }
+        self.truncate_pages(after);
+        self.note_cut(before, after);
+        let truncation = Truncation {
+            heap_pages: after,
+            fsm: self.fsm_mut().truncate(after),
+            vm: self.vm_mut().truncate(after),
+        };
+        log.truncated(&truncation);
+        if truncation.fsm.is_some() {
+            self.fsm_mut().vacuum(BlockNumber(after), None, log);
+        }
+        Some((before, after))
+    }
+
+    /// Pages that are looked at, and whether the map says that everyone sees all of them: all but
+    /// runs of at least 32 that may be skipped; always the last.
+    ///
+    /// Source: `heap_vac_scan_next_block` and `find_next_unskippable_block`,
+    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    fn blocks_to_scan(&self, is_aggressive: bool) -> Vec<(BlockNumber, bool)> {
         let count = self.page_count();
+        let may_skip = |block| {
+            let bits = self.vm().get(BlockNumber(block));
+            bits.all_frozen || (bits.all_visible && !is_aggressive)
+        };
         let mut blocks = Vec::new();
         let mut next = 0;
         while next < count {
             let unskippable = (next..count)
-                .find(|&block| block + 1 == count || !self.vm().get(BlockNumber(block)).all_visible)
+                .find(|&block| block + 1 == count || !may_skip(block))
                 .unwrap_or(count);
-            let first = if unskippable - next >= SKIP_PAGES_THRESHOLD {
+            let skips = on(Rule::VacuumSkipsVisiblePages);
+            let first = if skips && unskippable - next >= SKIP_PAGES_THRESHOLD {
                 unskippable
             } else {
                 next
             };
-            blocks.extend((first..=unskippable.min(count - 1)).map(BlockNumber));
+            blocks.extend((first..=unskippable).map(|block| {
+                let block = BlockNumber(block);
+                (block, self.vm().get(block).all_visible)
+            }));
             next = unskippable + 1;
         }
         blocks
     }
-}
-
-fn dead_items(page: &HeapPage) -> Vec<OffsetNumber> {
-    page.items()
-        .iter()
-        .enumerate()
-        .filter(|(_, item)| **item == LinePointer::Dead)
-        .map(|(position, _)| crate::page::offset_of(position))
-        .collect()
-}
-
-/// Whether every tuple of the page is visible to every snapshot.
-///
-/// Source: `heap_page_is_all_visible`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-fn is_all_visible(page: &HeapPage, transactions: &impl Transactions) -> bool {
-    page.items().iter().all(|item| match item {
-        LinePointer::Normal(tuple) => {
-            TupleState::of(tuple, transactions) == TupleState::Live
-                && transactions.outcome(tuple.xmin) == Outcome::Committed
-                && transactions.is_removable(tuple.xmin)
-        }
-        LinePointer::Unused | LinePointer::Redirect(_) => true,
-        LinePointer::Dead => false,
-    })
 }

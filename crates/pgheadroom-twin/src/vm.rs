@@ -22,6 +22,15 @@ pub struct Visibility {
     pub all_frozen: bool,
 }
 
+/// How a map's fork is cut with its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ForkTruncation {
+    /// Pages that stay.
+    pub pages: u32,
+    /// The last of them, when a part of it was cleared.
+    pub cut_page: Option<BlockNumber>,
+}
+
 /// The visibility map of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VisibilityMap {
@@ -85,6 +94,32 @@ impl VisibilityMap {
         )
     }
 
+    /// VACUUM looks at a page: the fork grows to reach its bits, set or not.
+    ///
+    /// Source: `visibilitymap_pin`, src/backend/access/heap/visibilitymap.c.
+    pub fn pin(&mut self, block: BlockNumber) {
+        self.page_count = self.page_count.max(Self::map_page(block).0 + 1);
+    }
+
+    /// The table was cut to so many pages; `None` when the map stays as it is.
+    ///
+    /// Source: `visibilitymap_prepare_truncate`, src/backend/access/heap/visibilitymap.c.
+    pub fn truncate(&mut self, heap_pages: u32) -> Option<ForkTruncation> {
+        self.bits.truncate(heap_pages as usize);
+        let last = BlockNumber(heap_pages);
+        let map_page = Self::map_page(last);
+        if map_page.0 >= self.page_count {
+            return None;
+        }
+        let is_cut = heap_pages % HEAPBLOCKS_PER_PAGE != 0;
+        let truncation = ForkTruncation {
+            pages: map_page.0 + u32::from(is_cut),
+            cut_page: is_cut.then_some(map_page),
+        };
+        self.page_count = truncation.pages;
+        Some(truncation)
+    }
+
     fn replace(&mut self, block: BlockNumber, visibility: Visibility) -> bool {
         let Some(bits) = self.bits.get_mut(block.0 as usize) else {
             return false;
@@ -129,5 +164,21 @@ mod tests {
         assert_eq!(map.page_count(), 1);
         map.set(BlockNumber(32_672), visible);
         assert_eq!(map.page_count(), 2);
+        map.pin(BlockNumber(2 * 32_672));
+        assert_eq!(map.page_count(), 3);
+    }
+
+    /// A page of the map goes when the table ends at its boundary, and is cut otherwise.
+    #[test]
+    fn the_fork_is_cut_with_its_table() {
+        let mut map = VisibilityMap::default();
+        assert_eq!(map.truncate(0), None);
+        map.pin(BlockNumber(40_000));
+        let cut = map.truncate(32_673).unwrap();
+        assert_eq!((cut.pages, cut.cut_page), (2, Some(BlockNumber(1))));
+        let cut = map.truncate(32_672).unwrap();
+        assert_eq!((cut.pages, cut.cut_page), (1, None));
+        assert_eq!(map.truncate(32_672), None);
+        assert_eq!(map.truncate(0).unwrap().pages, 0);
     }
 }

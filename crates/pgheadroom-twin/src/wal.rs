@@ -11,6 +11,7 @@ use pgheadroom_layout::wal_record::{Image, Page, fpi_for_hint};
 
 use crate::btree::{Record, RecordKind, Sink};
 use crate::checkpoint::{ForkId, PageStates};
+use crate::rules::{Rule, on};
 
 /// Kind of a record, as `pg_waldump` and `pg_get_wal_stats(per_record)` tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,10 +31,14 @@ pub enum RecordType {
     HeapPruneVacuum,
     HeapVacuum,
     HeapVisible,
+    HeapFreeze,
     Btree(RecordKind),
     FpiForHint,
+    Fpi,
     Commit,
     Abort,
+    /// A summary of a BRIN index.
+    BrinSamepageUpdate,
 }
 
 impl RecordType {
@@ -71,7 +76,10 @@ impl RecordType {
             },
             Self::HeapVisible => "Heap2/VISIBLE",
             Self::Btree(kind) => return format!("Btree/{}", kind.name()),
+            Self::HeapFreeze => "Heap2/FREEZE_PAGE",
+            Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
             Self::FpiForHint => "XLOG/FPI_FOR_HINT",
+            Self::Fpi => "XLOG/FPI",
             Self::Commit => "Transaction/COMMIT",
             Self::Abort => "Transaction/ABORT",
         };
@@ -93,7 +101,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, other: Self) {
+    pub(crate) const fn add(&mut self, other: Self) {
         self.wal_records += other.wal_records;
         self.wal_bytes += other.wal_bytes;
         self.wal_fpi += other.wal_fpi;
@@ -110,6 +118,10 @@ pub struct WalSettings {
     ///
     /// Source: `XLogHintBitIsNeeded`, src/include/access/xlog.h (REL_18_STABLE).
     pub hints_are_logged: bool,
+    /// `wal_level = logical`: new tuples are logged whole, beside an image too.
+    ///
+    /// Source: `RelationIsLogicallyLogged`, src/include/utils/rel.h (REL_18_STABLE).
+    pub is_logical: bool,
 }
 
 /// The log, as sums.
@@ -117,10 +129,22 @@ pub struct WalSettings {
 pub struct Wal {
     settings: WalSettings,
     pages: PageStates,
-    by_type: BTreeMap<RecordType, Totals>,
-    /// Images of the record that is being put together.
+    sums: BTreeMap<(Owner, RecordType), Totals>,
+    /// By fork.
+    owners: Vec<Owner>,
+    /// By fork: the share that compression leaves of an image; none without compression.
+    compression: Vec<f64>,
+    /// Whose forks are being added.
+    opened: Owner,
+    /// Whether the session has noticed the last checkpoint, which its next record makes it do.
+    knows_redo: bool,
+    /// Images of the record that is being put together, and whose pages it names.
     images: Totals,
+    named: Owner,
 }
+
+/// The table that a record belongs to, by its position; ends of transactions have none.
+type Owner = Option<usize>;
 
 impl Wal {
     /// An empty log.
@@ -129,8 +153,13 @@ impl Wal {
         Self {
             settings,
             pages: PageStates::default(),
-            by_type: BTreeMap::new(),
+            sums: BTreeMap::new(),
+            owners: Vec::new(),
+            compression: Vec::new(),
+            opened: None,
+            knows_redo: false,
             images: Totals::default(),
+            named: None,
         }
     }
 
@@ -140,56 +169,102 @@ impl Wal {
         &self.pages
     }
 
+    /// Whether tuples are logged for logical decoding.
+    #[must_use]
+    pub const fn is_logical(&self) -> bool {
+        self.settings.is_logical
+    }
+
     /// Whether checksums or `wal_log_hints` are on.
     #[must_use]
     pub const fn hints_are_logged(&self) -> bool {
         self.settings.hints_are_logged
     }
 
+    /// Forks added from now on belong to the table at this position.
+    pub const fn open_table(&mut self, table: usize) {
+        self.opened = Some(table);
+    }
+
     /// A new, empty fork.
     pub fn add_fork(&mut self) -> ForkId {
+        self.owners.push(self.opened);
         self.pages.add_fork()
     }
 
     /// All pages are written; the next change of each owes an image.
     pub fn checkpoint(&mut self) {
-        self.pages.checkpoint();
+        if on(Rule::CheckpointMovesRedo) {
+            self.pages.checkpoint();
+        }
+        self.knows_redo = false;
     }
 
     /// Begins to count anew.
     pub fn reset_totals(&mut self) {
-        self.by_type.clear();
+        self.sums.clear();
+        self.pages.start_window();
     }
 
     /// Records of one type.
     #[must_use]
     pub fn of(&self, record: RecordType) -> Totals {
-        self.by_type.get(&record).copied().unwrap_or_default()
+        self.sum(|_, of| of == record)
     }
 
-    /// All types that occurred.
-    pub fn by_type(&self) -> impl Iterator<Item = (RecordType, Totals)> {
-        self.by_type
-            .iter()
-            .map(|(&record, &totals)| (record, totals))
+    /// All types that occurred, in order.
+    pub fn by_type(&self) -> impl Iterator<Item = (RecordType, Totals)> + use<> {
+        let mut by_type: BTreeMap<RecordType, Totals> = BTreeMap::new();
+        for (&(_, record), &totals) in &self.sums {
+            by_type.entry(record).or_default().add(totals);
+        }
+        by_type.into_iter()
     }
 
     /// All records.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let mut sum = Totals::default();
-        for (_, totals) in self.by_type() {
-            sum.add(totals);
-        }
-        sum
+        self.sum(|_, _| true)
+    }
+
+    /// All records that name a page of this table, its indexes or maps.
+    #[must_use]
+    pub fn of_table(&self, table: usize) -> Totals {
+        self.sum(|owner, _| owner == Some(table))
+    }
+
+    /// All records that end transactions.
+    #[must_use]
+    pub fn of_transactions(&self) -> Totals {
+        self.sum(|_, record| matches!(record, RecordType::Commit | RecordType::Abort))
+    }
+
+    /// What a proof counts, by type: records that name a page, and those that end transactions;
+    /// not the few that name a relation in their main data only.
+    pub fn counted_by_type(&self) -> impl Iterator<Item = (RecordType, Totals)> + use<> {
+        let reuse = RecordType::Btree(RecordKind::ReusePage);
+        self.by_type().filter(move |&(record, _)| record != reuse)
     }
 
     /// All records that belong to tables and indexes: all but the ends of transactions.
     #[must_use]
     pub fn relation_totals(&self) -> Totals {
+        self.sum(|owner, _| owner.is_some())
+    }
+
+    /// Pages of this table's forks, and those of its indexes, that a record of the window names.
+    #[must_use]
+    pub fn named_pages(&self, table: usize) -> usize {
+        let owners = self.owners.iter().enumerate();
+        let own = owners.filter(|&(_, &owner)| owner == Some(table));
+        own.map(|(fork, _)| self.pages.named_pages(ForkId(fork)))
+            .sum()
+    }
+
+    fn sum(&self, is_wanted: impl Fn(Owner, RecordType) -> bool) -> Totals {
         let mut sum = Totals::default();
-        for (record, totals) in self.by_type() {
-            if !matches!(record, RecordType::Commit | RecordType::Abort) {
+        for (&(owner, record), &totals) in &self.sums {
+            if is_wanted(owner, record) {
                 sum.add(totals);
             }
         }
@@ -201,12 +276,52 @@ impl Wal {
     ///
     /// Source: `XLogRecordAssemble`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
     pub fn change(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> Page {
-        let owes = self.settings.full_page_writes && self.pages.owes_image(fork, block);
+        let owes = self.settings.full_page_writes
+            && self.pages.owes_image(fork, block)
+            && on(Rule::ImageAfterCheckpoint);
         self.pages.log(fork, block);
+        self.named = self.owners[fork.0];
         if !owes {
             return Page::Change;
         }
-        let image = Image::plain(hole_bytes);
+        self.image(fork, hole_bytes)
+    }
+
+    /// The same for a page that gets new tuples, which logical decoding reads from the record even
+    /// if the page's image has them.
+    ///
+    /// Source: `REGBUF_KEEP_DATA` in `heap_insert`, `heap_multi_insert` and `log_heap_update`,
+    /// src/backend/access/heap/heapam.c (REL_18_STABLE).
+    pub fn change_with_tuples(&mut self, fork: ForkId, block: BlockNumber, hole: u32) -> Page {
+        match self.change(fork, block, hole) {
+            Page::Image(image) if self.is_logical() => Page::ImageAndChange(image),
+            page => page,
+        }
+    }
+
+    /// Images of this fork are compressed, which leaves this share of them.
+    pub(crate) fn set_compression(&mut self, fork: ForkId, share: f64) {
+        if self.compression.len() <= fork.0 {
+            self.compression.resize(fork.0 + 1, 1.0);
+        }
+        self.compression[fork.0] = share;
+    }
+
+    /// The next record carries this image.
+    fn image(&mut self, fork: ForkId, hole_bytes: u32) -> Page {
+        let plain = Image::plain(if on(Rule::ImageLeavesOutHole) {
+            hole_bytes
+        } else {
+            0
+        });
+        let share = self.compression.get(fork.0).copied().unwrap_or(1.0);
+        let image = if share < 1.0 {
+            let stored = f64::from(plain.stored_bytes()) * share;
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below 8192
+            Image::compressed(stored.round() as u32, hole_bytes > 0)
+        } else {
+            plain
+        };
         self.images.wal_fpi += 1;
         self.images.wal_fpi_bytes += u64::from(image.stored_bytes());
         Page::Image(image)
@@ -214,7 +329,19 @@ impl Wal {
 
     /// A page that the next record makes anew: no image (`REGBUF_WILL_INIT`).
     pub fn init(&mut self, fork: ForkId, block: BlockNumber) -> Page {
+        if !on(Rule::NewPageNeedsNoImage) {
+            return self.change(fork, block, 0);
+        }
         self.pages.log(fork, block);
+        self.named = self.owners[fork.0];
+        Page::Change
+    }
+
+    /// A page that the next record names and that changes without a new LSN, so that it goes on
+    /// to owe its image (`REGBUF_NO_IMAGE`).
+    pub fn name(&mut self, fork: ForkId, block: BlockNumber) -> Page {
+        self.pages.name(fork, block);
+        self.named = self.owners[fork.0];
         Page::Change
     }
 
@@ -225,10 +352,12 @@ impl Wal {
 
     /// Writes the record whose pages were announced.
     pub fn record(&mut self, record: RecordType, bytes: u32) {
+        self.knows_redo = true;
         let mut totals = std::mem::take(&mut self.images);
         totals.wal_records = 1;
         totals.wal_bytes = u64::from(bytes);
-        self.by_type.entry(record).or_default().add(totals);
+        let owner = self.named.take();
+        self.sums.entry((owner, record)).or_default().add(totals);
     }
 
     /// A hint changed on a page: hint bits, dead index entries, free space.
@@ -236,15 +365,53 @@ impl Wal {
     /// Source: `MarkBufferDirtyHint`, src/backend/storage/buffer/bufmgr.c, and
     /// `XLogSaveBufferForHint`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
     pub fn hint(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) {
+        self.hint_image(fork, block, hole_bytes);
+    }
+
+    /// The same; says whether an image was written.
+    pub fn hint_image(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> bool {
         if self.pages.is_dirty(fork, block) {
-            return;
+            return false;
         }
-        if self.settings.hints_are_logged && self.pages.owes_image(fork, block) {
+        self.knows_redo |= self.settings.hints_are_logged;
+        let is_logged = if self.settings.hints_are_logged {
+            on(Rule::HintImageWithChecksums)
+                && (self.settings.full_page_writes || on(Rule::HintRecordWithoutImage))
+        } else {
+            !on(Rule::HintsAreSilent)
+        };
+        if is_logged && self.pages.owes_image(fork, block) {
             let page = self.change(fork, block, hole_bytes);
             self.record(RecordType::FpiForHint, fpi_for_hint(page));
-        } else {
-            self.pages.change(fork, block);
+            return page != Page::Change;
         }
+        self.pages.change(fork, block);
+        false
+    }
+
+    /// Whether the session believes that a record of this page would carry its image. Until its
+    /// first record after a checkpoint it does not know that there was one.
+    ///
+    /// Source: `XLogCheckBufferNeedsBackup`, src/backend/access/transam/xloginsert.c, and
+    /// `GetFullPageWriteInfo`, src/backend/access/transam/xlog.c (REL_17_STABLE).
+    #[must_use]
+    pub fn owes_image(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.knows_redo && self.settings.full_page_writes && self.pages.owes_image(fork, block)
+    }
+
+    /// A page is logged whole, whatever the settings.
+    ///
+    /// Source: `log_newpage_buffer`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
+    pub fn whole_page(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) {
+        self.pages.log(fork, block);
+        self.named = self.owners[fork.0];
+        let page = self.image(fork, hole_bytes);
+        self.record(RecordType::Fpi, fpi_for_hint(page));
+    }
+
+    /// A fork was cut to so many pages; what follows them is forgotten.
+    pub fn truncate(&mut self, fork: ForkId, pages: u32) {
+        self.pages.truncate(fork, pages);
     }
 }
 

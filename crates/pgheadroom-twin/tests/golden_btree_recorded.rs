@@ -19,7 +19,8 @@ use btree_player::Player;
 use json::Json;
 
 fn tid_text(tid: Tid) -> String {
-    format!("{},{}", tid.block.0, tid.offset.0)
+    let (block, offset) = (tid.block, tid.offset);
+    format!("{},{}", block.0, offset.0)
 }
 
 fn fnv(text: &str) -> u64 {

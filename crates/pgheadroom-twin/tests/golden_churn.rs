@@ -8,6 +8,8 @@
 mod table;
 
 use pgheadroom_twin::btree::RecordKind;
+use pgheadroom_twin::executor::{Assignment, Change};
+use pgheadroom_twin::value::Value;
 use pgheadroom_twin::wal::RecordType;
 use table::{ABALANCE, AID, Shape};
 
@@ -197,9 +199,12 @@ fn changed_keys() {
         let mut random = table::Lcg(42);
         for _ in 0..20_000 {
             let aid = 1 + random.next() % 3000;
-            fixture.update_one(aid, &[ABALANCE], &|row| {
-                row[ABALANCE] = (row[ABALANCE] * 31 + 17 + row[AID]) % 30_011;
+            let change = Change::Computed(&|row| {
+                let number = |column| row.integer(column).unwrap();
+                Value::Integer((number(ABALANCE) * 31 + 17 + number(AID)) % 30_011)
             });
+            let column = ABALANCE;
+            fixture.update_one(aid, &[Assignment { column, change }]);
         }
         let counters = *fixture.db.table(fixture.t).counters();
         assert_eq!(

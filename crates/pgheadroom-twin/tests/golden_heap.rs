@@ -186,7 +186,8 @@ fn random_updates_with_room_stay_on_their_pages() {
         for xid in 10..20_010 {
             let row = random.next(7500) as usize;
             let tid = tids[row];
-            if let Visit::Pruned(plan) = heap.visit(tid.block, &session(xid)) {
+            if heap.visit(tid.block, &session(xid)) == Visit::Pruned {
+                let plan = heap.last_prune();
                 pruned.add(heap_prune(heap.behaviour(), plan.cleaning(), CHANGE));
             }
             let done = heap
@@ -221,7 +222,8 @@ fn full_table_updates_with_room() {
             by_block[tid.block.0 as usize].push(row);
         }
         for (block, mut rows) in (0..).zip(by_block) {
-            if let Visit::Pruned(plan) = heap.visit(BlockNumber(block), &session(xid)) {
+            if heap.visit(BlockNumber(block), &session(xid)) == Visit::Pruned {
+                let plan = heap.last_prune();
                 pruned.add(heap_prune(heap.behaviour(), plan.cleaning(), CHANGE));
             }
             rows.sort_unstable_by_key(|&row| tids[row]); // a scan meets them in this order

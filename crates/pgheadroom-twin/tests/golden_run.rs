@@ -9,16 +9,16 @@ mod common;
 use std::collections::BTreeMap;
 
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, PgVersion};
-use pgheadroom_twin::btree::Definition;
 use pgheadroom_twin::check;
-use pgheadroom_twin::executor::{Column, Database, IndexDefinition, TableDefinition, TableId};
-use pgheadroom_twin::pgbench::{Builtin, Generators};
-use pgheadroom_twin::run::{Summary, pgbench_tables, run};
-use pgheadroom_twin::wal::WalSettings;
-use pgheadroom_twin::workload::{
-    Addition, Deed, End, Kind, Operation, PgbenchWorkload, Pick, ProfileOperation,
-    ProfileTransaction, ProfileWorkload, Values, Workload,
+use pgheadroom_twin::executor::{
+    Assignment, Change, ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId,
 };
+use pgheadroom_twin::pgbench::{Builtin, Generators};
+use pgheadroom_twin::profile::{BuiltinName, PgbenchSpec, load};
+use pgheadroom_twin::run::{Monitor, Outcome, Plan, run};
+use pgheadroom_twin::value::{Text, Value};
+use pgheadroom_twin::wal::WalSettings;
+use pgheadroom_twin::workload::{Access, Deed, End, Operation, PgbenchWorkload, Workload};
 
 const VERSIONS: [&str; 3] = ["15.18", "16.14", "18.4"];
 
@@ -27,14 +27,17 @@ fn database(version: &str, images: &str) -> Database {
     let settings = WalSettings {
         full_page_writes: images == "on",
         hints_are_logged: version.behaviour().checksums_by_default,
+        is_logical: false,
     };
     Database::new(version.behaviour(), settings)
 }
 
-fn compare(what: &str, db: &Database, summary: &Summary, text: &str) {
+fn compare(what: &str, outcome: &Outcome, text: &str) {
     let table = |name| common::table(text, name);
     let counts = |number: u64| i64::try_from(number).unwrap();
-    for (done, expected) in summary.tables.iter().zip(table("counters")) {
+    for (name, expected) in common::names(text, "tables").iter().zip(table("counters")) {
+        let mut tables = outcome.tables.iter();
+        let done = tables.find(|done| done.name == *name).unwrap();
         let counters = done.counters;
         let newpage = if expected[4] < 0 {
             -1 // 15 does not count them
@@ -48,26 +51,21 @@ fn compare(what: &str, db: &Database, summary: &Summary, text: &str) {
             counts(counters.n_tup_hot_upd),
             newpage,
         ];
-        assert_eq!(found[..], expected, "{what}: counters of {:?}", done.table);
+        assert_eq!(found[..], expected, "{what}: counters of {name}");
     }
     let names = common::names(text, "wal_names");
     let expected: BTreeMap<String, Vec<i64>> = names.into_iter().zip(table("wal")).collect();
-    let cleaning = db
-        .table(TableId(0))
-        .heap()
-        .behaviour()
-        .heap_cleaning_records;
-    let found: BTreeMap<String, Vec<i64>> = db
-        .wal()
-        .by_type()
-        .map(|(record, totals)| {
+    let found: BTreeMap<String, Vec<i64>> = outcome
+        .by_record
+        .iter()
+        .map(|(name, totals)| {
             let totals = vec![counts(totals.wal_records), counts(totals.wal_bytes)];
-            (record.name(cleaning), totals)
+            (name.clone(), totals)
         })
         .collect();
     assert_eq!(found, expected, "{what}: WAL");
-    let heap = summary.tables.iter().map(|done| done.heap_pages);
-    let index = summary.tables.iter().map(|done| done.index_pages);
+    let heap = outcome.tables.iter().map(|done| done.heap_pages);
+    let index = outcome.tables.iter().map(|done| done.index_pages);
     let expected: i64 = table("pages").iter().map(|row| row[0]).sum();
     assert_eq!(
         i64::from(heap.chain(index).sum::<u32>()),
@@ -84,12 +82,23 @@ fn tpcb_like() {
             let name = format!("run-tpcb-{fillfactor}-fpw-{images}.json");
             let text = common::golden(version, &name);
             let mut db = database(version, images);
-            let fillfactor = HeapFillfactor::new(fillfactor).unwrap();
-            let tables = pgbench_tables(&mut db, 2, fillfactor).unwrap();
-            let mut workload = PgbenchWorkload::new(Builtin::TpcbLike, 2, tables, 42, 20_000);
-            let summary = run(&mut db, &mut workload).unwrap();
-            assert_eq!(summary.transactions, 20_000);
-            compare(&format!("{version} {name}"), &db, &summary, &text);
+            // As with `pgbench -F`: the history is always filled up.
+            let narrowed = load::PGBENCH_TABLES[..3].iter();
+            let spec = PgbenchSpec {
+                builtin: BuiltinName::TpcbLike,
+                scale: 2,
+                fillfactor: narrowed
+                    .map(|name| ((*name).to_owned(), fillfactor))
+                    .collect(),
+            };
+            let monitor = Monitor::default();
+            let tables = load::load_pgbench(&mut db, &spec, &monitor).unwrap();
+            let mut workload = PgbenchWorkload::new(Builtin::TpcbLike, 2, tables, 42, 1, 20_000);
+            let plan = Plan::of_one_client(20_000);
+            let names = load::PGBENCH_TABLES.map(str::to_owned);
+            let outcome = run(&mut db, &mut workload, &names, &plan, &monitor).unwrap();
+            assert_eq!(outcome.transactions, 20_000);
+            compare(&format!("{version} {name}"), &outcome, &text);
             for id in db.tables() {
                 for (block, page) in (0..).zip(db.table(id).heap().pages()) {
                     check::page(BlockNumber(block), page).unwrap();
@@ -103,33 +112,48 @@ fn tpcb_like() {
 struct Mixed {
     table: TableId,
     generators: Generators,
-    left: u32,
+    left: u64,
 }
 
 impl Workload for Mixed {
-    fn next_transaction(&mut self, operations: &mut Vec<Operation>) -> Option<End> {
+    fn clients(&self) -> usize {
+        1
+    }
+
+    fn transactions_left(&self) -> u64 {
+        self.left
+    }
+
+    fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
         self.left = self.left.checked_sub(1)?;
-        let client = &mut self.generators.clients[0];
+        let client = &mut self.generators.clients[client];
         let key = client.random(1, 5000);
         let what = client.random(1, 10);
         let fails = client.random(1, 10);
-        let by_key = |high, deed| Operation::ByKey {
+        let by_key = |high, deed| Operation::Find {
             table: self.table,
+            by: Access::Index(0),
             low: key,
             high,
             deed,
         };
-        let add = |column, addend| Addition { column, addend };
+        let add = |column, addend| {
+            vec![Assignment {
+                column,
+                change: Change::Add(addend),
+            }]
+        };
         operations.push(match what {
-            ..=4 => by_key(key, Deed::Add(add(2, 1))),
+            ..=4 => by_key(key, Deed::Update(add(2, 1))),
             5 => by_key(key, Deed::Delete),
             6 | 7 => Operation::Upsert {
                 table: self.table,
-                values: Values::new(&[key, 5, 0]),
-                addition: add(2, 1),
+                index: 0,
+                rows: vec![row(key, 5)],
+                sets: add(2, 1),
             },
             8 => by_key(key, Deed::Lock),
-            9 => by_key(key, Deed::Add(add(1, 7))),
+            9 => by_key(key, Deed::Update(add(1, 7))),
             _ => by_key(key + 9, Deed::Read),
         });
         Some(if fails == 1 {
@@ -140,28 +164,35 @@ impl Workload for Mixed {
     }
 }
 
+/// Values of a row of the mixed runs.
+fn row(id: i64, n: i64) -> Vec<Value> {
+    let filler = Value::Text(Text::padded(b' ', 64));
+    vec![id.into(), n.into(), 0.into(), filler]
+}
+
 /// The table of the mixed runs, loaded.
 fn mixed_table(version: &str, images: &str) -> (Database, TableId) {
     let mut db = database(version, images);
-    let column = |offset_bytes| Column {
-        offset_bytes,
-        width_bytes: 4,
-    };
-    let table = db.create_table(TableDefinition {
-        tuple_bytes: 24 + 12 + 65,
-        hoff: 24,
-        fillfactor: HeapFillfactor::new(90).unwrap(),
-        columns: vec![column(0), column(4), column(8)],
-        indexes: Vec::new(),
-    });
-    for id in 1..=5000 {
-        db.insert(table, &[id, id % 1000, 0]).unwrap();
+    let column = |name, type_name| ColumnDefinition::new(name, type_name).unwrap();
+    let table = db
+        .create_table(TableDefinition {
+            columns: vec![
+                column("id", "int4"),
+                column("n", "int4"),
+                column("v", "int4"),
+                column("f", "bpchar(64)"),
+            ],
+            indexes: Vec::new(),
+            fillfactor: HeapFillfactor::new(90).unwrap(),
+        })
+        .unwrap();
+    for id in 1..=5000_i64 {
+        db.insert(table, &row(id, id % 1000)).unwrap();
     }
     db.commit();
     for (column, is_unique) in [(0, true), (1, false)] {
-        let tree = Definition::new(1, is_unique);
-        let columns = vec![column];
-        db.create_index(table, IndexDefinition { columns, tree });
+        let index = IndexDefinition::on_columns(vec![column], is_unique);
+        db.create_index(table, index).unwrap();
     }
     db.vacuum(table);
     db.checkpoint();
@@ -180,63 +211,10 @@ fn mixed() {
                 generators: Generators::new(7, 1),
                 left: 20_000,
             };
-            let summary = run(&mut db, &mut workload).unwrap();
-            compare(&format!("{version} {images}"), &db, &summary, &text);
+            let names = ["m".to_owned()];
+            let plan = Plan::of_one_client(20_000);
+            let outcome = run(&mut db, &mut workload, &names, &plan, &Monitor::default()).unwrap();
+            compare(&format!("{version} {images}"), &outcome, &text);
         }
-    }
-}
-
-/// Every way to pick keys, in weighted transactions; scripts stand in the golden file.
-#[test]
-fn profile() {
-    for version in VERSIONS {
-        let text = common::golden(version, "run-profile.json");
-        let (mut db, table) = mixed_table(version, "off");
-        let operation = |kind, pick| ProfileOperation {
-            table,
-            rows: 5000,
-            kind,
-            pick,
-            scatter: false,
-            rows_per_statement: 1,
-            by_seq_scan: false,
-        };
-        let update = |column, changed_frac| Kind::Update {
-            column,
-            changed_frac,
-        };
-        let hot = Pick::HotSet {
-            rows_frac: 0.1,
-            weight: 0.8,
-        };
-        let scattered = ProfileOperation {
-            scatter: true,
-            ..operation(update(1, 1.0), Pick::Zipfian(1.1))
-        };
-        let inserted = ProfileOperation {
-            rows_per_statement: 3,
-            ..operation(Kind::Insert(Values::new(&[0, 5, 0])), Pick::Newest)
-        };
-        let range = ProfileOperation {
-            rows_per_statement: 10,
-            ..operation(update(2, 1.0), Pick::Sequential)
-        };
-        let gaussian = operation(update(1, 0.5), Pick::Gaussian(2.5));
-        let transaction = |operations, weight, abort_frac| ProfileTransaction {
-            operations,
-            weight,
-            abort_frac,
-        };
-        let transactions = vec![
-            transaction(vec![operation(update(2, 1.0), hot)], 5, 0.0),
-            transaction(vec![scattered], 3, 0.0),
-            transaction(vec![inserted], 1, 0.1),
-            transaction(vec![operation(Kind::Delete, Pick::Oldest)], 2, 0.0),
-            transaction(vec![range], 4, 0.0),
-            transaction(vec![operation(Kind::Lock, Pick::Newest), gaussian], 6, 0.0),
-        ];
-        let mut workload = ProfileWorkload::new(transactions, 11, 10_000);
-        let summary = run(&mut db, &mut workload).unwrap();
-        compare(&format!("{version} profile"), &db, &summary, &text);
     }
 }

@@ -8,9 +8,9 @@
 mod table;
 
 use pgheadroom_twin::btree::RecordKind;
-use pgheadroom_twin::executor::{Action, Assignments};
+use pgheadroom_twin::executor::{Action, Assignments, Row};
 use pgheadroom_twin::wal::RecordType;
-use table::{ABALANCE, AID, BID, Fixture, Shape};
+use table::{ABALANCE, AID, BID, Fixture, Shape, add};
 
 /// One row in a thousand is updated by a sequential scan.
 #[test]
@@ -300,13 +300,9 @@ fn seed_table(version: &str, scale: i64, filler: u16, fillfactor: i64, images: b
 
 fn update_one_in_a_thousand(fixture: &mut Fixture, scale: i64, bid: i64) {
     let action = Action::Update(Assignments {
-        assigned: &[BID, ABALANCE],
-        change: &|row| {
-            row[BID] += bid;
-            row[ABALANCE] += 4660;
-        },
+        columns: &[add(BID, bid), add(ABALANCE, 4660)],
     });
-    let wanted = |row: &[i64]| row[AID] % 1000 == 1;
+    let wanted = |row: Row<'_>| row.integer(AID).unwrap() % 1000 == 1;
     let found = fixture.db.by_seq_scan(fixture.t, wanted, &action);
     assert_eq!(found, Ok(scale.unsigned_abs() * 100));
     fixture.db.commit();

@@ -9,9 +9,12 @@ mod table;
 
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 use pgheadroom_twin::btree::RecordKind::{Dedup, Delete, InsertLeaf, InsertUpper, SplitL, SplitR};
-use pgheadroom_twin::executor::{Action, Assignments, Column, CopyRow, Database, TableDefinition};
+use pgheadroom_twin::executor::{
+    Action, Assignments, ColumnDefinition, CopyRow, Database, Row, TableDefinition,
+};
+use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::{RecordType, WalSettings};
-use table::{ABALANCE, Shape};
+use table::{ABALANCE, AID, Shape, add};
 
 /// A snapshot held elsewhere: nothing is pruned, the table grows; then it stays as large.
 #[test]
@@ -113,8 +116,7 @@ fn held_snapshot_with_more_room() {
 
 fn update_all(fixture: &mut table::Fixture) {
     let action = Action::Update(Assignments {
-        assigned: &[ABALANCE],
-        change: &|row| row[ABALANCE] += 1,
+        columns: &[add(ABALANCE, 1)],
     });
     let found = fixture.db.by_seq_scan(fixture.t, |_| true, &action);
     assert_eq!(found, Ok(7500));
@@ -210,22 +212,24 @@ fn copy() {
             WalSettings {
                 full_page_writes: false,
                 hints_are_logged: behaviour.checksums_by_default,
+                is_logical: false,
             },
         );
-        let t = db.create_table(TableDefinition {
-            tuple_bytes: 93,
-            hoff: 24,
-            fillfactor: HeapFillfactor::new(fillfactor).unwrap(),
-            columns: vec![Column {
-                offset_bytes: 0,
-                width_bytes: 4,
-            }],
-            indexes: Vec::new(),
-        });
-        let keys: Vec<[i64; 1]> = (1..=10_000).map(|id| [id]).collect();
-        let rows = keys.iter().map(|values| CopyRow {
+        let column = |name, type_name| ColumnDefinition::new(name, type_name).unwrap();
+        let t = db
+            .create_table(TableDefinition {
+                columns: vec![column("id", "int4"), column("f", "bpchar(64)")],
+                indexes: Vec::new(),
+                fillfactor: HeapFillfactor::new(fillfactor).unwrap(),
+            })
+            .unwrap();
+        let filler = Value::Text(Text::padded(b' ', 64));
+        let keys: Vec<[Value; 2]> = (1..=10_000_i64)
+            .map(|id| [id.into(), filler.clone()])
+            .collect();
+        let rows = (1..=10_000_i64).zip(&keys).map(|(id, values)| CopyRow {
             values,
-            line_bytes: u32::try_from(values[0].to_string().len()).unwrap() + 1 + 64,
+            line_bytes: u32::try_from(id.to_string().len()).unwrap() + 1 + 64,
         });
         assert_eq!(db.copy(t, rows), Ok(10_000));
         db.commit();
@@ -272,10 +276,9 @@ fn vacuum_after_updates() {
         }
         .loaded();
         let action = Action::Update(Assignments {
-            assigned: &[ABALANCE],
-            change: &|row| row[ABALANCE] += 1,
+            columns: &[add(ABALANCE, 1)],
         });
-        let wanted = |row: &[i64]| row[0] % 75 == 1;
+        let wanted = |row: Row<'_>| row.integer(AID).unwrap() % 75 == 1;
         let found = fixture.db.by_seq_scan(fixture.t, wanted, &action);
         assert_eq!(found, Ok(100));
         fixture.db.commit();

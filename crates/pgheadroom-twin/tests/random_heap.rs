@@ -1,11 +1,15 @@
 //! Random histories of a heap: whatever happens, no page breaks an invariant and no row is lost.
 //!
-//! The reference is a plain list of rows and where each one's live version is.
+//! The reference is a plain list of rows and where each one's live version is; a transaction that
+//! is rolled back brings the list back as it was.
 
-use pgheadroom_layout::{BlockNumber, HeapFillfactor, PgVersion};
+use pgheadroom_layout::{BlockNumber, HeapFillfactor, OffsetNumber, PgVersion};
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
-use pgheadroom_twin::transaction::SingleSession;
-use pgheadroom_twin::{Heap, Tid, Xid, check};
+use pgheadroom_twin::horizon::{HeldSnapshot, Horizon};
+use pgheadroom_twin::prune::{self, DeadRoots, TupleState, Visit};
+use pgheadroom_twin::transaction::{Outcome, Transactions};
+use pgheadroom_twin::vacuum::VacuumOptions;
+use pgheadroom_twin::{Heap, HeapPage, LinePointer, Tid, check};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +31,14 @@ enum Step {
     Visit {
         pick: usize,
     },
-    Vacuum,
+    Commit,
+    Rollback,
+    Hold,
+    Release,
+    Vacuum {
+        freeze: bool,
+        truncate: bool,
+    },
     NewSession,
 }
 
@@ -37,90 +48,245 @@ fn step() -> impl Strategy<Value = Step> {
         4 => width.clone().prop_map(|tuple_bytes| Step::Insert { tuple_bytes }),
         8 => (any::<usize>(), width, any::<bool>())
             .prop_map(|(pick, tuple_bytes, hot)| Step::Update { pick, tuple_bytes, hot }),
-        2 => any::<usize>().prop_map(|pick| Step::Delete { pick }),
-        1 => any::<usize>().prop_map(|pick| Step::Lock { pick }),
+        3 => any::<usize>().prop_map(|pick| Step::Delete { pick }),
+        2 => any::<usize>().prop_map(|pick| Step::Lock { pick }),
         4 => any::<usize>().prop_map(|pick| Step::Visit { pick }),
-        1 => Just(Step::Vacuum),
+        8 => Just(Step::Commit),
+        2 => Just(Step::Rollback),
+        1 => Just(Step::Hold),
+        1 => Just(Step::Release),
+        1 => (any::<bool>(), any::<bool>())
+            .prop_map(|(freeze, truncate)| Step::Vacuum { freeze, truncate }),
         1 => Just(Step::NewSession),
     ]
 }
 
 fn ignore(_: BlockNumber) {}
 
+/// Row, place of its live version, length.
+type Row = (u32, Tid, u16);
+
+struct World {
+    heap: Heap,
+    horizon: Horizon,
+    target: InsertTargetBlock,
+    has_indexes: bool,
+    rows: Vec<Row>,
+    committed: Vec<Row>,
+    held: Option<HeldSnapshot>,
+    next_row: u32,
+}
+
+impl World {
+    fn new(major: u16, fillfactor: i64, has_indexes: bool) -> Self {
+        let behaviour = PgVersion::new(major, 4).unwrap().behaviour();
+        Self {
+            heap: Heap::new(behaviour, HeapFillfactor::new(fillfactor).unwrap()),
+            horizon: Horizon::default(),
+            target: InsertTargetBlock::default(),
+            has_indexes,
+            rows: Vec::new(),
+            committed: Vec::new(),
+            held: None,
+            next_row: 0,
+        }
+    }
+
+    fn commit(&mut self) {
+        self.horizon.commit();
+        self.committed.clone_from(&self.rows);
+    }
+
+    fn play(&mut self, step: Step) {
+        match step {
+            Step::Insert { tuple_bytes } => {
+                let (row, xid) = (self.next_row, self.horizon.assign());
+                self.next_row += 1;
+                let target = &mut self.target;
+                let placed = self
+                    .heap
+                    .insert(target, Mode::Row, row, tuple_bytes, xid, &mut ignore)
+                    .unwrap();
+                self.rows.push((row, placed.tid, tuple_bytes));
+            }
+            Step::Commit => self.commit(),
+            Step::Rollback => {
+                self.horizon.abort();
+                self.rows.clone_from(&self.committed);
+            }
+            Step::Hold if self.held.is_none() => self.held = Some(self.horizon.hold()),
+            Step::Release => {
+                if let Some(held) = self.held.take() {
+                    self.horizon.release(held);
+                }
+            }
+            Step::Vacuum { freeze, truncate } => self.vacuum(freeze, truncate),
+            Step::NewSession => self.target = InsertTargetBlock::default(),
+            _ if self.rows.is_empty() => {}
+            Step::Update {
+                pick,
+                tuple_bytes,
+                hot,
+            } => self.update(pick, tuple_bytes, hot),
+            Step::Delete { pick } => {
+                let (_, tid, _) = self.rows.swap_remove(pick % self.rows.len());
+                let xid = self.horizon.assign();
+                self.heap.note_hints_of(tid, &self.horizon);
+                self.heap.delete(tid, xid);
+            }
+            Step::Lock { pick } => {
+                let tid = self.rows[pick % self.rows.len()].1;
+                let xid = self.horizon.assign();
+                self.heap.note_hints_of(tid, &self.horizon);
+                self.heap.lock(tid, xid);
+            }
+            Step::Visit { pick } => self.visit(self.rows[pick % self.rows.len()].1.block),
+            Step::Hold => {}
+        }
+    }
+
+    fn update(&mut self, pick: usize, tuple_bytes: u16, hot: bool) {
+        let index = pick % self.rows.len();
+        let (row, tid, _) = self.rows[index];
+        let xid = self.horizon.assign();
+        self.heap.note_hints_of(tid, &self.horizon);
+        let target = &mut self.target;
+        let done = self
+            .heap
+            .update(target, tid, tuple_bytes, hot, false, xid, &mut ignore)
+            .unwrap();
+        assert_eq!(done.is_newpage, !done.new.tid.shares_page(tid));
+        assert!(!done.is_hot || !done.is_newpage);
+        self.rows[index] = (row, done.new.tid, tuple_bytes);
+    }
+
+    fn vacuum(&mut self, freeze: bool, truncate: bool) {
+        self.commit();
+        let options = VacuumOptions {
+            has_indexes: self.has_indexes,
+            freeze,
+            truncate,
+        };
+        let scan = self.heap.vacuum_scan(options, &self.horizon, &mut ignore);
+        self.heap.vacuum_reclaim(scan, &self.horizon, &mut ignore);
+        self.target = InsertTargetBlock::default();
+    }
+
+    fn visit(&mut self, block: BlockNumber) {
+        let before = self.heap.pages()[block.0 as usize].clone();
+        let planned = in_order(prune::plan(&before, DeadRoots::Stay, &self.horizon));
+        assert_eq!(
+            planned,
+            in_order(prune::plan_of_all(&before, &self.horizon))
+        );
+        let visit = self.heap.visit(block, &self.horizon);
+        let after = &self.heap.pages()[block.0 as usize];
+        if visit == Visit::Pruned {
+            check_pruned(&before, after, &self.horizon);
+        }
+    }
+
+    fn check(&self) {
+        for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
+            let sound = check::page_after(block, page, &self.horizon);
+            assert_eq!(sound, Ok(()));
+            let bits = self.heap.vm().get(block);
+            assert_eq!(check::visibility(block, page, bits), Ok(()));
+        }
+        for &(row, tid, tuple_bytes) in &self.rows {
+            let page = &self.heap.pages()[tid.block.0 as usize];
+            let tuple = page.tuple(tid.offset).expect("a live row has a tuple");
+            assert_eq!((tuple.row, tuple.lp_len), (row, tuple_bytes));
+            assert_ne!(self.horizon.outcome(tuple.xmin), Outcome::Aborted);
+            let is_kept = !tuple.xmax.is_valid()
+                || tuple.is_locked_only
+                || self.horizon.outcome(tuple.xmax) == Outcome::Aborted;
+            assert!(is_kept, "row {row} was removed");
+        }
+    }
+}
+
+/// What pruning may and must do, said without its algorithm: nothing dead stays, nothing that
+/// somebody may see goes or moves, every version left is found from exactly one root, and a second
+/// look finds nothing to do.
+fn check_pruned(before: &HeapPage, after: &HeapPage, transactions: &impl Transactions) {
+    for (position, item) in before.items().iter().enumerate() {
+        let LinePointer::Normal(tuple) = item else {
+            continue;
+        };
+        let left = after.items().get(position);
+        match TupleState::of(tuple, transactions) {
+            TupleState::Dead => assert!(!matches!(left, Some(LinePointer::Normal(_)))),
+            TupleState::RecentlyDead => {}
+            _ => assert_eq!(left, Some(item), "a version that somebody sees"),
+        }
+    }
+    let mut found_from = vec![0; after.items().len()];
+    for item in after.items() {
+        let mut next = match item {
+            LinePointer::Redirect(target) => Some(*target),
+            LinePointer::Normal(tuple) if !tuple.is_heap_only => following(tuple, transactions),
+            _ => None,
+        };
+        while let Some(offset) = next {
+            found_from[usize::from(offset.0) - 1] += 1;
+            next = after
+                .tuple(offset)
+                .and_then(|tuple| following(tuple, transactions));
+        }
+    }
+    for (position, item) in after.items().iter().enumerate() {
+        if let LinePointer::Normal(tuple) = item {
+            let is_mine = transactions.outcome(tuple.xmin) == Outcome::InProgress;
+            if tuple.is_heap_only && !is_mine {
+                assert_eq!(found_from[position], 1, "item {}", position + 1);
+            }
+        }
+    }
+    assert!(!prune::plan(after, DeadRoots::Stay, transactions).changes_items());
+}
+
+/// A plan does not say in which order its changes are found.
+fn in_order(mut plan: prune::PrunePlan) -> prune::PrunePlan {
+    plan.redirected.sort_unstable();
+    plan.now_dead.sort_unstable();
+    plan.now_unused.sort_unstable();
+    plan
+}
+
+fn following(
+    tuple: &pgheadroom_twin::Tuple,
+    transactions: &impl Transactions,
+) -> Option<OffsetNumber> {
+    let goes_on = tuple.is_hot_updated && transactions.outcome(tuple.xmax) != Outcome::Aborted;
+    goes_on.then_some(tuple.next.offset)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// After each step every page is sound, and every row's live version is where it was put.
     #[test]
     fn pages_stay_sound(
-        steps in proptest::collection::vec(step(), 1..150),
+        steps in proptest::collection::vec(step(), 1..400),
         fillfactor in 10_i64..=100,
         major in 13_u16..=18,
-        held in proptest::option::of(5_u32..100),
+        has_indexes: bool,
     ) {
-        let behaviour = PgVersion::new(major, 4).unwrap().behaviour();
-        let mut heap = Heap::new(behaviour, HeapFillfactor::new(fillfactor).unwrap());
-        let mut target = InsertTargetBlock::default();
-        let mut rows: Vec<(u32, Tid, u16)> = Vec::new();
-        for (xid, step) in (5..).zip(steps) {
-            let session = SingleSession { current: Xid(xid), held_xmin: held.map(Xid) };
-            match step {
-                Step::Insert { tuple_bytes } => {
-                    let placed = heap
-                        .insert(&mut target, Mode::Row, xid, tuple_bytes, Xid(xid), &mut ignore)
-                        .unwrap();
-                    rows.push((xid, placed.tid, tuple_bytes));
-                }
-                Step::Vacuum => {
-                    heap.vacuum(&session, &mut ignore);
-                    target = InsertTargetBlock::default();
-                }
-                Step::NewSession => target = InsertTargetBlock::default(),
-                _ if rows.is_empty() => {}
-                Step::Update { pick, tuple_bytes, hot } => {
-                    let index = pick % rows.len();
-                    let tid = rows[index].1;
-                    let done = heap
-                        .update(&mut target, tid, tuple_bytes, hot, false, Xid(xid), &mut ignore)
-                        .unwrap();
-                    prop_assert_eq!(done.is_newpage, done.new.tid.block != rows[index].1.block);
-                    prop_assert!(!done.is_hot || !done.is_newpage);
-                    rows[index] = (rows[index].0, done.new.tid, tuple_bytes);
-                }
-                Step::Delete { pick } => {
-                    let (_, tid, _) = rows.swap_remove(pick % rows.len());
-                    heap.delete(tid, Xid(xid));
-                }
-                Step::Lock { pick } => {
-                    heap.lock(rows[pick % rows.len()].1, Xid(xid));
-                }
-                Step::Visit { pick } => {
-                    heap.visit(rows[pick % rows.len()].1.block, &session);
-                }
-            }
-            for (block, page) in (0..).zip(heap.pages()) {
-                prop_assert_eq!(check::page(BlockNumber(block), page), Ok(()));
-            }
-            for &(row, tid, tuple_bytes) in &rows {
-                let tuple = heap.pages()[tid.block.0 as usize].tuple(tid.offset).copied();
-                let tuple = tuple.expect("a live row has a tuple");
-                prop_assert_eq!((tuple.row, tuple.lp_len), (row, tuple_bytes));
-                prop_assert!(!tuple.xmax.is_valid() || tuple.is_locked_only);
-            }
+        let mut world = World::new(major, fillfactor, has_indexes);
+        for step in steps {
+            world.play(step);
+            world.check();
         }
     }
 
     /// The same history gives the same heap: nothing depends on time or on the order of a map.
     #[test]
-    fn histories_are_deterministic(widths in proptest::collection::vec(28_u16..2000, 1..200)) {
+    fn histories_are_deterministic(steps in proptest::collection::vec(step(), 1..100)) {
         let run = || {
-            let behaviour = PgVersion::new(18, 4).unwrap().behaviour();
-            let mut heap = Heap::new(behaviour, HeapFillfactor::new(90).unwrap());
-            let mut target = InsertTargetBlock::default();
-            for (row, &tuple_bytes) in (0..).zip(&widths) {
-                heap.insert(&mut target, Mode::Row, row, tuple_bytes, Xid(5), &mut ignore).unwrap();
-            }
-            heap.pages().to_vec()
+            let mut world = World::new(18, 90, true);
+            steps.iter().for_each(|&step| world.play(step));
+            world.heap.pages().to_vec()
         };
         prop_assert_eq!(run(), run());
     }

@@ -13,6 +13,7 @@ use crate::btree::item::{Item, SIZE_OF_TID};
 use crate::btree::record::{RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 
 /// Most heap pages visited. Source: `BOTTOMUP_MAX_NBLOCKS`, heapam.c.
 const MAX_BLOCKS: usize = 6;
@@ -139,7 +140,8 @@ fn visit_heap(candidates: &mut [Candidate], target: u32, table: &mut impl Table)
     let (mut free, mut free_before) = (0, 0);
     let mut doomed = Vec::new();
     for (visited, block) in blocks.iter().enumerate() {
-        if visited >= 1 && (free >= target || free == free_before) {
+        let gives_up = free == free_before && on(Rule::BottomUpGivesUp);
+        if visited >= 1 && (free >= target || gives_up) {
             break;
         }
         free_before = free;
@@ -164,7 +166,7 @@ fn choose_blocks(candidates: &[Candidate]) -> Vec<HeapBlock> {
     for (index, candidate) in candidates.iter().enumerate() {
         let promising = usize::from(candidate.is_promising);
         match blocks.last_mut() {
-            Some(last) if last.block == candidate.tid.block => {
+            Some(last) if last.block == { candidate.tid.block } => {
                 last.tids += 1;
                 last.promising += promising;
             }

@@ -10,10 +10,13 @@ use std::collections::HashMap;
 
 use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::error::LayoutError;
-use pgheadroom_layout::index_tuple::{SIZE_OF_INDEX_TUPLE_HEADER, index_tuple_bytes};
+use pgheadroom_layout::index_tuple::{
+    BT_MAX_ITEM_SIZE, SIZE_OF_INDEX_ATTRIBUTE_BITMAP, SIZE_OF_INDEX_TUPLE_HEADER, index_tuple_bytes,
+};
 use pgheadroom_layout::tuple::Column;
 
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 
 /// Code of NULL in a column with NULLS LAST.
 pub const NULL_LAST: i64 = i64::MAX;
@@ -49,6 +52,15 @@ pub(crate) struct SearchKey<'a> {
     pub tid: Option<Tid>,
 }
 
+/// How a value stands in an index tuple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Not at all.
+    Null,
+    /// At a multiple of `align`, with its length header.
+    Aligned { align: u32, bytes: u32 },
+}
+
 /// Bytes of a tuple with these columns, whole and with trailing columns truncated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TupleSizes {
@@ -70,6 +82,44 @@ impl TupleSizes {
             kept.push(bytes(&key[..count])?);
         }
         let leaf = bytes(&[key, include].concat())?;
+        Ok(Self { kept, leaf })
+    }
+
+    /// Sizes of a tuple of these values, of which the first `key_columns` are the key.
+    ///
+    /// # Errors
+    /// [`LayoutError::IndexTupleTooBig`] above a third of a page.
+    ///
+    /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c (REL_18_STABLE).
+    pub(crate) fn of_pieces(pieces: &[Piece], key_columns: usize) -> Result<Self, LayoutError> {
+        let bytes = |pieces: &[Piece]| {
+            let bitmap = if pieces.contains(&Piece::Null) {
+                SIZE_OF_INDEX_ATTRIBUTE_BITMAP
+            } else {
+                0
+            };
+            let start = maxalign(SIZE_OF_INDEX_TUPLE_HEADER + bitmap);
+            let size = maxalign(pieces.iter().fold(start, |end, piece| match piece {
+                Piece::Null => end,
+                Piece::Aligned { align, bytes } => end.next_multiple_of(*align) + bytes,
+            }));
+            if size > BT_MAX_ITEM_SIZE {
+                return Err(LayoutError::IndexTupleTooBig {
+                    index_tuple_bytes: u64::from(size),
+                    max_bytes: BT_MAX_ITEM_SIZE,
+                });
+            }
+            Ok(narrow(size))
+        };
+        let leaf = if on(Rule::IncludeColumnInLeaf) {
+            bytes(pieces)?
+        } else {
+            bytes(&pieces[..key_columns])?
+        };
+        let mut kept = vec![narrow(SIZE_OF_INDEX_TUPLE_HEADER)];
+        for count in 1..=key_columns {
+            kept.push(bytes(&pieces[..count])?);
+        }
         Ok(Self { kept, leaf })
     }
 

@@ -56,6 +56,7 @@ pub use record::{Record, RecordCounts, RecordKind, RegisteredBlock, Sink};
 pub use scan::ScannedPage;
 pub use vacuum::BulkDeletion;
 
+pub(crate) use key::Piece;
 use key::Shapes;
 
 /// What an index is like.
@@ -196,6 +197,17 @@ impl Btree {
         let columns = usize::from(self.definition.key_columns);
         assert_eq!(sizes.key_columns(), columns, "columns of the key");
         self.shapes.intern(sizes)
+    }
+
+    /// Replaces codes of a key column by others in the same order; pairs of old and new ascend.
+    pub(crate) fn replace_codes(&mut self, column: usize, moved: &[(i64, i64)]) {
+        for page in &mut self.pages {
+            for code in page.codes_of_column_mut(column) {
+                if let Ok(found) = moved.binary_search_by_key(code, |&(old, _)| old) {
+                    *code = moved[found].1;
+                }
+            }
+        }
     }
 
     /// What the index is like.

@@ -147,6 +147,11 @@ impl BtreePage {
         &self.keys
     }
 
+    /// The codes of one key column.
+    pub(crate) fn codes_of_column_mut(&mut self, column: usize) -> impl Iterator<Item = &mut i64> {
+        self.keys.iter_mut().skip(column).step_by(self.key_columns)
+    }
+
     /// Number of items, the high key included.
     #[must_use]
     pub fn len(&self) -> usize {

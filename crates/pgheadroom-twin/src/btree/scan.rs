@@ -8,6 +8,7 @@ use crate::btree::page::offset_at;
 use crate::btree::record::Sink;
 use crate::btree::search::{Tie, lower_bound};
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 
 /// What a scan read of one leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +99,9 @@ impl Btree {
         sink: &mut impl Sink,
     ) {
         let block = scanned.block;
-        if dead.is_empty() || (self.page(block).lsn != scanned.lsn && !keeps_pin) {
+        let has_changed = self.page(block).lsn != scanned.lsn;
+        let is_refused = has_changed && !keeps_pin && on(Rule::ChangedLeafSuppressesKill);
+        if dead.is_empty() || is_refused {
             return;
         }
         let page = self.page_mut(block);

@@ -6,6 +6,7 @@ use crate::btree::delete::Doomed;
 use crate::btree::record::{RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 
 impl Btree {
     /// Deletes the entries marked dead and, from 14 on, every other entry whose heap page one of
@@ -26,7 +27,8 @@ impl Btree {
             return false;
         }
         let heap_blocks = self.dead_blocks(block, new_tid);
-        let also_others = self.behaviour.btree_bottom_up_deletion;
+        let also_others =
+            self.behaviour.btree_bottom_up_deletion && on(Rule::SimpleDeletionTakesMore);
         let mut doomed: Vec<Doomed> = Vec::new();
         let mut candidates: Vec<Doomed> = Vec::new();
         for position in data {
@@ -35,7 +37,7 @@ impl Btree {
             if item.is_dead() {
                 doomed.extend(tids.iter().map(|&tid| (position, tid)));
             } else if also_others {
-                let near = |tid: &&Tid| heap_blocks.binary_search(&tid.block).is_ok();
+                let near = |tid: &&Tid| heap_blocks.binary_search(&{ tid.block }).is_ok();
                 candidates.extend(tids.iter().filter(near).map(|&tid| (position, tid)));
             }
         }

@@ -1,6 +1,7 @@
 //! Splitting a page, and telling its parent.
 
 use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::btree::BTREE_DEFAULT_FILLFACTOR;
 
 use crate::btree::insert::Insertion;
 use crate::btree::item::Item;
@@ -10,6 +11,7 @@ use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, StackEntry};
 use crate::btree::split_point::{self, NewItem, SplitPoint};
 use crate::btree::{Btree, Table};
+use crate::rules::{Rule, on};
 
 /// Bytes of a pivot tuple without any key. Source: `sizeof(IndexTupleData)`.
 const KEYLESS_PIVOT_BYTES: u16 = 8;
@@ -57,7 +59,12 @@ impl Btree {
         let columns = self.definition.key_columns;
         let shape = first_right.0.shape();
         let sizes = self.shapes.get(shape);
-        let keep = keep_natts(last_left.1, first_right.1);
+        let needed = keep_natts(last_left.1, first_right.1);
+        let keep = if on(Rule::SuffixTruncation) {
+            needed
+        } else {
+            needed.max(usize::from(columns))
+        };
         let mut key = first_right.1.to_vec();
         let item = if keep <= usize::from(columns) {
             key[keep..].fill(MINUS_INFINITY);
@@ -114,7 +121,11 @@ impl Btree {
             key,
             tid: insertion.item.tid(),
         };
-        let fillfactor = self.definition.fillfactor.percent();
+        let fillfactor = if on(Rule::IndexFillfactor) {
+            self.definition.fillfactor.percent()
+        } else {
+            BTREE_DEFAULT_FILLFACTOR
+        };
         let point = split_point::find(self.page(block), new, fillfactor);
         let high_key = self.left_high_key(&insertion, key, point);
         let (level, next) = (self.page(block).level, self.page(block).next);

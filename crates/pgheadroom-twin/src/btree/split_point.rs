@@ -13,6 +13,7 @@ use crate::btree::key::keep_natts;
 use crate::btree::page::BtreePage;
 use crate::btree::qsort::qsort;
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 
 mod strategy;
 
@@ -88,6 +89,8 @@ pub(crate) fn find(page: &BtreePage, new: NewItem<'_>, fillfactor: u32) -> Split
         page.is_rightmost()
             .then_some(f64::from(BTREE_NONLEAF_FILLFACTOR) / 100.0)
     } else if page.is_rightmost() {
+        on(Rule::RightmostSplitByFillfactor).then_some(leaf_multiplier)
+    } else if !on(Rule::SplitInTheMiddle) {
         Some(leaf_multiplier)
     } else {
         match search.after_new_item(leaf_multiplier) {
@@ -223,6 +226,10 @@ impl<'a> Search<'a> {
             };
             candidate.delta = delta.abs();
         }
+        if !on(Rule::SplitSortOfPostgres) {
+            self.candidates.sort_by_key(|candidate| candidate.delta);
+            return;
+        }
         qsort(&mut self.candidates, &|one, other| {
             one.delta.cmp(&other.delta)
         });
@@ -232,7 +239,8 @@ impl<'a> Search<'a> {
     fn after_new_item(&self, leaf_multiplier: f64) -> AfterNewItem {
         let columns = self.new.key.len();
         let data_items = self.page.len() - self.page.first_data();
-        if columns == 1 || self.new.position == self.page.first_data() {
+        let is_first = self.new.position == self.page.first_data();
+        if columns == 1 || is_first || !on(Rule::SplitAfterNewItem) {
             return AfterNewItem::No;
         }
         let one_width = self.new_bytes == self.min_first_right
@@ -274,7 +282,7 @@ fn adjacent(low: Option<Tid>, high: Option<Tid>) -> bool {
     let (Some(low), Some(high)) = (low, high) else {
         return false;
     };
-    low.block == high.block || (low.block.0 + 1 == high.block.0 && high.offset.0 == 1)
+    low.shares_page(high) || (low.block.0 + 1 == high.block.0 && high.offset.0 == 1)
 }
 
 fn item_bytes(page: &BtreePage, position: usize) -> i32 {

@@ -8,6 +8,7 @@ use crate::btree::page::PageState;
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
+use crate::rules::{Rule, on};
 use crate::transaction::Xid;
 
 /// What a pass over the index found. Source: `IndexBulkDeleteResult`, src/include/access/genam.h.
@@ -146,12 +147,15 @@ impl Btree {
             PageState::Live => {}
         }
         if let Some(is_dead) = is_dead {
-            let doomed = self.dead_tids(block, is_dead);
+            let mut doomed = self.dead_tids(block, is_dead);
+            if !on(Rule::VacuumRemovesEntries) {
+                doomed.clear();
+            }
             pass.result.tuples_removed += doomed.len() as u64;
             self.remove_tids(block, &doomed, RecordKind::Vacuum, sink);
         }
         let page = self.page(block);
-        if page.is_empty() {
+        if page.is_empty() && on(Rule::EmptyLeafIsDeleted) {
             self.delete_page(block, pass, sink);
         } else {
             let live = &page.items()[page.first_data()..];

@@ -2,24 +2,53 @@
 
 use std::cell::RefCell;
 
-use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::page::MAX_HEAP_TUPLE_SIZE;
+use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 use pgheadroom_layout::version::IndexUnchangedHint;
 use pgheadroom_layout::wal_record::{
-    Page, heap_delete, heap_insert, heap_lock, heap_update_cross_page, heap_update_same_page,
+    Page, SharedBytes, heap_delete, heap_insert, heap_lock, heap_update_cross_page,
+    heap_update_same_page,
 };
+use pgheadroom_layout::{BlockNumber, LayoutError};
 
 use crate::btree::Entry;
 use crate::executor::fetch::{Fetched, HeapAccess};
-use crate::executor::table::Table;
-use crate::executor::{Action, Assignments, StatementError};
+use crate::executor::index::Index;
+use crate::executor::table::{Scratch, Table};
+use crate::executor::toast::Writer;
+use crate::executor::{Action, Assignments, Change, StatementError};
 use crate::heap::{Mode, Updated};
 use crate::horizon::Horizon;
-use crate::page::Tid;
+use crate::page::{Tid, XmaxHint};
+use crate::row::Measured;
+use crate::rules::{Rule, on};
 use crate::vm::VisibilityMap;
 use crate::wal::{IndexLog, RecordType, Wal};
 
-/// Most columns of a table whose values are kept.
-pub(super) const MAX_COLUMNS: usize = 32;
+/// A tuple's length.
+///
+/// # Errors
+/// [`LayoutError::TupleTooBig`] when even TOAST cannot make it fit a page.
+pub(super) fn page_bytes(measured: Measured) -> Result<u16, StatementError> {
+    let bytes = measured.tuple_bytes;
+    u16::try_from(bytes)
+        .ok()
+        .filter(|_| bytes <= MAX_HEAP_TUPLE_SIZE)
+        .ok_or_else(|| {
+            StatementError::Layout(LayoutError::TupleTooBig {
+                tuple_bytes: u64::from(bytes),
+                max_bytes: MAX_HEAP_TUPLE_SIZE,
+            })
+        })
+}
+
+fn writer<'a>(horizon: &'a mut Horizon, wal: &'a mut Wal, statement: u32) -> Writer<'a> {
+    Writer {
+        horizon,
+        wal,
+        statement,
+    }
+}
 
 impl Table {
     /// Does what the statement does to a row that it found.
@@ -31,9 +60,15 @@ impl Table {
         wal: &mut Wal,
         statement: u32,
     ) -> Result<(), StatementError> {
+        if matches!(action, Action::Delete | Action::Update(_)) {
+            self.lock_after_wait(tid, horizon, wal);
+        }
         match action {
-            Action::Read => {}
-            Action::Lock => self.lock(tid, horizon, wal),
+            Action::Read => self.read_out_of_line(tid, &mut writer(horizon, wal, statement)),
+            Action::Lock => {
+                self.lock(tid, horizon, wal);
+                self.read_out_of_line(tid, &mut writer(horizon, wal, statement));
+            }
             Action::Delete => self.delete(tid, horizon, wal, statement),
             Action::Update(assignments) => {
                 self.update(tid, assignments, horizon, wal, statement)?;
@@ -42,48 +77,76 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts a row; where it is.
+    /// Locks a version that a transaction of another session has made which still runs there: who
+    /// wants to change the row finds the version before it, waits, and locks the newest one.
+    ///
+    /// Source: `ExecUpdate` and `ExecDelete` after `TM_Updated`,
+    /// src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
+    fn lock_after_wait(&mut self, tid: Tid, horizon: &mut Horizon, wal: &mut Wal) {
+        let page = &self.heap.pages()[tid.block.0 as usize];
+        let tuple = page.tuple(tid.offset).expect("a visible tuple");
+        if horizon.wait_for(tuple.xmin) {
+            self.lock(tid, horizon, wal);
+        }
+    }
+
+    /// Inserts a row that was added; where it is.
     ///
     /// Source: `heap_insert`, src/backend/access/heap/heapam.c, and `ExecInsertIndexTuples`,
     /// src/backend/executor/execIndexing.c (REL_18_STABLE).
     pub(super) fn insert(
         &mut self,
-        values: &[i64],
+        row: u32,
         horizon: &mut Horizon,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<Tid, StatementError> {
-        let row = self.add_row(values, statement);
+        let tuple_bytes = self.prepare_row(row, &mut writer(horizon, wal, statement))?;
         let xid = horizon.assign();
         let fsm = self.fsm;
         let placed = self.heap.insert(
             &mut self.target,
             Mode::Row,
             row,
-            self.tuple_bytes,
+            tuple_bytes,
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
         let hole = self.hole(placed.tid);
         let vm = self.log_visibility(placed.cleared_visibility, placed.tid.block, wal);
-        let length = u32::from(self.tuple_bytes);
+        let length = u32::from(tuple_bytes);
         if placed.initialises_page {
             let page = wal.init(self.main, placed.tid.block);
             wal.record(RecordType::HeapInsertInit, heap_insert(length, page, vm));
         } else {
-            let page = wal.change(self.main, placed.tid.block, hole);
+            let page = wal.change_with_tuples(self.main, placed.tid.block, hole);
             wal.record(RecordType::HeapInsert, heap_insert(length, page, vm));
         }
         self.counters.n_tup_ins += 1;
         self.pending.inserted += 1;
-        self.insert_entries(placed.tid, values, None, None, horizon, wal)?;
+        self.insert_entries(placed.tid, row, None, None, horizon, wal)?;
         Ok(placed.tid)
     }
 
-    /// Updates the row version at this TID.
+    /// Moves a new row's long values out of line; its length.
     ///
-    /// Source: `heap_update`, src/backend/access/heap/heapam.c, and `ExecUpdateEpilogue`,
-    /// src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
+    /// Source: `heap_prepare_insert`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    pub(super) fn prepare_row(
+        &mut self,
+        row: u32,
+        to: &mut Writer<'_>,
+    ) -> Result<u16, StatementError> {
+        let measured = self.row_type.measure(self.slots_of(row), &self.texts);
+        if measured.tuple_bytes <= TOAST_TUPLE_THRESHOLD || !on(Rule::ToastThreshold) {
+            return page_bytes(measured);
+        }
+        let mut slots = self.slots_of(row).to_vec();
+        self.toast_version(&[], &mut slots, &mut Vec::new(), to)?;
+        self.store_row(row, &slots);
+        page_bytes(self.row_type.measure(&slots, &self.texts))
+    }
+
+    /// Updates the row version at this TID.
     pub(super) fn update(
         &mut self,
         old: Tid,
@@ -96,76 +159,159 @@ impl Table {
         if self.changed_by[row as usize] == statement {
             return Ok(()); // this statement did so already (TM_SelfModified)
         }
-        let width = self.columns.len();
-        let mut old_values = [0; MAX_COLUMNS];
-        old_values[..width].copy_from_slice(self.values_of(row));
-        let mut new_values = old_values;
-        (assignments.change)(&mut new_values[..width]);
-        let (before, after) = (&old_values[..width], &new_values[..width]);
-        let keeps_keys = self.indexes.iter().all(|index| {
-            let mut columns = index.columns.iter();
-            columns.all(|&column| before[column] == after[column])
-        });
-        let xid = horizon.assign();
-        let old_hole = self.hole(old);
-        let fsm = self.fsm;
-        let done = self.heap.update(
-            &mut self.target,
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = self.update_row(
+            row,
             old,
-            self.tuple_bytes,
-            keeps_keys,
-            false,
-            xid,
-            &mut |block| wal.hint(fsm, block, 0),
-        )?;
-        self.log_update(old, old_hole, &done, before, after, wal);
-        self.set_values(row, after);
+            assignments,
+            &mut scratch,
+            &mut writer(horizon, wal, statement),
+        );
+        self.scratch = scratch;
+        let done = done?;
         self.changed_by[row as usize] = statement;
+        let is_summarized = |&column: &usize| self.is_summarized[column];
+        let informs_brin = self.scratch.changed.iter().any(is_summarized);
         self.counters.n_tup_upd += 1;
         self.counters.n_tup_hot_upd += u64::from(done.is_hot);
         self.counters.n_tup_newpage_upd += u64::from(done.is_newpage);
         self.pending.updated += 1;
         if done.is_hot {
+            if informs_brin {
+                self.inform_brins(done.new.tid, row, wal)?;
+            }
             return Ok(());
         }
-        let assigned = Some(assignments.assigned);
-        self.insert_entries(done.new.tid, after, assigned, Some(old.block), horizon, wal)
+        let assigned = Some(assignments);
+        self.insert_entries(done.new.tid, row, assigned, Some(old.block), horizon, wal)
     }
 
-    /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    fn log_update(
-        &self,
+    /// The heap's part of an update; the row has its new values afterwards.
+    ///
+    /// Source: `heap_update`, src/backend/access/heap/heapam.c, and `ExecUpdateEpilogue`,
+    /// src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
+    fn update_row(
+        &mut self,
+        row: u32,
         old: Tid,
-        old_hole: u32,
-        done: &Updated,
-        before: &[i64],
-        after: &[i64],
-        wal: &mut Wal,
-    ) {
-        if let Some(cleared_frozen) = done.lock {
+        assignments: &Assignments<'_>,
+        scratch: &mut Scratch,
+        to: &mut Writer<'_>,
+    ) -> Result<Updated, StatementError> {
+        let Scratch {
+            old: before,
+            new: after,
+            changed,
+            bytes,
+        } = scratch;
+        before.clear();
+        before.extend_from_slice(self.slots_of(row));
+        self.read_changed(before, assignments, to);
+        self.row_type
+            .change(before, after, assignments, changed, &mut self.texts)?;
+        let blocks = |column: usize| self.blocks_hot[column];
+        let keeps_keys = if on(Rule::HotComparesValues) {
+            !changed.iter().any(|&column| blocks(column))
+        } else {
+            !assignments.columns.iter().any(|one| blocks(one.column))
+        };
+        let mut measured = self.row_type.measure(after, &self.texts);
+        self.note_hints(old, to.horizon, to.wal);
+        let xid = to.horizon.assign();
+        // The row's LOCK record comes before those of its values; no page is in both.
+        let needs_toast = self.needs_toast(before, after, measured);
+        if needs_toast {
+            self.toast_version(before, after, changed, to)?;
+            measured = self.row_type.measure(after, &self.texts);
+        }
+        let tuple_bytes = page_bytes(measured)?;
+        let wal = &mut *to.wal;
+        let old_hole = self.hole(old);
+        let fsm = self.fsm;
+        let done = self.heap.update(
+            &mut self.target,
+            old,
+            tuple_bytes,
+            keeps_keys,
+            needs_toast && on(Rule::ToastedRowLocksFirst),
+            xid,
+            &mut |block| wal.hint(fsm, block, 0),
+        )?;
+        self.log_lock(old, old_hole, &done, wal);
+        if done.is_newpage {
+            let mut logged = measured;
+            if !on(Rule::MovedUpdateIsLoggedWhole) {
+                let data_bytes = measured.tuple_bytes - measured.hoff;
+                let (row_type, texts) = (&self.row_type, &self.texts);
+                let shared =
+                    row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
+                logged.tuple_bytes -= shared.prefix + shared.suffix;
+            }
+            self.log_update_cross_page(old, &done, logged, wal);
+        } else {
+            let (row_type, texts) = (&self.row_type, &self.texts);
+            let data_bytes = measured.tuple_bytes - measured.hoff;
+            let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
+            self.log_update_same_page(old, &done, measured, shared, wal);
+        }
+        self.set_slots(row, after, changed);
+        Ok(done)
+    }
+
+    /// Reads the values out of line that an update computes new ones of.
+    fn read_changed(&mut self, slots: &[i64], assigned: &Assignments<'_>, to: &mut Writer<'_>) {
+        if !self.texts.has_forms() {
+            return;
+        }
+        let changed = assigned.columns.iter();
+        let changed = changed.filter(|one| !matches!(one.change, Change::Same));
+        let ids: Vec<u32> = changed
+            .filter_map(|one| self.external_id(one.column, slots[one.column]))
+            .collect();
+        self.read_values(&ids, false, to);
+    }
+
+    /// The LOCK record that comes first when the new version may go to another page.
+    fn log_lock(&self, old: Tid, old_hole: u32, done: &Updated, wal: &mut Wal) {
+        if let Some(cleared_frozen) = done.lock.filter(|_| on(Rule::LockBeforeMove)) {
             let vm = self.log_visibility(cleared_frozen, old.block, wal);
             let page = wal.change(self.main, old.block, old_hole);
             wal.record(RecordType::HeapLock, heap_lock(page, vm));
         }
+    }
+
+    /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    fn log_update_same_page(
+        &self,
+        old: Tid,
+        done: &Updated,
+        measured: Measured,
+        shared: impl FnOnce() -> SharedBytes,
+        wal: &mut Wal,
+    ) {
+        let vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
+        let page = wal.change_with_tuples(self.main, old.block, self.hole(old));
+        let shared = match page {
+            Page::Change if wal.is_logical() || !on(Rule::UpdateWalSharedBytes) => {
+                SharedBytes::default()
+            }
+            Page::Change => shared(),
+            Page::Image(_) | Page::ImageAndChange(_) => SharedBytes::default(),
+        };
+        let record = if done.is_hot {
+            RecordType::HeapHotUpdate
+        } else {
+            RecordType::HeapUpdate
+        };
+        let Measured { tuple_bytes, hoff } = measured;
+        let bytes = heap_update_same_page(tuple_bytes, hoff, shared, page, vm);
+        wal.record(record, bytes);
+    }
+
+    /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    fn log_update_cross_page(&self, old: Tid, done: &Updated, measured: Measured, wal: &mut Wal) {
         let new = done.new.tid;
-        let length = u32::from(self.tuple_bytes);
         let old_vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
-        if !done.is_newpage {
-            let page = wal.change(self.main, old.block, self.hole(old));
-            let shared = match page {
-                Page::Change => self.shared_bytes(before, after),
-                Page::Image(_) | Page::ImageAndChange(_) => Default::default(),
-            };
-            let record = if done.is_hot {
-                RecordType::HeapHotUpdate
-            } else {
-                RecordType::HeapUpdate
-            };
-            let hoff = u32::from(self.hoff);
-            let bytes = heap_update_same_page(length, hoff, shared, page, old_vm);
-            wal.record(record, bytes);
-            return;
-        }
         let shares_map_page = done.cleared_old_visibility
             && VisibilityMap::map_page(old.block) == VisibilityMap::map_page(new.block);
         let clears_other = done.new.cleared_visibility && !shares_map_page;
@@ -173,17 +319,25 @@ impl Table {
         let (record, new_page) = if done.new.initialises_page {
             (RecordType::HeapUpdateInit, wal.init(self.main, new.block))
         } else {
-            let page = wal.change(self.main, new.block, self.hole(new));
+            let page = wal.change_with_tuples(self.main, new.block, self.hole(new));
             (RecordType::HeapUpdate, page)
         };
         let old_page = wal.change(self.main, old.block, self.hole(old));
+        let length = measured.tuple_bytes;
         let bytes = heap_update_cross_page(length, new_page, old_page, [old_vm, new_vm]);
         wal.record(record, bytes);
     }
 
     /// Source: `heap_delete`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    fn delete(&mut self, tid: Tid, horizon: &mut Horizon, wal: &mut Wal, statement: u32) {
+    pub(super) fn delete(
+        &mut self,
+        tid: Tid,
+        horizon: &mut Horizon,
+        wal: &mut Wal,
+        statement: u32,
+    ) {
         let row = self.row_at(tid);
+        self.note_hints(tid, horizon, wal);
         let xid = horizon.assign();
         let cleared = self.heap.delete(tid, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
@@ -192,21 +346,34 @@ impl Table {
         self.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
         self.pending.deleted += 1;
+        if self.texts.has_forms() {
+            self.delete_out_of_line(row, &mut writer(horizon, wal, statement));
+        }
     }
 
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE): nothing when
-    /// this transaction has the lock already.
-    fn lock(&mut self, tid: Tid, horizon: &mut Horizon, wal: &mut Wal) {
+    /// this transaction has the lock already, unless an update carried it over as a weaker one.
+    pub(super) fn lock(&mut self, tid: Tid, horizon: &mut Horizon, wal: &mut Wal) {
+        self.note_hints(tid, horizon, wal);
         let xid = horizon.assign();
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        if tuple.is_locked_only && tuple.xmax == xid {
+        let is_mine = tuple.is_locked_only && tuple.xmax == xid;
+        let is_held = is_mine && tuple.xmax_hint != XmaxHint::UnsetCarriedLock;
+        if is_held && on(Rule::SecondLockIsSilent) {
             return;
         }
         let cleared = self.heap.lock(tid, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapLock, heap_lock(page, vm));
+    }
+
+    /// Whoever is about to change or lock a tuple looks at its transactions first.
+    fn note_hints(&mut self, tid: Tid, horizon: &Horizon, wal: &mut Wal) {
+        if self.heap.note_hints_of(tid, horizon) {
+            wal.hint(self.main, tid.block, self.hole(tid));
+        }
     }
 
     /// A visibility map's page whose bits were cleared: dirty, and in some versions part of the
@@ -233,63 +400,79 @@ impl Table {
     /// `assigned` are an UPDATE's columns. Source: `ExecInsertIndexTuples` and
     /// `index_unchanged_by_update`, src/backend/executor/execIndexing.c (REL_15_STABLE,
     /// REL_18_STABLE).
-    fn insert_entries(
+    pub(super) fn insert_entries(
         &mut self,
         tid: Tid,
-        values: &[i64],
-        assigned: Option<&[usize]>,
+        row: u32,
+        assigned: Option<&Assignments<'_>>,
         pinned: Option<BlockNumber>,
         horizon: &Horizon,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        let hint = self.heap.behaviour().index_unchanged_hint;
         let wal = RefCell::new(wal);
         let mut indexes = std::mem::take(&mut self.indexes);
         let mut result = Ok(());
         for index in &mut indexes {
-            let is_unchanged = assigned.is_some_and(|assigned| match hint {
-                IndexUnchangedHint::None => false,
-                IndexUnchangedHint::AlwaysTrue => true,
-                IndexUnchangedHint::Real => {
-                    !index.columns.iter().any(|column| assigned.contains(column))
-                }
-            });
-            let key = index.key_of(values);
-            let entry = Entry {
-                key: key.values(),
-                shape: index.shape,
-                tid,
-            };
-            let mut log = IndexLog {
-                wal: &wal,
-                main: index.main,
-                fsm: index.fsm,
-            };
-            let mut heap = HeapAccess::new(self.heap_parts(), horizon, &wal, pinned);
-            result = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
+            result = self.insert_entry(index, tid, row, assigned, pinned, horizon, &wal);
             if result.is_err() {
                 break;
             }
         }
         self.indexes = indexes;
-        Ok(result?)
+        result?;
+        self.inform_brins(tid, row, wal.into_inner())
     }
 
-    /// An entry for a row just inserted in every index.
-    pub(super) fn insert_row_entries(
+    /// A new row version in every BRIN index.
+    fn inform_brins(&mut self, tid: Tid, row: u32, wal: &mut Wal) -> Result<(), StatementError> {
+        let mut brins = std::mem::take(&mut self.brins);
+        let mut result = Ok(());
+        for brin in &mut brins {
+            result = brin.insert(self.row_view(row), tid, wal);
+            if result.is_err() {
+                break;
+            }
+        }
+        self.brins = brins;
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)] // one per question of ExecInsertIndexTuples
+    fn insert_entry(
         &mut self,
+        index: &mut Index,
         tid: Tid,
         row: u32,
+        assigned: Option<&Assignments<'_>>,
+        pinned: Option<BlockNumber>,
         horizon: &Horizon,
-        wal: &mut Wal,
+        wal: &RefCell<&mut Wal>,
     ) -> Result<(), StatementError> {
-        if self.indexes.is_empty() {
+        let Some(found) = index.entry_of(self.row_view(row))? else {
             return Ok(());
-        }
-        let width = self.columns.len();
-        let mut values = [0; MAX_COLUMNS];
-        values[..width].copy_from_slice(self.values_of(row));
-        self.insert_entries(tid, &values[..width], None, None, horizon, wal)
+        };
+        let hint = self.heap.behaviour().index_unchanged_hint;
+        let is_unchanged = assigned.is_some_and(|assigned| match hint {
+            IndexUnchangedHint::None => false,
+            IndexUnchangedHint::AlwaysTrue => true,
+            IndexUnchangedHint::Real => {
+                on(Rule::UnchangedKeyHint) && index.is_unchanged_by(assigned)
+            }
+        });
+        let entry = Entry {
+            key: found.key.values(),
+            shape: found.shape,
+            tid,
+        };
+        let mut log = IndexLog {
+            wal,
+            main: index.main,
+            fsm: index.fsm,
+        };
+        let mut heap = HeapAccess::new(self.heap_parts(), horizon, wal, pinned);
+        Ok(index
+            .tree
+            .insert(entry, is_unchanged, &mut heap, &mut log)?)
     }
 
     /// The row that would conflict with a new one in a unique index; entries after it are not

@@ -4,8 +4,11 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::wal_record::heap_multi_insert;
 
+use crate::executor::toast::Writer;
 use crate::executor::{Database, StatementError, TableId};
 use crate::heap::BulkInsert;
+use crate::rules::{Rule, on};
+use crate::value::Value;
 use crate::wal::RecordType;
 
 /// Rows of a batch. Source: `MAX_BUFFERED_TUPLES`, src/backend/commands/copyfrom.c
@@ -15,10 +18,10 @@ const MAX_BUFFERED_TUPLES: usize = 1000;
 const MAX_BUFFERED_BYTES: u64 = 65_535;
 
 /// A row of COPY's input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CopyRow<'a> {
-    /// Values of the columns that matter.
-    pub values: &'a [i64],
+    /// Values of all columns.
+    pub values: &'a [Value],
     /// Bytes of its line, without the newline; they decide where a batch ends.
     pub line_bytes: u32,
 }
@@ -40,10 +43,11 @@ impl Database {
         let mut bulk = BulkInsert::default();
         let (mut batch, mut batch_bytes, mut count) = (Vec::new(), 0_u64, 0);
         for row in rows {
-            batch.push(self.tables[table.0].add_row(row.values, self.statement));
+            batch.push(self.tables[table.0].add_row(row.values, self.statement)?);
             batch_bytes += u64::from(row.line_bytes);
             count += 1;
-            if batch.len() >= MAX_BUFFERED_TUPLES || batch_bytes >= MAX_BUFFERED_BYTES {
+            let is_full = batch.len() >= MAX_BUFFERED_TUPLES || batch_bytes >= MAX_BUFFERED_BYTES;
+            if is_full && on(Rule::CopyBatchLimits) {
                 self.flush(table, &mut bulk, &batch)?;
                 batch.clear();
                 batch_bytes = 0;
@@ -64,8 +68,15 @@ impl Database {
     ) -> Result<(), StatementError> {
         let table = &mut self.tables[table.0];
         let xid = self.horizon.assign();
-        let length = table.tuple_bytes;
-        let tuples: Vec<(u32, u16)> = batch.iter().map(|&row| (row, length)).collect();
+        let mut tuples = Vec::with_capacity(batch.len());
+        for &row in batch {
+            let mut to = Writer {
+                horizon: &mut self.horizon,
+                wal: &mut self.wal,
+                statement: self.statement,
+            };
+            tuples.push((row, table.prepare_row(row, &mut to)?));
+        }
         let (wal, fsm) = (RefCell::new(&mut self.wal), table.fsm);
         let mut hint = |block| wal.borrow_mut().hint(fsm, block, 0);
         let pages = table
@@ -79,10 +90,13 @@ impl Database {
             let (record, page) = if init {
                 (RecordType::HeapMultiInsertInit, wal.init(table.main, block))
             } else {
-                let page = wal.change(table.main, block, table.hole(placed[0].tid));
+                let page = wal.change_with_tuples(table.main, block, table.hole(placed[0].tid));
                 (RecordType::HeapMultiInsert, page)
             };
-            let lengths = placed.iter().map(|_| u32::from(length));
+            let lengths = placed.iter().map(|one| {
+                let page = &table.heap.pages()[block.0 as usize];
+                u32::from(page.tuple(one.tid.offset).expect("a new tuple").lp_len)
+            });
             wal.record(record, heap_multi_insert(lengths, init, page, vm));
         }
         let inserted = u32::try_from(batch.len()).expect("a small batch");
@@ -90,7 +104,7 @@ impl Database {
         table.pending.inserted += inserted;
         for placed in pages.iter().flatten() {
             let row = table.row_at(placed.tid);
-            table.insert_row_entries(placed.tid, row, &self.horizon, wal)?;
+            table.insert_entries(placed.tid, row, None, None, &self.horizon, wal)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use pgheadroom_layout::wal_record::heap_prune;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::heap::Heap;
+use crate::hint::{self, Check};
 use crate::horizon::Horizon;
 use crate::page::{LinePointer, Tid, Tuple, offset_of};
 use crate::prune::{TupleState, Visit};
@@ -62,6 +63,12 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     ///
     /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
     pub fn visit(&mut self, block: BlockNumber) {
+        if !self.parts.heap.is_worth_pruning(block, self.horizon) {
+            return;
+        }
+        if self.parts.heap.note_hints(block, self.horizon) {
+            self.hinted(block);
+        }
         let visit = self.parts.heap.visit(block, self.horizon);
         if visit == Visit::Nothing {
             return;
@@ -69,7 +76,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let hole = self.parts.heap.pages()[block.0 as usize].exact_free_space();
         let mut wal = self.wal.borrow_mut();
         match visit {
-            Visit::Pruned(plan) => {
+            Visit::Pruned => {
+                let plan = self.parts.heap.last_prune();
                 let page = wal.change(self.parts.main, block, hole);
                 let behaviour = self.parts.heap.behaviour();
                 let bytes = heap_prune(behaviour, plan.cleaning(), page);
@@ -80,20 +88,28 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         }
     }
 
+    /// Hint bits of a page were set.
+    fn hinted(&self, block: BlockNumber) {
+        let hole = self.parts.heap.pages()[block.0 as usize].exact_free_space();
+        self.wal.borrow_mut().hint(self.parts.main, block, hole);
+    }
+
     /// The version at a TID that the running statement sees.
-    pub fn fetch(&self, tid: Tid, statement: u32) -> Fetched {
-        self.walk(tid, |tuple| self.is_visible(tuple, statement))
+    pub fn fetch(&mut self, tid: Tid, statement: u32) -> Fetched {
+        self.walk(tid, Check::Snapshot, |this, tuple| {
+            this.is_visible(tuple, statement)
+        })
     }
 
     /// The version at a TID that is live or may become so, own changes included.
     ///
     /// Source: `HeapTupleSatisfiesDirty`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE).
-    pub fn fetch_dirty(&self, tid: Tid) -> Fetched {
-        self.walk(tid, |tuple| {
+    pub fn fetch_dirty(&mut self, tid: Tid) -> Fetched {
+        self.walk(tid, Check::Thorough, |this, tuple| {
             let is_gone =
-                |xid: Xid| xid.is_valid() && self.horizon.outcome(xid) != Outcome::Aborted;
-            self.horizon.outcome(tuple.xmin) != Outcome::Aborted
+                |xid: Xid| xid.is_valid() && this.horizon.outcome(xid) != Outcome::Aborted;
+            this.horizon.outcome(tuple.xmin) != Outcome::Aborted
                 && (tuple.is_locked_only || !is_gone(tuple.xmax))
         })
     }
@@ -102,13 +118,26 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     ///
     /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c, with
     /// `HeapTupleSatisfiesNonVacuumable`, heapam_visibility.c (REL_18_STABLE).
-    pub fn is_chain_dead(&self, tid: Tid) -> bool {
-        let alive = |tuple: &Tuple| TupleState::of(tuple, self.horizon) != TupleState::Dead;
-        !matches!(self.walk(tid, alive), Fetched::Found(_))
+    pub fn is_chain_dead(&mut self, tid: Tid) -> bool {
+        let found = self.walk(tid, Check::Thorough, |this, tuple| {
+            TupleState::of(tuple, this.horizon) != TupleState::Dead
+        });
+        !matches!(found, Fetched::Found(_))
     }
 
-    /// All versions on a page that the running statement sees.
-    pub fn visible_tuples(&self, block: BlockNumber, statement: u32, found: &mut Vec<Tid>) {
+    /// All versions on a page that the running statement sees. A page that everyone sees all of
+    /// is not checked tuple by tuple.
+    pub fn visible_tuples(&mut self, block: BlockNumber, statement: u32, found: &mut Vec<Tid>) {
+        let page = self.parts.heap.page_mut(block);
+        if !page.is_all_visible() {
+            let mut is_new = false;
+            for tuple in page.tuples_mut() {
+                is_new |= hint::note(tuple, Check::Snapshot, self.horizon);
+            }
+            if is_new {
+                self.hinted(block);
+            }
+        }
         let items = self.parts.heap.pages()[block.0 as usize].items();
         for (position, item) in items.iter().enumerate() {
             if let LinePointer::Normal(tuple) = item {
@@ -121,15 +150,21 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     }
 
     /// Source: `heap_hot_search_buffer`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    fn walk(&self, tid: Tid, is_wanted: impl Fn(&Tuple) -> bool) -> Fetched {
-        let page = &self.parts.heap.pages()[tid.block.0 as usize];
+    fn walk(
+        &mut self,
+        tid: Tid,
+        check: Check,
+        is_wanted: impl Fn(&Self, &Tuple) -> bool,
+    ) -> Fetched {
+        let mut is_new = false;
         let mut all_dead = true;
         let mut at_start = true;
         let mut prior_xmax = Xid::INVALID;
         let mut offset = tid.offset;
-        loop {
-            match page.items().get(usize::from(offset.0) - 1) {
-                Some(&LinePointer::Redirect(target)) if at_start => {
+        let found = loop {
+            let page = self.parts.heap.page_mut(tid.block);
+            match page.item_mut(offset) {
+                Some(&mut LinePointer::Redirect(target)) if at_start => {
                     offset = target;
                     at_start = false;
                 }
@@ -137,27 +172,32 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     let is_foreign = (at_start && tuple.is_heap_only)
                         || (prior_xmax.is_valid() && tuple.xmin != prior_xmax);
                     if is_foreign {
-                        break;
+                        break None;
                     }
-                    if is_wanted(tuple) {
-                        let block = tid.block;
-                        return Fetched::Found(Tid { block, offset });
+                    is_new |= hint::note(tuple, check, self.horizon);
+                    let tuple = *tuple;
+                    if is_wanted(self, &tuple) {
+                        break Some(offset);
                     }
-                    all_dead &= TupleState::of(tuple, self.horizon) == TupleState::Dead;
-                    if !self.is_hot_updated(tuple) {
-                        break;
+                    all_dead &= TupleState::of(&tuple, self.horizon) == TupleState::Dead;
+                    if !self.is_hot_updated(&tuple) {
+                        break None;
                     }
                     offset = tuple.next.offset;
                     at_start = false;
                     prior_xmax = tuple.xmax;
                 }
-                _ => break,
+                _ => break None,
             }
+        };
+        if is_new {
+            self.hinted(tid.block);
         }
-        if all_dead {
-            Fetched::AllDead
-        } else {
-            Fetched::Invisible
+        let block = tid.block;
+        match found {
+            Some(offset) => Fetched::Found(Tid { block, offset }),
+            None if all_dead => Fetched::AllDead,
+            None => Fetched::Invisible,
         }
     }
 
@@ -177,7 +217,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         match self.horizon.outcome(tuple.xmin) {
             Outcome::Aborted => return false,
             Outcome::InProgress => {
-                let made_now = changed_now && !tuple.xmax.is_valid();
+                let made_now = changed_now && (!tuple.xmax.is_valid() || tuple.is_locked_only);
                 if made_now {
                     return false;
                 }

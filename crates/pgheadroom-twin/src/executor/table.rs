@@ -1,108 +1,31 @@
-//! A table with its indexes, and the values of rows that anything depends on.
+//! A table with its indexes, and the values of its rows.
 
-use pgheadroom_layout::wal_record::SharedBytes;
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, OffsetNumber};
 
-use crate::btree::{self, Btree, Entry, ShapeId, TupleSizes};
+use crate::btree::{Btree, Entry};
 use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
+use crate::executor::StatementError;
+use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
+use crate::executor::index::{Index, IndexDefinition, IndexEntry, IndexMethod};
+use crate::executor::toast::Toast;
 use crate::heap::{Heap, InsertTargetBlock};
 use crate::page::{LinePointer, Tid, offset_of};
+use crate::row::{ColumnDefinition, NULL_SLOT, Row, RowType, Texts};
+use crate::rules::{Rule, on};
+use crate::value::{Value, ValueError};
 use crate::wal::Wal;
 
-/// An integer column whose value matters: a key, or what updates change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
-    /// Where its bytes begin, counted from the end of the tuple's header (`t_hoff`).
-    pub offset_bytes: u16,
-    /// Its bytes: 2, 4 or 8.
-    pub width_bytes: u8,
-}
-
-/// An index of a table.
-#[derive(Debug, Clone)]
-pub struct IndexDefinition {
-    /// Positions of its key columns.
-    pub columns: Vec<usize>,
-    /// What the tree is like.
-    pub tree: btree::Definition,
-}
-
-/// A table whose rows all have one length.
+/// A table.
 #[derive(Debug, Clone)]
 pub struct TableDefinition {
-    /// Length of a tuple, not rounded.
-    pub tuple_bytes: u16,
-    /// Where its user data begin.
-    pub hoff: u16,
-    /// The option `fillfactor`.
-    pub fillfactor: HeapFillfactor,
-    /// Columns whose values matter.
-    pub columns: Vec<Column>,
+    /// Its columns, in their order.
+    pub columns: Vec<ColumnDefinition>,
     /// Indexes in the order of their creation.
     pub indexes: Vec<IndexDefinition>,
-}
-
-/// Most key columns of an index here; PostgreSQL takes 32.
-const MAX_KEY_COLUMNS: usize = 8;
-
-/// The columns of an index's key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
-    values: [i64; MAX_KEY_COLUMNS],
-    len: usize,
-}
-
-impl Key {
-    pub fn values(&self) -> &[i64] {
-        &self.values[..self.len]
-    }
-}
-
-/// An index.
-#[derive(Debug)]
-pub(super) struct Index {
-    pub tree: Btree,
-    pub columns: Vec<usize>,
-    pub shape: ShapeId,
-    pub main: ForkId,
-    pub fsm: ForkId,
-}
-
-impl Index {
-    fn new(
-        behaviour: Behaviour,
-        definition: IndexDefinition,
-        columns: &[Column],
-        wal: &mut Wal,
-    ) -> Self {
-        let mut tree = Btree::new(behaviour, definition.tree);
-        let widths = definition.columns.iter();
-        let widths: Vec<u32> = widths
-            .map(|&column| u32::from(columns[column].width_bytes))
-            .collect();
-        Self {
-            shape: tree.shape(TupleSizes::of_integers(&widths)),
-            tree,
-            columns: definition.columns,
-            main: wal.add_fork(),
-            fsm: wal.add_fork(),
-        }
-    }
-
-    /// The key of a row with these values.
-    pub fn key_of(&self, row: &[i64]) -> Key {
-        assert!(self.columns.len() <= MAX_KEY_COLUMNS, "key columns");
-        let mut key = Key {
-            values: [0; MAX_KEY_COLUMNS],
-            len: self.columns.len(),
-        };
-        for (value, &column) in key.values.iter_mut().zip(&self.columns) {
-            *value = row[column];
-        }
-        key
-    }
+    /// The option `fillfactor`.
+    pub fillfactor: HeapFillfactor,
 }
 
 /// A table.
@@ -110,52 +33,110 @@ impl Index {
 pub struct Table {
     pub(super) heap: Heap,
     pub(super) indexes: Vec<Index>,
+    pub(super) brins: Vec<Brin>,
+    /// By position among all indexes: the place among the B-trees.
+    btree_positions: Vec<Option<usize>>,
+    /// By column: whether a BRIN index wants to know of its change in a HOT update.
+    pub(super) is_summarized: Vec<bool>,
+    /// Where long strings go; a table without strings has none.
+    pub(super) toast: Option<Box<Toast>>,
     pub(super) counters: TableCounters,
     pub(super) pending: Pending,
     pub(super) target: InsertTargetBlock,
     pub(super) main: ForkId,
     pub(super) fsm: ForkId,
     pub(super) vm: ForkId,
-    pub(super) columns: Vec<Column>,
-    /// Values of the newest version of each row, all columns of a row together.
-    pub(super) values: Vec<i64>,
+    columns: Vec<ColumnDefinition>,
+    pub(super) row_type: RowType,
+    /// Slots of the newest version of each row, all columns of a row together.
+    pub(super) slots: Vec<i64>,
+    /// Strings that slots refer to.
+    pub(super) texts: Texts,
+    /// By column: whether its change keeps an update from being HOT.
+    pub(super) blocks_hot: Vec<bool>,
     /// By row: the last statement that changed it.
     pub(super) changed_by: Vec<u32>,
     /// Rows that the running transaction changed, and their values before.
     undo: Vec<u32>,
-    undo_values: Vec<i64>,
+    undo_slots: Vec<i64>,
+    /// Strings that the transaction replaced, and what by.
+    undo_texts: Vec<(i64, i64)>,
+    pub(super) scratch: Scratch,
     /// Kept between scans to save allocations.
     pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
-    pub(super) tuple_bytes: u16,
-    pub(super) hoff: u16,
+}
+
+/// Buffers of an update, kept to save allocations.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub old: Vec<i64>,
+    pub new: Vec<i64>,
+    pub changed: Vec<usize>,
+    pub bytes: [Vec<u8>; 2],
 }
 
 impl Table {
-    pub(super) fn new(behaviour: Behaviour, definition: TableDefinition, wal: &mut Wal) -> Self {
+    pub(super) fn new(
+        behaviour: Behaviour,
+        definition: TableDefinition,
+        wal: &mut Wal,
+    ) -> Result<Self, StatementError> {
+        let row_type = RowType::new(&definition.columns).map_err(StatementError::Unsupported)?;
+        let toast = if row_type.columns.iter().any(|column| column.kind.is_text()) {
+            Some(Box::new(Toast::new(behaviour, wal)?))
+        } else {
+            None
+        };
+        Self::with_toast(behaviour, definition, row_type, toast, wal)
+    }
+
+    /// A TOAST table, whose values are stored as they are.
+    pub(super) fn new_toast(
+        behaviour: Behaviour,
+        definition: TableDefinition,
+        wal: &mut Wal,
+    ) -> Result<Self, StatementError> {
+        let row_type = RowType::new(&definition.columns).map_err(StatementError::Unsupported)?;
+        Self::with_toast(behaviour, definition, row_type.unpacked(), None, wal)
+    }
+
+    fn with_toast(
+        behaviour: Behaviour,
+        definition: TableDefinition,
+        row_type: RowType,
+        toast: Option<Box<Toast>>,
+        wal: &mut Wal,
+    ) -> Result<Self, StatementError> {
         let (main, fsm, vm) = (wal.add_fork(), wal.add_fork(), wal.add_fork());
-        let columns = definition.columns;
-        let indexes = definition.indexes.into_iter();
-        let indexes = indexes
-            .map(|index| Index::new(behaviour, index, &columns, wal))
-            .collect();
-        Self {
+        let mut table = Self {
             heap: Heap::new(behaviour, definition.fillfactor),
-            indexes,
+            indexes: Vec::new(),
+            brins: Vec::new(),
+            btree_positions: Vec::new(),
+            is_summarized: vec![false; definition.columns.len()],
+            toast,
             counters: TableCounters::default(),
             pending: Pending::default(),
             target: InsertTargetBlock::default(),
             main,
             fsm,
             vm,
-            columns,
-            values: Vec::new(),
+            blocks_hot: vec![false; definition.columns.len()],
+            columns: definition.columns,
+            row_type,
+            slots: Vec::new(),
+            texts: Texts::default(),
             changed_by: Vec::new(),
             undo: Vec::new(),
-            undo_values: Vec::new(),
+            undo_slots: Vec::new(),
+            undo_texts: Vec::new(),
+            scratch: Scratch::default(),
             dead_entries: Vec::new(),
-            tuple_bytes: definition.tuple_bytes,
-            hoff: definition.hoff,
+        };
+        for index in definition.indexes {
+            table.build_index(behaviour, index, wal)?;
         }
+        Ok(table)
     }
 
     /// A further index, filled with what is in the table.
@@ -164,9 +145,64 @@ impl Table {
         behaviour: Behaviour,
         definition: IndexDefinition,
         wal: &mut Wal,
-    ) {
-        let mut index = Index::new(behaviour, definition, &self.columns, wal);
-        let mut keys = Vec::new();
+    ) -> Result<(), StatementError> {
+        if definition.method == IndexMethod::Brin {
+            return self.build_brin(behaviour, definition, wal);
+        }
+        let mut index = Index::new(behaviour, definition, &self.row_type, wal)?;
+        let rows = self.loaded_rows();
+        index.learn(rows.iter().map(|&(row, _)| self.row_view(row)))?;
+        let mut entries = Vec::with_capacity(rows.len());
+        for (row, tid) in rows {
+            if let Some(entry) = index.entry_of(self.row_view(row))? {
+                entries.push((entry, tid));
+            }
+        }
+        if !entries.is_empty() {
+            index.tree.build(entries.iter().map(|(entry, tid)| Entry {
+                key: entry.key.values(),
+                shape: entry.shape,
+                tid: *tid,
+            }));
+        }
+        for &column in &index.blocking {
+            self.blocks_hot[column] = true;
+        }
+        self.btree_positions.push(Some(self.indexes.len()));
+        self.indexes.push(index);
+        Ok(())
+    }
+
+    fn build_brin(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let rows = self.loaded_rows();
+        let rows = rows.iter().map(|&(row, tid)| (self.row_view(row), tid));
+        let pages = self.heap.page_count();
+        let brin = Brin::build(definition, &self.row_type, rows, pages, wal)?;
+        for &column in &brin.columns {
+            if Brin::blocks_hot(&behaviour) || !on(Rule::SummarizingIndexKeepsHot) {
+                self.blocks_hot[column] = true;
+            } else {
+                self.is_summarized[column] = true;
+            }
+        }
+        self.btree_positions.push(None);
+        self.brins.push(brin);
+        Ok(())
+    }
+
+    /// The place among the B-trees of the index at this position.
+    pub(super) fn btree_position(&self, position: usize) -> usize {
+        self.btree_positions[position].expect("rows are found by a B-tree")
+    }
+
+    /// Rows and where they are.
+    fn loaded_rows(&self) -> Vec<(u32, Tid)> {
+        let mut rows = Vec::new();
         for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
             for (position, item) in page.items().iter().enumerate() {
                 if let LinePointer::Normal(tuple) = item {
@@ -175,18 +211,17 @@ impl Table {
                         "a loaded table"
                     );
                     let offset = offset_of(position);
-                    let key = index.key_of(self.values_of(tuple.row));
-                    keys.push((key, Tid { block, offset }));
+                    rows.push((tuple.row, Tid { block, offset }));
                 }
             }
         }
-        let shape = index.shape;
-        index.tree.build(keys.iter().map(|(key, tid)| Entry {
-            key: key.values(),
-            shape,
-            tid: *tid,
-        }));
-        self.indexes.push(index);
+        rows
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn columns(&self) -> &[ColumnDefinition] {
+        &self.columns
     }
 
     /// Its pages.
@@ -195,7 +230,7 @@ impl Table {
         &self.heap
     }
 
-    /// An index's tree, by the order of creation.
+    /// A B-tree, by the order of creation among B-trees.
     ///
     /// # Panics
     /// When there is no such index.
@@ -204,7 +239,7 @@ impl Table {
         &self.indexes[position].tree
     }
 
-    /// Pages of each index.
+    /// Pages of each B-tree.
     #[must_use]
     pub fn index_pages(&self) -> Vec<u32> {
         let indexes = self.indexes.iter();
@@ -233,62 +268,104 @@ impl Table {
         page.tuple(tid.offset).expect("a visible tuple").row
     }
 
-    /// Newest values of the row at this TID.
-    pub(super) fn values_at(&self, tid: Tid) -> &[i64] {
-        self.values_of(self.row_at(tid))
+    /// Where the session inserted last, in the table and in its TOAST table.
+    pub(super) fn target_blocks(&self) -> [InsertTargetBlock; 2] {
+        let toast = self.toast.as_ref().map(|toast| toast.table.target);
+        [self.target, toast.unwrap_or_default()]
     }
 
-    /// Newest values of a row.
-    pub(super) fn values_of(&self, row: u32) -> &[i64] {
-        let width = self.columns.len();
-        &self.values[row as usize * width..][..width]
+    /// The same of another session.
+    pub(super) fn set_target_blocks(&mut self, [main, chunks]: [InsertTargetBlock; 2]) {
+        self.target = main;
+        if let Some(toast) = &mut self.toast {
+            toast.table.target = chunks;
+        }
+    }
+
+    /// The TOAST table, if the table has strings.
+    #[must_use]
+    pub fn toast(&self) -> Option<&Self> {
+        self.toast.as_ref().map(|toast| &toast.table)
+    }
+
+    /// Newest slots of a row.
+    pub(super) fn slots_of(&self, row: u32) -> &[i64] {
+        let width = self.row_type.columns.len();
+        &self.slots[row as usize * width..][..width]
+    }
+
+    /// The newest version of a row.
+    pub(super) fn row_view(&self, row: u32) -> Row<'_> {
+        Row {
+            row_type: &self.row_type,
+            slots: self.slots_of(row),
+            texts: &self.texts,
+        }
+    }
+
+    /// What an index has for a row.
+    pub(super) fn entry_of(
+        &mut self,
+        index: usize,
+        row: u32,
+    ) -> Result<Option<IndexEntry>, StatementError> {
+        let width = self.row_type.columns.len();
+        let view = Row {
+            row_type: &self.row_type,
+            slots: &self.slots[row as usize * width..][..width],
+            texts: &self.texts,
+        };
+        self.indexes[index].entry_of(view)
     }
 
     /// A new row with these values; its number.
-    pub(super) fn add_row(&mut self, values: &[i64], statement: u32) -> u32 {
-        assert_eq!(values.len(), self.columns.len(), "values of a row");
-        let row = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
-        self.values.extend_from_slice(values);
-        self.changed_by.push(statement);
-        row
-    }
-
-    /// Replaces a row's values; a rollback brings the old ones back.
-    pub(super) fn set_values(&mut self, row: u32, new: &[i64]) {
-        let width = self.columns.len();
-        let old = &mut self.values[row as usize * width..][..width];
-        self.undo.push(row);
-        self.undo_values.extend_from_slice(old);
-        old.copy_from_slice(new);
-    }
-
-    /// What a new version repeats of the old one, byte by byte.
     ///
-    /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub(super) fn shared_bytes(&self, old: &[i64], new: &[i64]) -> SharedBytes {
-        let length = u32::from(self.tuple_bytes - self.hoff);
-        let (mut first, mut end) = (length, 0);
-        for (column, (old, new)) in self.columns.iter().zip(old.iter().zip(new)) {
-            let bytes = old.to_le_bytes().into_iter().zip(new.to_le_bytes());
-            let start = u32::from(column.offset_bytes);
-            for (at, (old, new)) in (start..).zip(bytes.take(usize::from(column.width_bytes))) {
-                if old != new {
-                    first = first.min(at);
-                    end = end.max(at + 1);
+    /// # Errors
+    /// [`ValueError`] when a column cannot hold its value.
+    pub(super) fn add_row(&mut self, values: &[Value], statement: u32) -> Result<u32, ValueError> {
+        assert_eq!(values.len(), self.row_type.columns.len(), "values of a row");
+        let row = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
+        for (column, value) in values.iter().enumerate() {
+            match self.row_type.slot(column, value.clone(), &mut self.texts) {
+                Ok(slot) => self.slots.push(slot),
+                Err(error) => {
+                    self.slots.truncate(row as usize * values.len());
+                    return Err(error);
                 }
             }
         }
-        if end == 0 {
-            return SharedBytes {
-                prefix: if length < 3 { 0 } else { length },
-                suffix: 0,
-            };
+        self.changed_by.push(statement);
+        Ok(row)
+    }
+
+    /// Forgets the row added last, which never got into the table.
+    pub(super) fn take_back_row(&mut self, row: u32) {
+        assert_eq!(row as usize + 1, self.changed_by.len(), "the last row");
+        self.changed_by.pop();
+        self.slots
+            .truncate(row as usize * self.row_type.columns.len());
+    }
+
+    /// Puts the stored forms of a new row in the place of its values.
+    pub(super) fn store_row(&mut self, row: u32, slots: &[i64]) {
+        let start = row as usize * slots.len();
+        self.slots[start..start + slots.len()].copy_from_slice(slots);
+    }
+
+    /// Replaces a row's slots, of which the columns in `changed` differ; a rollback brings the old
+    /// ones back.
+    pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
+        let width = self.row_type.columns.len();
+        let old = &mut self.slots[row as usize * width..][..width];
+        self.undo.push(row);
+        self.undo_slots.extend_from_slice(old);
+        for &column in changed {
+            let is_text = self.row_type.columns[column].kind.is_text();
+            if is_text && old[column] != NULL_SLOT && new[column] != NULL_SLOT {
+                self.undo_texts.push((old[column], new[column]));
+            }
         }
-        let at_least_3 = |bytes: u32| if bytes < 3 { 0 } else { bytes };
-        SharedBytes {
-            prefix: at_least_3(first),
-            suffix: at_least_3(length - end),
-        }
+        old.copy_from_slice(new);
     }
 
     /// The hole of a heap page as it is.
@@ -298,21 +375,30 @@ impl Table {
 
     /// Counts what the transaction did; after a rollback the old values are back.
     pub(super) fn end_transaction(&mut self, is_commit: bool) {
+        if let Some(toast) = &mut self.toast {
+            toast.table.end_transaction(is_commit);
+        }
         let done = std::mem::take(&mut self.pending);
+        if !is_commit && !on(Rule::AbortedUpdatesCount) {
+            self.counters.n_tup_upd -= u64::from(done.updated);
+        }
         if done != Pending::default() {
             self.counters.end_transaction(done, is_commit);
         }
+        for (old, new) in self.undo_texts.drain(..) {
+            self.texts.remove(if is_commit { old } else { new });
+        }
         if !is_commit {
-            let width = self.columns.len();
+            let width = self.row_type.columns.len();
             while let Some(row) = self.undo.pop() {
-                let start = self.undo_values.len() - width;
-                let old = self.undo_values.drain(start..);
-                for (value, old) in self.values[row as usize * width..].iter_mut().zip(old) {
-                    *value = old;
+                let start = self.undo_slots.len() - width;
+                let old = self.undo_slots.drain(start..);
+                for (slot, old) in self.slots[row as usize * width..].iter_mut().zip(old) {
+                    *slot = old;
                 }
             }
         }
         self.undo.clear();
-        self.undo_values.clear();
+        self.undo_slots.clear();
     }
 }

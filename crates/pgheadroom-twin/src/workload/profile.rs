@@ -1,227 +1,300 @@
-//! Operations as a profile describes them: what is done, to which keys, how often.
+//! A profile's operations: what is done, to which keys, how often, by which client.
 //!
-//! One client with pgbench's generator. Draws of a transaction, in order: which one it is; for each
-//! operation its key and, if it changes a share of the rows only, whether; last whether it is
-//! rolled back. Left out: other clients, changes of strings and lengths.
+//! Draws of a transaction, in order: which one it is; for each operation its key and one draw for
+//! every column that changes at times or grows; last whether it is rolled back.
 
-use crate::executor::TableId;
-use crate::pgbench::{Generators, Prng, permute};
-use crate::workload::{Addition, Deed, End, Operation, Values, Workload};
+use crate::executor::{Assignment, Change, TableId};
+use crate::pgbench::{Generators, Prng};
+use crate::profile::{
+    ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ProfileError, ProfileSpec, TableSpec,
+};
+use crate::row::LoadRule;
+use crate::value::Value;
+use crate::workload::pick::{self, Past, draw, millionths};
+use crate::workload::{Access, Deed, End, Operation, Pick, Workload};
 
-/// One part in a million: how exactly frequencies are drawn.
-const FREQUENCY_UNIT: f64 = 1_000_000.0;
-
-/// Which keys an operation takes, of 1 to the table's rows as loaded.
+/// What an update does to one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pick {
-    /// All alike.
-    Uniform,
-    /// pgbench's `random_zipfian` with this parameter.
-    Zipfian(f64),
-    /// pgbench's `random_gaussian` with this parameter.
-    Gaussian(f64),
-    /// With probability `weight` among the first `rows_frac` of the keys, else among the others.
-    HotSet {
-        /// Share of the rows that is hot.
-        rows_frac: f64,
-        /// Share of the operations that goes there.
-        weight: f64,
-    },
-    /// One after the other.
-    Sequential,
-    /// Every nth, around and around.
-    Stride(i64),
-    /// The key inserted last; the highest loaded one before any insertion.
-    Newest,
-    /// The smallest key not taken yet.
-    Oldest,
+struct Set {
+    column: usize,
+    /// In millionths; it draws when below a million.
+    changed: i64,
+    /// Growth of a string, from and to.
+    grows: Option<(i64, i64)>,
 }
 
-/// What an operation does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// INSERT of new rows with these values, the first replaced by the key.
-    Insert(Values),
-    /// UPDATE that assigns a column and adds 1 to it in this share of the statements.
-    Update {
-        /// Position of the column.
-        column: usize,
-        /// Share of the statements that change it; 1 draws nothing.
-        changed_frac: f64,
-    },
-    /// DELETE.
-    Delete,
-    /// SELECT.
-    Select,
-    /// SELECT ... FOR UPDATE.
-    Lock,
-    /// INSERT ... ON CONFLICT DO UPDATE that adds 1 to a column.
-    Upsert(Values, usize),
+impl Set {
+    fn of(column: usize, change: &ChangeSpec) -> Self {
+        Self {
+            column,
+            changed: millionths(change.changed_frac),
+            grows: change.grows_bytes.map(|grows| (grows.min, grows.max)),
+        }
+    }
+
+    /// What this statement does, with its draw.
+    fn draw(&self, changed_frac_below_one: bool, client: &mut Prng) -> Assignment<'static> {
+        let mut change = Change::Next { grows_bytes: 0 };
+        if changed_frac_below_one || self.grows.is_some() {
+            let drawn = draw(client);
+            if changed_frac_below_one && drawn > self.changed {
+                change = Change::Same;
+            } else if let Some((low, high)) = self.grows {
+                let grows = low + (drawn - 1) % (high - low + 1);
+                let grows_bytes = u32::try_from(grows).expect("growth of at most a million");
+                change = Change::Next { grows_bytes };
+            }
+        }
+        Assignment {
+            column: self.column,
+            change,
+        }
+    }
 }
 
-/// An operation of a profile.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// An operation of a profile, ready to be carried out.
+#[derive(Debug, Clone)]
 pub struct ProfileOperation {
-    /// The table.
-    pub table: TableId,
-    /// Its rows as loaded.
-    pub rows: i64,
-    /// What is done.
-    pub kind: Kind,
-    /// To which keys; not used by insertions.
-    pub pick: Pick,
-    /// Whether keys are scattered over the table.
-    pub scatter: bool,
-    /// Keys of one statement.
-    pub rows_per_statement: i64,
-    /// Whether rows are found by reading the whole table.
-    pub by_seq_scan: bool,
+    kind: KindName,
+    table: TableId,
+    /// Position of the table among the profile's.
+    number: usize,
+    rows: i64,
+    width: i64,
+    pick: Option<Pick>,
+    scatter: bool,
+    by: Access,
+    key_index: usize,
+    /// With whether a share of the statements leaves the column as it is.
+    sets: Vec<(Set, bool)>,
+    values: Vec<ColumnRule>,
 }
 
-/// Operations that run in one transaction.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProfileTransaction {
-    /// In this order.
-    pub operations: Vec<ProfileOperation>,
-    /// How often, relative to the other transactions.
-    pub weight: i64,
-    /// Share that is rolled back; 0 draws nothing.
-    pub abort_frac: f64,
+#[derive(Debug, Clone)]
+struct ColumnRule {
+    rule: LoadRule,
+    column_type: pgheadroom_layout::ColumnType,
 }
 
-/// A profile's operations, run by one client.
+impl ProfileOperation {
+    /// Makes an operation ready.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotAProfile`] when it names what its table does not have.
+    pub fn new(
+        spec: &OperationSpec,
+        number: usize,
+        table: &TableSpec,
+        loaded: &LoadedTable,
+    ) -> Result<Self, ProfileError> {
+        let missing = |what: &str| ProfileError::NotAProfile {
+            reason: format!("an operation on {} needs {what}", table.name),
+        };
+        let finds = spec.kind != KindName::Insert;
+        let key_index = table.key_index();
+        let (by, key_index) = match (finds, key_index, table.key_column()) {
+            (false, ..) => (Access::SeqScan(0), 0),
+            (true, Some(index), Some(_)) if spec.find != Some(Find::Seqscan) => {
+                (Access::Index(index), index)
+            }
+            (true, Some(index), Some(column)) => (Access::SeqScan(column), index),
+            (true, ..) => return Err(missing("a key")),
+        };
+        let mut sets = Vec::new();
+        for (name, change) in &spec.sets {
+            let column = table
+                .column(name)
+                .ok_or_else(|| missing(&format!("the column {name}")))?;
+            sets.push((Set::of(column, change), change.changed_frac < 1.0));
+        }
+        let columns = loaded.rules.iter().zip(&loaded.column_types);
+        Ok(Self {
+            kind: spec.kind,
+            table: loaded.table,
+            number,
+            rows: table.rows,
+            width: spec.rows_per_statement,
+            pick: spec.pick.as_ref().map(Pick::of),
+            scatter: spec.pick.is_some_and(|pick| pick.scatter),
+            by,
+            key_index,
+            sets,
+            values: columns
+                .map(|(rule, column_type)| ColumnRule {
+                    rule: *rule,
+                    column_type: column_type.clone(),
+                })
+                .collect(),
+        })
+    }
+
+    /// The statement over keys from `low` on; draws what its changes need.
+    ///
+    /// # Panics
+    /// When a value cannot be made, which loading the table has shown to be possible.
+    #[must_use]
+    pub fn at(&self, low: i64, client: &mut Prng) -> Operation {
+        let sets = self.sets.iter();
+        let sets: Vec<_> = sets
+            .map(|(set, at_times)| set.draw(*at_times, client))
+            .collect();
+        let table = self.table;
+        let deed = match self.kind {
+            KindName::Insert => {
+                let rows = self.new_rows(low);
+                return Operation::Insert { table, rows };
+            }
+            KindName::Upsert => {
+                return Operation::Upsert {
+                    table,
+                    index: self.key_index,
+                    rows: self.new_rows(low),
+                    sets,
+                };
+            }
+            KindName::Update => Deed::Update(sets),
+            KindName::Delete => Deed::Delete,
+            KindName::Select => Deed::Read,
+            KindName::Lock => Deed::Lock,
+        };
+        Operation::Find {
+            table,
+            by: self.by,
+            low,
+            high: low + self.width - 1,
+            deed,
+        }
+    }
+
+    fn new_rows(&self, low: i64) -> Vec<Vec<Value>> {
+        (low..low + self.width)
+            .map(|row| {
+                let columns = (1..).zip(&self.values);
+                let values = columns.map(|(number, column)| {
+                    let made = column.rule.value(&column.column_type, row, number);
+                    made.expect("a value that its column can hold")
+                });
+                values.collect()
+            })
+            .collect()
+    }
+}
+
+/// What a client remembers, as its script's variables do.
+#[derive(Debug, Clone)]
+struct Client {
+    left: u64,
+    /// By operation.
+    attempts: Vec<i64>,
+    /// By table: insert statements attempted, the last key, how far deletes of the oldest came.
+    tables: Vec<(i64, i64, i64)>,
+}
+
+/// A profile's operations, run by its clients.
 #[derive(Debug, Clone)]
 pub struct ProfileWorkload {
-    transactions: Vec<ProfileTransaction>,
+    operations: Vec<ProfileOperation>,
+    /// Operations by transaction, and the share that is rolled back, in millionths.
+    scripts: Vec<(Vec<usize>, Option<i64>)>,
     weights: Vec<i64>,
     generators: Generators,
-    left: u64,
-    /// By transaction and operation: how often it was attempted.
-    attempts: Vec<Vec<i64>>,
-    /// By table: insert statements attempted, and rows of the last one.
-    inserts: Vec<(i64, i64)>,
+    clients: Vec<Client>,
 }
 
 impl ProfileWorkload {
-    /// `count` transactions with `--random-seed=seed`.
-    #[must_use]
-    pub fn new(transactions: Vec<ProfileTransaction>, seed: u64, count: u64) -> Self {
-        let operations = || transactions.iter().flat_map(|script| &script.operations);
-        let tables = operations().map(|operation| operation.table.0 + 1).max();
-        Self {
-            weights: transactions.iter().map(|script| script.weight).collect(),
-            attempts: transactions
-                .iter()
-                .map(|script| vec![0; script.operations.len()])
-                .collect(),
-            inserts: vec![(0, 0); tables.unwrap_or(0)],
-            generators: Generators::new(seed, 1),
-            left: count,
-            transactions,
+    /// The workload of a profile whose tables are loaded; `transactions` are those of one client.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotAProfile`] when operations do not fit the tables.
+    pub fn new(
+        spec: &ProfileSpec,
+        loaded: &[LoadedTable],
+        transactions: u64,
+    ) -> Result<Self, ProfileError> {
+        let mut operations = Vec::new();
+        for operation in &spec.operation {
+            let names = spec.table.iter().map(|table| &table.name);
+            let number = names
+                .into_iter()
+                .position(|name| *name == operation.table)
+                .ok_or_else(|| ProfileError::NotAProfile {
+                    reason: format!("no table {}", operation.table),
+                })?;
+            let (table, loaded) = (&spec.table[number], &loaded[number]);
+            operations.push(ProfileOperation::new(operation, number, table, loaded)?);
         }
+        let scripts = spec.transactions();
+        let head = |script: &Vec<usize>| &spec.operation[script[0]];
+        let clients = spec.run.clients as usize;
+        let client = Client {
+            left: transactions,
+            attempts: vec![0; operations.len()],
+            tables: vec![(0, 0, 0); spec.table.len()],
+        };
+        Ok(Self {
+            weights: scripts.iter().map(|script| head(script).weight).collect(),
+            scripts: scripts
+                .into_iter()
+                .map(|script| {
+                    let frac = spec.operation[script[0]].abort_frac;
+                    (script, (frac > 0.0).then(|| millionths(frac)))
+                })
+                .collect(),
+            operations,
+            generators: Generators::new(spec.run.seed, clients),
+            clients: vec![client; clients],
+        })
     }
 }
 
 impl Workload for ProfileWorkload {
-    fn next_transaction(&mut self, operations: &mut Vec<Operation>) -> Option<End> {
-        self.left = self.left.checked_sub(1)?;
+    fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    fn transactions_left(&self) -> u64 {
+        self.clients.iter().map(|client| client.left).sum()
+    }
+
+    fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
+        let count = i64::try_from(self.clients.len()).expect("few clients");
+        let state = &mut self.clients[client];
+        state.left = state.left.checked_sub(1)?;
         let chosen = self.generators.choose_script(&self.weights);
-        let script = &self.transactions[chosen];
-        let client = &mut self.generators.clients[0];
-        for (operation, attempt) in script.operations.iter().zip(&mut self.attempts[chosen]) {
-            let (statements, last_rows) = &mut self.inserts[operation.table.0];
-            let newest = operation.rows + *statements * *last_rows;
-            if let Kind::Insert(values) = operation.kind {
-                *statements += 1;
-                *last_rows = operation.rows_per_statement;
-                for key in newest + 1..=newest + operation.rows_per_statement {
-                    let table = operation.table;
-                    let values = values.with_key(key);
-                    operations.push(Operation::Insert { table, values });
+        let generator = &mut self.generators.clients[client];
+        let client = i64::try_from(client).expect("few clients");
+        let (script, aborted) = &self.scripts[chosen];
+        for &number in script {
+            let operation = &self.operations[number];
+            let width = operation.width;
+            let attempts = &mut state.attempts[number];
+            let (inserts, last_inserted, deleted) = &mut state.tables[operation.number];
+            let low = match operation.pick {
+                None => {
+                    let low = operation.rows + 1 + (client + count * *inserts) * width;
+                    *inserts += 1;
+                    *last_inserted = low + width - 1;
+                    low
                 }
-            } else {
-                let key = operation.key(*attempt, newest, client);
-                operations.push(operation.at(key, client));
+                Some(pick) => {
+                    let past = Past {
+                        client,
+                        clients: count,
+                        attempts: *attempts,
+                        last_inserted: *last_inserted,
+                        deleted: *deleted,
+                    };
+                    let size = (operation.rows, width);
+                    pick::key(pick, operation.scatter, size, past, generator)
+                }
+            };
+            *attempts += 1;
+            if operation.kind == KindName::Delete && operation.pick == Some(Pick::Oldest) {
+                *deleted += count * ((width + count - 1) / count);
             }
-            *attempt += 1;
+            operations.push(operation.at(low, generator));
         }
-        let fails = script.abort_frac > 0.0 && happens(script.abort_frac, client);
+        let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
         Some(if fails { End::Rollback } else { End::Commit })
-    }
-}
-
-/// Draws whether something of this frequency happens.
-#[allow(clippy::cast_possible_truncation)] // a part of a million
-fn happens(frequency: f64, client: &mut Prng) -> bool {
-    client.random(1, 1_000_000) <= (frequency * FREQUENCY_UNIT).round() as i64
-}
-
-impl ProfileOperation {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // keys are below 2^53
-    fn key(&self, attempt: i64, newest: i64, client: &mut Prng) -> i64 {
-        let rows = self.rows;
-        let key = match self.pick {
-            Pick::Uniform => client.random(1, rows),
-            Pick::Zipfian(theta) => client.random_zipfian(1, rows, theta),
-            Pick::Gaussian(parameter) => client.random_gaussian(1, rows, parameter),
-            Pick::HotSet { rows_frac, weight } => {
-                let hot = ((rows_frac * rows as f64).floor() as i64).max(1);
-                if happens(weight, client) {
-                    client.random(1, hot)
-                } else {
-                    client.random(hot + 1, rows)
-                }
-            }
-            Pick::Sequential => 1 + attempt * self.rows_per_statement % rows,
-            Pick::Stride(step) => 1 + attempt * step % rows,
-            Pick::Newest => newest,
-            Pick::Oldest => attempt + 1,
-        };
-        if self.scatter {
-            1 + permute(key - 1, rows, 1)
-        } else {
-            key
-        }
-    }
-
-    fn at(&self, low: i64, client: &mut Prng) -> Operation {
-        let table = self.table;
-        let high = low + self.rows_per_statement - 1;
-        let deed = match self.kind {
-            Kind::Update {
-                column,
-                changed_frac,
-            } => {
-                let changes = changed_frac >= 1.0 || happens(changed_frac, client);
-                let addend = i64::from(changes);
-                Deed::Add(Addition { column, addend })
-            }
-            Kind::Delete => Deed::Delete,
-            Kind::Lock => Deed::Lock,
-            Kind::Select => Deed::Read,
-            Kind::Upsert(values, column) => {
-                return Operation::Upsert {
-                    table,
-                    values: values.with_key(low),
-                    addition: Addition { column, addend: 1 },
-                };
-            }
-            Kind::Insert(_) => unreachable!("insertions have keys of their own"),
-        };
-        if self.by_seq_scan {
-            Operation::BySeqScan {
-                table,
-                low,
-                high,
-                deed,
-            }
-        } else {
-            Operation::ByKey {
-                table,
-                low,
-                high,
-                deed,
-            }
-        }
     }
 }

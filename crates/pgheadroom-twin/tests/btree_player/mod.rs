@@ -11,6 +11,7 @@ use pgheadroom_twin::btree::{
 };
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
 use pgheadroom_twin::transaction::{SingleSession, Transactions};
+use pgheadroom_twin::vacuum::VacuumOptions;
 use pgheadroom_twin::{Heap, LinePointer, Tid, Xid};
 
 use crate::json::Json;
@@ -266,7 +267,13 @@ impl<'a> Player<'a> {
     fn vacuum(&mut self) {
         self.note_dead();
         let session = self.world.session;
-        let done = self.world.heap.vacuum(&session, &mut ignore);
+        let options = VacuumOptions {
+            truncate: false, // as recorded
+            ..VacuumOptions::default()
+        };
+        let heap = &mut self.world.heap;
+        let scan = heap.vacuum_scan(options, &session, &mut ignore);
+        let done = heap.vacuum_reclaim(scan, &session, &mut ignore);
         let mut tree = self.tree.take().unwrap();
         let dead = std::mem::take(&mut self.dead);
         let xid = session.current;

@@ -3,17 +3,18 @@
 #![allow(dead_code)] // each test file uses a part of it
 
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
-use pgheadroom_twin::btree::Definition;
 use pgheadroom_twin::check;
 use pgheadroom_twin::executor::{
-    Action, Assignments, Column, Database, IndexDefinition, TableDefinition, TableId,
+    Action, Assignment, Assignments, Change, ColumnDefinition, Database, IndexDefinition,
+    TableDefinition, TableId,
 };
+use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::{RecordType, WalSettings};
 
 /// Positions of the columns.
 pub const AID: usize = 0;
 pub const BID: usize = 1;
-pub const ABALANCE: usize = 2;
+pub const ABALANCE: usize = 3;
 
 /// `t(aid int PRIMARY KEY, bid int, filler char(n), abalance int)` with further indexes.
 pub struct Fixture {
@@ -38,35 +39,32 @@ impl Shape<'_> {
         let settings = WalSettings {
             full_page_writes: self.full_page_writes,
             hints_are_logged: version.behaviour().checksums_by_default,
+            is_logical: false,
         };
         let mut db = Database::new(version.behaviour(), settings);
-        // char(64) has a header of 1 byte, char(128) one of 4.
-        let abalance = if self.filler > 126 {
-            12 + self.filler
-        } else {
-            76
-        };
-        let column = |offset_bytes| Column {
-            offset_bytes,
-            width_bytes: 4,
-        };
-        let index = |column, is_unique| IndexDefinition {
-            columns: vec![column],
-            tree: Definition::new(1, is_unique),
-        };
-        let mut indexes = vec![index(AID, true)];
+        let filler = format!("bpchar({})", self.filler);
+        let column = |name, type_name| ColumnDefinition::new(name, type_name).unwrap();
+        let mut indexes = vec![IndexDefinition::on_columns(vec![AID], true)];
         if self.indexes_abalance {
-            indexes.push(index(ABALANCE, false));
+            indexes.push(IndexDefinition::on_columns(vec![ABALANCE], false));
         }
-        let t = db.create_table(TableDefinition {
-            tuple_bytes: 24 + abalance + 4,
-            hoff: 24,
-            fillfactor: HeapFillfactor::new(self.fillfactor).unwrap(),
-            columns: vec![column(0), column(4), column(abalance)],
-            indexes,
-        });
+        let t = db
+            .create_table(TableDefinition {
+                columns: vec![
+                    column("aid", "int4"),
+                    column("bid", "int4"),
+                    column("filler", &filler),
+                    column("abalance", "int4"),
+                ],
+                indexes,
+                fillfactor: HeapFillfactor::new(self.fillfactor).unwrap(),
+            })
+            .unwrap();
         for aid in 1..=self.rows {
-            db.insert(t, &[aid, (aid - 1) / 100_000 + 1, 0]).unwrap();
+            let filler = Value::Text(Text::padded(b' ', u32::from(self.filler)));
+            let bid = (aid - 1) / 100_000 + 1;
+            db.insert(t, &[aid.into(), bid.into(), filler, 0.into()])
+                .unwrap();
         }
         db.commit();
         db.vacuum(t);
@@ -107,9 +105,9 @@ impl Fixture {
         }
     }
 
-    /// `UPDATE t SET abalance = abalance + 1 WHERE aid = $1` by the primary key, committed.
-    pub fn update_one(&mut self, aid: i64, assigned: &[usize], change: &dyn Fn(&mut [i64])) {
-        let action = Action::Update(Assignments { assigned, change });
+    /// An UPDATE by the primary key, committed.
+    pub fn update_one(&mut self, aid: i64, columns: &[Assignment<'_>]) {
+        let action = Action::Update(Assignments { columns });
         let found = self.db.by_index(self.t, 0, &[aid], &[aid], &action);
         assert_eq!(found, Ok(1), "row {aid}");
         self.db.commit();
@@ -120,8 +118,16 @@ impl Fixture {
         let mut random = Lcg(seed);
         for _ in 0..count {
             let aid = 1 + random.next() % rows;
-            self.update_one(aid, &[ABALANCE], &|row| row[ABALANCE] += 1);
+            self.update_one(aid, &[add(ABALANCE, 1)]);
         }
+    }
+}
+
+/// `SET column = column + addend`.
+pub const fn add<'a>(column: usize, addend: i64) -> Assignment<'a> {
+    Assignment {
+        column,
+        change: Change::Add(addend),
     }
 }
 

@@ -1,0 +1,277 @@
+//! `pgheadroom-twin` for Python: one call per run.
+//!
+//! The run has a thread of its own; the calling thread waits without the GIL and looks for
+//! signals now and then, so that Ctrl-C ends a long run.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pgheadroom_layout::PgVersion;
+use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
+use pgheadroom_twin::run::{self, Monitor, Outcome};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::CoreError;
+use crate::watch;
+
+/// How often the waiting thread looks for signals: Ctrl-C feels immediate, and costs nothing.
+const SIGNALS_EVERY: Duration = Duration::from_millis(20);
+
+/// How far a simulation has come; may be read and cancelled from any thread.
+#[pyclass(frozen, module = "pgheadroom._core")]
+#[derive(Clone, Default)]
+pub struct Progress(Arc<Monitor>);
+
+#[pymethods]
+impl Progress {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    #[getter]
+    fn done(&self) -> u64 {
+        self.0.done()
+    }
+
+    #[getter]
+    fn total(&self) -> u64 {
+        self.0.total()
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Progress(done={}, total={})", self.done(), self.total())
+    }
+}
+
+/// What a run did to a table.
+#[pyclass(frozen, eq, hash, get_all, module = "pgheadroom._core")]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct TableOutcome {
+    name: String,
+    n_tup_ins: u64,
+    n_tup_upd: u64,
+    n_tup_del: u64,
+    n_tup_hot_upd: u64,
+    n_tup_newpage_upd: u64,
+    heap_pages: u32,
+    index_pages: u32,
+    wal_records: u64,
+    wal_bytes: u64,
+    wal_fpi: u64,
+    wal_fpi_bytes: u64,
+    pages_modified: usize,
+}
+
+impl TableOutcome {
+    fn of(table: &run::TableOutcome) -> Self {
+        let (counters, wal) = (&table.counters, &table.wal);
+        Self {
+            name: table.name.clone(),
+            n_tup_ins: counters.n_tup_ins,
+            n_tup_upd: counters.n_tup_upd,
+            n_tup_del: counters.n_tup_del,
+            n_tup_hot_upd: counters.n_tup_hot_upd,
+            n_tup_newpage_upd: counters.n_tup_newpage_upd,
+            heap_pages: table.heap_pages,
+            index_pages: table.index_pages,
+            wal_records: wal.wal_records,
+            wal_bytes: wal.wal_bytes,
+            wal_fpi: wal.wal_fpi,
+            wal_fpi_bytes: wal.wal_fpi_bytes,
+            pages_modified: table.pages_modified,
+        }
+    }
+}
+
+#[pymethods]
+impl TableOutcome {
+    fn __repr__(&self) -> String {
+        format!(
+            "TableOutcome({}, n_tup_upd={}, n_tup_hot_upd={}, heap_pages={}, wal_bytes={})",
+            self.name, self.n_tup_upd, self.n_tup_hot_upd, self.heap_pages, self.wal_bytes
+        )
+    }
+}
+
+/// What a profile's run does, as the twin predicts it.
+#[pyclass(frozen, module = "pgheadroom._core")]
+pub struct Simulated {
+    server: String,
+    outcome: Outcome,
+}
+
+#[pymethods]
+impl Simulated {
+    #[getter]
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    #[getter]
+    const fn transactions(&self) -> u64 {
+        self.outcome.transactions
+    }
+
+    #[getter]
+    const fn operations(&self) -> u64 {
+        self.outcome.operations
+    }
+
+    #[getter]
+    fn tables(&self) -> Vec<TableOutcome> {
+        self.outcome.tables.iter().map(TableOutcome::of).collect()
+    }
+
+    #[getter]
+    const fn transaction_records(&self) -> u64 {
+        self.outcome.transaction_wal.wal_records
+    }
+
+    #[getter]
+    const fn transaction_bytes(&self) -> u64 {
+        self.outcome.transaction_wal.wal_bytes
+    }
+
+    #[getter]
+    fn by_record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let by_record = PyDict::new(py);
+        for (name, totals) in &self.outcome.by_record {
+            let counts = (totals.wal_records, totals.wal_bytes, totals.wal_fpi_bytes);
+            by_record.set_item(name, counts)?;
+        }
+        Ok(by_record)
+    }
+
+    #[getter]
+    fn is_exact(&self) -> bool {
+        self.outcome.approximations.is_empty()
+    }
+
+    #[getter]
+    fn approximations(&self) -> Vec<String> {
+        self.outcome.approximations.clone()
+    }
+
+    #[getter]
+    fn page_life_json(&self) -> PyResult<Option<String>> {
+        watch::json(self.outcome.page_life.as_ref())
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Simulated(server={}, transactions={}, {} tables)",
+            self.server,
+            self.outcome.transactions,
+            self.outcome.tables.len()
+        )
+    }
+}
+
+/// What the server did by itself: when, as a fraction of the run, what, and to which table.
+type EventArgument = (f64, String, Option<String>);
+
+fn event((at_frac, kind, table): EventArgument) -> Result<run::Event, ProfileError> {
+    let known = run::EventKind::of(&kind);
+    let known = known.ok_or_else(|| ProfileError::Unplayable {
+        field: "events".to_owned(),
+        reason: format!(
+            "an event of the kind {kind:?}: expected checkpoint_starting, checkpoint_complete, \
+             autovacuum or autoanalyze"
+        ),
+    })?;
+    Ok(run::Event {
+        at_frac,
+        kind: known,
+        table,
+    })
+}
+
+/// Plays a profile in the twin.
+#[pyfunction]
+#[pyo3(signature = (
+    profile_json, server_version, *, interleaving=0, events=None, transactions=None, watch=None,
+    progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python's keyword arguments
+pub fn simulate(
+    py: Python<'_>,
+    profile_json: &str,
+    server_version: &str,
+    interleaving: u64,
+    events: Option<Vec<EventArgument>>,
+    transactions: Option<u64>,
+    watch: Option<(String, u32)>,
+    progress: Option<Py<Progress>>,
+) -> PyResult<Simulated> {
+    let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
+    let spec = ProfileSpec::from_json(profile_json).map_err(CoreError::from)?;
+    let conditions = run::Conditions {
+        interleaving,
+        events: events
+            .map(|events| events.into_iter().map(event).collect())
+            .transpose()
+            .map_err(CoreError::from)?,
+        transactions,
+        watch,
+    };
+    let monitor = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().0));
+    let outcome = py.detach(|| {
+        interruptible(&monitor, || {
+            run::play(&spec, version, &conditions, &monitor)
+        })
+    })?;
+    let (_, outcome) = outcome.map_err(CoreError::from)?;
+    Ok(Simulated {
+        server: version.to_string(),
+        outcome,
+    })
+}
+
+/// Runs `work` on a thread of its own and waits for it; a signal's exception, such as
+/// `KeyboardInterrupt`, asks the run to stop, waits for that, and is raised.
+///
+/// # Errors
+/// The signal's exception, or `TwinError` when the twin found itself at fault.
+fn interruptible<T: Send>(
+    monitor: &Monitor,
+    work: impl FnOnce() -> Result<T, ProfileError> + Send,
+) -> PyResult<Result<T, ProfileError>> {
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        scope.spawn(move || {
+            let done = catch_unwind(AssertUnwindSafe(work));
+            // Nobody waits any more only if this thread is being left behind.
+            let _ = sender.send(done);
+        });
+        let mut interrupted = Ok(());
+        let done = loop {
+            match receiver.recv_timeout(SIGNALS_EVERY) {
+                Ok(done) => break done,
+                Err(RecvTimeoutError::Timeout) if interrupted.is_ok() => {
+                    interrupted = Python::attach(|py| py.check_signals());
+                    if interrupted.is_err() {
+                        monitor.cancel();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the thread always answers"),
+            }
+        };
+        interrupted?;
+        done.map_err(|panic| {
+            let message = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            CoreError::bug(message.unwrap_or("no message")).into()
+        })
+    })
+}

@@ -1,0 +1,227 @@
+//! A BRIN index: what each range of 128 heap pages holds, and the records of its changes.
+//!
+//! Loading summarises every range that the table has; a new row beyond them changes nothing. A row
+//! that leaves its range's bounds replaces the summary on its page. Left out: VACUUM, which
+//! summarises ranges that have become full since; summaries that grow off their page; strings
+//! above 506 bytes.
+//!
+//! Source: `brininsert` and `add_values_to_range`, src/backend/access/brin/brin.c;
+//! `brin_form_tuple`, brin_tuple.c; `brin_minmax_add_value`, brin_minmax.c (REL_18_STABLE).
+
+use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
+use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+use pgheadroom_layout::wal_record::brin_samepage_update;
+use pgheadroom_layout::{Behaviour, BlockNumber};
+
+use crate::checkpoint::ForkId;
+use crate::executor::StatementError;
+use crate::executor::index::{Found, IndexDefinition, Part, blocking_columns, parts_of};
+use crate::expression::Expression;
+use crate::page::Tid;
+use crate::row::{Row, RowType};
+use crate::wal::{RecordType, Wal};
+
+/// Source: `BRIN_DEFAULT_PAGES_PER_RANGE`, src/include/access/brin.h.
+const PAGES_PER_RANGE: u32 = 128;
+/// Source: `SizeOfBrinTuple`, src/include/access/brin_tuple.h.
+const SIZE_OF_BRIN_TUPLE: u32 = 5;
+/// Source: `BrinSpecialSpace`, src/include/access/brin_page.h.
+const SPECIAL_BYTES: u32 = 8;
+/// Blocks before the first page of summaries: the metapage and a page of the range map.
+const FIRST_PAGE: u32 = 2;
+
+/// The smallest and the largest value of a column, as they compare, and their payloads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Bound {
+    Plain(i64, u32),
+    Text(Box<[u8]>, u32),
+}
+
+impl Bound {
+    const fn payload_bytes(&self) -> u32 {
+        match self {
+            Self::Plain(_, bytes) | Self::Text(_, bytes) => *bytes,
+        }
+    }
+}
+
+/// What a range knows of a column.
+#[derive(Debug, Clone, Default)]
+struct Summary {
+    has_nulls: bool,
+    bounds: Option<[Bound; 2]>,
+}
+
+#[derive(Debug)]
+struct Range {
+    columns: Vec<Summary>,
+    bytes: u32,
+    page: usize,
+}
+
+/// A BRIN index.
+#[derive(Debug)]
+pub(super) struct Brin {
+    keys: Vec<Part>,
+    predicate: Option<Expression>,
+    /// Columns that it depends on.
+    pub columns: Vec<usize>,
+    ranges: Vec<Range>,
+    /// Bytes between line pointers and summaries of each page.
+    free: Vec<u32>,
+    main: ForkId,
+}
+
+impl Brin {
+    /// An index filled with these rows of a table of so many pages.
+    ///
+    /// # Errors
+    /// When an expression fails, or a string is too long.
+    pub fn build<'r>(
+        definition: IndexDefinition,
+        row_type: &RowType,
+        rows: impl Iterator<Item = (Row<'r>, Tid)>,
+        heap_pages: u32,
+        wal: &mut Wal,
+    ) -> Result<Self, StatementError> {
+        let columns = blocking_columns(&definition);
+        let predicate = definition.predicate.clone();
+        let keys = parts_of(definition.keys, row_type);
+        let mut brin = Self {
+            ranges: (0..heap_pages.div_ceil(PAGES_PER_RANGE).max(1))
+                .map(|_| Range {
+                    columns: vec![Summary::default(); keys.len()],
+                    bytes: 0,
+                    page: 0,
+                })
+                .collect(),
+            keys,
+            predicate,
+            columns,
+            free: Vec::new(),
+            main: wal.add_fork(),
+        };
+        for (row, tid) in rows {
+            brin.add(row, tid)?;
+        }
+        for range in 0..brin.ranges.len() {
+            let bytes = brin.tuple_bytes(&brin.ranges[range].columns);
+            brin.place(range, bytes);
+        }
+        Ok(brin)
+    }
+
+    /// Puts a summary on the last page, or on a new one.
+    fn place(&mut self, range: usize, bytes: u32) {
+        let has_room = |free: &u32| *free >= bytes + SIZE_OF_ITEM_ID;
+        if !self.free.last().is_some_and(has_room) {
+            self.free.push(BLCKSZ - SIZE_OF_PAGE_HEADER - SPECIAL_BYTES);
+        }
+        let page = self.free.len() - 1;
+        self.free[page] -= bytes + SIZE_OF_ITEM_ID;
+        self.ranges[range].bytes = bytes;
+        self.ranges[range].page = page;
+    }
+
+    /// Source: `brin_form_tuple`, src/backend/access/brin/brin_tuple.c (REL_18_STABLE).
+    fn tuple_bytes(&self, columns: &[Summary]) -> u32 {
+        let is_null = |column: &Summary| column.has_nulls || column.bounds.is_none();
+        let bitmap = if columns.iter().any(is_null) {
+            u32::try_from((2 * columns.len()).div_ceil(8)).expect("at most 32 columns")
+        } else {
+            0
+        };
+        let mut end = maxalign(SIZE_OF_BRIN_TUPLE + bitmap);
+        for (part, column) in self.keys.iter().zip(columns) {
+            for bound in column.bounds.iter().flatten() {
+                let payload = bound.payload_bytes();
+                end = if let Some(width) = part.width {
+                    end.next_multiple_of(part.align) + width
+                } else if payload + VARHDRSZ_SHORT <= VARATT_SHORT_MAX {
+                    end + VARHDRSZ_SHORT + payload
+                } else {
+                    end.next_multiple_of(part.align) + VARHDRSZ + payload
+                };
+            }
+        }
+        maxalign(end)
+    }
+
+    /// Adds a row's values to its range; whether that changed the summary.
+    fn add(&mut self, row: Row<'_>, tid: Tid) -> Result<bool, StatementError> {
+        let range = (tid.block.0 / PAGES_PER_RANGE) as usize;
+        if range >= self.ranges.len() {
+            return Ok(false);
+        }
+        if let Some(predicate) = &self.predicate {
+            if !predicate.is_true(row)? {
+                return Ok(false);
+            }
+        }
+        let mut is_changed = false;
+        for (part, column) in self.keys.iter().zip(&mut self.ranges[range].columns) {
+            let found = part.found(row)?;
+            let payload = part.payload_bytes(&found, row)?;
+            let bound = match (&found, found.text(row)) {
+                (Found::Null, _) => {
+                    is_changed |= !column.has_nulls;
+                    column.has_nulls = true;
+                    continue;
+                }
+                (Found::Plain(slot), _) => Bound::Plain(part.plain_code(*slot), payload),
+                (_, Some(text)) => Bound::Text(part.ordered_by(text), payload),
+                (_, None) => unreachable!("a string"),
+            };
+            if part.width.is_none() && payload + VARHDRSZ > TOAST_INDEX_TARGET {
+                return Err(StatementError::Unsupported(
+                    "a BRIN index over strings above 506 bytes: leave the index out".to_owned(),
+                ));
+            }
+            match &mut column.bounds {
+                None => column.bounds = Some([bound.clone(), bound]),
+                Some([low, _]) if bound < *low => *low = bound,
+                Some([_, high]) if bound > *high => *high = bound,
+                Some(_) => continue,
+            }
+            is_changed = true;
+        }
+        Ok(is_changed)
+    }
+
+    /// A new row version.
+    ///
+    /// Source: `brininsert`, src/backend/access/brin/brin.c; `brin_doupdate`, brin_pageops.c
+    /// (REL_18_STABLE).
+    ///
+    /// # Errors
+    /// As [`Brin::build`], and when a summary outgrows its page.
+    pub fn insert(&mut self, row: Row<'_>, tid: Tid, wal: &mut Wal) -> Result<(), StatementError> {
+        if !self.add(row, tid)? {
+            return Ok(());
+        }
+        let number = (tid.block.0 / PAGES_PER_RANGE) as usize;
+        let bytes = self.tuple_bytes(&self.ranges[number].columns);
+        let range = &mut self.ranges[number];
+        let free = &mut self.free[range.page];
+        *free = (*free + range.bytes).checked_sub(bytes).ok_or_else(|| {
+            StatementError::Unsupported(
+                "a BRIN index whose summaries outgrow their page: leave the index out".to_owned(),
+            )
+        })?;
+        range.bytes = bytes;
+        let block = FIRST_PAGE + u32::try_from(range.page).expect("a small index");
+        let page = wal.change(self.main, BlockNumber(block), *free);
+        wal.record(
+            RecordType::BrinSamepageUpdate,
+            brin_samepage_update(bytes, page),
+        );
+        Ok(())
+    }
+
+    /// Whether its columns keep an update from being HOT, as before 16.
+    pub const fn blocks_hot(behaviour: &Behaviour) -> bool {
+        behaviour.summarizing_indexes_block_hot
+    }
+}

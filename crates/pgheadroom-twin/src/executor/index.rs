@@ -1,0 +1,501 @@
+//! An index of a table: which rows it has, their keys, the sizes of its tuples.
+
+use std::collections::HashMap;
+
+use pgheadroom_layout::Behaviour;
+use pgheadroom_layout::btree::BtreeFillfactor;
+use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
+use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+
+use crate::btree::{self, Btree, NULL_LAST, Piece, ShapeId, TupleSizes};
+use crate::checkpoint::ForkId;
+use crate::executor::StatementError;
+use crate::executor::text_order::TextOrder;
+use crate::expression::Expression;
+use crate::row::kind::Kind;
+use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, compressed, numeric_payload_bytes};
+use crate::rules::{Rule, on};
+use crate::text::{Text, trimmed};
+use crate::value::{Value, signed};
+use crate::wal::Wal;
+
+/// Kinds of indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexMethod {
+    /// B-tree.
+    Btree,
+    /// Block ranges.
+    Brin,
+}
+
+/// A key column of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub enum IndexKey {
+    /// A column of the table, by position.
+    Column(usize),
+    /// An expression.
+    Expression(Expression),
+}
+
+/// An index of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexDefinition {
+    /// Its kind.
+    pub method: IndexMethod,
+    /// Its key columns.
+    pub keys: Vec<IndexKey>,
+    /// Columns that it only carries along.
+    pub include: Vec<usize>,
+    /// Which rows it has; all without one.
+    pub predicate: Option<Expression>,
+    /// Whether keys are unique.
+    pub is_unique: bool,
+    /// Fillfactor of a B-tree's leaves.
+    pub fillfactor: BtreeFillfactor,
+    /// The option `deduplicate_items`.
+    pub deduplicate_items: bool,
+}
+
+impl IndexDefinition {
+    /// A B-tree over columns with the default options.
+    ///
+    /// # Panics
+    /// Without key columns.
+    #[must_use]
+    pub fn on_columns(columns: Vec<usize>, is_unique: bool) -> Self {
+        assert!(!columns.is_empty(), "an index has a key");
+        Self {
+            method: IndexMethod::Btree,
+            keys: columns.into_iter().map(IndexKey::Column).collect(),
+            include: Vec::new(),
+            predicate: None,
+            is_unique,
+            fillfactor: BtreeFillfactor::new(90).expect("the default fillfactor"),
+            deduplicate_items: true,
+        }
+    }
+}
+
+/// Most key columns of an index.
+///
+/// Source: `INDEX_MAX_KEYS`, src/include/pg_config_manual.h.
+const MAX_KEY_COLUMNS: usize = 32;
+/// Key columns that are kept without an allocation.
+const FEW_KEY_COLUMNS: usize = 4;
+
+/// Codes of an entry's key columns.
+#[derive(Debug, Clone)]
+pub(super) enum Key {
+    Few([i64; FEW_KEY_COLUMNS], u8),
+    Many(Vec<i64>),
+}
+
+impl Key {
+    pub fn values(&self) -> &[i64] {
+        match self {
+            Self::Few(values, len) => &values[..usize::from(*len)],
+            Self::Many(values) => values,
+        }
+    }
+}
+
+/// What an index has for a row.
+#[derive(Debug, Clone)]
+pub(super) struct IndexEntry {
+    pub key: Key,
+    pub shape: ShapeId,
+}
+
+/// A column of an index.
+#[derive(Debug)]
+pub(super) struct Part {
+    source: IndexKey,
+    kind: Kind,
+    pub align: u32,
+    pub width: Option<u32>,
+    /// Of strings, which a B-tree's keys need.
+    order: Option<TextOrder>,
+}
+
+/// An index.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub tree: Btree,
+    keys: Vec<Part>,
+    include: Vec<Part>,
+    predicate: Option<Expression>,
+    /// Columns of the table whose change keeps an update from being HOT.
+    pub blocking: Vec<usize>,
+    /// Sizes of entries without NULLs, when all columns have fixed lengths.
+    fixed_shape: Option<ShapeId>,
+    /// Sizes of other entries, by the columns' payloads.
+    shapes: HashMap<Box<[u32]>, ShapeId>,
+    pub main: ForkId,
+    pub fsm: ForkId,
+}
+
+/// What stands for NULL among payloads.
+const NULL_PAYLOAD: u32 = u32::MAX;
+/// Marks compressed payloads, which keep their long header.
+const COMPRESSED_PAYLOAD: u32 = 1 << 30;
+
+impl Index {
+    pub fn new(
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        row_type: &RowType,
+        wal: &mut Wal,
+    ) -> Result<Self, StatementError> {
+        assert_eq!(definition.method, IndexMethod::Btree, "a B-tree");
+        let columns = definition.keys.len() + definition.include.len();
+        assert!(!definition.keys.is_empty() && columns <= MAX_KEY_COLUMNS);
+        let blocking = blocking_columns(&definition);
+        let keys = parts_of(definition.keys, row_type);
+        let include = definition.include.into_iter().map(IndexKey::Column);
+        let include = parts_of(include.collect(), row_type);
+        let key_columns = u8::try_from(keys.len()).expect("at most 32 key columns");
+        let mut tree = Btree::new(
+            behaviour,
+            btree::Definition {
+                key_columns,
+                is_unique: definition.is_unique,
+                nulls_not_distinct: false,
+                fillfactor: definition.fillfactor,
+                deduplicate_items: definition.deduplicate_items,
+                all_equal_image: include.is_empty()
+                    && keys.iter().all(|part| part.kind.has_equal_image()),
+            },
+        );
+        let mut widths = keys.iter().chain(&include).map(|part| part.width);
+        let fixed_shape = if widths.all(|width| width.is_some()) {
+            let sizes = {
+                let widths = keys.iter().chain(&include).filter_map(|part| part.width);
+                sizes_of(&keys, &include, widths)?
+            };
+            Some(tree.shape(sizes))
+        } else {
+            None
+        };
+        Ok(Self {
+            tree,
+            keys,
+            include,
+            predicate: definition.predicate,
+            blocking,
+            fixed_shape,
+            shapes: HashMap::new(),
+            main: wal.add_fork(),
+            fsm: wal.add_fork(),
+        })
+    }
+
+    /// Whether an UPDATE that assigns these columns leaves the key's columns alone, which says
+    /// nothing of their values.
+    ///
+    /// Source: `index_unchanged_by_update`, src/backend/executor/execIndexing.c (REL_18_STABLE).
+    pub fn is_unchanged_by(&self, assignments: &Assignments<'_>) -> bool {
+        self.keys.iter().all(|part| match &part.source {
+            IndexKey::Column(column) => !assignments.assigns(*column),
+            IndexKey::Expression(expression) => {
+                let mut columns = expression.columns().iter();
+                !columns.any(|&column| assignments.assigns(column))
+            }
+        })
+    }
+
+    /// Gives labels to the strings of these rows, which the index is built with.
+    pub fn learn<'r>(
+        &mut self,
+        rows: impl Iterator<Item = Row<'r>> + Clone,
+    ) -> Result<(), StatementError> {
+        for part in self.keys.iter_mut().filter(|part| part.order.is_some()) {
+            let mut texts = Vec::new();
+            for row in rows.clone() {
+                if let Some(text) = part.found(row)?.text(row) {
+                    texts.push(part.ordered_by(text));
+                }
+            }
+            part.order = Some(TextOrder::spread_over(texts.into_iter()));
+        }
+        Ok(())
+    }
+
+    /// The entry of a row; `None` when the predicate leaves it out.
+    ///
+    /// # Errors
+    /// When an expression fails, or the entry is too wide.
+    pub fn entry_of(&mut self, row: Row<'_>) -> Result<Option<IndexEntry>, StatementError> {
+        if let Some(predicate) = self.predicate.as_ref().filter(|_| on(Rule::PartialIndex)) {
+            if !predicate.is_true(row)? {
+                return Ok(None);
+            }
+        }
+        let mut key = Key::Few([0; FEW_KEY_COLUMNS], 0);
+        if self.keys.len() > FEW_KEY_COLUMNS {
+            key = Key::Many(Vec::with_capacity(self.keys.len()));
+        }
+        let mut fixed_shape = self.fixed_shape;
+        let mut payloads = Vec::new();
+        for column in 0..self.keys.len() {
+            let found = self.keys[column].found(row)?;
+            if found == Found::Null {
+                fixed_shape = None;
+            }
+            if self.fixed_shape.is_none() {
+                payloads.push(self.keys[column].payload_bytes(&found, row)?);
+            }
+            let code = self.code(column, &found, row);
+            match &mut key {
+                Key::Few(values, len) => {
+                    values[column] = code;
+                    *len += 1;
+                }
+                Key::Many(values) => values.push(code),
+            }
+        }
+        for part in &self.include {
+            let found = part.found(row)?;
+            if found == Found::Null {
+                fixed_shape = None;
+            }
+            if self.fixed_shape.is_none() {
+                payloads.push(part.payload_bytes(&found, row)?);
+            }
+        }
+        let shape = match (fixed_shape, self.fixed_shape) {
+            (Some(shape), _) => shape,
+            (None, None) => self.shape_of(&payloads)?,
+            (None, Some(_)) => {
+                for part in self.keys.iter().chain(&self.include) {
+                    payloads.push(part.payload_bytes(&part.found(row)?, row)?);
+                }
+                self.shape_of(&payloads)?
+            }
+        };
+        Ok(Some(IndexEntry { key, shape }))
+    }
+
+    fn code(&mut self, column: usize, found: &Found, row: Row<'_>) -> i64 {
+        let part = &mut self.keys[column];
+        let text = match (found, found.text(row)) {
+            (Found::Null, _) => return NULL_LAST,
+            (_, Some(text)) => part.ordered_by(text),
+            (Found::Plain(slot), None) => return part.plain_code(*slot),
+            (_, None) => unreachable!("a string"),
+        };
+        let order = part.order.as_mut().expect("a string's order");
+        if let Some(code) = order.code(&text) {
+            return code;
+        }
+        let moved = order.respread();
+        self.tree.replace_codes(column, &moved);
+        let order = self.keys[column].order.as_mut().expect("a string's order");
+        order.code(&text).expect("room after labels were spread")
+    }
+
+    fn shape_of(&mut self, payloads: &[u32]) -> Result<ShapeId, StatementError> {
+        if let Some(&shape) = self.shapes.get(payloads) {
+            return Ok(shape);
+        }
+        let sizes = sizes_of(&self.keys, &self.include, payloads.iter().copied())?;
+        let shape = self.tree.shape(sizes);
+        self.shapes.insert(payloads.into(), shape);
+        Ok(shape)
+    }
+}
+
+/// A value of an index column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Found {
+    Null,
+    /// What is no string, as slots have it.
+    Plain(i64),
+    /// A string of the table.
+    Kept(i64),
+    /// A string that an expression made.
+    Made(Text),
+}
+
+impl Found {
+    pub fn text<'a>(&'a self, row: Row<'a>) -> Option<&'a Text> {
+        match self {
+            Self::Kept(slot) => Some(row.texts.get(*slot)),
+            Self::Made(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Columns of an index out of their definitions.
+pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
+    let keys = keys.into_iter().map(|key| match key {
+        IndexKey::Expression(expression) => match expression.plain_column() {
+            Some(column) => IndexKey::Column(column),
+            None => IndexKey::Expression(expression),
+        },
+        column => column,
+    });
+    keys.map(|source| {
+        let (kind, align, width) = match &source {
+            IndexKey::Column(column) => {
+                let layout = &row_type.columns[*column];
+                (layout.kind, layout.align, layout.width)
+            }
+            IndexKey::Expression(expression) => {
+                let kind = expression.kind();
+                let (align, width) = kind.layout();
+                (kind, align, width)
+            }
+        };
+        Part {
+            source,
+            kind,
+            align,
+            width,
+            order: kind.is_text().then(TextOrder::default),
+        }
+    })
+    .collect()
+}
+
+impl Part {
+    pub fn found(&self, row: Row<'_>) -> Result<Found, StatementError> {
+        let expression = match &self.source {
+            IndexKey::Column(column) => {
+                return Ok(match row.slots[*column] {
+                    NULL_SLOT => Found::Null,
+                    slot if self.kind.is_text() => Found::Kept(slot),
+                    slot => Found::Plain(slot),
+                });
+            }
+            IndexKey::Expression(expression) => expression,
+        };
+        Ok(match expression.evaluate(row)? {
+            Value::Null => Found::Null,
+            Value::Integer(number) => Found::Plain(number),
+            // -0.0 is equal to 0.0, and becomes it by the addition.
+            Value::Float(number) => Found::Plain(signed((number + 0.0).to_bits())),
+            Value::Text(text) => Found::Made(text),
+        })
+    }
+
+    /// The code of a value that is no string.
+    pub fn plain_code(&self, slot: i64) -> i64 {
+        if self.kind.is_float() && slot < 0 {
+            // Negative numbers: the larger the bits, the smaller the number.
+            return slot ^ i64::MAX;
+        }
+        slot
+    }
+
+    /// What a string is ordered by.
+    ///
+    /// Source: `bpcharcmp`, src/backend/utils/adt/varchar.c: without blanks at the end.
+    pub fn ordered_by(&self, text: &Text) -> Box<[u8]> {
+        let bytes = text.to_bytes();
+        if matches!(self.kind, Kind::Padded { .. }) {
+            trimmed(&bytes).into()
+        } else {
+            bytes.into()
+        }
+    }
+
+    /// Bytes of a value without its header, and whether they are compressed.
+    ///
+    /// Source: `index_form_tuple_context`, src/backend/access/common/indextuple.c (REL_18_STABLE).
+    pub fn payload_bytes(&self, found: &Found, row: Row<'_>) -> Result<u32, StatementError> {
+        let text = match (found, self.width, self.kind) {
+            (Found::Null, _, _) => return Ok(NULL_PAYLOAD),
+            (_, Some(width), _) => return Ok(width),
+            (Found::Plain(slot), None, Kind::Numeric { scale, .. }) => {
+                return Ok(numeric_payload_bytes(*slot, scale));
+            }
+            _ => found.text(row).expect("a string"),
+        };
+        let form = match found {
+            Found::Kept(slot) => row.texts.form(*slot),
+            _ => None,
+        };
+        match form {
+            Some(Form::Compressed { payload_bytes }) => Ok(payload_bytes | COMPRESSED_PAYLOAD),
+            Some(Form::External { .. }) => Err(StatementError::Unsupported(
+                "an index over a string in the TOAST table: leave the index out, or make the \
+                 string narrower"
+                    .to_owned(),
+            )),
+            None if text.len() + VARHDRSZ > TOAST_INDEX_TARGET => {
+                Ok(compressed(text).map_or(text.len(), |bytes| {
+                    let bytes = u32::try_from(bytes.len()).expect("a compressed string");
+                    (bytes + VARHDRSZ) | COMPRESSED_PAYLOAD
+                }))
+            }
+            None => Ok(text.len()),
+        }
+    }
+}
+
+/// Sizes of an entry whose columns have these payloads.
+///
+/// Source: `index_form_tuple`, src/backend/access/common/indextuple.c (REL_18_STABLE).
+fn sizes_of(
+    keys: &[Part],
+    include: &[Part],
+    payloads: impl Iterator<Item = u32>,
+) -> Result<TupleSizes, StatementError> {
+    let pieces: Vec<Piece> = keys
+        .iter()
+        .chain(include)
+        .zip(payloads)
+        .map(|(part, payload)| match part.width {
+            _ if payload == NULL_PAYLOAD && on(Rule::NullInIndex) => Piece::Null,
+            Some(width) => Piece::Aligned {
+                align: part.align,
+                bytes: width,
+            },
+            None if payload & COMPRESSED_PAYLOAD != 0 => Piece::Aligned {
+                align: part.align,
+                bytes: (payload & !COMPRESSED_PAYLOAD) + VARHDRSZ,
+            },
+            None if payload + VARHDRSZ_SHORT <= VARATT_SHORT_MAX => Piece::Aligned {
+                align: 1,
+                bytes: payload + VARHDRSZ_SHORT,
+            },
+            None => Piece::Aligned {
+                align: part.align,
+                bytes: payload + VARHDRSZ,
+            },
+        })
+        .collect();
+    Ok(TupleSizes::of_pieces(&pieces, keys.len())?)
+}
+
+/// Columns that an update has to leave alone to be HOT: those of keys, expressions and predicate,
+/// and those that are only included.
+///
+/// Source: `RelationGetIndexAttrBitmap` with `INDEX_ATTR_BITMAP_HOT_BLOCKING`,
+/// src/backend/utils/cache/relcache.c (REL_18_STABLE).
+pub(super) fn blocking_columns(definition: &IndexDefinition) -> Vec<usize> {
+    let mut columns = Vec::new();
+    if on(Rule::IncludeColumnBlocksHot) {
+        columns.extend_from_slice(&definition.include);
+    }
+    for key in &definition.keys {
+        match key {
+            IndexKey::Column(column) if on(Rule::IndexedColumnBlocksHot) => columns.push(*column),
+            IndexKey::Expression(expression) if on(Rule::ExpressionColumnBlocksHot) => {
+                columns.extend(expression.columns());
+            }
+            IndexKey::Column(_) | IndexKey::Expression(_) => {}
+        }
+    }
+    if let Some(predicate) = definition
+        .predicate
+        .as_ref()
+        .filter(|_| on(Rule::PredicateColumnBlocksHot))
+    {
+        columns.extend(predicate.columns());
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}

@@ -1,0 +1,101 @@
+//! Codes for strings whose order is the strings' order.
+//!
+//! Every string known when an index is built gets a label, evenly spaced over all integers; one
+//! that comes later takes the middle between its neighbours. When two neighbours leave no room,
+//! all labels are spread anew and the index replaces its codes.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use crate::rules::{Rule, on};
+
+/// Smallest and largest label; beyond them are the codes of NULL.
+const FIRST: i128 = i64::MIN as i128 + 2;
+const LAST: i128 = i64::MAX as i128 - 1;
+
+/// Labels of strings, compared byte by byte as the C collation does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TextOrder {
+    labels: BTreeMap<Box<[u8]>, i64>,
+}
+
+impl TextOrder {
+    /// Strings known from the beginning.
+    pub fn spread_over(texts: impl Iterator<Item = Box<[u8]>>) -> Self {
+        let mut order = Self {
+            labels: texts.map(|text| (text, 0)).collect(),
+        };
+        order.spread();
+        order
+    }
+
+    /// The label of a string; `None` when there is no room between its neighbours, and
+    /// [`TextOrder::respread`] has to make some.
+    pub fn code(&mut self, text: &[u8]) -> Option<i64> {
+        let reversed: Vec<u8>;
+        let text = if on(Rule::TextIndexOrder) {
+            text
+        } else {
+            reversed = text.iter().rev().copied().collect();
+            &reversed
+        };
+        if let Some(&label) = self.labels.get(text) {
+            return Some(label);
+        }
+        let below = self
+            .labels
+            .range::<[u8], _>((Unbounded, Excluded(text)))
+            .next_back();
+        let above = self
+            .labels
+            .range::<[u8], _>((Excluded(text), Unbounded))
+            .next();
+        let low = below.map_or(FIRST, |(_, &label)| i128::from(label));
+        let high = above.map_or(LAST, |(_, &label)| i128::from(label));
+        let middle = low + (high - low) / 2;
+        if middle <= low || middle >= high {
+            return None;
+        }
+        let label = i64::try_from(middle).expect("between two labels");
+        self.labels.insert(text.into(), label);
+        Some(label)
+    }
+
+    /// Spreads all labels evenly; pairs of an old label and the new one, ascending.
+    pub fn respread(&mut self) -> Vec<(i64, i64)> {
+        let old: Vec<i64> = self.labels.values().copied().collect();
+        self.spread();
+        old.into_iter().zip(self.labels.values().copied()).collect()
+    }
+
+    fn spread(&mut self) {
+        let count = i128::try_from(self.labels.len()).expect("strings in memory");
+        let step = (LAST - FIRST) / (count + 1);
+        for (position, label) in (1..).zip(self.labels.values_mut()) {
+            *label = i64::try_from(FIRST + position * step).expect("an evenly spaced label");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Labels are ordered as the strings are, also after all gaps were used up.
+    #[test]
+    fn ordered_through_respreads() {
+        let mut order = TextOrder::default();
+        let mut respreads = 0;
+        for length in 0..500 {
+            let text = vec![b'a'; length];
+            if order.code(&text).is_none() {
+                respreads += 1;
+                let moved = order.respread();
+                assert!(moved.is_sorted_by(|one, other| one.0 < other.0 && one.1 < other.1));
+                assert!(order.code(&text).is_some());
+            }
+        }
+        assert!(respreads > 1);
+        assert!(order.labels.values().is_sorted_by(|one, other| one < other));
+    }
+}

@@ -1,0 +1,345 @@
+//! TOAST: values of long rows are compressed, or stored in chunks in a table of their own.
+//!
+//! ```text
+//! row above 2032 bytes, or with a value out of line
+//!   1. largest first: compress; out of line at once if it alone exceeds the target
+//!   2. largest first: out of line
+//! out of line: chunk rows of 1996 bytes, each with an entry in the index (chunk_id, chunk_seq)
+//! ```
+//!
+//! A version that keeps a value keeps its stored form. Chunks of a value that a version no longer
+//! has are deleted before the new version is written; a DELETE does so afterwards. Only strings
+//! can be long enough: whole numerics stay below 24 bytes.
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::Behaviour;
+use pgheadroom_layout::HeapFillfactor;
+use pgheadroom_layout::toast::{TOAST_MAX_CHUNK_SIZE, TOAST_TUPLE_THRESHOLD};
+use pgheadroom_layout::tuple::{TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+
+use crate::executor::StatementError;
+use crate::executor::fetch::HeapAccess;
+use crate::executor::index::IndexDefinition;
+use crate::executor::table::{Table, TableDefinition};
+use crate::horizon::Horizon;
+use crate::page::Tid;
+use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, RowType, Texts, compressed};
+use crate::rules::{Rule, on};
+use crate::text::Text;
+use crate::value::Value;
+use crate::wal::Wal;
+
+/// OID of the first value out of line; a fresh database's objects take some before it. Only which
+/// bytes of two pointers agree depends on it.
+const FIRST_VALUE_ID: u32 = 16_500;
+
+/// A table's TOAST table.
+#[derive(Debug)]
+pub(super) struct Toast {
+    pub table: Table,
+    next_value_id: u32,
+}
+
+/// What one statement needs to write.
+pub(super) struct Writer<'a> {
+    pub horizon: &'a mut Horizon,
+    pub wal: &'a mut Wal,
+    pub statement: u32,
+}
+
+impl Toast {
+    /// Source: `create_toast_table`, src/backend/catalog/toasting.c (REL_18_STABLE).
+    pub fn new(behaviour: Behaviour, wal: &mut Wal) -> Result<Self, StatementError> {
+        let columns = [
+            ("chunk_id", "int4"),
+            ("chunk_seq", "int4"),
+            ("chunk_data", "text"),
+        ];
+        let columns = columns.iter();
+        let definition = TableDefinition {
+            columns: columns
+                .map(|(name, type_name)| ColumnDefinition::new(name, type_name))
+                .collect::<Result<_, _>>()?,
+            indexes: vec![IndexDefinition::on_columns(vec![0, 1], true)],
+            fillfactor: HeapFillfactor::new(100).expect("the default fillfactor"),
+        };
+        Ok(Self {
+            table: Table::new_toast(behaviour, definition, wal)?,
+            next_value_id: FIRST_VALUE_ID,
+        })
+    }
+
+    /// Stores a value in chunks; its OID.
+    ///
+    /// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
+    fn save(&mut self, stored_bytes: u32, to: &mut Writer<'_>) -> Result<u32, StatementError> {
+        let value_id = self.next_value_id;
+        self.next_value_id += 1;
+        let mut left = stored_bytes;
+        let mut sequence = 0_i64;
+        while left > 0 {
+            let chunk = left.min(TOAST_MAX_CHUNK_SIZE);
+            let values = [
+                Value::Integer(i64::from(value_id)),
+                Value::Integer(sequence),
+                Value::Text(Text::padded(b'x', chunk)),
+            ];
+            let row = self.table.add_row(&values, to.statement)?;
+            self.table.insert(row, to.horizon, to.wal, to.statement)?;
+            left -= chunk;
+            sequence += 1;
+        }
+        Ok(value_id)
+    }
+
+    /// Reads a value's chunks, and deletes them if asked.
+    ///
+    /// Source: `heap_fetch_toast_slice`, src/backend/access/heap/heaptoast.c, and
+    /// `toast_delete_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
+    fn read(&mut self, value_id: u32, deletes: bool, to: &mut Writer<'_>) {
+        let table = &mut self.table;
+        let key = [i64::from(value_id)];
+        let mut next = table.indexes[0].tree.scan_start(&key);
+        let mut last_block = None;
+        while let Some(leaf) = next {
+            let scanned = table.indexes[0].tree.scan_page(leaf, &key, &key);
+            for &(_, tid) in &scanned.entries {
+                if last_block.replace(tid.block) != Some(tid.block) {
+                    let wal = RefCell::new(&mut *to.wal);
+                    let horizon = &*to.horizon;
+                    HeapAccess::new(table.heap_parts(), horizon, &wal, None).visit(tid.block);
+                }
+                if deletes {
+                    table.delete(tid, to.horizon, to.wal, to.statement);
+                }
+            }
+            next = scanned.next;
+        }
+    }
+}
+
+impl Table {
+    /// Reads the values of a row that are out of line, as a client gets them.
+    pub(super) fn read_out_of_line(&mut self, tid: Tid, to: &mut Writer<'_>) {
+        let row = self.row_at(tid);
+        let columns = 0..self.row_type.columns.len();
+        let slots = columns.map(|column| self.slots_of(row)[column]);
+        let ids: Vec<u32> = external_ids(&self.row_type, slots, &self.texts);
+        self.read_values(&ids, false, to);
+    }
+
+    /// Deletes the values of a row that are out of line.
+    ///
+    /// Source: `heap_toast_delete`, src/backend/access/heap/heaptoast.c (REL_18_STABLE).
+    pub(super) fn delete_out_of_line(&mut self, row: u32, to: &mut Writer<'_>) {
+        let slots = self.slots_of(row).iter().copied();
+        let ids = external_ids(&self.row_type, slots, &self.texts);
+        self.read_values(&ids, true, to);
+    }
+
+    pub(super) fn read_values(&mut self, ids: &[u32], deletes: bool, to: &mut Writer<'_>) {
+        for &id in ids {
+            let toast = self.toast.as_mut().expect("a TOAST table");
+            toast.read(id, deletes, to);
+        }
+    }
+
+    /// The OID of a value, if it is out of line.
+    pub(super) fn external_id(&self, column: usize, slot: i64) -> Option<u32> {
+        if slot == NULL_SLOT || !self.row_type.columns[column].kind.is_text() {
+            return None;
+        }
+        match self.texts.form(slot) {
+            Some(Form::External { value_id, .. }) => Some(value_id),
+            _ => None,
+        }
+    }
+
+    /// Whether a new version goes through the toaster.
+    ///
+    /// Source: `heap_prepare_insert` and `heap_update`, src/backend/access/heap/heapam.c
+    /// (REL_18_STABLE).
+    pub(super) fn needs_toast(&self, old: &[i64], new: &[i64], measured: Measured) -> bool {
+        let has_external = |slots: &[i64]| {
+            let mut slots = slots.iter().enumerate();
+            slots.any(|(column, &slot)| self.external_id(column, slot).is_some())
+        };
+        (measured.tuple_bytes > TOAST_TUPLE_THRESHOLD && on(Rule::ToastThreshold))
+            || (self.texts.has_forms() && (has_external(old) || has_external(new)))
+    }
+
+    /// Makes a new version shorter, and drops what only the old one had; `old` is empty for a new
+    /// row. Columns that get another form are added to `changed`.
+    ///
+    /// Source: `heap_toast_insert_or_update`, src/backend/access/heap/heaptoast.c, with
+    /// src/backend/access/table/toast_helper.c (REL_18_STABLE).
+    pub(super) fn toast_version(
+        &mut self,
+        old: &[i64],
+        new: &mut [i64],
+        changed: &mut Vec<usize>,
+        to: &mut Writer<'_>,
+    ) -> Result<(), StatementError> {
+        let given = new.to_vec();
+        let mut work = Work {
+            hoff: self.row_type.measure(new, &self.texts).hoff,
+            incompressible: vec![false; new.len()],
+        };
+        work.shorten(self, new, to)?;
+        for (column, (&before, &after)) in given.iter().zip(&*new).enumerate() {
+            if before == after {
+                continue;
+            }
+            let was_kept = old.get(column) == Some(&before);
+            if !was_kept {
+                self.texts.remove(before);
+            }
+            if !changed.contains(&column) {
+                changed.push(column);
+            }
+        }
+        let dropped = old
+            .iter()
+            .enumerate()
+            .filter(|&(column, &slot)| slot != new[column]);
+        let ids: Vec<u32> = dropped
+            .filter_map(|(column, &slot)| self.external_id(column, slot))
+            .collect();
+        if on(Rule::ToastReplaced) {
+            self.read_values(&ids, true, to);
+        }
+        Ok(())
+    }
+}
+
+fn external_ids(row_type: &RowType, slots: impl Iterator<Item = i64>, texts: &Texts) -> Vec<u32> {
+    if !texts.has_forms() {
+        return Vec::new();
+    }
+    let columns = row_type.columns.iter().zip(slots);
+    columns
+        .filter(|(column, slot)| column.kind.is_text() && *slot != NULL_SLOT)
+        .filter_map(|(_, slot)| match texts.form(slot) {
+            Some(Form::External { value_id, .. }) => Some(value_id),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A version while it is being shortened.
+struct Work {
+    hoff: u32,
+    incompressible: Vec<bool>,
+}
+
+impl Work {
+    fn shorten(
+        &mut self,
+        table: &mut Table,
+        new: &mut [i64],
+        to: &mut Writer<'_>,
+    ) -> Result<(), StatementError> {
+        let most = TOAST_TUPLE_THRESHOLD - self.hoff;
+        let data_bytes = |table: &Table, new: &[i64]| {
+            let measured = table.row_type.measure(new, &table.texts);
+            measured.tuple_bytes - measured.hoff
+        };
+        while data_bytes(table, new) > most {
+            let Some(column) = self.biggest(table, new, true) else {
+                break;
+            };
+            self.compress(table, new, column);
+            if stored_bytes(table, column, new[column]) > most {
+                move_out(table, new, column, to)?;
+            }
+        }
+        while data_bytes(table, new) > most {
+            let Some(column) = self.biggest(table, new, false) else {
+                break;
+            };
+            move_out(table, new, column, to)?;
+        }
+        Ok(())
+    }
+
+    /// The column with the largest value in the row, that may still be compressed if asked.
+    ///
+    /// Source: `toast_tuple_find_biggest_attribute`, toast_helper.c.
+    fn biggest(&self, table: &Table, new: &[i64], to_compress: bool) -> Option<usize> {
+        let mut best = None;
+        let mut best_bytes = TOAST_POINTER_SIZE.next_multiple_of(8);
+        for (column, &slot) in new.iter().enumerate() {
+            if slot == NULL_SLOT || !table.row_type.columns[column].kind.is_text() {
+                continue;
+            }
+            let is_candidate = match table.texts.form(slot) {
+                Some(Form::External { .. }) => false,
+                Some(Form::Compressed { .. }) => !to_compress,
+                None => !(to_compress && self.incompressible[column]),
+            };
+            let bytes = stored_bytes(table, column, slot);
+            if is_candidate && bytes > best_bytes {
+                best = Some(column);
+                best_bytes = bytes;
+            }
+        }
+        best
+    }
+
+    /// Source: `toast_tuple_try_compression`, toast_helper.c.
+    fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize) {
+        let text = table.texts.get(new[column]).clone();
+        let Some(bytes) = compressed(&text) else {
+            self.incompressible[column] = true;
+            return;
+        };
+        let payload_bytes = u32::try_from(bytes.len()).expect("a value below 1 GB") + VARHDRSZ;
+        new[column] = table
+            .texts
+            .add_form(text, Form::Compressed { payload_bytes });
+    }
+}
+
+/// Source: `toast_tuple_externalize`, toast_helper.c.
+fn move_out(
+    table: &mut Table,
+    new: &mut [i64],
+    column: usize,
+    to: &mut Writer<'_>,
+) -> Result<(), StatementError> {
+    let slot = new[column];
+    let text = table.texts.get(slot).clone();
+    let (stored_bytes, is_compressed) = match table.texts.form(slot) {
+        Some(Form::Compressed { payload_bytes }) => (payload_bytes, true),
+        _ => (text.len(), false),
+    };
+    let toast = table.toast.as_mut().expect("a table with strings has one");
+    let value_id = toast.save(stored_bytes, to)?;
+    let form = Form::External {
+        value_id,
+        stored_bytes,
+    };
+    let moved = table.texts.add_form(text, form);
+    if is_compressed {
+        table.texts.remove(slot);
+    }
+    new[column] = moved;
+    Ok(())
+}
+
+/// Size of a value in the row with its header.
+fn stored_bytes(table: &Table, column: usize, slot: i64) -> u32 {
+    match table.texts.form(slot) {
+        Some(Form::External { .. }) => TOAST_POINTER_SIZE,
+        Some(Form::Compressed { payload_bytes }) => payload_bytes + VARHDRSZ,
+        None => {
+            let payload = table.row_type.columns[column].payload_bytes(slot, &table.texts);
+            if payload + VARHDRSZ_SHORT <= VARATT_SHORT_MAX {
+                payload + VARHDRSZ_SHORT
+            } else {
+                payload + VARHDRSZ
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! SQL expressions of indexes and predicates, over the columns of one row.
+//!
+//! ```text
+//! text -> token.rs -> parse.rs: a tree whose types are known -> evaluate.rs: a value for a row
+//! ```
+//!
+//! Knows columns, literals, `= <> < <= > >=`, AND, OR, NOT, `IS [NOT] NULL`, IN, BETWEEN,
+//! `+ - * / %` of integers and float8, `||`, casts between integers and to text, and the functions
+//! abs, coalesce, left, length, lower, md5, mod and upper. Everything else is refused by name;
+//! a collation other than C is not known either.
+
+mod evaluate;
+mod parse;
+mod token;
+mod typing;
+
+use crate::row::ColumnDefinition;
+use crate::row::kind::Kind;
+use crate::value::Value;
+
+/// An expression that the twin can evaluate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expression {
+    node: Node,
+    kind: Kind,
+    columns: Vec<usize>,
+}
+
+/// Why an expression cannot be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// Something that the twin does not know.
+    #[error(
+        "the expression {text:?} has {what}, which the twin does not evaluate: leave the index out"
+    )]
+    Unsupported {
+        /// The expression.
+        text: String,
+        /// What is not known.
+        what: String,
+    },
+    /// What no server would take either.
+    #[error("the expression {text:?} is wrong: {what}")]
+    Wrong {
+        /// The expression.
+        text: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// A part of an expression.
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    Column(usize),
+    Literal(Value),
+    Compare(Comparison, Box<[Node; 2]>),
+    /// Of strings without blanks at their ends.
+    ComparePadded(Comparison, Box<[Node; 2]>),
+    Arithmetic(Operator, Width, Box<[Node; 2]>),
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    IsNull(Box<Node>),
+    Call(Function, Vec<Node>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Different,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+/// What arithmetic works on; results beyond are errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Width {
+    Int2,
+    Int4,
+    Int8,
+    Float8,
+}
+
+impl Width {
+    const fn type_name(self) -> &'static str {
+        match self {
+            Self::Int2 => "int2",
+            Self::Int4 => "int4",
+            Self::Int8 => "int8",
+            Self::Float8 => "float8",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Abs(Width),
+    Coalesce,
+    Concatenate,
+    Left,
+    Length,
+    Lower,
+    Md5,
+    Upper,
+    /// To an integer of another width.
+    ToInteger(Width),
+    /// Of an integer, or a bpchar, which loses its blanks.
+    ToText,
+}
+
+impl Expression {
+    /// Reads an expression over these columns.
+    ///
+    /// # Errors
+    /// [`ExpressionError`] names what the twin does not know, or what is wrong.
+    pub fn parse(text: &str, columns: &[ColumnDefinition]) -> Result<Self, ExpressionError> {
+        let typed = parse::parse(text, columns)?;
+        let mut used = Vec::new();
+        typed.node.collect_columns(&mut used);
+        used.sort_unstable();
+        used.dedup();
+        Ok(Self {
+            node: typed.node,
+            kind: typed.kind,
+            columns: used,
+        })
+    }
+
+    /// Columns that it reads, ascending.
+    #[must_use]
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// The column, if it is nothing else; an index over it is one over the column.
+    ///
+    /// Source: `ComputeIndexAttrs`, src/backend/commands/indexcmds.c (REL_18_STABLE).
+    pub(crate) const fn plain_column(&self) -> Option<usize> {
+        match self.node {
+            Node::Column(column) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// What its values are.
+    pub(crate) const fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+impl Node {
+    fn collect_columns(&self, columns: &mut Vec<usize>) {
+        match self {
+            Self::Column(column) => columns.push(*column),
+            Self::Literal(_) => {}
+            Self::Compare(_, parts)
+            | Self::ComparePadded(_, parts)
+            | Self::Arithmetic(_, _, parts) => {
+                for part in parts.iter() {
+                    part.collect_columns(columns);
+                }
+            }
+            Self::All(parts) | Self::Any(parts) | Self::Call(_, parts) => {
+                for part in parts {
+                    part.collect_columns(columns);
+                }
+            }
+            Self::Not(part) | Self::IsNull(part) => part.collect_columns(columns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use super::*;
+use crate::row::{RowType, Texts};
+use crate::value::Text;
+
+fn columns() -> Vec<ColumnDefinition> {
+    [
+        ("a", "int4"),
+        ("b", "int2"),
+        ("s", "text"),
+        ("c", "bpchar(5)"),
+        ("f", "float8"),
+    ]
+    .map(|(name, type_name)| ColumnDefinition::new(name, type_name).unwrap())
+    .to_vec()
+}
+
+fn value_in(text: &str, row: [Value; 5]) -> Result<Value, String> {
+    let expression = Expression::parse(text, &columns()).map_err(|error| error.to_string())?;
+    let row_type = RowType::new(&columns()).unwrap();
+    let mut texts = Texts::default();
+    let slots: Vec<i64> = row
+        .into_iter()
+        .enumerate()
+        .map(|(column, value)| row_type.slot(column, value, &mut texts).unwrap())
+        .collect();
+    let row = crate::row::Row {
+        row_type: &row_type,
+        slots: &slots,
+        texts: &texts,
+    };
+    expression.evaluate(row).map_err(|error| error.to_string())
+}
+
+fn value(text: &str) -> Value {
+    let row = [
+        Value::Integer(7),
+        Value::Null,
+        Value::Text(Text::new("Ab")),
+        Value::Text(Text::new("x    ")),
+        Value::Float(0.5),
+    ];
+    value_in(text, row).unwrap()
+}
+
+/// Precedence, three-valued logic and types, each as a server's SELECT answers.
+#[test]
+fn as_a_server_answers() {
+    let truth = |value| Value::Integer(i64::from(value));
+    for (text, expected) in [
+        ("1 + 2 * 3 = a", truth(true)),
+        ("a - 1 - 1", Value::Integer(5)),
+        ("-a / 2", Value::Integer(-3)),
+        ("-a % 4", Value::Integer(-3)),
+        ("b = 1 OR a = 7", truth(true)),
+        ("b = 1 OR a = 8", Value::Null),
+        ("b = 1 AND a = 8", truth(false)),
+        ("NOT b = 1", Value::Null),
+        ("b IS NULL AND a IS NOT NULL", truth(true)),
+        ("(b = 1) IS NOT TRUE", truth(true)),
+        ("b + 1 IS NULL", truth(true)),
+        ("a IN (1, 7)", truth(true)),
+        ("a NOT IN (1, NULL)", Value::Null),
+        ("a BETWEEN 5 AND 7 AND f < 1", truth(true)),
+        ("lower(s) || upper('z')", Value::Text(Text::new("abZ"))),
+        ("length(c) + length(s)", Value::Integer(3)),
+        ("c = 'x'", truth(true)),
+        ("s > 'AB'", truth(true)),
+        ("s = 'it''s'", truth(false)),
+        ("coalesce(b, a) > 6", truth(true)),
+        ("mod(abs(-a), 4)", Value::Integer(3)),
+        (
+            "md5('a')",
+            Value::Text(Text::new("0cc175b9c0f1b6a831c399e269772661")),
+        ),
+        ("left(s, 1)", Value::Text(Text::new("A"))),
+        ("left(s, -1)", Value::Text(Text::new("A"))),
+        ("\"a\"::text", Value::Text(Text::new("7"))),
+        ("f + a", Value::Float(7.5)),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
+    }
+}
+
+/// What is not known is refused by name, never guessed.
+#[test]
+fn refused_by_name() {
+    for (text, what) in [
+        ("s LIKE 'a%'", "LIKE"),
+        ("substr(s, 1, 2)", "substr"),
+        ("a + 0.5", "0.5"),
+        ("no_such", "no_such"),
+        ("a = 1 COLLATE \"C\"", "COLLATE"),
+        ("a::float8", "float8"),
+        ("a #> 1", "#"),
+        ("(a", "\")\""),
+    ] {
+        let error = Expression::parse(text, &columns()).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+/// Errors of a server are errors here.
+#[test]
+fn errors_of_servers() {
+    let row = || [1, 2, 3, 4, 5].map(|_| Value::Null);
+    let mut big = row();
+    big[0] = Value::Integer(2_147_483_647);
+    big[1] = Value::Integer(0);
+    assert!(value_in("a + 1", big.clone()).is_err());
+    assert!(value_in("a / b", big.clone()).is_err());
+    assert_eq!(
+        value_in("a::int8 + 1", big),
+        Ok(Value::Integer(2_147_483_648))
+    );
+}

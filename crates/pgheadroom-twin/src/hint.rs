@@ -1,0 +1,88 @@
+//! Hint bits: whoever checks a tuple's visibility notes in its header how a transaction ended.
+//!
+//! ```text
+//! inserted         xmin unknown, no xmax         deleted, locked   xmax unknown
+//! after a check    xmin committed or invalid     after a check     xmax committed or invalid
+//! ```
+//!
+//! A note dirties the page without a record of its own, except that with checksums (or
+//! `wal_log_hints`) a page that is clean, and was last changed before the last checkpoint, is
+//! logged whole. So the notes decide what a reader writes after a checkpoint, and nothing else:
+//! what a tuple is to whom is asked of the transactions. Left out: asynchronous commits, which
+//! delay the notes.
+
+use crate::page::{Tuple, XmaxHint, XminHint};
+use crate::rules::{Rule, on};
+use crate::transaction::{Outcome, Transactions};
+
+/// Who checks a tuple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// A snapshot; it does not look at row locks.
+    Snapshot,
+    /// Pruning, VACUUM, index deletion, uniqueness checks, and whoever is about to change or lock
+    /// the row.
+    Thorough,
+}
+
+/// Notes what a check of this tuple finds out; says whether that is new.
+///
+/// Source: `HeapTupleSatisfiesMVCC` for a snapshot; `HeapTupleSatisfiesVacuumHorizon`,
+/// `HeapTupleSatisfiesUpdate` and `HeapTupleSatisfiesDirty` for the rest,
+/// src/backend/access/heap/heapam_visibility.c (REL_15_STABLE, REL_18_STABLE). Differs: no.
+pub fn note(tuple: &mut Tuple, check: Check, transactions: &impl Transactions) -> bool {
+    let is_noted = tuple.xmin_hint != XminHint::Unset && tuple.xmax_hint == XmaxHint::Set;
+    if is_noted || !on(Rule::HintBitsDirtyPages) {
+        return false;
+    }
+    let mut is_new = false;
+    let inserter = transactions.outcome(tuple.xmin);
+    if tuple.xmin_hint == XminHint::Unset && inserter != Outcome::InProgress {
+        tuple.xmin_hint = XminHint::Set;
+        is_new = true;
+    }
+    // Behind an inserter that failed or runs, nobody looks at the deleter.
+    let looks_at_xmax = inserter == Outcome::Committed
+        && tuple.xmax_hint != XmaxHint::Set
+        && (check == Check::Thorough || !tuple.is_locked_only);
+    if looks_at_xmax && transactions.outcome(tuple.xmax) != Outcome::InProgress {
+        tuple.xmax_hint = XmaxHint::Set;
+        is_new = true;
+    }
+    is_new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transaction::{SingleSession, Xid};
+
+    fn session(current: u32) -> SingleSession {
+        SingleSession {
+            current: Xid(current),
+            held_xmin: None,
+        }
+    }
+
+    /// The first check after the inserter's end notes it, the second finds the note.
+    #[test]
+    fn inserters_are_noted_once() {
+        let mut tuple = Tuple::new(1, 100, Xid(5));
+        assert!(!note(&mut tuple, Check::Snapshot, &session(5)));
+        assert!(note(&mut tuple, Check::Snapshot, &session(6)));
+        assert!(!note(&mut tuple, Check::Thorough, &session(6)));
+    }
+
+    /// A snapshot sees a locked row without looking at the lock; whoever changes it looks.
+    #[test]
+    fn row_locks_are_noted_by_thorough_checks_only() {
+        let mut tuple = Tuple::new(1, 100, Xid(5));
+        tuple.xmin_hint = XminHint::Set;
+        tuple.xmax = Xid(6);
+        tuple.is_locked_only = true;
+        tuple.xmax_hint = XmaxHint::Unset;
+        assert!(!note(&mut tuple, Check::Snapshot, &session(9)));
+        assert!(!note(&mut tuple, Check::Thorough, &session(6)));
+        assert!(note(&mut tuple, Check::Thorough, &session(9)));
+    }
+}

@@ -1,0 +1,357 @@
+//! Loading: tables, rows by one INSERT each, indexes in their order, VACUUM, CHECKPOINT, new
+//! sessions.
+//!
+//! Source: `load.py` of the Python side, which does so on a server. Left out: ANALYZE, which
+//! changes nothing that the twin keeps but the sessions' target blocks, forgotten anyway.
+
+use pgheadroom_layout::btree::BtreeFillfactor;
+use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
+
+use crate::executor::{
+    ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, StatementError,
+    TableDefinition, TableId,
+};
+use crate::expression::Expression;
+use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::{
+    ColumnSpec, IndexSpec, Method, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
+    WalLevel,
+};
+use crate::row::{LoadRule, Numbers};
+use crate::rules::{Rule, on};
+use crate::run::Monitor;
+use crate::value::{Text, Value};
+use crate::wal::WalSettings;
+use crate::workload::PgbenchTables;
+
+/// Rows between two looks at the monitor; arbitrary.
+const ROWS_PER_REPORT: i64 = 1024;
+/// pgbench's tables in the order in which results name them.
+pub const PGBENCH_TABLES: [&str; 4] = [
+    "pgbench_accounts",
+    "pgbench_branches",
+    "pgbench_tellers",
+    "pgbench_history",
+];
+
+/// A table of a profile in the database, and how its rows are made.
+#[derive(Debug, Clone)]
+pub struct LoadedTable {
+    /// The table.
+    pub table: TableId,
+    /// By column.
+    pub rules: Vec<LoadRule>,
+    /// By column.
+    pub column_types: Vec<ColumnType>,
+}
+
+/// An empty database with a profile's settings.
+#[must_use]
+pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
+    let behaviour = version.behaviour();
+    let checksums = server
+        .data_checksums
+        .unwrap_or(behaviour.checksums_by_default);
+    let settings = WalSettings {
+        full_page_writes: server.full_page_writes,
+        hints_are_logged: checksums || (server.wal_log_hints && on(Rule::WalLogHints)),
+        is_logical: server.wal_level == WalLevel::Logical,
+    };
+    Database::new(behaviour, settings)
+}
+
+/// Loads a profile's tables; afterwards all is written and new sessions begin.
+///
+/// # Errors
+/// [`ProfileError`] for what the twin or PostgreSQL cannot hold, or when it was told to stop.
+pub fn load_tables(
+    db: &mut Database,
+    tables: &[TableSpec],
+    monitor: &Monitor,
+) -> Result<Vec<LoadedTable>, ProfileError> {
+    let mut loaded = Vec::new();
+    for (number, spec) in tables.iter().enumerate() {
+        loaded.push(load_table(db, number, spec, monitor)?);
+    }
+    for table in &loaded {
+        db.vacuum(table.table);
+    }
+    db.checkpoint();
+    Ok(loaded)
+}
+
+fn load_table(
+    db: &mut Database,
+    number: usize,
+    spec: &TableSpec,
+    monitor: &Monitor,
+) -> Result<LoadedTable, ProfileError> {
+    let path = format!("table[{number}]");
+    let fails = |error: StatementError| failure(error, 0, &spec.name, &path);
+    let bad_type = |error: LayoutError| ProfileError::NotAProfile {
+        reason: format!("{path}: {error}"),
+    };
+    let mut columns = Vec::new();
+    let mut rules = Vec::new();
+    for column in &spec.columns {
+        columns.push(
+            ColumnDefinition::new(column.name.as_str(), &column.type_name).map_err(bad_type)?,
+        );
+        rules.push(rule(column));
+    }
+    let column_types: Vec<ColumnType> = columns
+        .iter()
+        .map(|column| column.column_type.clone())
+        .collect();
+    let indexes = spec
+        .indexes
+        .iter()
+        .enumerate()
+        .map(|(position, index)| {
+            let path = format!("{path}.indexes[{position}]");
+            definition(index, spec, &columns, &path)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let table = db
+        .create_table(TableDefinition {
+            columns,
+            indexes: Vec::new(),
+            fillfactor: fillfactor(spec.fillfactor, &format!("{path}.fillfactor"))?,
+        })
+        .map_err(fails)?;
+    let mut values = Vec::new();
+    for row in 1..=spec.rows {
+        values.clear();
+        for (number, (rule, column_type)) in (1..).zip(rules.iter().zip(&column_types)) {
+            let made = rule.value(column_type, row, number);
+            values.push(made.map_err(|error| fails(StatementError::Value(error)))?);
+        }
+        db.insert(table, &values).map_err(fails)?;
+        if row % ROWS_PER_REPORT == 0 {
+            monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
+        }
+    }
+    db.commit();
+    monitor.advance((spec.rows % ROWS_PER_REPORT).unsigned_abs())?;
+    for index in indexes {
+        db.create_index(table, index).map_err(fails)?;
+    }
+    Ok(LoadedTable {
+        table,
+        rules,
+        column_types,
+    })
+}
+
+fn rule(column: &ColumnSpec) -> LoadRule {
+    let bytes = |bytes: i64| u32::try_from(bytes).unwrap_or(0);
+    let millionths = (column.null_frac * 1e6).round_ties_even();
+    LoadRule {
+        numbers: match column.values.kind {
+            ValuesKind::Serial => Numbers::Serial,
+            ValuesKind::Constant => Numbers::Constant,
+            ValuesKind::Random => Numbers::Random {
+                ndistinct: column.values.ndistinct.unwrap_or(1),
+            },
+        },
+        width_bytes: column
+            .width
+            .map(|width| (bytes(width.min_bytes), bytes(width.max_bytes))),
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to a million
+        null_millionths: millionths as u32,
+    }
+}
+
+fn fillfactor(percent: i64, path: &str) -> Result<HeapFillfactor, ProfileError> {
+    HeapFillfactor::new(percent).map_err(|error| ProfileError::NotAProfile {
+        reason: format!("{path}: {error}"),
+    })
+}
+
+/// An index as CREATE INDEX makes it.
+fn definition(
+    spec: &IndexSpec,
+    table: &TableSpec,
+    columns: &[ColumnDefinition],
+    path: &str,
+) -> Result<IndexDefinition, ProfileError> {
+    let column = |name: &String| {
+        table.column(name).ok_or_else(|| ProfileError::NotAProfile {
+            reason: format!("{path}: no column {name}"),
+        })
+    };
+    let expression = |text: &String, field: &str| {
+        Expression::parse(text, columns).map_err(|error| ProfileError::Unplayable {
+            field: format!("{path}.{field}"),
+            reason: error.to_string(),
+        })
+    };
+    let mut keys = Vec::new();
+    for name in &spec.columns {
+        keys.push(IndexKey::Column(column(name)?));
+    }
+    for (number, text) in spec.expressions.iter().enumerate() {
+        let field = format!("expressions[{number}]");
+        keys.push(IndexKey::Expression(expression(text, &field)?));
+    }
+    let fillfactor = BtreeFillfactor::new(spec.fillfactor.unwrap_or(90));
+    Ok(IndexDefinition {
+        method: match spec.method {
+            Method::Btree => IndexMethod::Btree,
+            Method::Brin => IndexMethod::Brin,
+        },
+        keys,
+        include: spec
+            .include
+            .iter()
+            .map(column)
+            .collect::<Result<Vec<_>, _>>()?,
+        predicate: spec
+            .predicate
+            .as_ref()
+            .map(|text| expression(text, "where"))
+            .transpose()?,
+        is_unique: spec.unique,
+        fillfactor: fillfactor.map_err(|error| ProfileError::NotAProfile {
+            reason: format!("{path}.fillfactor: {error}"),
+        })?,
+        deduplicate_items: spec.deduplicate_items.unwrap_or(true),
+    })
+}
+
+/// What a failed statement means for a profile.
+pub(crate) fn failure(
+    error: StatementError,
+    transaction: u64,
+    table: &str,
+    path: &str,
+) -> ProfileError {
+    match error {
+        StatementError::Unsupported(reason) => ProfileError::Unplayable {
+            field: path.to_owned(),
+            reason,
+        },
+        other => ProfileError::StatementFails {
+            reason: other.to_string(),
+            transaction,
+            table: table.to_owned(),
+        },
+    }
+}
+
+/// Loads pgbench's tables: rows, VACUUM, primary keys, CHECKPOINT.
+///
+/// Source: `initGenerateDataServerSide` and `initCreatePKeys`, src/bin/pgbench/pgbench.c
+/// (REL_18_STABLE).
+///
+/// # Errors
+/// [`ProfileError`] when a table cannot grow, a fillfactor is out of range, or it was told to
+/// stop.
+pub fn load_pgbench(
+    db: &mut Database,
+    spec: &PgbenchSpec,
+    monitor: &Monitor,
+) -> Result<PgbenchTables, ProfileError> {
+    // In the order of creation, which nothing depends on: each table has its own forks.
+    let accounts = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_accounts",
+        &["int4", "int4", "int4", "bpchar(84)"],
+    )?;
+    let branches = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_branches",
+        &["int4", "int4", "bpchar(88)"],
+    )?;
+    let tellers = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_tellers",
+        &["int4", "int4", "int4", "bpchar(84)"],
+    )?;
+    let history = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_history",
+        &["int4", "int4", "int4", "int4", "timestamp", "bpchar(22)"],
+    )?;
+    let scale = spec.scale;
+    let mut fill = |table, name, rows: i64, row: &dyn Fn(i64) -> Vec<Value>| {
+        for number in 1..=rows {
+            db.insert(table, &row(number))
+                .map_err(|error| failure(error, 0, name, "pgbench"))?;
+            if number % ROWS_PER_REPORT == 0 {
+                monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
+            }
+        }
+        monitor.advance((rows % ROWS_PER_REPORT).unsigned_abs())
+    };
+    let branch = |row, per_scale| Value::Integer((row - 1) / per_scale + 1);
+    let zero = Value::Integer(0);
+    fill(
+        branches,
+        "pgbench_branches",
+        BRANCHES_PER_SCALE * scale,
+        &|row| vec![Value::Integer(row), zero.clone(), Value::Null],
+    )?;
+    fill(
+        tellers,
+        "pgbench_tellers",
+        TELLERS_PER_SCALE * scale,
+        &|row| {
+            let bid = branch(row, TELLERS_PER_SCALE);
+            vec![Value::Integer(row), bid, zero.clone(), Value::Null]
+        },
+    )?;
+    let blank = Value::Text(Text::padded(b' ', 84));
+    fill(
+        accounts,
+        "pgbench_accounts",
+        ACCOUNTS_PER_SCALE * scale,
+        &|row| {
+            let bid = branch(row, ACCOUNTS_PER_SCALE);
+            vec![Value::Integer(row), bid, zero.clone(), blank.clone()]
+        },
+    )?;
+    db.commit();
+    for table in [branches, tellers, accounts, history] {
+        db.vacuum(table);
+    }
+    for (table, name) in [
+        (branches, "pgbench_branches"),
+        (tellers, "pgbench_tellers"),
+        (accounts, "pgbench_accounts"),
+    ] {
+        db.create_index(table, IndexDefinition::on_columns(vec![0], true))
+            .map_err(|error| failure(error, 0, name, "pgbench"))?;
+    }
+    db.checkpoint();
+    Ok(PgbenchTables {
+        accounts,
+        branches,
+        tellers,
+        history,
+    })
+}
+
+fn create_pgbench_table(
+    db: &mut Database,
+    spec: &PgbenchSpec,
+    name: &str,
+    types: &[&str],
+) -> Result<TableId, ProfileError> {
+    let percent = spec.fillfactor.get(name).copied().unwrap_or(100);
+    let columns = types.iter().enumerate();
+    let columns = columns.map(|(number, type_name)| {
+        ColumnDefinition::new(&format!("c{number}"), type_name).expect("a built-in type")
+    });
+    let definition = TableDefinition {
+        columns: columns.collect(),
+        indexes: Vec::new(),
+        fillfactor: fillfactor(percent, &format!("pgbench.fillfactor.{name}"))?,
+    };
+    db.create_table(definition)
+        .map_err(|error| failure(error, 0, name, "pgbench"))
+}

@@ -1,0 +1,81 @@
+//! A profile as the twin reads it: the canonical JSON of the Python side, and what of it the twin
+//! can play.
+//!
+//! ```text
+//! JSON -> ProfileSpec -> support::check -> load::load -> Database -> workload -> run
+//!         (every field)  (what cannot be   (tables, rows,
+//!                         played, by name)  indexes, VACUUM)
+//! ```
+//!
+//! `profile.to_json` on the Python side has read a person's file, filled in the defaults and
+//! checked what belongs together; so a text that does not fit these structs is a mistake of a
+//! program, and is refused with the field's name.
+
+pub mod load;
+mod spec;
+pub mod support;
+
+pub use load::LoadedTable;
+pub use spec::{
+    BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, GrowsSpec, IndexSpec,
+    KindName, Method, OperationSpec, PgbenchSpec, PickSpec, ProfileSpec, RunSpec, ServerSpec,
+    SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WalLevel, WidthSpec,
+};
+
+/// Why a profile is not played.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The text is not the canonical JSON of a profile.
+    #[error("not the JSON of a profile: {reason}")]
+    NotAProfile {
+        /// The parser's words, with line and column.
+        reason: String,
+    },
+    /// The twin does not know how the server would behave.
+    #[error("the twin cannot play {field}: found {found}, expected {expected}")]
+    Unsupported {
+        /// The field's path, as in the profile.
+        field: String,
+        /// Its value.
+        found: String,
+        /// What the twin can play.
+        expected: String,
+    },
+    /// The twin does not know how to do this, whatever the value.
+    #[error("the twin cannot play {field}: {reason}")]
+    Unplayable {
+        /// The field's path, as in the profile.
+        field: String,
+        /// What it cannot do.
+        reason: String,
+    },
+    /// The server would end the run with an error.
+    #[error("a server could not play this: {table}, transaction {transaction}: {reason}")]
+    StatementFails {
+        /// The server's reason.
+        reason: String,
+        /// Counted from 1; 0 while the tables are loaded.
+        transaction: u64,
+        /// The table at hand.
+        table: String,
+    },
+    /// Somebody asked to stop.
+    #[error("the twin was told to stop before it was done")]
+    Cancelled,
+}
+
+impl ProfileError {
+    /// A field that cannot be played.
+    pub(crate) fn unsupported(
+        field: impl Into<String>,
+        found: impl std::fmt::Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Unsupported {
+            field: field.into(),
+            found: found.to_string(),
+            expected: expected.into(),
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The fields of a profile, under their names in the file.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::profile::ProfileError;
+
+/// A whole profile, its defaults filled in.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileSpec {
+    /// The format's version; 1.
+    pub schema_version: u32,
+    /// The server and its settings.
+    pub server: ServerSpec,
+    /// The profile's own tables.
+    #[serde(default)]
+    pub table: Vec<TableSpec>,
+    /// What is done to them.
+    #[serde(default)]
+    pub operation: Vec<OperationSpec>,
+    /// pgbench's tables and script instead.
+    pub pgbench: Option<PgbenchSpec>,
+    /// How long, and by whom.
+    pub run: RunSpec,
+}
+
+impl ProfileSpec {
+    /// Reads the JSON that `profile.to_json` gives.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotAProfile`] with the parser's words.
+    pub fn from_json(text: &str) -> Result<Self, ProfileError> {
+        let not_a_profile = |reason: String| ProfileError::NotAProfile { reason };
+        let spec: Self =
+            serde_json::from_str(text).map_err(|error| not_a_profile(error.to_string()))?;
+        if spec.schema_version != 1 {
+            let found = spec.schema_version;
+            return Err(not_a_profile(format!("schema_version {found}, expected 1")));
+        }
+        Ok(spec)
+    }
+
+    /// The operations by transaction, each one script, in order of first appearance; operations
+    /// by their position in the profile.
+    #[must_use]
+    pub fn transactions(&self) -> Vec<Vec<usize>> {
+        let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut scripts: Vec<Vec<usize>> = Vec::new();
+        for (number, operation) in self.operation.iter().enumerate() {
+            let known = operation
+                .transaction
+                .as_deref()
+                .and_then(|name| named.get(name).copied());
+            if let Some(script) = known {
+                scripts[script].push(number);
+                continue;
+            }
+            if let Some(name) = &operation.transaction {
+                named.insert(name, scripts.len());
+            }
+            scripts.push(vec![number]);
+        }
+        scripts
+    }
+}
+
+/// Settings of the server.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools)] // PostgreSQL's own switches
+pub struct ServerSpec {
+    /// As asked for: a major or minor version.
+    pub version: String,
+    /// As PostgreSQL spells sizes.
+    pub shared_buffers: String,
+    /// Images after checkpoints.
+    pub full_page_writes: bool,
+    /// What WAL is for.
+    pub wal_level: WalLevel,
+    /// Compression of images.
+    pub wal_compression: Compression,
+    /// Hints are logged.
+    pub wal_log_hints: bool,
+    /// Checksums; the version's default when absent.
+    pub data_checksums: Option<bool>,
+    /// Whether autovacuum runs.
+    pub autovacuum: bool,
+    /// How often it looks.
+    pub autovacuum_naptime_s: Option<f64>,
+    /// Checkpoints by time; none inside the run when absent.
+    pub checkpoint_interval_s: Option<f64>,
+    /// Checkpoints by WAL; out of reach when absent.
+    pub max_wal_size: Option<String>,
+    /// Further settings.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// What was observed; of no concern here.
+    #[serde(default)]
+    pub observed: Option<Ignored>,
+}
+
+/// `wal_level`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // PostgreSQL's words
+pub enum WalLevel {
+    Minimal,
+    Replica,
+    Logical,
+}
+
+/// `wal_compression`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // PostgreSQL's words
+pub enum Compression {
+    Off,
+    On,
+    Pglz,
+    Lz4,
+    Zstd,
+}
+
+/// A table as it is loaded.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// Its name.
+    pub name: String,
+    /// Rows that are loaded, with keys from 1.
+    pub rows: i64,
+    /// The option of the heap, in percent.
+    pub fillfactor: i64,
+    /// Other storage parameters.
+    #[serde(default)]
+    pub reloptions: BTreeMap<String, String>,
+    /// In their order.
+    pub columns: Vec<ColumnSpec>,
+    /// In the order of their creation.
+    #[serde(default)]
+    pub indexes: Vec<IndexSpec>,
+    /// What was observed; of no concern here.
+    #[serde(default)]
+    pub observed: Option<Ignored>,
+}
+
+impl TableSpec {
+    /// The position of the first unique index, by which rows are found.
+    #[must_use]
+    pub fn key_index(&self) -> Option<usize> {
+        self.indexes.iter().position(|index| index.unique)
+    }
+
+    /// The position of the key: the first column of the first unique index.
+    #[must_use]
+    pub fn key_column(&self) -> Option<usize> {
+        let index = &self.indexes[self.key_index()?];
+        self.column(index.columns.first()?)
+    }
+
+    /// The position of the column of this name.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnSpec {
+    /// Its name.
+    pub name: String,
+    /// Its type, canonical: `int4`, `bpchar(84)`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// How its values are made.
+    pub values: ValuesSpec,
+    /// Bytes of a string.
+    pub width: Option<WidthSpec>,
+    /// Share of NULLs.
+    pub null_frac: f64,
+}
+
+/// How values are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValuesSpec {
+    /// Which way.
+    pub kind: ValuesKind,
+    /// How many different ones; set for random ones only.
+    pub ndistinct: Option<i64>,
+}
+
+/// Ways to make values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValuesKind {
+    /// The row number.
+    Serial,
+    /// 0.
+    Constant,
+    /// A hash of the row number.
+    Random,
+}
+
+/// Bytes of a string, uniform between the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WidthSpec {
+    /// At least.
+    pub min_bytes: i64,
+    /// At most.
+    pub max_bytes: i64,
+}
+
+/// An index.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexSpec {
+    /// Its name.
+    pub name: String,
+    /// Key columns; empty with expressions.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Key expressions.
+    #[serde(default)]
+    pub expressions: Vec<String>,
+    /// Whether keys are unique.
+    pub unique: bool,
+    /// Access method.
+    pub method: Method,
+    /// Columns that ride along.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// Its predicate.
+    #[serde(rename = "where")]
+    pub predicate: Option<String>,
+    /// Of its leaves, in percent; 90 when absent.
+    pub fillfactor: Option<i64>,
+    /// On when absent.
+    pub deduplicate_items: Option<bool>,
+}
+
+/// Access methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // PostgreSQL's words
+pub enum Method {
+    Btree,
+    Brin,
+}
+
+/// An operation.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationSpec {
+    /// The table's name.
+    pub table: String,
+    /// What is done.
+    pub kind: KindName,
+    /// Its script's share among the scripts.
+    pub weight: i64,
+    /// Keys of one statement.
+    pub rows_per_statement: i64,
+    /// Share of its transactions that is rolled back.
+    pub abort_frac: f64,
+    /// What an update assigns, in file order.
+    #[serde(default, deserialize_with = "in_order")]
+    pub sets: Vec<(String, ChangeSpec)>,
+    /// To which rows; absent for an insert.
+    pub pick: Option<PickSpec>,
+    /// How rows are found; absent where nothing is looked for.
+    pub find: Option<Find>,
+    /// The name of its transaction.
+    pub transaction: Option<String>,
+}
+
+/// Kinds of operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // SQL's words
+pub enum KindName {
+    Insert,
+    Update,
+    Delete,
+    Select,
+    Upsert,
+    Lock,
+}
+
+/// What an update does to a column.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSpec {
+    /// Share of the statements that change it; all assign it.
+    pub changed_frac: f64,
+    /// Growth of a string.
+    pub grows_bytes: Option<GrowsSpec>,
+}
+
+/// Growth of a string, uniform between the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrowsSpec {
+    /// At least, in bytes.
+    pub min: i64,
+    /// At most, in bytes.
+    pub max: i64,
+}
+
+/// Which keys an operation takes.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PickSpec {
+    /// Which way.
+    pub distribution: Distribution,
+    /// Of `zipfian`.
+    pub theta: Option<f64>,
+    /// Of `gaussian`.
+    pub param: Option<f64>,
+    /// Of `hot_set`: the share of the rows that is hot.
+    pub rows_frac: Option<f64>,
+    /// Of `hot_set`: the share of the operations that goes there.
+    pub weight: Option<f64>,
+    /// Of `stride`.
+    pub n: Option<i64>,
+    /// Whether keys are scattered over the table.
+    #[serde(default)]
+    pub scatter: bool,
+}
+
+/// Ways to take keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // explained in `workload::Pick`
+pub enum Distribution {
+    Uniform,
+    Zipfian,
+    Gaussian,
+    HotSet,
+    Sequential,
+    Stride,
+    Newest,
+    Oldest,
+}
+
+/// How rows are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Find {
+    /// By the key's index.
+    Index,
+    /// By reading the whole table.
+    Seqscan,
+}
+
+/// A script that pgbench has built in.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PgbenchSpec {
+    /// Which one.
+    pub builtin: BuiltinName,
+    /// pgbench's scale.
+    pub scale: i64,
+    /// Of each of its tables, in percent.
+    pub fillfactor: BTreeMap<String, i64>,
+}
+
+/// pgbench's scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // pgbench's words
+pub enum BuiltinName {
+    TpcbLike,
+    SimpleUpdate,
+    SelectOnly,
+}
+
+/// How long, and by whom.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Transactions in all; this or a duration.
+    pub operations: Option<u64>,
+    /// Seconds.
+    pub duration_s: Option<f64>,
+    /// Transactions a second.
+    pub rate_per_s: Option<f64>,
+    /// Sessions.
+    pub clients: u32,
+    /// pgbench's `--random-seed`.
+    pub seed: u64,
+    /// Snapshots held by other sessions.
+    #[serde(default)]
+    pub snapshot: Vec<SnapshotSpec>,
+}
+
+/// A snapshot held by another session, in fractions of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotSpec {
+    /// When it is taken.
+    pub start_frac: f64,
+    /// How long it is held.
+    pub length_frac: f64,
+}
+
+/// Something that is accepted and not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored;
+
+impl<'de> Deserialize<'de> for Ignored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// The members of an object in the order of the text: draws are made in that order.
+fn in_order<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(String, ChangeSpec)>, D::Error> {
+    struct Members;
+
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<(String, ChangeSpec)>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object of columns and changes")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Vec::new();
+            while let Some(member) = map.next_entry()? {
+                members.push(member);
+            }
+            Ok(members)
+        }
+    }
+
+    deserializer.deserialize_map(Members)
+}

@@ -1,0 +1,188 @@
+//! What of a profile the twin cannot play, each by its field.
+
+use crate::profile::{Compression, ProfileError, ProfileSpec, ServerSpec, TableSpec};
+use crate::run::Conditions;
+
+/// Settings that change nothing that the twin predicts, by the beginning of their names: they
+/// concern autovacuum's schedule (which is given to the twin as events), memory, waiting, costs of
+/// plans (which are given too) and the times at which WAL and pages are written.
+const HARMLESS_SETTINGS: [&str; 36] = [
+    "autovacuum_",
+    "log_autovacuum_min_duration",
+    "vacuum_cost_",
+    "vacuum_buffer_usage_limit",
+    "maintenance_work_mem",
+    "work_mem",
+    "checkpoint_",
+    "min_wal_size",
+    "wal_buffers",
+    "wal_writer_",
+    "wal_init_zero",
+    "wal_recycle",
+    "wal_skip_threshold",
+    "commit_",
+    "bgwriter_",
+    "backend_flush_after",
+    "huge_pages",
+    "effective_",
+    "seq_page_cost",
+    "random_page_cost",
+    "cpu_",
+    "parallel_",
+    "jit_",
+    "default_statistics_target",
+    "io_",
+    "debug_io_direct",
+    "track_",
+    "hash_mem_multiplier",
+    "gin_pending_list_limit",
+    "deadlock_timeout",
+    "max_locks_per_transaction",
+    "buffer_usage_limit",
+    "transaction_buffers",
+    "subtransaction_buffers",
+    "multixact_offset_buffers",
+    "multixact_member_buffers",
+];
+/// Storage parameters that change nothing that the twin predicts, likewise.
+const HARMLESS_RELOPTIONS: [&str; 3] = ["autovacuum_", "log_autovacuum_", "parallel_workers"];
+
+/// Refuses what the twin does not play, by name; else the number of transactions, and what is not
+/// played as a server would.
+///
+/// # Errors
+/// [`ProfileError::Unsupported`].
+pub fn check(
+    spec: &ProfileSpec,
+    conditions: &Conditions,
+) -> Result<(u64, Vec<String>), ProfileError> {
+    server(&spec.server)?;
+    for (number, table) in spec.table.iter().enumerate() {
+        check_table(number, table)?;
+    }
+    let mut approximations = Vec::new();
+    by_itself(&spec.server, conditions, &mut approximations)?;
+    let run = &spec.run;
+    let transactions = match (run.operations, conditions.transactions) {
+        (Some(transactions), _) => transactions,
+        (None, Some(transactions)) => {
+            approximations.push(format!(
+                "the run's duration is given by the number of its transactions, {transactions}"
+            ));
+            transactions
+        }
+        (None, None) => {
+            return Err(ProfileError::unsupported(
+                "run.duration_s",
+                run.duration_s.unwrap_or_default(),
+                "run.operations, or the number of transactions that a server did in that time",
+            ));
+        }
+    };
+    if compresses_images(&spec.server) {
+        approximations.push("how far images compress is estimated from a few pages".to_owned());
+    }
+    if run.clients > 1 {
+        approximations.push(format!(
+            "the order of {} clients' transactions is drawn, and each is carried out whole",
+            run.clients
+        ));
+    }
+    if !run.snapshot.is_empty() {
+        approximations.push(
+            "snapshots are taken and released between transactions, at exact fractions".to_owned(),
+        );
+    }
+    Ok((transactions, approximations))
+}
+
+/// What the server does by itself has to be known.
+fn by_itself(
+    server: &ServerSpec,
+    conditions: &Conditions,
+    approximations: &mut Vec<String>,
+) -> Result<(), ProfileError> {
+    let found = [
+        (
+            "server.autovacuum",
+            server.autovacuum.then(|| "true".to_owned()),
+        ),
+        (
+            "server.checkpoint_interval_s",
+            server
+                .checkpoint_interval_s
+                .map(|seconds| seconds.to_string()),
+        ),
+        ("server.max_wal_size", server.max_wal_size.clone()),
+    ];
+    let mut found = found
+        .into_iter()
+        .filter_map(|(field, value)| Some((field, value?)));
+    let Some((field, value)) = found.next() else {
+        if conditions.events.iter().flatten().next().is_some() {
+            approximations.push(BY_ITSELF.to_owned());
+        }
+        return Ok(());
+    };
+    if conditions.events.is_none() {
+        return Err(ProfileError::unsupported(
+            field,
+            value,
+            "none, or the times at which a server did so: when it happens is not predicted",
+        ));
+    }
+    approximations.push(BY_ITSELF.to_owned());
+    Ok(())
+}
+
+/// Whether images are smaller than what is on the pages.
+#[must_use]
+pub fn compresses_images(server: &ServerSpec) -> bool {
+    server.full_page_writes && server.wal_compression != Compression::Off
+}
+
+/// How events are played.
+const BY_ITSELF: &str =
+    "checkpoints and autovacuums happen at once, between two transactions, at the times given";
+
+fn server(server: &ServerSpec) -> Result<(), ProfileError> {
+    let compression = server.wal_compression;
+    if compresses_images(server) && !matches!(compression, Compression::On | Compression::Pglz) {
+        return Err(ProfileError::unsupported(
+            "server.wal_compression",
+            format!("{compression:?}").to_lowercase(),
+            "off or pglz, or full_page_writes = false: how others compress is not modelled",
+        ));
+    }
+    for (name, value) in &server.settings {
+        let is_known = HARMLESS_SETTINGS
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+        let is_cost = name.ends_with("_cost");
+        if !is_known && !is_cost {
+            let field = format!("server.settings.{name}");
+            return Err(ProfileError::unsupported(
+                field,
+                value,
+                "no such setting: what it does to pages is not modelled",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_table(number: usize, table: &TableSpec) -> Result<(), ProfileError> {
+    for (name, value) in &table.reloptions {
+        let is_known = HARMLESS_RELOPTIONS
+            .iter()
+            .any(|prefix| name.trim_start_matches("toast.").starts_with(prefix));
+        if !is_known {
+            return Err(ProfileError::unsupported(
+                format!("table[{number}].reloptions.{name}"),
+                value,
+                "no such storage parameter: what it does to pages is not modelled",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! The tuple that a row's slots become: its length, its header's end, its bytes.
+
+use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::tuple::{
+    SIZE_OF_HEAP_TUPLE_HEADER, TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT,
+};
+use pgheadroom_layout::wal_record::SharedBytes;
+
+use crate::row::kind::Kind;
+use crate::row::texts::compressed;
+use crate::row::{ColumnLayout, Form, NULL_SLOT, RowType, Texts, numeric};
+use crate::rules::{Rule, on};
+use crate::value::unsigned;
+
+/// Source: `VARTAG_ONDISK`, src/include/varatt.h.
+const VARTAG_ONDISK: u8 = 18;
+/// OID of the TOAST table, the same in all pointers of a table; any will do.
+const TOAST_RELATION: u32 = 16_384;
+
+/// How long a tuple is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Measured {
+    /// Length, not rounded (`lp_len`).
+    pub tuple_bytes: u32,
+    /// Where its user data begin (`t_hoff`).
+    pub hoff: u32,
+}
+
+impl ColumnLayout {
+    /// Where the value begins when the one before ends at `end`, and where it ends.
+    pub(super) fn place(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
+        if let Some(width) = self.width {
+            let start = end.next_multiple_of(self.align);
+            return (start, start + width);
+        }
+        let form = if self.kind.is_text() {
+            texts.form(slot)
+        } else {
+            None
+        };
+        let payload = match form {
+            Some(Form::External { .. }) => return (end, end + TOAST_POINTER_SIZE),
+            Some(Form::Compressed { payload_bytes }) => {
+                let start = end.next_multiple_of(self.align);
+                return (start, start + VARHDRSZ + payload_bytes);
+            }
+            None => self.payload_bytes(slot, texts),
+        };
+        if self.is_packable && payload + VARHDRSZ_SHORT <= VARATT_SHORT_MAX {
+            (end, end + VARHDRSZ_SHORT + payload)
+        } else {
+            let start = end.next_multiple_of(self.align);
+            (start, start + VARHDRSZ + payload)
+        }
+    }
+
+    /// Bytes of a value without its length header.
+    pub(crate) fn payload_bytes(&self, slot: i64, texts: &Texts) -> u32 {
+        match (self.kind, self.width) {
+            (_, Some(width)) => width,
+            (Kind::Numeric { scale, .. }, None) => numeric::payload_bytes(slot, scale),
+            (_, None) => texts.get(slot).len(),
+        }
+    }
+
+    /// Writes a value of so many bytes, its header included.
+    ///
+    /// Source: `varattrib_4b`, `varattrib_1b_e` and `varatt_external`, src/include/varatt.h.
+    fn write(&self, stored_bytes: u32, slot: i64, texts: &Texts, out: &mut Vec<u8>) {
+        let form = if self.kind.is_text() {
+            texts.form(slot)
+        } else {
+            None
+        };
+        let raw_bytes = || texts.get(slot).len();
+        match form {
+            Some(Form::Compressed { .. }) => {
+                out.extend_from_slice(&((stored_bytes << 2) | 2).to_le_bytes());
+                out.extend_from_slice(&raw_bytes().to_le_bytes());
+                out.extend(compressed(texts.get(slot)).expect("it was compressed before"));
+            }
+            Some(Form::External {
+                value_id,
+                stored_bytes,
+            }) => {
+                out.extend_from_slice(&[1, VARTAG_ONDISK]);
+                out.extend_from_slice(&(raw_bytes() + VARHDRSZ).to_le_bytes());
+                out.extend_from_slice(&stored_bytes.to_le_bytes());
+                out.extend_from_slice(&value_id.to_le_bytes());
+                out.extend_from_slice(&TOAST_RELATION.to_le_bytes());
+            }
+            None => {
+                if self.width.is_none() {
+                    write_header(stored_bytes, self.payload_bytes(slot, texts), out);
+                }
+                self.write_payload(slot, texts, out);
+            }
+        }
+    }
+
+    fn write_payload(&self, slot: i64, texts: &Texts, out: &mut Vec<u8>) {
+        match self.kind {
+            Kind::Numeric { scale, .. } => numeric::write_to(slot, scale, out),
+            Kind::Text { .. } | Kind::Padded { .. } => texts.get(slot).write_to(out),
+            #[allow(clippy::cast_possible_truncation)] // it was a float4 before
+            Kind::Float4 => {
+                let number = f64::from_bits(unsigned(slot)) as f32;
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            _ => {
+                let width = self.width.expect("a fixed length") as usize;
+                out.extend_from_slice(&slot.to_le_bytes()[..width]);
+            }
+        }
+    }
+
+    /// The bytes of a fixed-width value.
+    fn fixed_bytes(&self, slot: i64) -> [u8; 8] {
+        if self.kind == Kind::Float4 {
+            #[allow(clippy::cast_possible_truncation)] // it was a float4 before
+            let number = f64::from_bits(unsigned(slot)) as f32;
+            return u64::from(number.to_bits()).to_le_bytes();
+        }
+        slot.to_le_bytes()
+    }
+}
+
+impl RowType {
+    /// Bytes of the header with its null bitmap.
+    fn hoff(&self, slots: &[i64]) -> u32 {
+        let bitmap = if slots.contains(&NULL_SLOT) && on(Rule::NullBitmap) {
+            u32::try_from(slots.len().div_ceil(8)).expect("at most 1600 columns")
+        } else {
+            0
+        };
+        maxalign(SIZE_OF_HEAP_TUPLE_HEADER + bitmap)
+    }
+
+    /// How long the row's tuple is, before TOAST.
+    ///
+    /// Source: `heap_form_tuple` and `heap_compute_data_size`,
+    /// src/backend/access/common/heaptuple.c (REL_18_STABLE).
+    pub fn measure(&self, slots: &[i64], texts: &Texts) -> Measured {
+        let hoff = self.hoff(slots);
+        let mut end = 0;
+        for (column, &slot) in self.columns.iter().zip(slots) {
+            if slot != NULL_SLOT {
+                end = column.place(end, slot, texts).1;
+            }
+        }
+        let tuple_bytes = hoff + end;
+        Measured {
+            tuple_bytes: if on(Rule::LengthIsNotRounded) {
+                tuple_bytes
+            } else {
+                maxalign(tuple_bytes)
+            },
+            hoff,
+        }
+    }
+
+    /// Writes the user data of the row's tuple.
+    ///
+    /// Source: `heap_fill_tuple`, src/backend/access/common/heaptuple.c (REL_18_STABLE).
+    pub(crate) fn write_data(&self, slots: &[i64], texts: &Texts, out: &mut Vec<u8>) {
+        out.clear();
+        for (column, &slot) in self.columns.iter().zip(slots) {
+            if slot == NULL_SLOT {
+                continue;
+            }
+            let end = u32::try_from(out.len()).expect("a row below 1 GB");
+            let (start, new_end) = column.place(end, slot, texts);
+            out.resize(start as usize, 0);
+            column.write(new_end - start, slot, texts, out);
+            debug_assert_eq!(out.len(), new_end as usize);
+        }
+    }
+
+    /// What a new version's tuple repeats of the old one's.
+    ///
+    /// `old` and `new` are all slots of both versions, of which the columns in `changed` differ.
+    ///
+    /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    pub fn shared_bytes(
+        &self,
+        old: &[i64],
+        new: &[i64],
+        changed: &[usize],
+        texts: &Texts,
+        new_data_bytes: u32,
+        buffers: &mut [Vec<u8>; 2],
+    ) -> SharedBytes {
+        let moves = |&column: &usize| {
+            self.columns[column].offset.is_none()
+                || old[column] == NULL_SLOT
+                || new[column] == NULL_SLOT
+        };
+        if changed.iter().any(moves) || old[..self.last(changed)].contains(&NULL_SLOT) {
+            self.write_data(old, texts, &mut buffers[0]);
+            self.write_data(new, texts, &mut buffers[1]);
+            let mut shared = SharedBytes::between(&buffers[0], &buffers[1]);
+            if !on(Rule::SharedSuffixIsLeftOut) {
+                shared.suffix = 0;
+            }
+            return shared;
+        }
+        let (mut first, mut end) = (new_data_bytes, 0);
+        for &column in changed {
+            let layout = &self.columns[column];
+            let start = layout.offset.expect("a fixed place");
+            let width = layout.width.expect("a fixed length") as usize;
+            let (old, new) = (
+                layout.fixed_bytes(old[column]),
+                layout.fixed_bytes(new[column]),
+            );
+            for (at, (old, new)) in (start..).zip(old.into_iter().zip(new).take(width)) {
+                if old != new {
+                    first = first.min(at);
+                    end = end.max(at + 1);
+                }
+            }
+        }
+        let least = if on(Rule::SharedBytesAtLeastThree) {
+            3
+        } else {
+            0
+        };
+        let at_least_3 = |bytes: u32| if bytes < least { 0 } else { bytes };
+        if end == 0 {
+            return SharedBytes {
+                prefix: at_least_3(new_data_bytes),
+                suffix: 0,
+            };
+        }
+        SharedBytes {
+            prefix: at_least_3(first),
+            suffix: at_least_3(new_data_bytes - end),
+        }
+    }
+
+    fn last(&self, changed: &[usize]) -> usize {
+        changed.iter().max().map_or(0, |&column| column)
+    }
+}
+
+/// Length header of a value that is neither compressed nor out of line, on a little-endian machine.
+///
+/// Source: `SET_VARSIZE_4B` and `SET_VARSIZE_SHORT`, src/include/varatt.h.
+fn write_header(stored_bytes: u32, payload_bytes: u32, out: &mut Vec<u8>) {
+    if stored_bytes - payload_bytes == VARHDRSZ_SHORT {
+        let header = u8::try_from((stored_bytes << 1) | 1).expect("a short value");
+        out.push(header);
+    } else {
+        out.extend_from_slice(&(stored_bytes << 2).to_le_bytes());
+    }
+}

@@ -1,0 +1,157 @@
+//! How UPDATE changes a row's values.
+
+use crate::row::kind::Kind;
+use crate::row::{NULL_SLOT, Row, RowType, Texts};
+use crate::value::{Value, ValueError, unsigned};
+
+/// What becomes of a column in the SET clause.
+#[derive(Clone, Copy)]
+pub enum Change<'a> {
+    /// Assigned its own value.
+    Same,
+    /// The change of profiles: numbers grow by 1, times by a microsecond, booleans are negated,
+    /// strings become the repeated hash of the old one. NULL stays NULL.
+    Next {
+        /// Bytes by which strings grow, as far as their type allows.
+        grows_bytes: u32,
+    },
+    /// A number is added to an integer.
+    Add(i64),
+    /// Any value, out of the old row.
+    Computed(&'a dyn Fn(Row<'_>) -> Value),
+}
+
+impl std::fmt::Debug for Change<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Same => formatter.write_str("Same"),
+            Self::Next { grows_bytes } => write!(formatter, "Next({grows_bytes})"),
+            Self::Add(addend) => write!(formatter, "Add({addend})"),
+            Self::Computed(_) => formatter.write_str("Computed"),
+        }
+    }
+}
+
+/// A column in the SET clause.
+#[derive(Debug, Clone, Copy)]
+pub struct Assignment<'a> {
+    /// Its position in the table.
+    pub column: usize,
+    /// What becomes of it.
+    pub change: Change<'a>,
+}
+
+/// The SET clause of an UPDATE; what an index learns of an update depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Assignments<'a> {
+    /// Columns in the order of the clause.
+    pub columns: &'a [Assignment<'a>],
+}
+
+impl Assignments<'_> {
+    /// Whether a column is in the SET clause.
+    pub(crate) fn assigns(&self, column: usize) -> bool {
+        self.columns
+            .iter()
+            .any(|assigned| assigned.column == column)
+    }
+}
+
+impl RowType {
+    /// Slots of the new version; the columns whose bytes differ are put into `changed`.
+    ///
+    /// # Errors
+    /// [`ValueError`] when a new value does not fit its column.
+    pub fn change(
+        &self,
+        old: &[i64],
+        new: &mut Vec<i64>,
+        assignments: &Assignments<'_>,
+        changed: &mut Vec<usize>,
+        texts: &mut Texts,
+    ) -> Result<(), ValueError> {
+        new.clear();
+        new.extend_from_slice(old);
+        changed.clear();
+        for assigned in assignments.columns {
+            let column = assigned.column;
+            let slot = old[column];
+            let changed_slot = match &assigned.change {
+                Change::Same => continue,
+                Change::Next { grows_bytes } => self.next(column, slot, *grows_bytes, texts)?,
+                Change::Add(_) if slot == NULL_SLOT => continue,
+                Change::Add(addend) => {
+                    let kind = self.columns[column].kind;
+                    assert!(!kind.is_text() && !kind.is_float(), "an integer column");
+                    self.add(column, slot, *addend)?
+                }
+                Change::Computed(compute) => {
+                    let row = Row {
+                        row_type: self,
+                        slots: old,
+                        texts,
+                    };
+                    let value = compute(row);
+                    self.slot(column, value, texts)?
+                }
+            };
+            if self.is_equal(column, slot, changed_slot, texts) {
+                self.give_up(column, changed_slot, slot, texts);
+                continue;
+            }
+            new[column] = changed_slot;
+            changed.push(column);
+        }
+        Ok(())
+    }
+
+    /// Drops the string of a slot that is not needed, unless it is the same as `kept`.
+    fn give_up(&self, column: usize, slot: i64, kept: i64, texts: &mut Texts) {
+        if slot != kept && slot != NULL_SLOT && self.columns[column].kind.is_text() {
+            texts.remove(slot);
+        }
+    }
+
+    fn next(
+        &self,
+        column: usize,
+        slot: i64,
+        grows_bytes: u32,
+        texts: &mut Texts,
+    ) -> Result<i64, ValueError> {
+        if slot == NULL_SLOT {
+            return Ok(slot);
+        }
+        let (length, is_padded) = match self.columns[column].kind {
+            Kind::Boolean => return Ok(1 - slot),
+            Kind::Float4 => {
+                #[allow(clippy::cast_possible_truncation)] // as SQL's cast
+                let number = (f64::from_bits(unsigned(slot)) + 1.0) as f32;
+                return self.slot(column, Value::Float(f64::from(number)), texts);
+            }
+            Kind::Float8 => {
+                let number = f64::from_bits(unsigned(slot)) + 1.0;
+                return self.slot(column, Value::Float(number), texts);
+            }
+            Kind::Text { length } => (length, false),
+            Kind::Padded { length } => (length, true),
+            _ => return self.add(column, slot, 1),
+        };
+        let old = texts.get(slot);
+        let new_length = (old.len() + grows_bytes).min(length.unwrap_or(u32::MAX));
+        let new = old.hashed_again(new_length, is_padded);
+        Ok(texts.add(new))
+    }
+
+    fn add(&self, column: usize, slot: i64, addend: i64) -> Result<i64, ValueError> {
+        let layout = &self.columns[column];
+        let sum = slot
+            .checked_add(addend)
+            .ok_or_else(|| ValueError::OutOfRange {
+                number: format!("{slot} + {addend}"),
+                type_name: layout.type_name.clone(),
+            })?;
+        layout.kind.checked(sum, &layout.type_name)?;
+        Ok(sum)
+    }
+}

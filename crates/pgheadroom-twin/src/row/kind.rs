@@ -1,0 +1,136 @@
+//! What the twin does with a column: how its values are kept, compared and laid out.
+
+use pgheadroom_layout::{ColumnType, TypeLength};
+
+use crate::value::ValueError;
+
+/// Kinds of types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// int2, int4, int8.
+    Integer {
+        width: u8,
+    },
+    /// Whole numbers.
+    Numeric {
+        /// Digits before the point, `None` without a limit.
+        whole_digits: Option<u32>,
+        /// Digits shown behind it, all zeros.
+        scale: u16,
+    },
+    Float4,
+    Float8,
+    Boolean,
+    Timestamp,
+    Date,
+    /// text and varchar.
+    Text {
+        /// Most characters.
+        length: Option<u32>,
+    },
+    /// bpchar.
+    Padded {
+        /// Characters.
+        length: Option<u32>,
+    },
+}
+
+impl Kind {
+    /// `None` for types whose values the twin does not know.
+    pub fn of(column_type: &ColumnType) -> Option<Self> {
+        let (base, modifier) = match column_type.name().split_once('(') {
+            Some((base, rest)) => (base, Some(rest.trim_end_matches(')'))),
+            None => (column_type.name(), None),
+        };
+        let length = || modifier.and_then(|text| text.parse().ok());
+        Some(match base {
+            "int2" => Self::Integer { width: 2 },
+            "int4" => Self::Integer { width: 4 },
+            "int8" => Self::Integer { width: 8 },
+            "numeric" => Self::numeric(modifier)?,
+            "float4" => Self::Float4,
+            "float8" => Self::Float8,
+            "bool" => Self::Boolean,
+            "timestamp" | "timestamptz" => Self::Timestamp,
+            "date" => Self::Date,
+            "text" | "varchar" => Self::Text { length: length() },
+            "bpchar" => Self::Padded { length: length() },
+            _ => return None,
+        })
+    }
+
+    fn numeric(modifier: Option<&str>) -> Option<Self> {
+        let Some(modifier) = modifier else {
+            return Some(Self::Numeric {
+                whole_digits: None,
+                scale: 0,
+            });
+        };
+        let (precision, scale) = modifier.split_once(',').unwrap_or((modifier, "0"));
+        let precision: u32 = precision.trim().parse().ok()?;
+        // With a negative scale the server rounds, which the twin does not.
+        let scale: u16 = scale.trim().parse().ok()?;
+        Some(Self::Numeric {
+            whole_digits: Some(precision.saturating_sub(u32::from(scale))),
+            scale,
+        })
+    }
+
+    /// Whether values are strings.
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::Text { .. } | Self::Padded { .. })
+    }
+
+    /// Whether values are floating point.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::Float4 | Self::Float8)
+    }
+
+    /// Alignment, and length if it is fixed.
+    pub const fn layout(self) -> (u32, Option<u32>) {
+        match self {
+            Self::Integer { width } => (width as u32, Some(width as u32)),
+            Self::Boolean => (1, Some(1)),
+            Self::Float4 | Self::Date => (4, Some(4)),
+            Self::Float8 | Self::Timestamp => (8, Some(8)),
+            Self::Numeric { .. } | Self::Text { .. } | Self::Padded { .. } => (4, None),
+        }
+    }
+
+    /// Whether equal values of an index are equal in their bytes, so that it deduplicates.
+    ///
+    /// Source: `btequalimage` and `btvarstrequalimage` among the support functions in
+    /// src/include/catalog/pg_amproc.dat (REL_15_STABLE, REL_18_STABLE).
+    pub const fn has_equal_image(self) -> bool {
+        !self.is_float() && !matches!(self, Self::Numeric { .. })
+    }
+
+    /// Whether an integer fits; the smallest int8 stands for NULL in tables.
+    pub fn checked(self, number: i64, type_name: &str) -> Result<(), ValueError> {
+        let fits = match self {
+            Self::Integer { width: 2 } => i16::try_from(number).is_ok(),
+            Self::Integer { width: 4 } | Self::Date => i32::try_from(number).is_ok(),
+            Self::Boolean => (0..=1).contains(&number),
+            Self::Numeric {
+                whole_digits: Some(digits),
+                ..
+            } => digits >= 19 || number.unsigned_abs() < 10_u64.pow(digits),
+            _ => number != i64::MIN,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(ValueError::OutOfRange {
+            number: number.to_string(),
+            type_name: type_name.to_owned(),
+        })
+    }
+}
+
+/// Bytes of a fixed length.
+pub(crate) fn fixed_width(column_type: &ColumnType) -> Option<u32> {
+    match column_type.typlen() {
+        TypeLength::Fixed(bytes) => Some(u32::from(bytes)),
+        _ => None,
+    }
+}

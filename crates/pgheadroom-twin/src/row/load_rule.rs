@@ -1,0 +1,137 @@
+//! The values that a profile's rows are made with.
+//!
+//! Everything pseudo-random comes from `hashint8extended(row, column number)`, columns counted
+//! from 1; "modulo" is never negative:
+//!
+//! ```text
+//! value    hash mod ndistinct (random), the row (serial), 0 (constant)
+//! width    min + hash mod (max - min + 1)
+//! NULL     hash mod 1,000,000 < null_millionths
+//! string   md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
+//! bpchar   the letter number VALUE mod 26, blank-padded
+//! ```
+
+use pgheadroom_layout::ColumnType;
+
+use crate::row::hash::hashint8extended;
+use crate::row::kind::Kind;
+use crate::text::Text;
+use crate::value::{Value, ValueError};
+
+/// Where a column's numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// The number of the row.
+    Serial,
+    /// 0.
+    Constant,
+    /// Of the row's hash.
+    Random {
+        /// Different values, at least 1.
+        ndistinct: i64,
+    },
+}
+
+/// How the values of a column are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadRule {
+    /// The numbers that the values stand for.
+    pub numbers: Numbers,
+    /// Fewest and most bytes of a string, its header not counted; `None` for other types.
+    pub width_bytes: Option<(u32, u32)>,
+    /// Rows without a value among a million.
+    pub null_millionths: u32,
+}
+
+impl LoadRule {
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// [`ValueError`] when the number does not fit the type, or for a type that profiles lack.
+    pub fn value(
+        &self,
+        column_type: &ColumnType,
+        row: i64,
+        column_number: u32,
+    ) -> Result<Value, ValueError> {
+        let hash = hashint8extended(row, i64::from(column_number));
+        if hash.rem_euclid(1_000_000) < i64::from(self.null_millionths) {
+            return Ok(Value::Null);
+        }
+        let number = match self.numbers {
+            Numbers::Serial => row,
+            Numbers::Constant => 0,
+            Numbers::Random { ndistinct } => hash.rem_euclid(ndistinct),
+        };
+        let wrong = || ValueError::WrongType {
+            type_name: column_type.name().to_owned(),
+            found: "a value made of a hash".to_owned(),
+        };
+        let kind = Kind::of(column_type).ok_or_else(wrong)?;
+        Ok(match kind {
+            Kind::Integer { .. } | Kind::Numeric { .. } => {
+                kind.checked(number, column_type.name())?;
+                Value::Integer(number)
+            }
+            Kind::Boolean => Value::Integer(number % 2),
+            Kind::Timestamp => Value::Integer(microseconds(number)),
+            Kind::Date => return Err(wrong()),
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as SQL's cast
+            Kind::Float4 => Value::Float(f64::from(number as f32)),
+            #[allow(clippy::cast_precision_loss)] // as SQL's cast
+            Kind::Float8 => Value::Float(number as f64),
+            Kind::Padded { length } => {
+                let letter = u8::try_from(number.rem_euclid(26)).expect("a letter") + b'a';
+                Value::Text(Text::padded(letter, length.unwrap_or(1)))
+            }
+            Kind::Text { length } => {
+                let (min, max) = self.width_bytes.ok_or_else(wrong)?;
+                let width = hash.rem_euclid(i64::from(max - min) + 1);
+                let width = min + u32::try_from(width).expect("a width below 1 GB");
+                let width = length.map_or(width, |most| width.min(most));
+                Value::Text(Text::hashes(number, width))
+            }
+        })
+    }
+}
+
+/// So many seconds after 2000-01-01.
+///
+/// Source: `interval_mul`, src/backend/utils/adt/timestamp.c (REL_18_STABLE), which multiplies
+/// in floating point.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+fn microseconds(seconds: i64) -> i64 {
+    (1_000_000.0 * seconds as f64).round_ties_even() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(rule: LoadRule, type_name: &str, row: i64) -> Result<Value, ValueError> {
+        rule.value(&ColumnType::parse(type_name).unwrap(), row, 2)
+    }
+
+    /// Numbers that do not fit their type are errors, as on a server.
+    #[test]
+    fn out_of_range() {
+        let serial = LoadRule {
+            numbers: Numbers::Serial,
+            width_bytes: None,
+            null_millionths: 0,
+        };
+        assert_eq!(value(serial, "int2", 32_767), Ok(Value::Integer(32_767)));
+        assert!(value(serial, "int2", 32_768).is_err());
+        assert_eq!(value(serial, "numeric(4,2)", 99), Ok(Value::Integer(99)));
+        assert!(value(serial, "numeric(4,2)", 100).is_err());
+        assert_eq!(value(serial, "bool", 7), Ok(Value::Integer(1)));
+        assert_eq!(
+            value(serial, "timestamptz", 7),
+            Ok(Value::Integer(7_000_000))
+        );
+        assert_eq!(
+            value(serial, "bpchar(3)", 27),
+            Ok(Value::Text(Text::new("b  ")))
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! Rows: their values in a compact form, and the tuples that they become.
+//!
+//! A table's rows are kept as one `i64` for each column (a *slot*): integers and times as they
+//! are, floats by their bits, strings by a number in [`Texts`], NULL as the smallest integer. The
+//! tuple's length, its null bitmap and its bytes follow from the slots whenever somebody asks: an
+//! update that changes fixed-width columns asks for those columns only, one that changes a string
+//! writes out both tuples and compares them as the server does.
+
+mod bytes;
+mod change;
+mod hash;
+pub(crate) mod kind;
+mod load_rule;
+mod numeric;
+mod texts;
+
+pub(crate) use bytes::Measured;
+pub use change::{Assignment, Assignments, Change};
+pub use hash::hashint8extended;
+pub use load_rule::{LoadRule, Numbers};
+pub(crate) use numeric::payload_bytes as numeric_payload_bytes;
+
+use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
+use pgheadroom_layout::{ColumnType, LayoutError};
+
+use crate::value::{Value, ValueError, signed, unsigned};
+use kind::{Kind, fixed_width};
+pub(crate) use texts::{Form, Texts, compressed};
+
+/// What NULL is in a slot.
+pub(crate) const NULL_SLOT: i64 = i64::MIN;
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnDefinition {
+    /// Its name; expressions refer to it.
+    pub name: String,
+    /// Its type.
+    pub column_type: ColumnType,
+}
+
+impl ColumnDefinition {
+    /// A column of a type as PostgreSQL spells it.
+    ///
+    /// # Errors
+    /// [`LayoutError::UnknownType`] or [`LayoutError::BadTypeModifier`].
+    pub fn new(name: &str, type_name: &str) -> Result<Self, LayoutError> {
+        Ok(Self {
+            name: name.to_owned(),
+            column_type: ColumnType::parse(type_name)?,
+        })
+    }
+}
+
+/// A column as rows are laid out.
+#[derive(Debug, Clone)]
+pub(crate) struct ColumnLayout {
+    pub kind: Kind,
+    pub type_name: String,
+    pub align: u32,
+    /// Whether a short value gets a short header: not in a TOAST table.
+    pub is_packable: bool,
+    /// Bytes of a fixed length.
+    pub width: Option<u32>,
+    /// Where its bytes begin after `t_hoff` in a row without NULLs before it; `None` behind a
+    /// column of variable length.
+    pub offset: Option<u32>,
+}
+
+/// The columns of a table's rows.
+#[derive(Debug, Clone)]
+pub(crate) struct RowType {
+    pub columns: Vec<ColumnLayout>,
+}
+
+impl RowType {
+    /// Columns of a TOAST table, whose values all have long headers.
+    pub fn unpacked(mut self) -> Self {
+        for column in &mut self.columns {
+            column.is_packable = false;
+        }
+        self
+    }
+
+    /// The columns in their order.
+    ///
+    /// # Errors
+    /// The name of a type whose values the twin does not know, or too many columns.
+    pub fn new(columns: &[ColumnDefinition]) -> Result<Self, String> {
+        if columns.len() > MAX_HEAP_ATTRIBUTE_NUMBER {
+            return Err(format!("{} columns, at most 1600", columns.len()));
+        }
+        let mut end = Some(0_u32);
+        let mut layouts = Vec::with_capacity(columns.len());
+        for column in columns {
+            let column_type = &column.column_type;
+            let kind = Kind::of(column_type).ok_or_else(|| {
+                format!(
+                    "column {:?} of type {column_type}: its values are not known to the twin, \
+                     which knows int2, int4, int8, float4, float8, numeric with a scale from 0, \
+                     bool, date, timestamp, timestamptz, text, varchar and bpchar",
+                    column.name
+                )
+            })?;
+            let align = column_type.typalign().bytes();
+            let width = fixed_width(column_type);
+            let offset = end.map(|end| end.next_multiple_of(align));
+            end = width.and_then(|width| offset.map(|offset| offset + width));
+            layouts.push(ColumnLayout {
+                kind,
+                type_name: column_type.name().to_owned(),
+                align,
+                is_packable: true,
+                width,
+                offset: offset.filter(|_| width.is_some()),
+            });
+        }
+        Ok(Self { columns: layouts })
+    }
+
+    /// A value as a slot.
+    ///
+    /// # Errors
+    /// [`ValueError`] when the column cannot hold it.
+    pub fn slot(&self, column: usize, value: Value, texts: &mut Texts) -> Result<i64, ValueError> {
+        let ColumnLayout {
+            kind, type_name, ..
+        } = &self.columns[column];
+        match value {
+            Value::Null => Ok(NULL_SLOT),
+            Value::Integer(number) if !kind.is_text() && !kind.is_float() => {
+                kind.checked(number, type_name)?;
+                Ok(number)
+            }
+            Value::Float(number) if kind.is_float() => {
+                // -0.0 has the bits of the smallest integer, which is taken.
+                Ok(if number == 0.0 {
+                    0
+                } else {
+                    signed(number.to_bits())
+                })
+            }
+            Value::Text(text) if kind.is_text() => Ok(texts.add(text)),
+            other => Err(ValueError::WrongType {
+                type_name: type_name.clone(),
+                found: format!("{other:?}"),
+            }),
+        }
+    }
+
+    /// A slot as a value.
+    pub fn value(&self, column: usize, slot: i64, texts: &Texts) -> Value {
+        let kind = self.columns[column].kind;
+        if slot == NULL_SLOT {
+            Value::Null
+        } else if kind.is_text() {
+            Value::Text(texts.get(slot).clone())
+        } else if kind.is_float() {
+            Value::Float(f64::from_bits(unsigned(slot)))
+        } else {
+            Value::Integer(slot)
+        }
+    }
+
+    /// Whether two slots of a column hold equal bytes.
+    pub fn is_equal(&self, column: usize, one: i64, other: i64, texts: &Texts) -> bool {
+        one == other
+            || (one != NULL_SLOT
+                && other != NULL_SLOT
+                && self.columns[column].kind.is_text()
+                && texts.form(one) == texts.form(other)
+                && texts.get(one) == texts.get(other))
+    }
+}
+
+/// A row to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    pub(crate) row_type: &'a RowType,
+    pub(crate) slots: &'a [i64],
+    pub(crate) texts: &'a Texts,
+}
+
+impl Row<'_> {
+    /// The value of a column.
+    ///
+    /// # Panics
+    /// When there is no such column.
+    #[must_use]
+    pub fn value(&self, column: usize) -> Value {
+        self.row_type.value(column, self.slots[column], self.texts)
+    }
+
+    /// The integer of a column; `None` for NULL.
+    ///
+    /// # Panics
+    /// When there is no such column, or it holds strings or floating point.
+    #[must_use]
+    pub fn integer(&self, column: usize) -> Option<i64> {
+        let kind = self.row_type.columns[column].kind;
+        assert!(!kind.is_text() && !kind.is_float(), "an integer column");
+        let slot = self.slots[column];
+        (slot != NULL_SLOT).then_some(slot)
+    }
+}

@@ -1,0 +1,117 @@
+//! The strings of a table's rows, and how each is stored.
+//!
+//! Rows refer to them by number, so that a row is one `i64` for each column. A version that keeps
+//! a string keeps its number, and with it the compressed or out-of-line form, as PostgreSQL copies
+//! the stored value. The first few strings are kept once and for good, for many rows may share
+//! them, such as a filler of blanks.
+
+use std::collections::HashMap;
+
+use crate::pglz;
+use crate::text::Text;
+
+/// Strings that are shared: the first so many.
+const SHARED_MAX: usize = 4;
+
+/// How a string is stored, if not as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Compressed in the row.
+    Compressed {
+        /// Compressed bytes and the original length, without the 4-byte header.
+        payload_bytes: u32,
+    },
+    /// In the TOAST table.
+    External {
+        /// Its OID there.
+        value_id: u32,
+        /// Bytes in its chunks, compressed or not.
+        stored_bytes: u32,
+    },
+}
+
+/// Strings by number.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    texts: Vec<Text>,
+    free: Vec<i64>,
+    /// Of strings that are compressed or out of line.
+    forms: HashMap<i64, Form>,
+}
+
+impl Texts {
+    /// Keeps a string; its number.
+    pub fn add(&mut self, text: Text) -> i64 {
+        if let Some(slot) = self.shared_slot(&text) {
+            return slot;
+        }
+        self.put(text)
+    }
+
+    /// Keeps a string in another form; its number.
+    pub fn add_form(&mut self, text: Text, form: Form) -> i64 {
+        while self.texts.len() < SHARED_MAX {
+            self.texts.push(Text::new("")); // a shared one would be found as it is
+        }
+        let slot = self.put(text);
+        self.forms.insert(slot, form);
+        slot
+    }
+
+    fn put(&mut self, text: Text) -> i64 {
+        if let Some(slot) = self.free.pop() {
+            self.texts[index(slot)] = text;
+            return slot;
+        }
+        let slot = i64::try_from(self.texts.len()).expect("strings in memory");
+        self.texts.push(text);
+        slot
+    }
+
+    fn shared_slot(&self, text: &Text) -> Option<i64> {
+        let shared = self.texts.iter().take(SHARED_MAX);
+        let found = shared
+            .zip(0..)
+            .find(|(known, _)| known.is_same_making(text));
+        found.map(|(_, slot)| slot)
+    }
+
+    /// The string of a number.
+    pub fn get(&self, slot: i64) -> &Text {
+        &self.texts[index(slot)]
+    }
+
+    /// Its form; `None` when it is stored as it is.
+    pub fn form(&self, slot: i64) -> Option<Form> {
+        if self.forms.is_empty() {
+            return None;
+        }
+        self.forms.get(&slot).copied()
+    }
+
+    /// Whether any string is compressed or out of line.
+    pub fn has_forms(&self) -> bool {
+        !self.forms.is_empty()
+    }
+
+    /// Gives up a string that no row refers to any more.
+    pub fn remove(&mut self, slot: i64) {
+        if index(slot) >= SHARED_MAX {
+            self.forms.remove(&slot);
+            self.free.push(slot);
+        }
+    }
+}
+
+/// The compressed bytes of a string, if the server would store them.
+///
+/// Source: `toast_compress_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE),
+/// which wants more than two bytes saved, with a header of 8.
+pub(crate) fn compressed(text: &Text) -> Option<Vec<u8>> {
+    let bytes = text.to_bytes();
+    pglz::compress(&bytes).filter(|compressed| compressed.len() + 8 + 2 < bytes.len())
+}
+
+fn index(slot: i64) -> usize {
+    usize::try_from(slot).expect("a string's number")
+}

@@ -1,0 +1,307 @@
+//! What VACUUM's first pass does to one page: prune, then freeze if it must or if that pays.
+
+use pgheadroom_layout::version::{Behaviour, HeapCleaningRecords, OpportunisticFreeze};
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::hint::{self, Check};
+use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, XminHint, offset_of};
+use crate::prune::{self, DeadRoots, PrunePlan, TupleState};
+use crate::rules::{Rule, on};
+use crate::transaction::{Outcome, Transactions, Xid};
+use crate::vacuum::{Change, VacuumLog, Vacuumed};
+
+/// What of a row's shape is in its tuple header: tuples that differ in it are frozen by separate
+/// plans. Source: `t_infomask` and `t_infomask2`, src/include/access/htup_details.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FreezeKind {
+    /// Whether it has a NULL.
+    pub has_nulls: bool,
+    /// Whether it has a value of variable width.
+    pub has_var_width: bool,
+    /// Whether it has a value out of line.
+    pub has_external: bool,
+}
+
+/// How one page is cleaned.
+pub(super) struct Cleaner<'a> {
+    pub behaviour: &'a Behaviour,
+    pub block: BlockNumber,
+    pub dead_roots: DeadRoots,
+    /// VACUUM FREEZE.
+    pub freeze: bool,
+}
+
+/// What is left on a page.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Whether it has tuples or redirects, so that it cannot be cut off.
+    pub has_tuples: bool,
+    /// Dead line pointers.
+    pub dead: Vec<OffsetNumber>,
+    /// Whether everyone sees every tuple, and there is no dead line pointer.
+    pub all_visible: bool,
+    /// Whether besides every tuple is frozen.
+    pub all_frozen: bool,
+    /// What pruning did.
+    pub plan: PrunePlan,
+    /// Tuples that were frozen.
+    pub frozen_tuples: u32,
+}
+
+/// What the tuples of a page that stay are like.
+struct Survey {
+    all_visible: bool,
+    /// Whether freezing what may be frozen leaves nothing to freeze.
+    would_be_frozen: bool,
+    freezable: Vec<OffsetNumber>,
+    /// Whether a live tuple's inserter is not frozen yet.
+    has_visible_xid: bool,
+}
+
+impl Cleaner<'_> {
+    /// Prunes and freezes the page.
+    ///
+    /// Source: `heap_page_prune_and_freeze`, src/backend/access/heap/pruneheap.c (REL_17_STABLE,
+    /// REL_18_STABLE); `lazy_scan_prune`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE,
+    /// REL_16_STABLE).
+    pub fn prune_and_freeze(
+        &self,
+        page: &mut HeapPage,
+        transactions: &impl Transactions,
+        done: &mut Vacuumed,
+        log: &mut impl VacuumLog,
+    ) -> Found {
+        let mut has_image =
+            note_all(page, transactions) && log.hinted(self.block, page.exact_free_space());
+        let plan = prune::plan(page, self.dead_roots, transactions);
+        let prunes = plan.changes_items();
+        let hints_changed = plan.apply(page, self.behaviour);
+        let survey = self.survey(page, transactions, done);
+        let combined = self.behaviour.heap_cleaning_records == HeapCleaningRecords::Combined;
+        if combined {
+            let logs_page = prunes || (hints_changed && log.logs_hints());
+            has_image |= logs_page && log.owes_image(self.block);
+        } else if prunes {
+            let cleaning = plan.cleaning();
+            done.pruned.push((self.block, cleaning));
+            has_image |= log.changed(
+                self.block,
+                Change::Pruned(cleaning),
+                page.exact_free_space(),
+            );
+        } else if hints_changed {
+            has_image |= log.hinted(self.block, page.exact_free_space());
+        }
+        let pays = has_image
+            && on(Rule::OpportunisticFreeze)
+            && self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage
+            && survey.all_visible
+            && survey.would_be_frozen;
+        let freezes = !survey.freezable.is_empty() && (self.freeze || pays);
+        let (frozen, plans) = if freezes {
+            self.freeze_tuples(page, &survey, transactions, log)
+        } else {
+            (0, 0)
+        };
+        if combined && (prunes || freezes) {
+            let mut cleaning = plan.cleaning();
+            cleaning.frozen = frozen;
+            cleaning.freeze_plans = plans;
+            cleaning.has_conflict_horizon |= freezes && survey.freezing_conflicts();
+            done.pruned.push((self.block, cleaning));
+            log.changed(
+                self.block,
+                Change::Pruned(cleaning),
+                page.exact_free_space(),
+            );
+        } else if combined && hints_changed {
+            log.hinted(self.block, page.exact_free_space());
+        } else if freezes {
+            done.frozen.push((self.block, frozen));
+            log.changed(
+                self.block,
+                Change::Frozen(frozen, plans),
+                page.exact_free_space(),
+            );
+        }
+        found(page, plan, &survey, frozen)
+    }
+
+    /// Looks at the tuples that pruning left.
+    fn survey(
+        &self,
+        page: &HeapPage,
+        transactions: &impl Transactions,
+        done: &mut Vacuumed,
+    ) -> Survey {
+        let mut survey = Survey {
+            all_visible: true,
+            would_be_frozen: true,
+            freezable: Vec::new(),
+            has_visible_xid: false,
+        };
+        // Before 16 nothing is frozen early, so nothing counts as becoming frozen.
+        let may_freeze =
+            self.freeze || self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
+        for (position, item) in page.items().iter().enumerate() {
+            let LinePointer::Normal(tuple) = item else {
+                continue;
+            };
+            match TupleState::of(tuple, transactions) {
+                TupleState::Live => {
+                    done.live_tuples += 1;
+                    survey.all_visible &= is_visible_to_all(tuple, transactions);
+                    survey.has_visible_xid |= tuple.xmin_hint != XminHint::Frozen;
+                }
+                TupleState::RecentlyDead => {
+                    done.recently_dead_tuples += 1;
+                    survey.all_visible = false;
+                }
+                TupleState::DeleteInProgress => {
+                    done.live_tuples += 1;
+                    survey.all_visible = false;
+                }
+                TupleState::InsertInProgress => survey.all_visible = false,
+                TupleState::Dead => unreachable!("pruning removes dead tuples"),
+            }
+            let (old_xmin, old_xmax) = freezable_parts(tuple, transactions);
+            let xmin_done = tuple.xmin_hint == XminHint::Frozen || (may_freeze && old_xmin);
+            let xmax_done = !tuple.xmax.is_valid() || (may_freeze && old_xmax);
+            survey.would_be_frozen &= xmin_done && xmax_done;
+            if old_xmin || old_xmax {
+                survey.freezable.push(offset_of(position));
+            }
+        }
+        survey
+    }
+
+    /// Freezes what may be frozen; how many tuples, and in how many different ways.
+    ///
+    /// Source: `heap_freeze_prepared_tuples` and `heap_log_freeze_plan`,
+    /// src/backend/access/heap/heapam.c, pruneheap.c (REL_16_STABLE, REL_18_STABLE).
+    fn freeze_tuples(
+        &self,
+        page: &mut HeapPage,
+        survey: &Survey,
+        transactions: &impl Transactions,
+        log: &impl VacuumLog,
+    ) -> (u32, u32) {
+        let mut plans = Vec::with_capacity(survey.freezable.len());
+        for &offset in &survey.freezable {
+            let tuple = page.tuple_mut(offset);
+            let (old_xmin, old_xmax) = freezable_parts(tuple, transactions);
+            if old_xmin {
+                tuple.xmin_hint = XminHint::Frozen;
+            }
+            if old_xmax {
+                clear_xmax(tuple);
+            }
+            let this = Tid {
+                block: self.block,
+                offset,
+            };
+            let is_deleted = tuple.next == this && !tuple.is_locked_only;
+            let xmax = tuple.xmax;
+            plans.push((
+                xmax,
+                xmax.is_valid() && (tuple.is_hot_updated || is_deleted),
+                tuple.is_heap_only,
+                tuple.is_updated,
+                log.freeze_kind(tuple.row),
+            ));
+        }
+        let tuples = plans.len();
+        plans.sort_unstable();
+        plans.dedup();
+        let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        (count(tuples), count(plans.len()))
+    }
+}
+
+impl Survey {
+    /// Whether freezing may conflict with queries on standbys.
+    fn freezing_conflicts(&self) -> bool {
+        let becomes_frozen = self.all_visible && self.would_be_frozen;
+        !becomes_frozen || self.has_visible_xid
+    }
+}
+
+fn found(page: &HeapPage, plan: PrunePlan, survey: &Survey, frozen_tuples: u32) -> Found {
+    let mut found = Found {
+        plan,
+        frozen_tuples,
+        ..Found::default()
+    };
+    for (position, item) in page.items().iter().enumerate() {
+        match item {
+            LinePointer::Dead => found.dead.push(offset_of(position)),
+            LinePointer::Normal(_) | LinePointer::Redirect(_) => found.has_tuples = true,
+            LinePointer::Unused => {}
+        }
+    }
+    found.all_visible = survey.all_visible && found.dead.is_empty();
+    found.all_frozen = survey.would_be_frozen && (frozen_tuples > 0 || survey.freezable.is_empty());
+    found
+}
+
+/// Notes how the transactions of every tuple of a page ended; says whether any note is new.
+pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) -> bool {
+    let mut is_new = false;
+    let listed = page.unsettled();
+    if let Some(listed) = listed {
+        for offset in listed {
+            if let Some(LinePointer::Normal(tuple)) = page.item_mut(offset) {
+                is_new |= hint::note(tuple, Check::Thorough, transactions);
+            }
+        }
+        return is_new;
+    }
+    for tuple in page.tuples_mut() {
+        is_new |= hint::note(tuple, Check::Thorough, transactions);
+    }
+    is_new
+}
+
+/// Whether everyone sees every tuple, and if so whether all are frozen.
+///
+/// Source: `heap_page_is_all_visible`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+pub(super) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
+    let mut all_frozen = true;
+    for item in page.items() {
+        match item {
+            LinePointer::Normal(tuple) => {
+                let is_live = TupleState::of(tuple, transactions) == TupleState::Live;
+                if !is_live || !is_visible_to_all(tuple, transactions) {
+                    return None;
+                }
+                all_frozen &= tuple.is_frozen();
+            }
+            LinePointer::Dead => return None,
+            LinePointer::Unused | LinePointer::Redirect(_) => {}
+        }
+    }
+    Some(all_frozen)
+}
+
+/// Whether everyone sees a live tuple.
+fn is_visible_to_all(tuple: &Tuple, transactions: &impl Transactions) -> bool {
+    transactions.outcome(tuple.xmin) == Outcome::Committed && transactions.is_removable(tuple.xmin)
+}
+
+/// Whether `xmin` and `xmax` are old enough to be frozen.
+///
+/// Source: `heap_prepare_freeze_tuple`, src/backend/access/heap/heapam.c (REL_16_STABLE).
+fn freezable_parts(tuple: &Tuple, transactions: &impl Transactions) -> (bool, bool) {
+    let xmin = tuple.xmin_hint != XminHint::Frozen && transactions.is_removable(tuple.xmin);
+    let xmax = tuple.xmax.is_valid() && transactions.is_removable(tuple.xmax);
+    (xmin, xmax)
+}
+
+/// Nothing is left of a locker that has ended or a deleter that failed; only the link to a next
+/// version stays, which means nothing now.
+fn clear_xmax(tuple: &mut Tuple) {
+    tuple.xmax = Xid::INVALID;
+    tuple.xmax_hint = XmaxHint::Set;
+    tuple.is_locked_only = false;
+    tuple.is_hot_updated = false;
+}

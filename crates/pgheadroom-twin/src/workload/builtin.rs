@@ -1,0 +1,101 @@
+//! pgbench's built-in scripts.
+
+use crate::executor::{Assignment, Change, TableId};
+use crate::pgbench::{Builtin, Generators};
+use crate::value::Value;
+use crate::workload::{Access, Deed, End, Operation, Workload};
+
+/// Tables of pgbench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PgbenchTables {
+    /// `pgbench_accounts`: aid, bid, abalance, filler.
+    pub accounts: TableId,
+    /// `pgbench_branches`: bid, bbalance, filler.
+    pub branches: TableId,
+    /// `pgbench_tellers`: tid, bid, tbalance, filler.
+    pub tellers: TableId,
+    /// `pgbench_history`: tid, bid, aid, delta, mtime, filler.
+    pub history: TableId,
+}
+
+/// A built-in script, run by some clients.
+#[derive(Debug, Clone)]
+pub struct PgbenchWorkload {
+    builtin: Builtin,
+    scale: i64,
+    tables: PgbenchTables,
+    generators: Generators,
+    /// By client.
+    left: Vec<u64>,
+}
+
+impl PgbenchWorkload {
+    /// `pgbench -b builtin -c clients -j 1 --random-seed=seed -t transactions`, which counts the
+    /// transactions of one client.
+    #[must_use]
+    pub fn new(
+        builtin: Builtin,
+        scale: i64,
+        tables: PgbenchTables,
+        seed: u64,
+        clients: usize,
+        transactions: u64,
+    ) -> Self {
+        Self {
+            builtin,
+            scale,
+            tables,
+            generators: Generators::new(seed, clients),
+            left: vec![transactions; clients],
+        }
+    }
+}
+
+impl Workload for PgbenchWorkload {
+    fn clients(&self) -> usize {
+        self.left.len()
+    }
+
+    fn transactions_left(&self) -> u64 {
+        self.left.iter().sum()
+    }
+
+    fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
+        self.left[client] = self.left[client].checked_sub(1)?;
+        let generator = &mut self.generators.clients[client];
+        let drawn = self.builtin.draw(generator, self.scale);
+        let by_key = |table, key, deed| Operation::Find {
+            table,
+            by: Access::Index(0),
+            low: key,
+            high: key,
+            deed,
+        };
+        let add = |column| {
+            Deed::Update(vec![Assignment {
+                column,
+                change: Change::Add(drawn.delta),
+            }])
+        };
+        let tables = self.tables;
+        if self.builtin != Builtin::SelectOnly {
+            operations.push(by_key(tables.accounts, drawn.aid, add(2)));
+        }
+        operations.push(by_key(tables.accounts, drawn.aid, Deed::Read));
+        if self.builtin == Builtin::TpcbLike {
+            operations.push(by_key(tables.tellers, drawn.tid, add(2)));
+            operations.push(by_key(tables.branches, drawn.bid, add(1)));
+        }
+        if self.builtin != Builtin::SelectOnly {
+            // The time does not matter: nothing is made of it, and its length is fixed.
+            let values = [drawn.tid, drawn.bid, drawn.aid, drawn.delta, 0];
+            let mut row: Vec<Value> = values.into_iter().map(Value::Integer).collect();
+            row.push(Value::Null);
+            operations.push(Operation::Insert {
+                table: tables.history,
+                rows: vec![row],
+            });
+        }
+        Some(End::Commit)
+    }
+}

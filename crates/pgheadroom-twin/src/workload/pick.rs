@@ -1,0 +1,185 @@
+//! Which keys an operation takes, drawn as pgbench's scripts draw them.
+//!
+//! Source: `scripts.py` of the Python side, which writes those scripts: the two agree draw by draw.
+
+use crate::pgbench::{Prng, permute};
+use crate::profile::{Distribution, PickSpec};
+use crate::rules::{Rule, on};
+
+/// One part in a million: how exactly frequencies are drawn.
+const MILLION: f64 = 1_000_000.0;
+
+/// Which keys an operation takes, of 1 to the table's rows as loaded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pick {
+    /// All alike.
+    Uniform,
+    /// pgbench's `random_zipfian` with this parameter.
+    Zipfian(f64),
+    /// pgbench's `random_gaussian` with this parameter.
+    Gaussian(f64),
+    /// With probability `weight` among the first `rows_frac` of the keys, else among the others.
+    HotSet {
+        /// Share of the rows that is hot.
+        rows_frac: f64,
+        /// Share of the operations that goes there.
+        weight: f64,
+    },
+    /// One statement's keys after the other's, all clients in turn.
+    Sequential,
+    /// Every nth, around and around, all clients in turn.
+    Stride(i64),
+    /// The key that this client inserted last; one of the highest loaded before that.
+    Newest,
+    /// The smallest of this client's keys that it has not tried to delete.
+    Oldest,
+}
+
+impl Pick {
+    /// The pick that a profile names.
+    ///
+    /// # Panics
+    /// When a parameter is missing, which the Python side has checked.
+    #[must_use]
+    pub fn of(spec: &PickSpec) -> Self {
+        let given = |value: Option<f64>| value.expect("the distribution's parameter");
+        match spec.distribution {
+            Distribution::Uniform => Self::Uniform,
+            Distribution::Zipfian => Self::Zipfian(given(spec.theta)),
+            Distribution::Gaussian => Self::Gaussian(given(spec.param)),
+            Distribution::HotSet => Self::HotSet {
+                rows_frac: given(spec.rows_frac),
+                weight: given(spec.weight),
+            },
+            Distribution::Sequential => Self::Sequential,
+            Distribution::Stride => Self::Stride(spec.n.expect("the stride")),
+            Distribution::Newest => Self::Newest,
+            Distribution::Oldest => Self::Oldest,
+        }
+    }
+}
+
+/// A frequency as the bound of a draw from 1 to 1,000,000; Python rounds halves to even.
+#[allow(clippy::cast_possible_truncation)] // a part of a million
+pub(super) fn millionths(frac: f64) -> i64 {
+    (frac * MILLION).round_ties_even() as i64
+}
+
+/// A draw from 1 to 1,000,000.
+pub(super) fn draw(client: &mut Prng) -> i64 {
+    client.random(1, 1_000_000)
+}
+
+/// What of a client's past decides about its next key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Past {
+    /// The client's number, from 0, and how many there are.
+    pub client: i64,
+    pub clients: i64,
+    /// How often it has attempted this operation.
+    pub attempts: i64,
+    /// The key that it inserted last into this table; 0 before that.
+    pub last_inserted: i64,
+    /// How far its deletes of the oldest have come in this table.
+    pub deleted: i64,
+}
+
+/// The first key of a statement over `width` keys of a table of `rows`.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // keys are below 2^53
+pub(super) fn key(
+    pick: Pick,
+    scatter: bool,
+    (rows, width): (i64, i64),
+    past: Past,
+    client: &mut Prng,
+) -> i64 {
+    let turn = past.client + past.attempts * past.clients;
+    let key = match pick {
+        Pick::Uniform => client.random(1, rows),
+        Pick::Zipfian(theta) => client.random_zipfian(1, rows, theta),
+        Pick::Gaussian(parameter) => client.random_gaussian(1, rows, parameter),
+        Pick::HotSet { rows_frac, weight } => {
+            let hot = ((rows_frac * rows as f64) as i64).max(1);
+            if draw(client) <= millionths(weight) {
+                client.random(1, hot)
+            } else {
+                client.random(hot + 1, rows)
+            }
+        }
+        Pick::Sequential => 1 + turn * width % rows,
+        Pick::Stride(step) => 1 + turn * step % rows,
+        Pick::Newest if past.last_inserted == 0 => rows - past.client,
+        Pick::Newest => past.last_inserted,
+        Pick::Oldest => {
+            let oldest = past.client + 1 + past.deleted;
+            // Nothing is left: keys that no row has.
+            if oldest > rows || !on(Rule::OldestIsNotDeletedYet) {
+                -width
+            } else {
+                oldest
+            }
+        }
+    };
+    if scatter {
+        1 + permute(key - 1, rows, 1)
+    } else {
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn past(client: i64, attempts: i64) -> Past {
+        Past {
+            client,
+            clients: 2,
+            attempts,
+            last_inserted: 0,
+            deleted: 0,
+        }
+    }
+
+    fn taken(pick: Pick, width: i64, past: Past) -> i64 {
+        key(pick, false, (10, width), past, &mut Prng::from_seed(1))
+    }
+
+    /// Clients take turns, and go around together.
+    #[test]
+    fn clients_take_turns() {
+        let keys = |pick, width, client| -> Vec<i64> {
+            (0..4)
+                .map(|n| taken(pick, width, past(client, n)))
+                .collect()
+        };
+        assert_eq!(keys(Pick::Sequential, 1, 0), [1, 3, 5, 7]);
+        assert_eq!(keys(Pick::Sequential, 2, 1), [3, 7, 1, 5]);
+        assert_eq!(keys(Pick::Stride(3), 1, 1), [4, 10, 6, 2]);
+    }
+
+    /// Before any insertion the newest key is a loaded one; the oldest come to an end.
+    #[test]
+    fn ends_of_the_table() {
+        assert_eq!(taken(Pick::Newest, 1, past(1, 0)), 9);
+        let inserted = Past {
+            last_inserted: 15,
+            ..past(1, 0)
+        };
+        assert_eq!(taken(Pick::Newest, 1, inserted), 15);
+        let at = |deleted| Past {
+            deleted,
+            ..past(1, 0)
+        };
+        assert_eq!(taken(Pick::Oldest, 3, at(8)), 10);
+        assert_eq!(taken(Pick::Oldest, 3, at(10)), -3);
+    }
+
+    /// Python's `round` decides what a frequency of half a millionth is.
+    #[test]
+    fn halves_go_to_even() {
+        assert_eq!(millionths(0.000_000_5), 0);
+        assert_eq!(millionths(0.000_001_5), 2);
+        assert_eq!(millionths(1.0), 1_000_000);
+    }
+}

@@ -1,0 +1,122 @@
+//! Runs of several clients, which are statistical: what servers showed lies among a few seeds.
+//!
+//! Origin: uniform updates of 20,000 rows at fillfactor 100, 40,000 in all, on 18.4: new-page
+//! updates of 2, 4 and 8 clients on an idle machine (881, 946, 1048) and on a busy one of two
+//! cores (820 to 827, 847 to 894, 919 to 928).
+
+use pgheadroom_twin::profile::ProfileSpec;
+use pgheadroom_twin::run::{Conditions, Event, EventKind, Monitor, Outcome, play};
+
+fn profile(clients: u32, rest: &str) -> ProfileSpec {
+    let text = r#"{"schema_version": 1,
+        "server": {"version": "18.4", "shared_buffers": "1GB", "full_page_writes": false,
+            "wal_level": "replica", "wal_compression": "off", "wal_log_hints": false,
+            "autovacuum": true, "settings": {}},
+        "table": [{"name": "t", "rows": 20000, "fillfactor": 100, "reloptions": {},
+            "columns": [
+                {"name": "aid", "type": "int4", "values": {"kind": "serial"}, "null_frac": 0},
+                {"name": "bid", "type": "int4", "values": {"kind": "constant"}, "null_frac": 0},
+                {"name": "filler", "type": "bpchar(64)", "values": {"kind": "constant"},
+                 "null_frac": 0},
+                {"name": "abalance", "type": "int4", "values": {"kind": "constant"},
+                 "null_frac": 0}],
+            "indexes": [{"name": "t_pkey", "columns": ["aid"], "unique": true,
+                "method": "btree"}]}],
+        "operation": [{"table": "t", "kind": "update", "weight": 1, "rows_per_statement": 1,
+            "abort_frac": 0, "sets": {"abalance": {"changed_frac": 1}},
+            "pick": {"distribution": "uniform"}, "find": "index"}],
+        "run": {"operations": 40000, "clients": CLIENTS, "seed": 11 REST}}"#;
+    let text = text.replace("CLIENTS", &clients.to_string());
+    ProfileSpec::from_json(&text.replace("REST", rest)).unwrap()
+}
+
+fn played(spec: &ProfileSpec, interleaving: u64, events: Vec<Event>) -> Outcome {
+    let conditions = Conditions {
+        interleaving,
+        events: Some(events),
+        ..Conditions::default()
+    };
+    let version = "18.4".parse().unwrap();
+    let (_, outcome) = play(spec, version, &conditions, &Monitor::default()).unwrap();
+    assert!(!outcome.approximations.is_empty(), "it says so");
+    outcome
+}
+
+/// Both machines' new-page updates lie within 2 % of the range of six seeds, and the table's
+/// pages within two.
+#[test]
+fn several_clients_lie_among_the_seeds() {
+    for (clients, newpage, pages) in [
+        (2, [820.0, 881.0], [279, 279]),
+        (4, [847.0, 946.0], [280, 283]),
+        (8, [919.0, 1048.0], [282, 283]),
+    ] {
+        let spec = profile(clients, "");
+        let tables = (0..6).map(|seed| played(&spec, seed, Vec::new()).tables.remove(0));
+        let tables: Vec<_> = tables.collect();
+        let found = tables.iter().map(|table| table.counters.n_tup_newpage_upd);
+        let (low, high) = (found.clone().min().unwrap(), found.max().unwrap());
+        let (low, high) = (low as f64 * 0.98, high as f64 * 1.02);
+        assert!(
+            low <= newpage[0] && newpage[1] <= high,
+            "{clients}: {low} to {high}"
+        );
+        for table in &tables {
+            assert!(
+                table.heap_pages + 2 >= pages[0],
+                "{clients}: {}",
+                table.heap_pages
+            );
+            assert!(
+                table.heap_pages <= pages[1] + 2,
+                "{clients}: {}",
+                table.heap_pages
+            );
+        }
+    }
+}
+
+/// The same seed gives the same result, and no client is lost.
+#[test]
+fn interleavings_are_reproducible() {
+    let spec = profile(4, "");
+    let (one, other) = (played(&spec, 3, Vec::new()), played(&spec, 3, Vec::new()));
+    assert_eq!(one, other);
+    assert_ne!(one, played(&spec, 4, Vec::new()));
+    assert_eq!((one.transactions, one.operations), (40_000, 40_000));
+}
+
+/// While a snapshot is held nothing is pruned that it may see, so rows move and the table grows.
+#[test]
+fn a_snapshot_lets_the_table_grow() {
+    let free = played(&profile(1, ""), 0, Vec::new()).tables.remove(0);
+    let held = r#", "snapshot": [{"start_frac": 0.25, "length_frac": 0.5}]"#;
+    let held = played(&profile(1, held), 0, Vec::new()).tables.remove(0);
+    assert!(held.heap_pages > free.heap_pages + 200);
+    assert!(held.counters.n_tup_hot_upd < free.counters.n_tup_hot_upd - 15_000);
+}
+
+/// A checkpoint inside the run makes pages owe images again; a VACUUM gives room to other rows.
+#[test]
+fn events_happen_at_their_time() {
+    let mut spec = profile(1, "");
+    spec.server.full_page_writes = true;
+    let event = |at_frac, kind| Event {
+        at_frac,
+        kind,
+        table: Some("t".to_owned()),
+    };
+    let calm = played(&spec, 0, Vec::new()).tables.remove(0);
+    let checkpoint = vec![event(0.5, EventKind::CheckpointStarting)];
+    let twice = played(&spec, 0, checkpoint).tables.remove(0);
+    let images = twice.wal.wal_fpi - calm.wal.wal_fpi;
+    assert!(
+        (270..=340).contains(&images),
+        "one for each page again: {images}"
+    );
+    assert_eq!(calm.counters, twice.counters, "images change no row");
+    let vacuum = vec![event(0.5, EventKind::Autovacuum)];
+    let vacuumed = played(&spec, 0, vacuum).tables.remove(0);
+    assert!(vacuumed.wal.wal_records > calm.wal.wal_records + 200);
+    assert_eq!(vacuumed.counters.n_tup_upd, calm.counters.n_tup_upd);
+}

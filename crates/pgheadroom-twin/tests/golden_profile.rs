@@ -1,0 +1,188 @@
+//! Profiles of one client against servers, to the unit: counters, pages, WAL and images by table.
+//!
+//! Origin: `golden/expected/*/profile-*.json`, written by `tools/record_profile_golden.py`, which
+//! plays `golden/profiles/*.toml` on 15.18, 16.14 and 18.4.
+
+use std::path::PathBuf;
+
+use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, Monitor, Outcome, TableOutcome, play};
+use serde::Deserialize;
+use serde_json::Value;
+
+const VERSIONS: [&str; 3] = ["15.18", "16.14", "18.4"];
+
+/// A golden file; the profile is read at once, for the order of its members counts.
+#[derive(Deserialize)]
+struct Recorded {
+    profile: ProfileSpec,
+    transactions: u64,
+    measured: Value,
+}
+
+/// The recorded runs of a version whose names begin so.
+fn recorded(version: &str, kind: &str) -> Vec<(String, Recorded)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../golden/expected")
+        .join(version);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if name.starts_with(kind) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.push((name, serde_json::from_str(&text).unwrap()));
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+fn played(spec: &ProfileSpec, version: &str) -> Result<Outcome, ProfileError> {
+    let monitor = Monitor::default();
+    let version = version.parse().unwrap();
+    let (_, outcome) = play(spec, version, &Conditions::default(), &monitor)?;
+    assert_eq!(
+        monitor.done(),
+        monitor.total(),
+        "progress ends at the whole"
+    );
+    Ok(outcome)
+}
+
+/// A table's figures under the keys of a proof.
+fn figures(table: &TableOutcome) -> [(&'static str, u64); 12] {
+    let (counters, wal) = (&table.counters, &table.wal);
+    [
+        ("n_tup_ins", counters.n_tup_ins),
+        ("n_tup_upd", counters.n_tup_upd),
+        ("n_tup_del", counters.n_tup_del),
+        ("n_tup_hot_upd", counters.n_tup_hot_upd),
+        ("n_tup_newpage_upd", counters.n_tup_newpage_upd),
+        ("heap_pages", u64::from(table.heap_pages)),
+        ("index_pages", u64::from(table.index_pages)),
+        ("wal_records", wal.wal_records),
+        ("wal_bytes", wal.wal_bytes),
+        ("wal_fpi", wal.wal_fpi),
+        ("wal_fpi_bytes", wal.wal_fpi_bytes),
+        ("pages_modified", table.pages_modified as u64),
+    ]
+}
+
+/// Every profile on every version, to the unit.
+#[test]
+fn profiles_agree_with_servers() {
+    for version in VERSIONS {
+        let recorded = recorded(version, "profile-");
+        assert!(recorded.len() >= 30, "{version}: {}", recorded.len());
+        for (name, recorded) in recorded {
+            let outcome =
+                played(&recorded.profile, version).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let measured = &recorded.measured;
+            for table in &outcome.tables {
+                let expected = &measured["by_table"][&table.name];
+                for (key, found) in figures(table) {
+                    // A version that does not count something says null.
+                    let expected = expected[key].as_u64().unwrap_or(found);
+                    assert_eq!(found, expected, "{version} {name}: {key} of {}", table.name);
+                }
+            }
+            let sum = |part: fn(&TableOutcome) -> u64| outcome.tables.iter().map(part).sum::<u64>();
+            let records = sum(|table| table.wal.wal_records) + outcome.transaction_wal.wal_records;
+            let bytes = sum(|table| table.wal.wal_bytes) + outcome.transaction_wal.wal_bytes;
+            assert_eq!(measured["wal_records"], records, "{version} {name}");
+            assert_eq!(measured["wal_bytes"], bytes, "{version} {name}");
+            assert_eq!(recorded.transactions, outcome.transactions, "{name}");
+            let by_record = outcome.by_record.iter();
+            let by_record: u64 = by_record.map(|(_, totals)| totals.wal_bytes).sum();
+            assert_eq!(by_record, bytes, "{version} {name}: sums over types");
+        }
+    }
+}
+
+/// A cancelled run stops, and says that it was cancelled.
+#[test]
+fn a_run_can_be_stopped() {
+    let (_, recorded) = recorded("18.4", "profile-").remove(0);
+    let monitor = Monitor::default();
+    monitor.cancel();
+    let version = "18.4".parse().unwrap();
+    let stopped = play(&recorded.profile, version, &Conditions::default(), &monitor);
+    assert_eq!(stopped.unwrap_err(), ProfileError::Cancelled);
+}
+
+/// With `wal_compression = pglz` only the images' bytes are estimated; they are off by at most 5 %,
+/// and what is not an image not at all.
+#[test]
+fn compressed_images_are_estimated() {
+    for version in VERSIONS {
+        let recorded = recorded(version, "compressed-");
+        assert!(recorded.len() >= 3, "{version}: {}", recorded.len());
+        for (name, recorded) in recorded {
+            let outcome =
+                played(&recorded.profile, version).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(
+                outcome.approximations.len(),
+                1,
+                "{name}: said to be an estimate"
+            );
+            for table in &outcome.tables {
+                let measured = &recorded.measured["by_table"][&table.name];
+                for (key, found) in figures(table) {
+                    let is_estimate = matches!(key, "wal_bytes" | "wal_fpi_bytes");
+                    if let Some(expected) = measured[key].as_u64().filter(|_| !is_estimate) {
+                        assert_eq!(found, expected, "{version} {name}: {key}");
+                    }
+                }
+                let known = |key: &str| measured[key].as_u64().unwrap();
+                let (bytes, images) = (known("wal_bytes"), known("wal_fpi_bytes"));
+                let wal = table.wal;
+                let without_images = wal.wal_bytes - wal.wal_fpi_bytes;
+                assert_eq!(without_images, bytes - images, "{version} {name}");
+                let off = wal.wal_fpi_bytes.abs_diff(images) * 100;
+                assert!(
+                    off <= images * 5,
+                    "{version} {name}: {} for {images}",
+                    wal.wal_fpi_bytes
+                );
+            }
+        }
+    }
+}
+
+/// What the twin cannot play is refused by its field; a text that is no profile, by its place.
+#[test]
+fn what_cannot_be_played_is_named() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected/18.4");
+    let text = std::fs::read_to_string(folder.join("profile-abort-updates.json")).unwrap();
+    let recorded: Value = serde_json::from_str(&text).unwrap();
+    let refused = |path: &[&str], value: Value| {
+        let mut profile = recorded["profile"].clone();
+        let (last, parents) = path.split_last().unwrap();
+        let mut at = &mut profile;
+        for name in parents {
+            at = &mut at[*name];
+        }
+        at[*last] = value;
+        let spec = ProfileSpec::from_json(&profile.to_string());
+        let version = "18.4".parse().unwrap();
+        let played =
+            spec.and_then(|spec| play(&spec, version, &Conditions::default(), &Monitor::default()));
+        played.unwrap_err().to_string()
+    };
+    let compressed = refused(&["server", "wal_compression"], "lz4".into());
+    assert!(
+        compressed.contains("server.wal_compression"),
+        "{compressed}"
+    );
+    let frozen = refused(
+        &["server", "settings"],
+        serde_json::json!({"vacuum_freeze_min_age": "0"}),
+    );
+    assert!(
+        frozen.contains("server.settings.vacuum_freeze_min_age"),
+        "{frozen}"
+    );
+    let unknown = refused(&["run", "speed"], 3.into());
+    assert!(unknown.contains("unknown field `speed`"), "{unknown}");
+}
