@@ -1,0 +1,259 @@
+"""
+Update classes: which columns each UPDATE assigns, and how often, by table.
+
+Four sources, in this order: pg_stat_statements, server log, files of statements, sampled
+pg_stat_activity. A table takes the first source that knows an UPDATE of it. Statements that were
+not understood, hidden, cut off or whose table is unknown are counted, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pgheadroom.sources.log import StatementCounts
+from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.statements import NotParsed, Write, split, writes_of
+
+SourceName = Literal["pg_stat_statements", "log", "statements", "pg_stat_activity"]
+ORDER: tuple[SourceName, ...] = ("pg_stat_statements", "log", "statements", "pg_stat_activity")
+_UPDATING = ("update", "upsert", "merge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateClass:
+    """
+    Updates of one table that assign the same columns, by attribute number.
+
+    `calls` counts statements; `rows` the rows that they touched, None where the source does not
+    say (log, file, activity). Of an upsert or MERGE, `rows` has inserted rows too.
+    """
+
+    table_oid: int
+    kind: str
+    attnums: tuple[int, ...]
+    same: tuple[int, ...]
+    appended: tuple[int, ...]
+    calls: int
+    rows: int | None
+    source: SourceName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """What a source gave: statements seen, and those that say nothing, by reason."""
+
+    source: SourceName
+    detail: str
+    statements: int
+    calls: int
+    lost: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classes:
+    """Classes by table, all of a table from one source; and what each source gave."""
+
+    by_table: Mapping[int, tuple[UpdateClass, ...]]
+    reports: tuple[SourceReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A statement's text with its count; rows are None where the source has none."""
+
+    text: str | None
+    calls: int
+    rows: int | None
+    why_lost: str = ""
+
+
+def find_classes(
+    recording: Recording, logs: Sequence[StatementCounts], files: Sequence[StatementCounts]
+) -> Classes:
+    """
+    Find the update classes of all tables.
+
+    Args:
+        recording: Unmasked, for statements name their tables.
+        logs: Of the server, for its statements.
+        files: Statements that the user gave.
+    """
+    names = _Names(recording)
+    by_table: dict[int, tuple[UpdateClass, ...]] = {}
+    reports = []
+    for source, detail, seen in _sources(recording, logs, files):
+        found, report = _of_source(source, detail, seen, names)
+        reports.append(report)
+        for oid, classes in found.items():
+            by_table.setdefault(oid, classes)
+    return Classes(by_table=by_table, reports=tuple(reports))
+
+
+def _sources(
+    recording: Recording, logs: Sequence[StatementCounts], files: Sequence[StatementCounts]
+) -> Iterator[tuple[SourceName, str, list[_Seen]]]:
+    if recording.answered("statement_counters", "end"):
+        yield "pg_stat_statements", _info(recording), list(_of_statements(recording))
+    for found in logs:
+        yield "log", found.source, _counted(found)
+    for found in files:
+        yield "statements", "file", _counted(found)
+    activity = list(_of_activity(recording))
+    if activity:
+        yield "pg_stat_activity", "sampled", activity
+
+
+def _counted(found: StatementCounts) -> list[_Seen]:
+    seen = [_Seen(text, calls, None) for text, calls in found.counts.items()]
+    return seen + ([_Seen(None, found.cut, None, "its text is cut off")] if found.cut else [])
+
+
+def _info(recording: Recording) -> str:
+    before, after = recording.row("statement_info", "start"), recording.row("statement_info", "end")
+    if before is None or after is None:
+        return "interval"
+    if before["stats_reset_epoch_s"] != after["stats_reset_epoch_s"]:
+        return "reset inside the interval: counted from the reset on"
+    forgotten = int(after["dealloc"]) - int(before["dealloc"])
+    return f"interval; {forgotten} times it forgot statements" if forgotten else "interval"
+
+
+def _of_statements(recording: Recording) -> Iterator[_Seen]:
+    """Statements by what they did inside the interval."""
+
+    def identity(row: Row) -> tuple[object, ...]:
+        return row["userid"], row["queryid"], row["toplevel"]
+
+    def sums(moment: str) -> dict[tuple[object, ...], tuple[int, int]]:
+        # Statements that are hidden from the role have no queryid: one entry for all of a user.
+        found: dict[tuple[object, ...], tuple[int, int]] = {}
+        for row in recording.rows("statement_counters", moment):
+            calls, rows = found.get(identity(row), (0, 0))
+            found[identity(row)] = (calls + int(row["calls"]), rows + int(row["rows"]))
+        return found
+
+    before = sums("start")
+    texts = {identity(row): row for row in recording.rows("statement_texts", "end")}
+    for who, (calls_end, rows_end) in sums("end").items():
+        calls_start, rows_start = before.get(who, (0, 0))
+        if calls_end < calls_start:  # forgotten or reset, and seen again
+            calls_start = rows_start = 0
+        calls, rows = calls_end - calls_start, rows_end - rows_start
+        text = texts.get(who)
+        if calls <= 0 or text is None:
+            continue
+        if text["is_hidden"]:
+            yield _Seen(None, calls, rows, "its text is hidden from this role")
+        else:
+            yield _Seen(str(text["query"]), calls, rows)
+
+
+def _of_activity(recording: Recording) -> Iterator[_Seen]:
+    limit = next(
+        (
+            int(row["setting"])
+            for row in recording.rows("settings")
+            if row["name"] == "track_activity_query_size"
+        ),
+        1024,
+    )
+    for row in recording.rows("activity"):
+        text = str(row["query"])
+        if row["is_hidden"]:
+            yield _Seen(None, 1, None, "its text is hidden from this role")
+        elif len(text.encode()) >= limit - 1:
+            yield _Seen(None, 1, None, "its text is cut off")
+        else:
+            yield _Seen(text, 1, None)
+
+
+def _of_source(
+    source: SourceName, detail: str, seen: Iterable[_Seen], names: _Names
+) -> tuple[dict[int, tuple[UpdateClass, ...]], SourceReport]:
+    lost: Counter[str] = Counter()
+    classes: dict[tuple[object, ...], UpdateClass] = {}
+    statements = calls = 0
+    for item in seen:
+        statements += 1
+        calls += item.calls
+        if item.text is None:
+            lost[item.why_lost] += item.calls
+            continue
+        try:
+            # An update may stand beside others in one statement; rows are then nobody's.
+            writes = [write for part in split(item.text) for write in writes_of(part)]
+            updating = [write for write in writes if write.kind in _UPDATING]
+            rows = item.rows if len(writes) == 1 else None
+            for write in updating:
+                found = names.resolve(write)
+                made = replace(found, calls=item.calls, rows=rows, source=source)
+                key = (made.table_oid, made.kind, made.attnums, made.same, made.appended)
+                classes[key] = _sum(classes.get(key), made)
+        except NotParsed as error:
+            lost[str(error)] += item.calls
+    by_table: dict[int, list[UpdateClass]] = {}
+    for made in sorted(classes.values(), key=lambda c: (c.table_oid, -c.calls, c.attnums)):
+        by_table.setdefault(made.table_oid, []).append(made)
+    report = SourceReport(
+        source=source, detail=detail, statements=statements, calls=calls, lost=dict(lost)
+    )
+    return {oid: tuple(found) for oid, found in by_table.items()}, report
+
+
+def _sum(old: UpdateClass | None, new: UpdateClass) -> UpdateClass:
+    if old is None:
+        return new
+    rows = None if old.rows is None or new.rows is None else old.rows + new.rows
+    return replace(new, calls=old.calls + new.calls, rows=rows)
+
+
+class _Names:
+    """From the names in statements to tables and columns."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._tables: dict[str, list[tuple[str, int]]] = {}
+        for row in recording.rows("tables", "shape"):
+            self._tables.setdefault(str(row["name"]), []).append((str(row["schema"]), row["oid"]))
+        self._columns: dict[tuple[int, str], int] = {
+            (row["oid"], str(row["name"])): row["attnum"]
+            for row in recording.rows("columns")
+            if not row["is_dropped"]
+        }
+
+    def resolve(self, write: Write) -> UpdateClass:
+        """
+        The table and the columns of an update, without counts.
+
+        An unqualified name stands for the only table of that name, else for the one in `public`:
+        the writer's search_path is not known.
+        """
+        found = self._tables.get(write.table, [])
+        if write.schema is not None:
+            found = [item for item in found if item[0] == write.schema]
+        elif len(found) > 1:
+            found = [item for item in found if item[0] == "public"]
+            if not found:
+                raise NotParsed("its table's name is in several schemas")
+        if len(found) != 1:
+            raise NotParsed("its target is not a table of this database")
+        ((_, oid),) = found
+
+        def numbers(columns: Iterable[str]) -> tuple[int, ...]:
+            try:
+                return tuple(sorted(self._columns[oid, name] for name in columns))
+            except KeyError:
+                raise NotParsed("it assigns a column that the table does not have") from None
+
+        return UpdateClass(
+            table_oid=oid,
+            kind=write.kind,
+            attnums=numbers(write.columns),
+            same=numbers(write.same),
+            appended=numbers(write.appended),
+            calls=0,
+            rows=None,
+            source="statements",
+        )

@@ -1,0 +1,287 @@
+"""
+Columns of a live table as a profile can have them, with the bytes that they really take.
+
+A profile knows numbers, booleans, timestamps and strings. Every other type becomes one of these
+of the same length: fixed lengths of 1, 2, 4 and 8 bytes a boolean or integer, everything else a
+string. What that changes is said under `substituted`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.observe.naming import profile_name
+from pgheadroom.profile.model import INTEGER_MAX, KINDS
+from pgheadroom.sources.recording import Row
+
+_FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
+_UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
+_SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
+_WIDTH_MAX = 1024**2
+_NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnWidth:
+    """Stored bytes of a value, header included; the deviation is 0 where it is not known."""
+
+    mean_bytes: float
+    deviation_bytes: float
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: what was observed, and what stands for it in the profile."""
+
+    attnum: int
+    name: str
+    profile: dict[str, Any]
+    observed: dict[str, Any]
+    rest: dict[str, Any] | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name in the profile."""
+        return str(self.profile["name"])
+
+    @property
+    def entries(self) -> tuple[dict[str, Any], ...]:
+        """What the profile lists for it: one column, or two for a split key."""
+        return (self.profile,) if self.rest is None else (self.profile, self.rest)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of `entries`."""
+        return tuple(str(entry["name"]) for entry in self.entries)
+
+
+def sampled_widths(sample: Mapping[str, Any] | None) -> dict[int, tuple[ColumnWidth, float]]:
+    """Width and share of NULLs by attribute number, from a row of the query `sample`."""
+    if sample is None or not sample.get("rows"):
+        return {}
+    found = {}
+    for attnum, count, total, squares in zip(
+        sample["attnums"], sample["counts"], sample["sums"], sample["squares"], strict=True
+    ):
+        null_frac = 1 - float(count or 0) / float(sample["rows"])
+        if not count:
+            continue
+        mean = float(total) / float(count)
+        variance = max(float(squares) / float(count) - mean * mean, 0.0)
+        width = ColumnWidth(
+            mean_bytes=mean, deviation_bytes=math.sqrt(variance), evidence="sampled"
+        )
+        found[int(attnum)] = (width, null_frac)
+    return found
+
+
+def page_widths(rows: Iterable[Row], *, row_bytes: float | None) -> dict[int, ColumnWidth]:
+    """
+    Widths where neither pg_stats nor a sample may be seen: the row's bytes, shared out.
+
+    Args:
+        rows: The table's columns.
+        row_bytes: Bytes of the pages per row; None without rows or pages.
+    """
+    columns = [row for row in rows if not row["is_dropped"]]
+    variable = [row for row in columns if row["typlen"] < 0]
+    if not variable:
+        return {}
+    fixed = sum(max(int(row["typlen"]), 0) for row in columns)
+    each = float(_UNKNOWN_WIDTH_BYTES)
+    if row_bytes is not None:
+        each = max((row_bytes - 28 - fixed) / len(variable), 1.0)  # header and line pointer
+    evidence = "assumed" if row_bytes is None else "estimated"
+    return {
+        row["attnum"]: ColumnWidth(mean_bytes=each, deviation_bytes=0, evidence=evidence)
+        for row in variable
+    }
+
+
+def make_column(
+    row: Row,
+    *,
+    width: ColumnWidth | None,
+    null_frac: tuple[float, str],
+    statistics: Row | None,
+    rows: int,
+    taken: set[str],
+    is_key: bool,
+    indexed: bool,
+) -> Column:
+    """
+    A column of the profile.
+
+    Args:
+        row: Its row of the query `columns`.
+        width: Stored bytes, for types of variable length.
+        null_frac: Share of NULLs and its evidence.
+        statistics: Its row of `column_statistics`, if it may be seen.
+        rows: Rows of the table.
+        taken: Names that other columns have in the profile.
+        is_key: The profile finds rows by it.
+        indexed: Some index has it.
+    """
+    name, typlen = str(row["name"]), int(row["typlen"])
+    observed: dict[str, Any] = {"name": name, "type": row["type"], "storage": row["storage"]}
+    observed |= {"null_frac": round(null_frac[0], 6), "null_frac_evidence": null_frac[1]}
+    if statistics is not None:
+        observed |= {
+            "avg_width": statistics["avg_width"],
+            "n_distinct": statistics["n_distinct"],
+            "correlation": statistics["correlation"],
+        }
+    if width is not None and typlen < 0:
+        observed["stored_bytes"] = round(width.mean_bytes, 2)
+        observed["stored_bytes_deviation"] = round(width.deviation_bytes, 2)
+        observed["stored_bytes_evidence"] = width.evidence
+    label = profile_name(name, taken)
+    distinct = _distinct(statistics, rows)
+    made: dict[str, Any] = {"name": label}
+    rest = None
+    if is_key:
+        made |= {"type": _key_type(row, width, rows), "values": {"kind": "serial"}}
+        rest = _key_rest(row, width, made["type"], label, taken, observed)
+    else:
+        made |= _type(row, width, distinct, rows, indexed=indexed, observed=observed)
+        if null_frac[0] > 0:
+            made["null_frac"] = round(min(null_frac[0], 1.0), 6)
+    return Column(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
+
+
+def _distinct(statistics: Row | None, rows: int) -> int | None:
+    if statistics is None or not statistics["n_distinct"]:
+        return None
+    found = float(statistics["n_distinct"])
+    return max(round(found if found > 0 else -found * rows), 1)
+
+
+def _canonical(spelled: str) -> str | None:
+    """The type if a profile may have it."""
+    try:
+        name = _core.Column(spelled, is_null=True).type_name
+    except InputError:
+        return None
+    base = name.partition("(")[0]
+    return name if base in KINDS and not name.endswith("]") else None
+
+
+def _string(width: ColumnWidth) -> dict[str, int]:
+    """Payload bytes, uniform with the same mean and deviation as far as it does not end at 0."""
+
+    def payload(stored: float) -> float:
+        return max(stored - (1 if stored <= _SHORT_HEADER_MAX else 4), 0.0)
+
+    mean = min(payload(width.mean_bytes), _WIDTH_MAX)
+    half = min(width.deviation_bytes * math.sqrt(3), mean, _WIDTH_MAX - mean)
+    return {"min_bytes": round(mean - half), "max_bytes": round(mean + half)}
+
+
+def _type(
+    row: Row,
+    width: ColumnWidth | None,
+    distinct: int | None,
+    rows: int,
+    *,
+    indexed: bool,
+    observed: dict[str, Any],
+) -> dict[str, Any]:
+    spelled, typlen = str(row["type"]), int(row["typlen"])
+    canonical = None if row["is_user_type"] else _canonical(spelled)
+    base = (canonical or "").partition("(")[0]
+    constant = distinct == 1 or (distinct is None and not indexed)
+    kind = "constant" if constant else "random"
+    stored = width.mean_bytes if width is not None else float(_UNKNOWN_WIDTH_BYTES)
+    if typlen < 0 and width is None:
+        width = ColumnWidth(mean_bytes=stored, deviation_bytes=0, evidence="assumed")
+    if base == "numeric":
+        if abs(stored - _NUMERIC_BYTES[kind]) <= 1:
+            return {"type": "numeric", "values": _values(kind, distinct, rows, "numeric")}
+        canonical = None
+    if base == "bpchar" and "(" not in (canonical or ""):
+        canonical = None
+    if base in ("text", "varchar"):
+        assert width is not None, "variable lengths have a width"
+        text = _string(width)
+        limit = (canonical or "").partition("(")[2].rstrip(")")
+        fits = not limit or text["max_bytes"] <= int(limit)
+        # Strings are never constant in a profile: equal ones would shrink WAL records.
+        return {
+            "type": canonical if fits else "text",
+            "width": text,
+            "values": _values("random", distinct, rows, "text"),
+        }
+    if canonical is not None:
+        return {"type": canonical, "values": _values(kind, distinct, rows, base)}
+    fixed = _FIXED.get((typlen, str(row["typalign"])))
+    if fixed is not None:
+        observed["substituted"] = f"{fixed}, of the same length"
+        return {"type": fixed, "values": _values(kind, distinct, rows, fixed)}
+    if typlen > 0:
+        width = ColumnWidth(mean_bytes=typlen, deviation_bytes=0, evidence="measured")
+        if row["typalign"] != "c":
+            observed["substituted"] = "text of the same length, without its alignment"
+    assert width is not None, "variable lengths have a width"
+    observed.setdefault("substituted", "text of the same length")
+    return {
+        "type": "text",
+        "width": _string(width),
+        "values": _values("random", distinct, rows, "text"),
+    }
+
+
+def _values(kind: str, distinct: int | None, rows: int, base: str) -> dict[str, Any]:
+    if kind == "constant":
+        return {"kind": "constant"}
+    most = INTEGER_MAX.get(base, 2**62)
+    return {"kind": "random", "ndistinct": max(min(distinct or max(rows, 1), most), 1)}
+
+
+def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
+    """An integer that is not longer than the key's own values, if it can count the rows."""
+    canonical = None if row["is_user_type"] else _canonical(str(row["type"]))
+    if canonical in INTEGER_MAX and rows <= INTEGER_MAX[canonical]:
+        return canonical
+    stored = int(row["typlen"])
+    if stored < 0:
+        stored = round(width.mean_bytes) if width is not None else _UNKNOWN_WIDTH_BYTES
+    for name, length in (("int8", 8), ("int4", 4), ("int2", 2)):
+        if stored >= length and rows <= INTEGER_MAX[name]:
+            return name
+    return next(name for name in ("int4", "int8") if rows <= INTEGER_MAX[name])
+
+
+def _key_rest(
+    row: Row,
+    width: ColumnWidth | None,
+    key_type: str,
+    label: str,
+    taken: set[str],
+    observed: dict[str, Any],
+) -> dict[str, Any] | None:
+    """A second column for the bytes of a key that is longer than an integer."""
+    canonical = None if row["is_user_type"] else _canonical(str(row["type"]))
+    if canonical == key_type:
+        return None
+    stored = float(row["typlen"])
+    if stored < 0:
+        stored = width.mean_bytes if width is not None else float(_UNKNOWN_WIDTH_BYTES)
+    left = stored - {"int8": 8, "int4": 4, "int2": 2}[key_type]
+    observed["substituted"] = f"{key_type}, for a profile's key is an ascending integer"
+    if left < 1:
+        return None
+    observed["substituted"] += f"; and a text of {left:.0f} bytes, which is a part of the key"
+    deviation = width.deviation_bytes if width is not None and row["typlen"] < 0 else 0.0
+    part = ColumnWidth(mean_bytes=left, deviation_bytes=deviation, evidence="estimated")
+    return {
+        "name": profile_name(f"{label}__rest", taken),
+        "type": "text",
+        "width": _string(part),
+        "values": {"kind": "constant"},
+    }

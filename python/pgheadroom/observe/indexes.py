@@ -1,0 +1,214 @@
+"""
+Indexes of a live table: each column whose change ends HOT, and what stands for it in a profile.
+
+HOT is lost when an update changes a column that an index holds (INCLUDE too) or that its
+expressions or predicate name; from 16 on summarizing indexes (BRIN) do not count
+(`RelationGetIndexAttrBitmap`, src/backend/utils/cache/relcache.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom import quoting
+from pgheadroom.observe.columns import Column
+from pgheadroom.observe.naming import profile_name
+from pgheadroom.profile.model import INTEGER_MAX
+from pgheadroom.sources.recording import Row
+
+_INTEGERS = {"smallint": "int2", "integer": "int4", "bigint": "int8"}
+_DEDUPLICATE = {"on": True, "true": True, "off": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """An index as the catalogs have it; `depends` are the columns whose change it notices."""
+
+    row: Row
+    definition: Row | None
+    keys: tuple[int, ...]
+    included: tuple[int, ...]
+    depends: tuple[int, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Over columns alone, all rows."""
+        return not self.row["has_expressions"] and not self.row["has_predicate"]
+
+    def blocks_hot(self, major: int) -> bool:
+        """Whether a change of one of its columns ends HOT."""
+        return bool(self.row["is_live"]) and not (self.row["is_summarizing"] and major >= 16)
+
+
+def read_index(row: Row, definition: Row | None, attnums: Sequence[int]) -> IndexRow:
+    """
+    Put an index together.
+
+    Args:
+        row: Of the query `indexes`.
+        definition: Of `index_definitions`, for one with expressions or a predicate.
+        attnums: All columns of the table, which an expression over the whole row stands for.
+    """
+    count = int(row["key_count"])
+    listed = [int(number) for number in row["attnums"]]
+    named = {int(number) for number in row["depends_on"] or ()}
+    # An index without a plain column depends on its whole table in any case (index_create,
+    # src/backend/catalog/index.c); else the whole row stands in its expressions.
+    if 0 in named and (any(number > 0 for number in listed) or named == {0}):
+        named = set(attnums)
+    depends = {number for number in (*listed, *named) if number > 0}
+    return IndexRow(
+        row=row,
+        definition=definition,
+        keys=tuple(listed[:count]),
+        included=tuple(listed[count:]),
+        depends=tuple(sorted(depends)),
+    )
+
+
+def choose_key(
+    indexes: Sequence[IndexRow], columns: Mapping[int, Row], rows: int
+) -> tuple[IndexRow, int] | None:
+    """
+    The unique index by which the profile finds rows, and the column of it that is the key.
+
+    Args:
+        indexes: In the order of the query, the primary key first.
+        columns: Rows of the query `columns` by attribute number.
+        rows: Rows of the table; the key counts them, so it should hold that many.
+    """
+    for index in indexes:
+        row = index.row
+        whole = row["is_unique"] and row["is_valid"] and row["is_live"] and index.is_plain
+        if not whole or row["method"] != "btree" or not all(n in columns for n in index.keys):
+            continue
+        for number in index.keys:
+            if INTEGER_MAX.get(_INTEGERS.get(str(columns[number]["type"]), ""), 0) >= rows:
+                return index, number
+        return index, index.keys[0]
+    return None
+
+
+def observed_index(index: IndexRow, names: Mapping[int, str], major: int) -> dict[str, Any]:
+    """What was observed of it."""
+    row = index.row
+    made: dict[str, Any] = {
+        "schema": row["schema"],
+        "name": row["name"],
+        "oid": row["oid"],
+        "method": row["method"],
+        "is_unique": row["is_unique"],
+        "is_primary": row["is_primary"],
+        "is_summarizing": row["is_summarizing"],
+        "columns": [names.get(number, "(expression)") for number in index.keys],
+        "reloptions": row["reloptions"] or {},
+        "ends_hot": index.blocks_hot(major),
+        "ends_hot_by_columns": [names[number] for number in index.depends if number in names],
+    }
+    if index.included:
+        made["include"] = [names[number] for number in index.included]
+    for flag in ("is_exclusion", "is_clustered", "is_replica_identity"):
+        if row[flag]:
+            made[flag] = True
+    for flag in ("is_valid", "is_ready", "is_live"):
+        if not row[flag]:
+            made[flag] = False
+    if row["has_expressions"]:
+        texts = (index.definition or {}).get("key_texts")
+        made["expressions"] = texts if texts is not None else "hidden"
+    if row["has_predicate"]:
+        text = (index.definition or {}).get("predicate")
+        made["predicate"] = text if text is not None else "hidden"
+    return made
+
+
+def profile_index(
+    index: IndexRow, columns: Mapping[int, Column], *, is_key: bool, taken: set[str], label: str
+) -> tuple[dict[str, Any] | None, str | None]:
+    """
+    What stands for an index in the profile, and what is different about it.
+
+    Args:
+        index: A live index.
+        columns: The table's columns by attribute number.
+        is_key: The profile finds rows by it.
+        taken: Names of tables and indexes that the profile has already.
+        label: Its name, with the schema where that is not public.
+    """
+    method = str(index.row["method"])
+    why = None
+    if index.row["is_unique"] and not is_key:
+        why = "not unique in the profile, where only the key is"
+    if method not in ("btree", "brin"):
+        why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
+    substituted = any("substituted" in columns[n].observed for n in index.depends if n in columns)
+    made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
+    if not made.get("columns") and not made.get("expressions"):
+        return None, "it has no column that a profile can have"
+    made = {"name": profile_name(label, taken)} | made
+    if method == "brin":
+        made["method"] = "brin"
+    else:
+        made |= {"unique": is_key} | _options(index.row)
+    if index.row["has_predicate"]:
+        made["where"], differs_too = _where(index, columns, substituted=substituted)
+        differs = differs_too or differs
+    return made, differs or why
+
+
+def _listed(
+    index: IndexRow, columns: Mapping[int, Column], *, is_key: bool, substituted: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Columns or expressions, and included columns."""
+
+    def labels(numbers: Sequence[int]) -> list[str]:
+        return [label for n in numbers if n in columns for label in columns[n].labels][:32]
+
+    method = str(index.row["method"])
+    if method not in ("btree", "brin"):
+        return {"columns": labels(index.depends)}, None
+    made: dict[str, Any] = {}
+    if index.included:
+        made["include"] = labels(index.included)
+    if not index.row["has_expressions"]:
+        keys = list(index.keys)
+        if is_key:
+            # The integer first: a profile's key is the first column of its first unique index.
+            keys.sort(
+                key=lambda n: n not in columns or columns[n].profile["values"] != {"kind": "serial"}
+            )
+        return made | {"columns": labels(keys)}, None
+    texts = (index.definition or {}).get("key_texts")
+    if texts is not None and not substituted and method == "btree":
+        return made | {"expressions": [str(text) for text in texts]}, None
+    why = "the columns of its expressions stand for them: HOT is right, its entries are not"
+    return made | {"columns": labels(index.depends)}, why
+
+
+def _where(
+    index: IndexRow, columns: Mapping[int, Column], *, substituted: bool
+) -> tuple[str, str | None]:
+    """The predicate, or one over the same columns where its text cannot stand."""
+    predicate = (index.definition or {}).get("predicate")
+    if predicate is not None and not substituted:
+        return str(predicate), None
+    inside = {n for n in (*index.keys, *index.included) if n > 0}
+    named = [n for n in index.depends if n not in inside] or list(index.depends)
+    where = " AND ".join(
+        f"{quoting.identifier(columns[n].label)} IS NOT NULL" for n in named if n in columns
+    )
+    return where, "its predicate stands as IS NOT NULL of its columns: HOT is right, its size not"
+
+
+def _options(row: Row) -> dict[str, Any]:
+    """Storage parameters of a B-tree that a profile has fields for."""
+    options = row["reloptions"] or {}
+    made: dict[str, Any] = {}
+    if row["method"] == "btree" and "fillfactor" in options:
+        made["fillfactor"] = int(options["fillfactor"])
+    if row["method"] == "btree" and "deduplicate_items" in options:
+        spelled = str(options["deduplicate_items"]).lower()
+        made["deduplicate_items"] = _DEDUPLICATE.get(spelled, True)
+    return made

@@ -1,0 +1,185 @@
+"""
+Operations of the profile: from rates and update classes.
+
+Each table's inserts, updates and deletes of the interval become operations; their weights are the
+statements counted. Updates are shared out over the table's classes. What no source has attributed
+becomes an update of one column that no index has, marked as assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.sample import Skew
+from pgheadroom.observe.tables import Table
+
+_WEIGHT_MAX = 2**31 - 1
+_STATEMENT_ROWS_MAX = 10_000
+# A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,
+# src/backend/utils/activity/pgstat.c), pg_stat_statements at once; both ends of the interval err.
+_COUNTERS_LAG_S = 2.0
+
+
+def make_operations(
+    table: Table, classes: Sequence[UpdateClass], skew: Skew, *, shared: bool, interval_s: float
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """
+    The operations of a table, and what was observed of its updates.
+
+    Args:
+        table: With its counters.
+        classes: Of the table, or of its partitioned parent, all from one source.
+        skew: How updates pick rows.
+        shared: The classes are a parent's: their rows are those of all its partitions.
+        interval_s: Length of the interval.
+    """
+    made: list[dict[str, Any]] = []
+    assumed: list[str] = []
+    inserts, updates, deletes = (
+        int(table.delta.get(name) or 0) for name in ("n_tup_ins", "n_tup_upd", "n_tup_del")
+    )
+    observed = _observed(table, classes, skew, updates, shared=shared, interval_s=interval_s)
+    name = table.profile["name"]
+    if inserts:
+        made.append({"table": name, "kind": "insert", "weight": min(inserts, _WEIGHT_MAX)})
+        assumed.append("each row inserted by a statement of its own")
+    if updates and table.key_attnum is None:
+        assumed.append("no unique index: updates are left out of the operations")
+    elif updates:
+        made += _updates(table, observed, skew, updates, assumed)
+    if deletes and table.key_attnum is None:
+        assumed.append("no unique index: deletes are left out of the operations")
+    elif deletes and table.rows > 0:
+        pick = {"distribution": "oldest"}
+        made.append(
+            {"table": name, "kind": "delete", "weight": min(deletes, _WEIGHT_MAX), "pick": pick}
+        )
+        assumed.append("the oldest rows are deleted, one by a statement")
+    observed["assumed"] = assumed
+    return made, observed
+
+
+def _observed(
+    table: Table,
+    classes: Sequence[UpdateClass],
+    skew: Skew,
+    updates: int,
+    *,
+    shared: bool,
+    interval_s: float,
+) -> dict[str, Any]:
+    counted = all(found.rows is not None for found in classes) and bool(classes) and not shared
+    amounts = [float(found.rows if counted and found.rows else found.calls) for found in classes]
+    total = sum(amounts)
+    names = {number: column.name for number, column in table.columns.items()}
+    unattributed: float | None = 1.0 if updates and not classes else None
+    pure = all(found.kind == "update" for found in classes)
+    if counted and updates and pure:
+        unattributed = max(0.0, 1 - total / updates)
+    made = []
+    for found, amount in zip(classes, amounts, strict=True):
+        entry: dict[str, Any] = {
+            "kind": found.kind,
+            "columns": [names[number] for number in found.attnums if number in names],
+            "attnums": list(found.attnums),
+            "calls": found.calls,
+            "rows": found.rows,
+            "frac": round(amount / total, 6) if total else None,
+        }
+        for field, numbers in (("same", found.same), ("appended", found.appended)):
+            if numbers:
+                entry[field] = [names[number] for number in numbers if number in names]
+        made.append(entry)
+    result: dict[str, Any] = {
+        "source": classes[0].source if classes else None,
+        "classes": made,
+        "unattributed_frac": unattributed,
+        "unattributed_resolution": min(_COUNTERS_LAG_S / interval_s, 0.5),
+        "pick": {"evidence": skew.evidence, "why": skew.why},
+    }
+    if updates and unattributed is None:
+        result["unattributed_why"] = (
+            "the classes are those of the partitioned parent"
+            if shared
+            else "the source counts statements, not rows"
+            if pure
+            else "rows of upserts and MERGE may be inserts"
+        )
+    return result
+
+
+def _updates(
+    table: Table, observed: Mapping[str, Any], skew: Skew, updates: int, assumed: list[str]
+) -> list[dict[str, Any]]:
+    if table.rows == 0:
+        assumed.append("the table is empty now: updates are left out of the operations")
+        return []
+    made: list[dict[str, Any]] = []
+    lost = float(observed["unattributed_frac"] or 0.0)
+    if lost <= float(observed["unattributed_resolution"]):
+        lost = 0.0
+    known = updates * (1 - lost)
+    for found in observed["classes"]:
+        rows = known * float(found["frac"] or 0)
+        numbers = [n for n in found["attnums"] if n != table.key_attnum and n in table.columns]
+        if len(numbers) < len(found["attnums"]):
+            assumed.append("an assigned key keeps its value")
+        sets = {
+            table.columns[number].label: (
+                {"changed_frac": 0.0} if table.columns[number].name in found.get("same", ()) else {}
+            )
+            for number in numbers
+        }
+        per_statement = 1
+        if found["rows"] and found["kind"] == "update":
+            per_statement = round(found["rows"] / max(found["calls"], 1))
+        if sets and rows >= 0.5:
+            made.append(_update(table, sets, rows, per_statement, skew))
+    if made:
+        assumed.append("an assigned column changes its value, at the same length")
+    if lost * updates >= 0.5 or not made:
+        column, is_free = _unindexed(table)
+        if column is None:
+            assumed.append("no column but the key: updates that no source knows are left out")
+            return made
+        rows = lost * updates if made else float(updates)
+        made.append(
+            _update(table, {column: {} if is_free else {"changed_frac": 0.0}}, rows, 1, skew)
+        )
+        how = "which no index has" if is_free else "to its own value, for indexes have all columns"
+        assumed.append(
+            f"{rows / updates:.1%} of the updates are known to no source and stand as updates of "
+            f"{column}, {how}"
+        )
+    return made
+
+
+def _update(
+    table: Table, sets: dict[str, Any], rows: float, per_statement: int, skew: Skew
+) -> dict[str, Any]:
+    per_statement = max(1, min(per_statement, _STATEMENT_ROWS_MAX, table.rows))
+    pick = skew.pick if table.rows >= 2 else {"distribution": "uniform"}
+    made = {
+        "table": table.profile["name"],
+        "kind": "update",
+        "weight": max(1, min(round(rows / per_statement), _WEIGHT_MAX)),
+        "sets": sets,
+        "pick": pick,
+    }
+    return made | ({"rows_per_statement": per_statement} if per_statement > 1 else {})
+
+
+def _unindexed(table: Table) -> tuple[str | None, bool]:
+    """
+    A column for updates that no source knows, and whether no index depends on it.
+
+    Of fixed length if there is one, and the last of these: what is changed often stands late.
+    """
+    indexed = {name for index in table.observed["indexes"] for name in index["ends_hot_by_columns"]}
+    others = [column for number, column in table.columns.items() if number != table.key_attnum]
+    free = [column for column in others if column.name not in indexed]
+    chosen = free or others
+    fixed = [column for column in chosen if "width" not in column.profile]
+    return ((fixed or chosen)[-1].label, bool(free)) if chosen else (None, False)

@@ -1,0 +1,388 @@
+"""
+One table of a recording: its part of the profile, and what was observed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.observe.columns import (
+    Column,
+    ColumnWidth,
+    make_column,
+    page_widths,
+    sampled_widths,
+)
+from pgheadroom.observe.indexes import (
+    IndexRow,
+    choose_key,
+    observed_index,
+    profile_index,
+    read_index,
+)
+from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.units import PAGE_BYTES
+
+COUNTERS = (
+    "n_tup_ins",
+    "n_tup_upd",
+    "n_tup_del",
+    "n_tup_hot_upd",
+    "n_tup_newpage_upd",
+    "seq_scan",
+    "seq_tup_read",
+    "idx_scan",
+    "idx_tup_fetch",
+    "heap_blks_read",
+    "heap_blks_hit",
+    "idx_blks_read",
+    "idx_blks_hit",
+    "vacuum_count",
+    "autovacuum_count",
+    "analyze_count",
+    "autoanalyze_count",
+    "total_vacuum_ms",
+    "total_autovacuum_ms",
+)
+"""Counters that only grow; the others of the query are states."""
+_STATES = (
+    "n_live_tup",
+    "n_dead_tup",
+    "n_mod_since_analyze",
+    "n_ins_since_vacuum",
+    "last_vacuum_epoch_s",
+    "last_autovacuum_epoch_s",
+    "last_analyze_epoch_s",
+    "last_autoanalyze_epoch_s",
+)
+_PAGE_USABLE_BYTES = 8168  # SizeOfPageHeaderData from a page of 8,192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The rows of a recording by table, read once."""
+
+    major: int
+    interval_s: float
+    columns: Mapping[int, tuple[Row, ...]]
+    statistics: Mapping[tuple[str, str, str], Row]
+    indexes: Mapping[int, tuple[Row, ...]]
+    definitions: Mapping[int, Row]
+    before: Mapping[int, Row]
+    after: Mapping[int, Row]
+    sizes_before: Mapping[int, Row]
+    sizes: Mapping[int, Row]
+    index_before: Mapping[int, Row]
+    index_after: Mapping[int, Row]
+    samples: Mapping[int, Row]
+    free_space: Mapping[int, Row]
+    page_headers: Mapping[int, Row]
+
+
+def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answers:
+    """Sort a recording's rows by table."""
+
+    def by_oid(query: str, moment: str) -> dict[int, Row]:
+        return {int(row["oid"]): row for row in recording.rows(query, moment)}
+
+    def lists(query: str, field: str) -> dict[int, tuple[Row, ...]]:
+        found: dict[int, list[Row]] = {}
+        for row in recording.rows(query):
+            found.setdefault(int(row[field]), []).append(row)
+        return {oid: tuple(rows) for oid, rows in found.items()}
+
+    return Answers(
+        major=major,
+        interval_s=interval_s,
+        columns=lists("columns", "oid"),
+        statistics={
+            (row["schema"], row["table"], row["name"]): row
+            for row in recording.rows("column_statistics")
+        },
+        indexes=lists("indexes", "table_oid"),
+        definitions=by_oid("index_definitions", "shape"),
+        before=by_oid("table_counters", "start"),
+        after=by_oid("table_counters", "end"),
+        sizes_before=by_oid("sizes", "start"),
+        sizes=by_oid("sizes", "end"),
+        index_before=by_oid("index_counters", "start"),
+        index_after=by_oid("index_counters", "end"),
+        samples=by_oid("sample", "end"),
+        free_space=by_oid("free_space", "end"),
+        page_headers=by_oid("page_headers", "end"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: the profile's part, the observation, and what operations are made from."""
+
+    oid: int
+    profile: dict[str, Any]
+    observed: dict[str, Any]
+    columns: Mapping[int, Column]
+    key_attnum: int | None
+    delta: Mapping[str, int | None]
+    sample: Row | None
+
+    @property
+    def rows(self) -> int:
+        """Rows in the profile."""
+        return int(self.profile["rows"])
+
+
+def differences(before: Row | None, after: Row | None, names: Sequence[str]) -> dict[str, Any]:
+    """
+    Differences of counters; None for one that is missing or went backwards (a reset).
+
+    A table without a row before the interval was made inside it.
+    """
+    found: dict[str, Any] = {}
+    for name in names:
+        if after is None or name not in after or after[name] is None:
+            continue
+        first = 0 if before is None else before.get(name) or 0
+        change = after[name] - first
+        found[name] = change if change >= 0 else None
+    return found
+
+
+def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Table:
+    """
+    Put one table together.
+
+    Args:
+        row: Its row of the query `tables`.
+        answers: All rows by table.
+        label: Its name in the profile.
+        taken: Names of tables and indexes that the profile has already.
+    """
+    oid = int(row["oid"])
+    after = answers.after.get(oid)
+    delta = differences(answers.before.get(oid), after, COUNTERS)
+    sample = answers.samples.get(oid)
+    size = answers.sizes.get(oid)
+    pages = int(size["main_bytes"]) // PAGE_BYTES if size is not None else int(row["relpages"])
+    rows, rows_evidence = _rows(row, after, sample)
+    listed = answers.columns.get(oid, ())
+    indexes = [
+        read_index(found, answers.definitions.get(found["oid"]), [c["attnum"] for c in listed])
+        for found in answers.indexes.get(oid, ())
+    ]
+    live = {c["attnum"]: c for c in listed if not c["is_dropped"]}
+    key = choose_key(indexes, live, rows)
+    columns = _columns(row, live, answers, sample, indexes, key, rows=rows, pages=pages)
+    made_indexes, differing = _indexes(row, indexes, columns, key, taken)
+    profile = {
+        "name": label,
+        "rows": rows,
+        "fillfactor": int((row["reloptions"] or {}).get("fillfactor", 100)),
+        "columns": [entry for column in columns.values() for entry in column.entries],
+        "indexes": made_indexes,
+        "reloptions": _reloptions(row),
+    }
+    observed = _identity(row, size) | {
+        "pages": pages,
+        "rows_evidence": rows_evidence,
+        "counters": delta,
+        "totals": {name: after[name] for name in COUNTERS if name in after} if after else {},
+        "state": {name: after[name] for name in _STATES if name in after} if after else {},
+        "per_s": _rates(delta, answers.interval_s),
+        "columns": [column.observed for column in columns.values()],
+        "indexes": [_index_facts(index, live, answers) for index in indexes],
+        "differs": differing,
+        "toast": _toast(row, answers),
+        "sample": sample_summary(sample),
+        "free_space": _free_space(oid, answers),
+    }
+    return Table(
+        oid=oid,
+        profile=profile,
+        observed=observed,
+        columns=columns,
+        key_attnum=None if key is None else key[1],
+        delta=delta,
+        sample=sample,
+    )
+
+
+def _identity(row: Row, size: Row | None) -> dict[str, Any]:
+    made: dict[str, Any] = {"schema": row["schema"], "name": row["name"], "oid": row["oid"]}
+    made["relfilenode"] = row["relfilenode"] if size is None else size["relfilenode"]
+    made |= {"relpages": row["relpages"], "relallvisible": row["relallvisible"]}
+    made["main_bytes"] = None if size is None else size["main_bytes"]
+    made["persistence"] = {"p": "permanent", "u": "unlogged", "t": "temporary"}.get(
+        row["relpersistence"], row["relpersistence"]
+    )
+    return made
+
+
+def _rows(row: Row, after: Row | None, sample: Row | None) -> tuple[int, str]:
+    if sample is not None and sample.get("rows") is not None:
+        percent = float(sample["drawn_percent"])
+        evidence = "measured" if percent >= 100 else "sampled"
+        return round(float(sample["rows"]) * 100 / percent), evidence
+    if float(row["reltuples"]) >= 0:
+        return round(float(row["reltuples"])), "estimated by the last VACUUM or ANALYZE"
+    if after is not None and after["n_live_tup"]:
+        return int(after["n_live_tup"]), "estimated by n_live_tup"
+    return 0, "assumed: never vacuumed or analyzed"
+
+
+def _columns(
+    row: Row,
+    live: Mapping[int, Row],
+    answers: Answers,
+    sample: Row | None,
+    indexes: Sequence[IndexRow],
+    key: tuple[IndexRow, int] | None,
+    *,
+    rows: int,
+    pages: int,
+) -> dict[int, Column]:
+    sampled = sampled_widths(sample)
+    row_bytes = pages * _PAGE_USABLE_BYTES / rows if rows > 0 and pages > 0 else None
+    guessed = page_widths(live.values(), row_bytes=row_bytes)
+    indexed = {number for index in indexes for number in index.depends}
+    taken: set[str] = set()
+    made = {}
+    for number, column in live.items():
+        statistics = answers.statistics.get((row["schema"], row["name"], column["name"]))
+        width = guessed.get(number)
+        null_frac, evidence = 0.0, "assumed"
+        if statistics is not None:
+            null_frac, evidence = float(statistics["null_frac"]), "estimated by ANALYZE"
+            if column["typlen"] < 0 and null_frac < 1:
+                width = ColumnWidth(
+                    mean_bytes=float(statistics["avg_width"]),
+                    deviation_bytes=0.0,
+                    evidence="estimated by ANALYZE",
+                )
+        if number in sampled:
+            width, null_frac, evidence = *sampled[number], "sampled"
+        elif sample is not None and number in sample["attnums"] and sample["rows"]:
+            null_frac, evidence = 1.0, "sampled"
+        if column["not_null"]:
+            null_frac, evidence = 0.0, "measured"
+        made[number] = make_column(
+            column,
+            width=width,
+            null_frac=(null_frac, evidence),
+            statistics=statistics,
+            rows=rows,
+            taken=taken,
+            is_key=key is not None and key[1] == number,
+            indexed=number in indexed,
+        )
+    return made
+
+
+def _indexes(
+    row: Row,
+    indexes: Sequence[IndexRow],
+    columns: Mapping[int, Column],
+    key: tuple[IndexRow, int] | None,
+    taken: set[str],
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    made, differing = [], {}
+    # The key's index first, whatever its name.
+    for index in sorted(indexes, key=lambda found: key is None or found is not key[0]):
+        name = str(index.row["name"])
+        if not index.row["is_live"]:
+            continue
+        label = name if row["schema"] == "public" else f"{row['schema']}.{name}"
+        is_key = key is not None and index is key[0]
+        found, why = profile_index(index, columns, is_key=is_key, taken=taken, label=label)
+        if found is not None:
+            made.append(found)
+        if why is not None:
+            differing[name] = why
+    return made, differing
+
+
+def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> dict[str, Any]:
+    names = {number: str(column["name"]) for number, column in live.items()}
+    oid = int(index.row["oid"])
+    made = observed_index(index, names, answers.major)
+    size = answers.sizes.get(oid)
+    made["main_bytes"] = None if size is None else size["main_bytes"]
+    counters = ("idx_scan", "idx_tup_read", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit")
+    after = answers.index_after.get(oid)
+    made["counters"] = differences(answers.index_before.get(oid), after, counters)
+    made["totals"] = {name: after[name] for name in counters} if after is not None else {}
+    return made
+
+
+def _reloptions(row: Row) -> dict[str, str]:
+    made = {k: str(v) for k, v in (row["reloptions"] or {}).items() if k != "fillfactor"}
+    return made | {f"toast.{k}": str(v) for k, v in (row["toast_reloptions"] or {}).items()}
+
+
+def _rates(delta: Mapping[str, Any], interval_s: float) -> dict[str, Any]:
+    names = [name for name in COUNTERS[:5] if name in delta]
+    return {
+        name: None if delta[name] is None else round(delta[name] / interval_s, 6) for name in names
+    }
+
+
+def _toast(row: Row, answers: Answers) -> dict[str, Any] | None:
+    oid = row["toast_oid"]
+    if oid is None:
+        return None
+    size = answers.sizes.get(oid)
+    after = answers.after.get(oid)
+    return {
+        "main_bytes": None if size is None else size["main_bytes"],
+        "counters": differences(answers.before.get(oid), after, COUNTERS[:3]),
+    }
+
+
+def sample_summary(sample: Row | None) -> dict[str, Any] | None:
+    """What a sample said of the rows, under the names of the output."""
+    if sample is None or not sample.get("rows"):
+        return None
+    count = float(sample["rows"])
+    mean = float(sample["tuple_sum"]) / count
+    variance = max(float(sample["tuple_squares"]) / count - mean * mean, 0.0)
+    return {
+        "pages": sample["pages"],
+        "drawn_percent": sample["drawn_percent"],
+        "rows": sample["rows"],
+        "tuple_bytes": {
+            "mean": round(mean, 2),
+            "deviation": round(variance**0.5, 2),
+            "min": sample["tuple_low"],
+            "max": sample["tuple_high"],
+            "evidence": "sampled" if sample["is_exact_length"] else "estimated: TOAST not read",
+        },
+        "since_xids": sample["since_xids"],
+        "recent_rows": sample["recent_rows"],
+        "page_moments": sample["page_moments"],
+        # Rows by age: [k, rows, bytes of them], age from 2^k to 2^(k+1) transactions.
+        "ages": sample["ages"],
+    }
+
+
+def _free_space(oid: int, answers: Answers) -> list[dict[str, Any]]:
+    """Pages by free bytes, each source for itself: [k, pages], from 128 k bytes on."""
+    made = []
+    for name, rows, evidence in (
+        ("page_headers", answers.page_headers, "measured"),
+        ("free_space_map", answers.free_space, "measured, as old as the last vacuum"),
+        ("rows", answers.samples, "estimated: what dead rows take counts as free"),
+    ):
+        found = rows.get(oid)
+        if found is not None and found.get("rooms"):
+            made.append(
+                {
+                    "source": name,
+                    "evidence": evidence,
+                    "pages": found["pages"],
+                    "table_pages": found["table_pages"],
+                    "class_bytes": 128,
+                    "classes": found["rooms"],
+                }
+            )
+    return made

@@ -1,0 +1,259 @@
+"""
+Watching a live database for a while: short read-only passes, nothing held between them.
+
+    shape    catalogs, settings, what the role may see
+    start    all counters                                  |
+    tick N   who holds the horizon, which statements run   |  the interval
+    end      all counters again, texts of statements       |
+             bounded samples of rows and pages
+
+No statistics are reset, no lock stronger than ACCESS SHARE is taken, and no snapshot outlives its
+query. What cannot be read is recorded with its SQLSTATE, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom.sources import sql
+from pgheadroom.sources.recording import Line, Recording, Row, line_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+APPLICATION_NAME = "pgheadroom observe"
+
+SHAPE = (
+    "identity",
+    "cluster",
+    "settings",
+    "access",
+    "extensions",
+    "tables",
+    "columns",
+    "column_statistics",
+    "indexes",
+    "index_definitions",
+)
+COUNTERS = (
+    "instant",
+    "table_counters",
+    "database_counters",
+    "wal_counters",
+    "checkpoint_counters",
+    "statement_counters",
+    "statement_info",
+    "index_counters",
+    "io_counters",
+    "sizes",
+    "horizon",
+)
+TICK = ("instant", "horizon", "activity")
+END = (*COUNTERS, "tables", "activity", "statement_texts")
+SAMPLES = ("sample_statements", "free_space_statements", "page_statements")
+"""Queries that write statements, one a table."""
+EXTENSION_OF = {
+    "statement_counters": ("pg_stat_statements", "pgss_schema"),
+    "statement_info": ("pg_stat_statements", "pgss_schema"),
+    "statement_texts": ("pg_stat_statements", "pgss_schema"),
+    "free_space_statements": ("pg_freespacemap", "fsm_schema"),
+    "page_statements": ("pageinspect", "inspect_schema"),
+}
+"""What a query needs, and the variable that holds the schema of it."""
+SESSION_SETTINGS = {
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",  # our reading takes one process, never more
+    "client_encoding": "UTF8",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How long to watch, and how much may be sampled."""
+
+    duration_s: float
+    ticks: int = 10
+    samples: bool = True
+    sample_tables: int = 200
+    sample_pages: int = 1000
+    sample_budget_s: float = 60.0
+    sample_statement_s: float = 5.0
+    seed: int = 1
+
+    def variables(self) -> dict[str, int | str]:
+        """The values of the queries' variables that do not come from the database."""
+        return {
+            "sample_tables": self.sample_tables,
+            "sample_pages": self.sample_pages,
+            "seed": self.seed,
+        }
+
+
+def watch(
+    connection: psycopg.Connection[Any], request: Request, say: Callable[[str], None]
+) -> Recording:
+    """
+    Watch a database for the length of the request.
+
+    Args:
+        connection: From `read_only_session`, in autocommit mode.
+        request: How long, and how much.
+        say: Told what happens, for people.
+    """
+    return _Watch(connection, request, say).run()
+
+
+def look(connection: psycopg.Connection[Any]) -> Recording:
+    """Read the shape of a database and what the role may see, without watching it."""
+    return _Watch(connection, Request(duration_s=0.0), lambda _: None).look()
+
+
+def with_gaps(recording: Recording) -> Recording:
+    """A recording out of files, with a line for each query that has no answer in them."""
+    installed = {row["name"] for row in recording.rows("extensions") if row["usable"]}
+    row = recording.row("identity", "shape") or {}
+    major = int(row["server_version_num"]) // 10000
+    lines = list(recording.lines)
+    for moment, queries in (("shape", SHAPE), ("start", COUNTERS), ("end", END)):
+        for name in queries:
+            needed = EXTENSION_OF.get(name)
+            wanted = needed is None or needed[0] in installed
+            if sql.text(name, major) is None or not wanted or recording.answered(name, moment):
+                continue
+            why = "psql has written no answer"
+            lines.append(Line(query=name, moment=moment, rows=(), failed=why))
+    return Recording(tuple(lines))
+
+
+class _Watch:
+    def __init__(
+        self, connection: psycopg.Connection[Any], request: Request, say: Callable[[str], None]
+    ) -> None:
+        self._connection = connection
+        self._request = request
+        self._say = say
+        self._major = connection.info.server_version // 10000
+        self._lines: list[Line] = []
+        self._variables = request.variables()
+
+    def look(self) -> Recording:
+        self._ask_all(SHAPE, "shape")
+        return Recording(tuple(self._lines))
+
+    def run(self) -> Recording:
+        # A pooler's server connection is not ours alone: nothing prepared, settings put back.
+        self._connection.prepare_threshold = None
+        for name, value in SESSION_SETTINGS.items():
+            self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        self._ask_all(SHAPE, "shape")
+        self._find_extensions()
+        self._ask_all(COUNTERS, "start")
+        self._wait()
+        self._ask_all(END, "end")
+        self._sample()
+        self._connection.execute("RESET ALL")
+        return Recording(tuple(self._lines))
+
+    def _find_extensions(self) -> None:
+        schemas = {
+            row["name"]: str(row["schema"]) for row in self._rows("extensions") if row["usable"]
+        }
+        for extension, variable in EXTENSION_OF.values():
+            if extension in schemas:
+                self._variables[variable] = schemas[extension]
+
+    def _rows(self, query: str) -> Iterable[Row]:
+        return Recording(tuple(self._lines)).rows(query)
+
+    def _wait(self) -> None:
+        began = time.monotonic()
+        ticks = self._request.ticks
+        for number in range(1, ticks + 1):
+            target_s = self._request.duration_s * number / ticks
+            time.sleep(max(began + target_s - time.monotonic(), 0))
+            self._say(f"{target_s:.0f} of {self._request.duration_s:.0f} s")
+            if number < ticks:
+                self._ask_all(TICK, f"tick {number}")
+
+    def _ask_all(self, queries: Iterable[str], moment: str) -> None:
+        for name in queries:
+            query = self._bound(name)
+            if query is not None:
+                self._ask(name, moment, sql.as_line(name, moment, query))
+            if name == "instant" and moment == "start":
+                row = next(iter(self._rows("instant")), None)
+                if row is not None:
+                    self._variables["start_xid"] = int(row["next_xid"])
+
+    def _bound(self, name: str) -> str | None:
+        """The query's text; None where this server has nothing to ask."""
+        text = sql.text(name, self._major)
+        needed = EXTENSION_OF.get(name)
+        if text is None or (needed is not None and needed[1] not in self._variables):
+            return None
+        return sql.bound(text, self._variables)
+
+    def _ask(self, name: str, moment: str, statement: str) -> None:
+        found, failed = self._fetch(statement)
+        if failed is not None:
+            self._lines.append(Line(query=name, moment=moment, rows=(), failed=failed))
+        else:
+            self._lines.extend(
+                line_of(json.loads(data) if isinstance(data, str) else data) for (data,) in found
+            )
+
+    def _fetch(self, statement: str) -> tuple[list[Any], str | None]:
+        """The rows, or why there are none; a broken connection goes on as an exception."""
+        import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+        try:
+            # Text of ours without parameters: '%' means itself.
+            return self._connection.execute(statement.encode()).fetchall(), None
+        except psycopg.Error as error:
+            if self._connection.broken or self._connection.closed or error.sqlstate is None:
+                raise
+            return [], f"{error.sqlstate} {type(error).__name__}"
+        except UnicodeDecodeError:  # a database of encoding SQL_ASCII holds any bytes
+            return [], "22021 text that is not UTF-8"
+
+    def _sample(self) -> None:
+        """Run the written statements until all are done or the time is used up."""
+        if not self._request.samples:
+            return
+        if self._is_superuser() and "pgss_schema" in self._variables:
+            # A statement a table would drive others out of it; only superusers may say so.
+            self._connection.execute("SELECT set_config('pg_stat_statements.track', 'none', false)")
+        deadline = time.monotonic() + self._request.sample_budget_s
+        for name in SAMPLES:
+            query = self._bound(name)
+            if query is None:
+                continue
+            if name == "page_statements" and not self._is_superuser():
+                continue
+            statements, failed = self._fetch(query)
+            if failed is not None:
+                self._lines.append(Line(query=name, moment="end", rows=(), failed=failed))
+            kind = {"sample_statements": "sample", "free_space_statements": "free_space"}.get(
+                name, "page_headers"
+            )
+            for (statement,) in statements:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    self._lines.append(
+                        Line(query=kind, moment="end", rows=(), failed="time cap reached")
+                    )
+                    break
+                timeout_ms = round(1000 * min(left_s, self._request.sample_statement_s)) + 1
+                self._connection.execute(
+                    "SELECT set_config('statement_timeout', %s, false)", (str(timeout_ms),)
+                )
+                self._ask(kind, "end", statement)
+                if kind != "sample" and self._lines[-1].failed is not None:
+                    break  # a right or a module is missing, and so for each table
+
+    def _is_superuser(self) -> bool:
+        return any(row["is_superuser"] for row in self._rows("access"))

@@ -1,0 +1,14 @@
+-- Texts of index expressions and predicates. Anyone. Tables that somebody holds or wants
+-- exclusively are left out, for the text of an expression may need a lock on its table.
+SELECT i.indexrelid::int8 AS oid,
+       (SELECT jsonb_agg(pg_get_indexdef(i.indexrelid, k, true) ORDER BY k)
+        FROM generate_series(1, i.indnkeyatts) k) AS key_texts,
+       pg_get_expr(i.indpred, i.indrelid, true) AS predicate
+FROM pg_index i
+JOIN pg_class t ON t.oid = i.indrelid
+JOIN pg_namespace n ON n.oid = t.relnamespace
+WHERE t.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM pg_locks l
+                  WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
+                    AND l.relation IN (i.indrelid, i.indexrelid))

@@ -1,0 +1,86 @@
+-- Writes one statement a table, which reads at most :sample_pages pages of it (TABLESAMPLE
+-- SYSTEM draws each page by itself: the share is chosen 5 standard deviations below the bound).
+-- OFFSET 0 keeps the lengths from being taken behind a sort, which shortens a row by 3 bytes.
+-- Needs SELECT. Row lengths, which rows are recent, how full pages are: sums, never values.
+WITH names AS MATERIALIZED (
+    SELECT c.oid, n.nspname, c.relname, pg_relation_size(c.oid) / 8192 AS pages,
+           coalesce(pg_relation_size(nullif(c.reltoastrelid, 0)), 0) > 0 AS is_toasted,
+           greatest(pg_snapshot_xmax(pg_current_snapshot())::text::int8 - :start_xid, 0) AS since,
+           pg_stat_get_tuples_updated(c.oid) AS updated
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
+    WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+      AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)
+      AND has_schema_privilege(n.oid, 'USAGE')
+      AND NOT EXISTS (SELECT FROM pg_locks l
+                      WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
+                        AND l.relation IN (c.oid, c.reltoastrelid))
+), chosen AS MATERIALIZED (
+    SELECT * FROM names WHERE pages > 0 ORDER BY updated DESC, pages DESC LIMIT :sample_tables
+), listed AS (
+    SELECT a.attrelid,
+           string_agg(format('pg_column_size(t.%I) AS w%s', a.attname, k), ', ' ORDER BY k) AS read,
+           string_agg(format('count(w%1$s) AS n%1$s, sum(w%1$s) AS s%1$s, '
+               'sum(w%1$s::float8 * w%1$s) AS q%1$s, min(w%1$s) AS l%1$s, max(w%1$s) AS h%1$s', k),
+               ', ' ORDER BY k) AS summed,
+           string_agg(a.attnum::text, ', ' ORDER BY k) AS attnums,
+           string_agg(format('sum(n%s)', k), ', ' ORDER BY k) AS counts,
+           string_agg(format('sum(s%s)', k), ', ' ORDER BY k) AS sums,
+           string_agg(format('sum(q%s)', k), ', ' ORDER BY k) AS squares,
+           string_agg(format('min(l%s)', k), ', ' ORDER BY k) AS lows,
+           string_agg(format('max(h%s)', k), ', ' ORDER BY k) AS highs,
+           string_agg(format('coalesce(CASE WHEN w%1$s > 2000 THEN 18 ELSE w%1$s END, 0)', k),
+               ' + ' ORDER BY k) AS stored
+    FROM chosen c
+    JOIN (SELECT attrelid, attname, attnum,
+                 row_number() OVER (PARTITION BY attrelid ORDER BY attnum) AS k
+          FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped) a
+      ON a.attrelid = c.oid AND k <= 250
+    GROUP BY a.attrelid
+)
+SELECT format($statement$WITH s AS (
+  SELECT (t.ctid::text::point)[0]::int8 AS blk, greatest(age(t.xmin), 1) AS xids, %1$s, %2$s
+  FROM ONLY %3$I.%4$I AS t TABLESAMPLE SYSTEM (%5$s) REPEATABLE (%6$s)
+  OFFSET 0
+), r AS (
+  SELECT *, %7$s AS tuple_bytes FROM s
+), b AS (
+  SELECT blk, floor(ln(xids::float8) / 0.6931471805599453 + 1e-9)::int AS age_class, xids <= %8$s AS is_recent,
+         count(*) AS n, sum(tuple_bytes) AS st, sum(tuple_bytes::float8 * tuple_bytes) AS qt,
+         min(tuple_bytes) AS lt, max(tuple_bytes) AS ht,
+         sum((tuple_bytes + 7) / 8 * 8 + 4) AS used, %9$s
+  FROM r GROUP BY 1, 2, 3
+), p AS (
+  SELECT blk, sum(n) AS n, sum(used) AS used,
+         coalesce(sum(n) FILTER (WHERE is_recent), 0) AS recent
+  FROM b GROUP BY blk
+), ages AS (
+  SELECT age_class, sum(n) AS n, sum(st) AS st FROM b GROUP BY age_class
+), rooms AS (
+  SELECT greatest(8168 - used, 0)::int / 128 AS room_class, count(*) AS n FROM p GROUP BY 1
+)
+SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_array(
+  jsonb_build_object('oid', %10$s, 'table_pages', %11$s, 'drawn_percent', %5$s,
+    'is_exact_length', %12$s, 'since_xids', %8$s,
+    'pages', (SELECT count(*) FROM p), 'rows', (SELECT sum(n) FROM p),
+    'recent_rows', (SELECT sum(recent) FROM p),
+    'page_moments', (SELECT to_jsonb(ARRAY[sum(n * n), sum(recent * recent), sum(n * recent)])
+                     FROM p),
+    'ages', (SELECT jsonb_agg(jsonb_build_array(age_class, n, st) ORDER BY age_class) FROM ages),
+    'rooms', (SELECT jsonb_agg(jsonb_build_array(room_class, n) ORDER BY room_class) FROM rooms),
+    'attnums', ARRAY[%13$s])
+  || (SELECT jsonb_build_object('counts', to_jsonb(ARRAY[%14$s]), 'sums', to_jsonb(ARRAY[%15$s]),
+        'squares', to_jsonb(ARRAY[%16$s]), 'lows', to_jsonb(ARRAY[%17$s]),
+        'highs', to_jsonb(ARRAY[%18$s]), 'tuple_sum', sum(st), 'tuple_squares', sum(qt),
+        'tuple_low', min(lt), 'tuple_high', max(ht)) FROM b)))$statement$,
+    CASE WHEN c.is_toasted THEN '24' ELSE 'pg_column_size(t.*)' END || ' AS whole', l.read,
+    c.nspname, c.relname,
+    CASE WHEN c.pages <= :sample_pages THEN 100
+         ELSE round((:sample_pages - 5 * sqrt(:sample_pages))::numeric * 100 / c.pages, 6) END,
+    :seed,
+    CASE WHEN c.is_toasted THEN 'whole + ' || l.stored ELSE 'whole' END,
+    c.since, l.summed, c.oid::int8, c.pages, CASE WHEN c.is_toasted THEN 'false' ELSE 'true' END,
+    l.attnums, l.counts, l.sums, l.squares, l.lows, l.highs) AS statement
+FROM chosen c JOIN listed l ON l.attrelid = c.oid
+ORDER BY c.updated DESC, c.pages DESC

@@ -1,0 +1,107 @@
+"""Databases to observe: a known shape, a known number of changes inside the interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pgheadroom.observe import find_classes, observe
+from pgheadroom.profile import Profile
+from pgheadroom.servers import Cluster
+from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.recording import Recording
+from pgheadroom.sources.session import read_only_session
+
+DDL = """
+CREATE TABLE jobs (id int8 PRIMARY KEY, owner int4, state int2, payload text, touched timestamptz)
+    WITH (fillfactor = 80, autovacuum_enabled = off);
+CREATE INDEX jobs_owner ON jobs (owner) INCLUDE (state) WHERE touched > '2001-02-03';
+CREATE INDEX jobs_lower ON jobs (lower(payload));
+CREATE INDEX jobs_brin ON jobs USING brin (touched);
+INSERT INTO jobs SELECT i, i % 50, 0, repeat('p', 40 + (i % 21)::int), '2002-01-01'
+    FROM generate_series(1, 5000) i;
+CREATE TABLE quiet (id int4 PRIMARY KEY, note text);
+INSERT INTO quiet SELECT i, CASE WHEN i % 4 > 0 THEN repeat('n', 30) END
+    FROM generate_series(1, 400) i;
+CREATE TABLE parts (id int4, region int4, v int4, PRIMARY KEY (region, id))
+    PARTITION BY LIST (region);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE parts_2 (v int4, region int4 NOT NULL, id int4 NOT NULL);
+ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES IN (2);
+INSERT INTO parts SELECT i, 1 + i % 2, 0 FROM generate_series(1, 1000) i;
+VACUUM ANALYZE;
+"""
+
+
+def conninfo(cluster: Cluster, user: str = "postgres", dbname: str = "postgres") -> str:
+    """As a user would write it."""
+    env = cluster.client_env()
+    return f"host={env['PGHOST']} port={env['PGPORT']} user={user} dbname={dbname}"
+
+
+def load(cluster: Cluster, ddl: str = DDL) -> None:
+    """Run the statements, each by itself."""
+    with cluster.connect() as connection:
+        for statement in filter(str.strip, ddl.split(";")):
+            connection.execute(statement.encode())
+
+
+def change(cluster: Cluster) -> None:
+    """120 HOT and 30 indexed updates, 20 upserts, 40 inserts, 10 deletes; 60 of a partition."""
+    with cluster.connect(prepare_threshold=None) as connection:
+        for row in range(1, 121):
+            connection.execute("UPDATE jobs SET state = state WHERE id = %s", (row * 40,))
+        for row in range(1, 31):
+            connection.execute(
+                "UPDATE jobs SET owner = owner + 1, touched = now() WHERE id = %s", (row * 40,)
+            )
+        for row in range(1, 41):
+            connection.execute("INSERT INTO jobs VALUES (%s, 1, 1, 'p', now())", (10_000 + row,))
+        connection.execute("DELETE FROM jobs WHERE id > 4990 AND id <= 5000")
+        connection.execute("UPDATE parts SET v = v + 1 WHERE region = 2 AND id <= 120")
+
+
+def watched(
+    cluster: Cluster,
+    work: Callable[[], None] = lambda: None,
+    *,
+    user: str = "postgres",
+    dbname: str = "postgres",
+    samples: bool = True,
+) -> Recording:
+    """Watch for a second; the work is done in its middle, and its session has ended then."""
+    done: list[str] = []
+
+    def at_tick(text: str) -> None:
+        if not done:
+            work()
+        done.append(text)
+
+    with read_only_session(conninfo(cluster, user, dbname), {}) as connection:
+        request = Request(duration_s=1.0, ticks=2, samples=samples)
+        return watch(connection, request, at_tick)
+
+
+def profile_of(recording: Recording, **options: Any) -> Profile:
+    """The profile, unmasked if not said otherwise."""
+    chosen: dict[str, Any] = {"mask": False, "sampled": True} | options
+    return observe(recording, find_classes(recording, [], []), **chosen)
+
+
+def facts(profile: Profile, table: str) -> Any:
+    """What was observed of a table."""
+    return profile.table(table).observed
+
+
+def start_with_contrib(cluster: Cluster, settings: dict[str, str]) -> bool:
+    """Start with pg_stat_statements if the server has it; whether it has."""
+    cluster.start(settings)
+    with cluster.connect() as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_stat_statements'"
+        ).fetchone()
+    if found is None or not found[0]:
+        return False
+    cluster.stop()
+    cluster.start(settings | {"shared_preload_libraries": "pg_stat_statements"})
+    return True
