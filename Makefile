@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test check check-pg lint types unit rust golden bench wheel servers lock clean
+.PHONY: help setup demo test check check-pg lint types unit rust golden record bench accuracy wheel servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -54,13 +54,20 @@ types: setup ## mypy strict, and the stub of the core against the core
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
 rust: setup ## Tests of the core
-	cargo test --release --locked --quiet --workspace --exclude pgheadroom-python
+	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python
+	cargo test --locked --quiet --package pgheadroom-twin --features mutations --test mutations
 
 unit: setup ## Python tests without a server
 	$(PYTEST) tests/unit $(wildcard tests/property)
 
 bench: setup ## Benchmarks of the core
 	cargo bench --locked
+
+accuracy: setup ## Play what docs/accuracy.md lacks on the servers at hand, and write it anew
+	$(BIN)/python tools/accuracy.py
+
+record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
+	$(BIN)/python tools/record_scenarios.py
 
 servers: setup ## Further servers for the tests (npm's 17 and 18), where npm is installed
 	-@tools/fetch-servers .servers

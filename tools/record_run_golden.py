@@ -66,54 +66,6 @@ ROLLBACK;
 COMMIT;
 \\endif
 """
-PROFILE = {
-    5: """\
-\\set h random(1, 1000000)
-\\if :h <= 800000
-\\set k random(1, 500)
-\\else
-\\set k random(501, 5000)
-\\endif
-UPDATE m SET v = v + 1 WHERE id = :k;
-""",
-    3: """\
-\\set z random_zipfian(1, 5000, 1.1)
-\\set k 1 + permute(:z - 1, 5000, 1)
-UPDATE m SET n = n + 1 WHERE id = :k;
-""",
-    1: """\
-\\set k 5001 + 3 * :inserts
-\\set inserts :inserts + 1
-\\set fails random(1, 1000000)
-BEGIN;
-INSERT INTO m VALUES (:k, 5, 0, ''), (:k + 1, 5, 0, ''), (:k + 2, 5, 0, '');
-\\if :fails <= 100000
-ROLLBACK;
-\\else
-COMMIT;
-\\endif
-""",
-    2: """\
-\\set deletes :deletes + 1
-DELETE FROM m WHERE id = :deletes;
-""",
-    4: """\
-\\set k 1 + mod(:ranges * 10, 5000)
-\\set ranges :ranges + 1
-UPDATE m SET v = v + 1 WHERE id BETWEEN :k AND :k + 9;
-""",
-    6: """\
-\\set k 5000 + 3 * :inserts
-\\set g random_gaussian(1, 5000, 2.5)
-\\set changes random(1, 1000000)
-\\set d case when :changes <= 500000 then 1 else 0 end
-BEGIN;
-SELECT * FROM m WHERE id = :k FOR UPDATE;
-UPDATE m SET n = n + :d WHERE id = :g;
-COMMIT;
-""",
-}
-"""Scripts by weight, as a profile's operations become them."""
 LINE = re.compile(r"rmgr: (\w+) +len \(rec/tot\): +\d+/ *(\d+),.* desc: (\S+)")
 RELATION = re.compile(r"rel \d+/(\d+)/(\d+)")
 
@@ -248,22 +200,6 @@ def record_mixed(host: Host, programs: ServerPrograms, images: str) -> None:
     cluster.stop()
 
 
-def record_profile(host: Host, programs: ServerPrograms) -> None:
-    """Every way to pick keys, by weighted scripts."""
-    cluster = loaded(host, "profile", "off")
-    options = ["-D", "inserts=0", "-D", "deletes=0", "-D", "ranges=0"]
-    for weight, text in PROFILE.items():
-        script = host.scratch / f"profile-{weight}.sql"
-        script.write_text(text)
-        options += ["-f", f"{script}@{weight}"]
-    options += ["--random-seed=11", "-t", "10000"]
-    content = record(host, cluster, programs, ["m"], options)
-    scripts = {f"weight {weight}": text for weight, text in PROFILE.items()}
-    content = {"load": MIXED_LOAD, "scripts": scripts, **content}
-    write(GOLDEN / str(cluster.version), "run-profile.json", content)
-    cluster.stop()
-
-
 def main(versions: list[str]) -> None:
     """Record every version given, 18, 16 and 15 without any."""
     for spec in versions or ["18", "16", "15"]:
@@ -273,7 +209,6 @@ def main(versions: list[str]) -> None:
                 record_builtin(host, programs, fillfactor, images)
             for images in ("off", "on"):
                 record_mixed(host, programs, images)
-            record_profile(host, programs)
         print(f"recorded {programs.version}")
 
 

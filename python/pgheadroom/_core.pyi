@@ -1,25 +1,41 @@
 """
-The compiled core: arithmetic of PostgreSQL's on-disk format.
+The compiled core: PostgreSQL's on-disk format as arithmetic and as bytes, and the twin.
 
 Sizes are bytes. A row or an index entry is given as columns in their physical order, each a
 `Column` or a pair of a type's name and the payload of its value in bytes (None for NULL). All
 functions raise `pgheadroom.errors.InputError` for what PostgreSQL could not store, and for types
-that are not built in. Numbers hold for PostgreSQL 15 to 18.
+that are not built in. Bytes that are no page of the kind asked for raise
+`pgheadroom.errors.SourceError` with the page, the byte, what was found and what was expected.
+Numbers hold for PostgreSQL 15 to 18.
 """
 
 from collections.abc import Sequence
 from typing import final
 
 __all__ = [
+    "BtreeItem",
+    "BtreePage",
     "Column",
     "ColumnLayout",
+    "HeapLinePointer",
+    "PageHeader",
+    "Progress",
     "RowLayout",
+    "Simulated",
+    "TableOutcome",
     "__version__",
     "btree_build_pages",
+    "decode_btree_page",
+    "decode_fsm_page",
+    "decode_heap_page",
+    "decode_visibility_page",
     "heap_pages",
     "heap_tuple_bytes",
     "index_tuple_bytes",
+    "places_digest",
+    "relation_places",
     "rows_per_page",
+    "simulate",
     "spare_versions",
     "type_names",
 ]
@@ -196,3 +212,271 @@ def btree_build_pages(
 
 def type_names() -> list[str]:
     """Names of the column types that are known, without modifiers."""
+
+@final
+class Progress:
+    """
+    How far a simulation has come; may be read and cancelled from any thread.
+
+    One serves one simulation: a cancelled one stays cancelled.
+    """
+
+    def __new__(cls) -> Progress: ...
+    @property
+    def done(self) -> int:
+        """Rows loaded so far, then transactions ended, together."""
+
+    @property
+    def total(self) -> int:
+        """What `done` reaches at the end; 0 until the simulation has begun."""
+
+    def cancel(self) -> None:
+        """Ask the simulation to stop: it soon raises `TwinError`."""
+
+@final
+class TableOutcome:
+    """
+    What a run did to one table, under the keys of a proof; frozen, comparable, hashable.
+
+    Counters are those of pg_stat_all_tables over the run, pages those at its end, WAL the records
+    that reference a page of the table, its indexes or its TOAST relations, in any fork.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_tup_ins(self) -> int: ...
+    @property
+    def n_tup_upd(self) -> int: ...
+    @property
+    def n_tup_del(self) -> int: ...
+    @property
+    def n_tup_hot_upd(self) -> int: ...
+    @property
+    def n_tup_newpage_upd(self) -> int:
+        """Updates whose new version went to another page, on 15 too, which does not show them."""
+
+    @property
+    def heap_pages(self) -> int:
+        """Pages of the table's main fork."""
+
+    @property
+    def index_pages(self) -> int:
+        """Pages of the main forks of all its B-trees, metapages included."""
+
+    @property
+    def wal_records(self) -> int: ...
+    @property
+    def wal_bytes(self) -> int:
+        """Length of the records, full-page images included."""
+
+    @property
+    def wal_fpi(self) -> int:
+        """Full-page images among them."""
+
+    @property
+    def wal_fpi_bytes(self) -> int: ...
+    @property
+    def pages_modified(self) -> int:
+        """Distinct pages, of any fork, that the records reference."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+
+@final
+class Simulated:
+    """What a run does as the twin predicts it; frozen; comes out of `simulate`."""
+
+    @property
+    def server(self) -> str:
+        """The minor version that was followed."""
+
+    @property
+    def transactions(self) -> int:
+        """Transactions that ended, rolled back ones too."""
+
+    @property
+    def operations(self) -> int:
+        """Statements of the profile's operations."""
+
+    @property
+    def tables(self) -> list[TableOutcome]:
+        """In the profile's order; pgbench's: accounts, branches, tellers, history."""
+
+    @property
+    def transaction_records(self) -> int:
+        """Records that end transactions; they belong to no table and have no images."""
+
+    @property
+    def transaction_bytes(self) -> int: ...
+    @property
+    def by_record(self) -> dict[str, tuple[int, int, int]]:
+        """
+        Records by type under pg_waldump's names, such as `Heap/HOT_UPDATE`.
+
+        Each with their number, their bytes (images included), and the bytes of their images.
+        """
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a server gives these very numbers; otherwise they are one sample of many."""
+
+    @property
+    def approximations(self) -> list[str]:
+        """What was not played as a server would, in sentences; empty when exact."""
+
+    @property
+    def page_life_json(self) -> str | None:
+        """
+        What happened to the page that `watch` named, as JSON; None without one.
+
+        An object of `block`, `events`, `first_count`, `left_out` and `prune_below_bytes`; read by
+        `pgheadroom.page_life.read_life`, where each field is documented.
+        """
+
+def simulate(
+    profile_json: str,
+    server_version: str,
+    *,
+    interleaving: int = 0,
+    events: Sequence[tuple[float, str, str | None]] | None = None,
+    transactions: int | None = None,
+    watch: tuple[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Simulated:
+    """
+    Play a profile in the twin: load its tables, run its operations, sum up what that did.
+
+    Runs without the GIL, so that several may run on threads; the same arguments give the same
+    result. A signal's exception (KeyboardInterrupt) ends it when it is called on the main thread.
+
+    Args:
+        profile_json: The profile as `pgheadroom.profile.to_json` saves it, as JSON text.
+        server_version: The minor version to follow: `18.4`.
+        interleaving: Seed of the order in which several clients' transactions run.
+        events: What the server did by itself during the run: the fraction of the run, from 0 to
+            1, the kind (`checkpoint_starting`, `checkpoint_complete`, `autovacuum`,
+            `autoanalyze`) and the table. A profile with autovacuum or checkpoints needs them, be
+            it an empty list.
+        transactions: How many a run did that is given by its duration, which is not predicted.
+        watch: A page whose life is wanted: its table's name and its number, from 0.
+        progress: Tells other threads how far it has come.
+
+    Raises:
+        InputError: The text is no profile, or the version none that is known.
+        TwinError: The profile needs what the twin does not play (the message names the field), a
+            server could not run it either, it was cancelled, or the twin found itself at fault.
+    """
+
+@final
+class PageHeader:
+    """The header of a page, under PostgreSQL's names (src/include/storage/bufpage.h)."""
+
+    @property
+    def pd_lsn(self) -> int: ...
+    @property
+    def pd_checksum(self) -> int: ...
+    @property
+    def pd_flags(self) -> int: ...
+    @property
+    def pd_lower(self) -> int: ...
+    @property
+    def pd_upper(self) -> int: ...
+    @property
+    def pd_special(self) -> int: ...
+    @property
+    def pd_prune_xid(self) -> int: ...
+
+@final
+class HeapLinePointer:
+    """
+    A line pointer of a heap page; what only tuples have is None otherwise.
+
+    `lp_flags` is 0 unused, 1 normal, 2 redirect (to the line pointer `redirect`), 3 dead.
+    """
+
+    @property
+    def lp_flags(self) -> int: ...
+    @property
+    def redirect(self) -> int | None: ...
+    @property
+    def lp_len(self) -> int | None: ...
+    @property
+    def xmin(self) -> int | None: ...
+    @property
+    def xmax(self) -> int | None: ...
+    @property
+    def ctid(self) -> tuple[int, int] | None: ...
+    @property
+    def infomask2(self) -> int | None: ...
+    @property
+    def infomask(self) -> int | None: ...
+    @property
+    def hoff(self) -> int | None: ...
+
+@final
+class BtreeItem:
+    """
+    An item of a B-tree page, without its key.
+
+    `kind` is "high key", "downlink", "tuple" or "posting"; `child` and `natts` (key columns kept,
+    None if never truncated) are those of the first two.
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def lp_len(self) -> int: ...
+    @property
+    def is_dead(self) -> bool: ...
+    @property
+    def child(self) -> int | None: ...
+    @property
+    def natts(self) -> int | None: ...
+    @property
+    def tids(self) -> list[tuple[int, int]]: ...
+
+@final
+class BtreePage:
+    """A page of a B-tree; `flags` is `btpo_flags`, 0 stands for no sibling."""
+
+    @property
+    def header(self) -> PageHeader: ...
+    @property
+    def prev(self) -> int: ...
+    @property
+    def next(self) -> int: ...
+    @property
+    def level(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def items(self) -> list[BtreeItem]: ...
+
+def decode_heap_page(
+    page: bytes, blkno: int = 0
+) -> tuple[PageHeader | None, list[HeapLinePointer]]:
+    """Header and line pointers of a heap page; no header if it was never initialised."""
+
+def decode_btree_page(page: bytes, blkno: int = 0) -> BtreePage | None:
+    """A B-tree page; None for the metapage and for a page of zeros."""
+
+def decode_fsm_page(page: bytes, blkno: int = 0) -> tuple[list[int], int]:
+    """The nodes of a free space map's page, and where its next search begins."""
+
+def decode_visibility_page(page: bytes, blkno: int = 0) -> list[tuple[bool, bool]]:
+    """The bits of heap pages on a page of the visibility map: (all visible, all frozen)."""
+
+def relation_places(kind: str, file: bytes, *, key_columns: int = 1) -> list[str]:
+    """
+    The places of everything in a relation's fork, one text a page, as the twin tells them too.
+
+    Args:
+        kind: "heap", "btree", "fsm" or "vm".
+        file: The fork's content, all segments.
+        key_columns: Key columns of a B-tree.
+    """
+
+def places_digest(text: str) -> str:
+    """A digest of a text of places: 16 hexadecimal digits (FNV-1a)."""

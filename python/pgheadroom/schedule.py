@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, TypeVar
 
+_TICK_S = 0.2  # short enough for a bar that moves; arbitrary
+
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
@@ -35,6 +37,7 @@ def run_pieces(
     *,
     executor: Executor | None = None,
     in_flight: int = 1,
+    tick: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Piece, Result]]:
     """
     Run independent pieces and yield each with its result as it finishes.
@@ -44,6 +47,7 @@ def run_pieces(
         pieces: Taken lazily, so that a caller that stops early has started no more than needed.
         executor: Where to run; in the calling thread when None.
         in_flight: How many pieces are submitted at once.
+        tick: Called several times a second while pieces run elsewhere, to show how far they are.
 
     Raises:
         Exception: Whatever a piece raised; pieces not yet started are then cancelled.
@@ -62,7 +66,11 @@ def run_pieces(
                     waiting[chosen.submit(function, piece)] = piece
             if not waiting:
                 return
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            done, _ = wait(
+                waiting, timeout=None if tick is None else _TICK_S, return_when=FIRST_COMPLETED
+            )
+            if tick is not None:
+                tick()
             for future in done:
                 yield waiting.pop(future), future.result()
     finally:

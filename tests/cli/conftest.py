@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from leftovers import eventually_empty
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -39,3 +42,18 @@ def pgheadroom(tmp_path: Path, environment: dict[str, str]) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def run_parent(environment: dict[str, str]) -> Iterator[Path]:
+    """The folder for run folders; anything left in it at the end fails the test."""
+    memory = Path("/dev/shm")
+    # In memory where there is room: making and removing thousands of files is slow on ext4.
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 4 * 1024**3
+    parent = Path(tempfile.mkdtemp(prefix="pgh-cli-", dir=memory if roomy else "/var/tmp"))
+    parent.chmod(0o755)
+    environment["PGHEADROOM_TMPDIR"] = str(parent)
+    yield parent
+    left = eventually_empty(parent)
+    assert left == [], f"left behind: {left}"
+    parent.rmdir()

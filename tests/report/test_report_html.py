@@ -270,3 +270,12 @@ def test_browser_policy_holds(pages: dict[str, str], tmp_path: Path) -> None:
     assert asked == []
     _, _, asked = browse(tmp_path, evil)
     assert "http://host.invalid/a" in asked
+
+
+def test_every_figure_prints_the_command_that_repeats_it(pages: dict[str, str]) -> None:
+    """A figure that travels alone, in a mail or a slide, still says how to get it again."""
+    page = Page(pages["update-cost"])
+    command = synthetic.update_cost()["command"]
+    figures = [attrs for tag, attrs in page.tags if tag == "figure"]
+    assert figures
+    assert page.words.count(f"Repeated by {command}") == len(figures)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgheadroom.errors import LabError, MeasurementInvalid
-from pgheadroom.play.events import read_events
+from pgheadroom.play.events import place_events, read_events
 from pgheadroom.play.load import create_index
 from pgheadroom.play.measured import measured
 from pgheadroom.play.scripts import scripts, variables
-from pgheadroom.play.waldump import check_stats, read_waldump, window_arguments
+from pgheadroom.play.waldump import check_stats, ended_at, read_waldump, window_arguments
 from pgheadroom.profile import parse_profile, read_profile
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -218,3 +219,30 @@ def test_events_come_from_the_log(tmp_path: Path) -> None:
         (2.5, "autovacuum", "jobs"),
         (3.0, "checkpoint_complete", None),
     ]
+
+
+def test_events_are_placed_among_the_transactions(tmp_path: Path) -> None:
+    """The share of transactions that had ended by then; an analyze began before it was told of."""
+    log = tmp_path / "log"
+    log.write_text(
+        "2026-01-01 00:00:02.000 UTC [1] LOG:  checkpoint starting: wal\n"
+        '2026-01-01 00:00:03.000 UTC [2] LOG:  automatic analyze of table "profile.public.t"\n'
+        "\tavg read rate: 0.000 MB/s\n"
+        "\tsystem usage: CPU: user: 0.10 s, system: 0.00 s, elapsed: 1.50 s\n"
+    )
+    began_at = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    ended = [began_at + n for n in (0.5, 1.0, 1.6, 2.5)]
+    checkpoint, analyze = place_events(read_events(log, 0, began_at), ended, began_at)
+    assert (checkpoint.t_s, checkpoint.at_frac, checkpoint.elapsed_s) == (2.0, 0.75, 0.0)
+    assert (analyze.elapsed_s, analyze.began_frac, analyze.at_frac) == (1.5, 0.5, 1.0)
+    assert place_events((checkpoint,), (), began_at) == (checkpoint,)
+
+
+def test_transactions_say_when_they_ended() -> None:
+    """pg_waldump writes the time in the zone that it is told; only UTC is believed."""
+    assert ended_at(" 2026-01-01 00:00:01.250000 UTC; inval msgs: catcache 55") == (
+        datetime(2026, 1, 1, tzinfo=UTC).timestamp() + 1.25
+    )
+    assert ended_at("2026-01-01 00:00:01.25+00") == ended_at(" 2026-01-01 00:00:01.250000 UTC")
+    assert ended_at(" 2026-01-01 00:00:01.250000 CET") is None
+    assert ended_at("2026-01-01 00:00:01.25+00:30") is None

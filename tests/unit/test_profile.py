@@ -305,3 +305,20 @@ def test_profiles_survive_saving(rows: int, fillfactor: int, clients: int, pick:
     again = parse_profile(json.loads(json.dumps(to_json(profile))))
     assert again == profile
     assert profile.with_fillfactor({"accounts": 55}).tables[0].fillfactor == 55
+
+
+def test_assumed_checksums_follow_the_server() -> None:
+    """Whether a cluster has checksums by default depends on the server that runs, not the file."""
+    table = {"name": "t", "rows": 1, "columns": [{"name": "id", "type": "int4"}]}
+    data = {
+        "schema_version": 1,
+        "server": {"version": "18"},
+        "table": [table],
+        "operation": [{"table": "t", "kind": "insert"}],
+        "run": {"operations": 1},
+    }
+    profile = parse_profile(data)
+    assert profile.assumed_on(18)["server.data_checksums"] is True
+    assert profile.assumed_on(15)["server.data_checksums"] is False
+    stated = parse_profile(data | {"server": {"version": "18", "data_checksums": True}})
+    assert "server.data_checksums" not in stated.assumed_on(15)

@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 import pgheadroom
-from pgheadroom.cli import demo, lab, layout
+from pgheadroom.cli import demo, lab, layout, observe, predict, prove
 from pgheadroom.errors import HeadroomError
 from pgheadroom.servers.signals import terminate_cleanly
 
@@ -32,6 +32,9 @@ app = typer.Typer(
 app.add_typer(lab.app, name="lab")
 app.command("demo")(demo.demo)
 app.command("layout")(layout.show)
+app.command("observe")(observe.show)
+app.command("predict")(predict.show)
+app.command("prove")(prove.show)
 
 
 def _show_version(wanted: bool) -> None:
@@ -73,6 +76,8 @@ def run(arguments: Sequence[str]) -> int:
             _say(usage)
             return 2
         raise
+    if code == INTERRUPTED:  # typer's way to tell of Ctrl-C, without a word to the user
+        return _interrupted()
     return code if isinstance(code, int) else 0
 
 

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,9 +15,11 @@ from rich.console import Console
 from pgheadroom.cli import output
 from pgheadroom.cli.lab import make_request, run_into
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Record
+from pgheadroom.lab.record import Record, write_atomically
 from pgheadroom.lab.run import find_record
-from pgheadroom.report import text, views
+from pgheadroom.profile import parse_profile
+from pgheadroom.prove import prove
+from pgheadroom.report import text, view_proof, views
 
 DEMO_FOLDER = Path("demo-records")
 
@@ -33,6 +36,34 @@ FILLFACTOR_SETTINGS = [
 ]
 SCALE = 1
 REPETITIONS = 5
+# The same work as a profile, which both the server and the twin can play.
+FILLFACTORS = (100, 90, 80, 70)
+PROFILE: dict[str, Any] = {
+    "schema_version": 1,
+    "server": {"version": "18"},
+    "table": [
+        {
+            "name": "accounts",
+            "rows": 100_000,
+            "columns": [
+                {"name": "aid", "type": "int4"},
+                {"name": "bid", "type": "int4"},
+                {"name": "abalance", "type": "int4"},
+                {"name": "filler", "type": "bpchar(84)"},
+            ],
+            "indexes": [{"name": "accounts_pkey", "columns": ["aid"], "unique": True}],
+        }
+    ],
+    "operation": [
+        {
+            "table": "accounts",
+            "kind": "update",
+            "sets": ["abalance"],
+            "pick": {"distribution": "uniform"},
+        }
+    ],
+    "run": {"operations": TRANSACTIONS, "seed": 1},
+}
 
 
 def demo(
@@ -56,9 +87,26 @@ def demo(
     )
     cost = _record("update-cost", [], SCALE, folder, server)
     _show(console, cost)
+    console.print(
+        "3. The same kind of work as a profile: predicted by the twin, then measured on the "
+        "server.\n",
+        markup=False,
+    )
+    proof = _proof(folder, server)
+    output.print_proof(proof, console)
     report = folder / "report.html"
-    output.put_html([sweep, cost], report, title="pgheadroom demo")
+    output.put_html([sweep, cost], report, title="pgheadroom demo", proofs=[proof])
     sys.stdout.write(f"{report.absolute()}\n")
+
+
+def _proof(folder: Path, server: str) -> dict[str, Any]:
+    """Predict and measure the profile at each fillfactor; what a report shows of it."""
+    path = folder / "accounts.json"
+    write_atomically(path, json.dumps(PROFILE, indent=2) + "\n")
+    found = prove(parse_profile(PROFILE), FILLFACTORS, server=server)
+    levels = ",".join(str(level) for level in FILLFACTORS)
+    command = f"pgheadroom prove {path} --fillfactor {levels} --server {server}"
+    return view_proof.described(found.to_json(), command=command)
 
 
 def _record(name: str, settings: list[str], scale: int, parent: Path, server: str) -> Record:

@@ -14,18 +14,23 @@ from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.errors import InputError
+from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Factor, Request, parse_settings
 from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import ALL, get
-from pgheadroom.lab.record import Record
+from pgheadroom.lab.merge import merge
+from pgheadroom.lab.record import Record, write_atomically
 from pgheadroom.lab.run import RECORDS_FOLDER, find_record, summarise_record
 from pgheadroom.lab.run import run as run_experiment
 from pgheadroom.servers import at_hand, is_connection
 from pgheadroom.servers.conninfo import without_password
 from pgheadroom.units import parse_duration_s, show_duration
 
-app = typer.Typer(help="Experiments on real PostgreSQL servers: run, report.", no_args_is_help=True)
+app = typer.Typer(
+    help="Experiments on real PostgreSQL servers: run, report, compare, merge.",
+    no_args_is_help=True,
+)
 
 FormatOption = Annotated[
     output.Format, typer.Option("--format", "-f", help="Form of the data on standard output.")
@@ -61,7 +66,7 @@ def _describe(console: Console, experiment: Experiment, *, whole: bool) -> None:
     measures = ", ".join(measure.name for measure in experiment.measures)
     console.print(f"  Measures: {measures}", markup=False)
     names = ", ".join(factor.name for factor in experiment.factors)
-    console.print(f"  Factors: {names}", markup=False)
+    console.print(f"  Factors: {names or experiment.open_factors}", markup=False)
     if whole:
         console.print(
             f"  --scale: {experiment.scale_meaning}; default {experiment.scale_default}",
@@ -71,6 +76,8 @@ def _describe(console: Console, experiment: Experiment, *, whole: bool) -> None:
             console.print(f"  {title} (--set NAME=VALUE{_many(title)}):", markup=False)
             for factor in factors:
                 console.print(f"    {_factor_line(factor)}", markup=False)
+            if title == "Factors" and experiment.open_factors:
+                console.print(f"    {experiment.open_factors}", markup=False)
     console.print()
 
 
@@ -99,7 +106,11 @@ def run(
         int | None, typer.Option(min=1, max=10_000, help="Repetitions of each cell.")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Begin no block of trials after this time, e.g. 30m.")
+        str | None,
+        typer.Option(
+            help="Time to spend, e.g. 30m: no block begins after it, and what the planned "
+            "repetitions leave goes to the widest intervals, until all are answered."
+        ),
     ] = None,
     server: Annotated[
         str,
@@ -159,15 +170,21 @@ def make_request(
     server: str,
 ) -> Request:
     """A request out of what the command line says, with the experiment's defaults."""
+    names = [setting.partition("=")[0] for setting in settings]
     levels, options = parse_settings(
-        settings, experiment.factors, experiment.options, name=experiment.name
+        settings,
+        experiment.factors_for(names),
+        experiment.options,
+        name=experiment.name,
+        open_factors=experiment.open_factors,
     )
-    script = Path(str(options.get("script", "")))
-    # The record holds the script itself: a file may change before a run goes on. One that cannot
+    # The record holds the files themselves: one may change before a run goes on. One that cannot
     # be read is named by the experiment's own check.
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        if script.is_file():
-            options["script_text"] = script.read_text(encoding="utf-8")
+    for name in ("script", "schema", "profile"):
+        path = Path(str(options.get(name, "")))
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if path.is_file():
+                options[f"{name}_text"] = path.read_text(encoding="utf-8")
     chosen_scale = experiment.scale_default if scale is None else scale
     return Request(
         experiment=experiment.name,
@@ -228,3 +245,44 @@ def report(
     output.put_html(opened, html, title=str(results[0]["title"]))
     output.put(results, form, to, whole=whole)
     sys.stderr.write(f"Report: {html.absolute()}\n")
+
+
+@app.command("compare")
+def compare(
+    first: Annotated[Path, typer.Argument(help="Record A: what the other is compared with.")],
+    second: Annotated[Path, typer.Argument(help="Record B; ratios are B over A.")],
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """
+    Show two records of one experiment side by side: versions, machines, days.
+
+    Counters get a verdict. Times do not, since the runs of two records were not interleaved: make
+    what you compare a factor of one run for that.
+    """
+    result = compare_records(Record.open(first), Record.open(second))
+    if html is not None:
+        from pgheadroom.report import html as page  # noqa: PLC0415 - slow to import
+
+        output.check_writable(html)
+        write_atomically(html, page.render([(result, [])], title=str(result["title"])))
+    output.put([result], form, to)
+
+
+@app.command("merge")
+def merge_records(
+    records: Annotated[list[Path], typer.Argument(help="Records of the same request.")],
+    to: Annotated[Path, typer.Option("--output", "-o", help="The new record's folder.")],
+) -> None:
+    """Make one record out of several that differ in seed and repetitions only."""
+    if len(records) < 2:
+        raise InputError("one record was given: expected two or more to merge")
+    merged = merge(records, to)
+    result = merged.read_result()
+    output.put_html([merged], to / "report.html", title=str(result["title"]))
+    repetitions = max(cell["repetitions"] for cell in result["cells"])
+    sys.stderr.write(
+        f"Record: {to}, {len(merged.samples)} trials, up to {repetitions} repetitions of a cell\n"
+        f"Report: {(to / 'report.html').absolute()}\n"
+    )

@@ -19,7 +19,7 @@ from rich.progress import Progress as Bar
 from pgheadroom.errors import InputError
 from pgheadroom.lab.record import Record, write_atomically
 from pgheadroom.lab.run import Progress
-from pgheadroom.report import text, views
+from pgheadroom.report import text, view_proof, views
 from pgheadroom.units import show_duration
 
 
@@ -118,13 +118,80 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path.parent} does not exist: make the folder first")
 
 
-def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
-    """Write one self-contained page for the results of some records."""
+def put_html(
+    records: Sequence[Record],
+    path: Path,
+    *,
+    title: str,
+    proofs: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """
+    Write one self-contained page for the results of some records.
+
+    Args:
+        records: Experiments.
+        path: Where the page goes.
+        title: Its title.
+        proofs: Proofs to show behind them, as `view_proof.described` gives them.
+    """
     from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
 
     check_writable(path)
     parts = [(record.read_result(), record.read_series()) for record in records]
-    write_atomically(path, html.render(parts, title=title))
+    write_atomically(path, html.render([*parts, *((proof, ()) for proof in proofs)], title=title))
+
+
+def put_proof(
+    result: Mapping[str, Any],
+    form: Format,
+    output: Path | None,
+    *,
+    page: Path | None = None,
+    command: str | None = None,
+) -> None:
+    """
+    Write a proof or a prediction to a file or standard output, and its page.
+
+    Args:
+        result: Of kind "proof" or "prediction".
+        form: Its form.
+        output: The file, or None for standard output.
+        page: Where the HTML page goes, if one is wanted.
+        command: What repeats it, for the page.
+    """
+    shown = view_proof.described(result, command=command)
+    if page is not None:
+        from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
+
+        write_atomically(page, html.render([(shown, ())], title=str(shown["title"])))
+    if form is Format.JSON:
+        content = text.as_json(result)
+    elif form is Format.CSV:
+        content = view_proof.as_csv(result)
+    elif form is Format.MARKDOWN:
+        content = rendered(shown, form)
+    elif output is None:
+        print_proof(shown, Terminal(highlight=False))
+        return
+    else:
+        stream = io.StringIO()
+        print_proof(shown, Console(file=stream, width=120, highlight=False), brief=False)
+        content = stream.getvalue()
+    if output is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(output, content)
+
+
+def print_proof(shown: Mapping[str, Any], console: Console, *, brief: bool = True) -> None:
+    """Print what `view_proof.described` gives: title, findings, tables."""
+    console.print(f"{shown['title']}, PostgreSQL {shown['server']}", style="bold", markup=False)
+    for finding in shown["findings"]:
+        console.print(f"* {finding}", markup=False)
+    for line in shown["assumed"].get("twin.approximations", ()):
+        console.print(f"~ {line}", markup=False)
+    console.print()
+    text.print_tables(views.tables(shown, brief=brief), console)
 
 
 @contextmanager
@@ -154,13 +221,13 @@ def progress(label: str) -> Iterator[Callable[[Progress], None]]:
             yield show
         return
 
-    shown = 0.0
+    shown = -1.0
 
     def say(step: Progress) -> None:
         nonlocal shown
         share = step.done / step.total if step.total else 1.0
         # A line each twentieth of the way: enough to see that it lives, few enough for a log.
-        if step.done == 0 or share >= shown + 0.05 or step.done == step.total:
+        if shown < 0 or share >= shown + 0.05 or step.done == step.total:
             shown = share
             left = f", about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
             sys.stderr.write(f"{label}: {step.done}/{step.total}{left}\n")

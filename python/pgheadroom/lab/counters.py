@@ -42,9 +42,9 @@ class TableCounters:
     buffers_read: int
 
 
-def wait_for_clients(connection: psycopg.Connection[Any]) -> None:
+def wait_for_clients(connection: psycopg.Connection[Any], *, others: int = 0) -> None:
     """
-    Wait until this is the only client of its database.
+    Wait until this is the only client of its database, but for `others` that are meant to be there.
 
     Raises:
         MeasurementInvalid: Somebody else stays connected.
@@ -56,7 +56,7 @@ def wait_for_clients(connection: psycopg.Connection[Any]) -> None:
             "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         ).fetchone()
         assert row is not None, "an aggregate returns one row"
-        if row[0] == 0:
+        if row[0] <= others:
             return
         if time.monotonic() > deadline:
             raise MeasurementInvalid(
@@ -65,13 +65,14 @@ def wait_for_clients(connection: psycopg.Connection[Any]) -> None:
         time.sleep(0.01)
 
 
-def table_counters(server: Running, table: str) -> TableCounters:
+def table_counters(server: Running, table: str, *, others: int = 0) -> TableCounters:
     """
     Read the counters of `table` and of the server.
 
     Args:
         server: A running server; nothing of ours may be connected to its database.
         table: The table's name, as on the search path.
+        others: Sessions of ours that stay connected meanwhile, idle in what they do.
 
     Raises:
         MeasurementInvalid: Somebody is connected to the database under test.
@@ -79,7 +80,7 @@ def table_counters(server: Running, table: str) -> TableCounters:
     version = server.version
     newpage = "n_tup_newpage_upd" if version.major >= 16 else "NULL::bigint"
     with server.connect() as connection:
-        wait_for_clients(connection)
+        wait_for_clients(connection, others=others)
         row = connection.execute(
             f"SELECT n_tup_ins, n_tup_upd, n_tup_del, n_tup_hot_upd, {newpage}, "
             "pg_relation_size(relid) / current_setting('block_size')::int, "
@@ -93,8 +94,7 @@ def table_counters(server: Running, table: str) -> TableCounters:
             "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_stat_wal"
         ).fetchone()
         assert wal is not None, "pg_stat_wal has one row"
-        checkpoints = connection.execute(_checkpoint_query(version)).fetchone()
-        assert checkpoints is not None, "the view has one row"
+        checkpoints = checkpoints_begun(connection, version)
         buffers = connection.execute(
             "SELECT blks_hit, blks_read FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()
@@ -108,13 +108,20 @@ def table_counters(server: Running, table: str) -> TableCounters:
         heap_pages=row[5],
         index_pages=row[6],
         autovacuums=row[7],
-        checkpoints=checkpoints[0],
+        checkpoints=checkpoints,
         wal_records=wal[0],
         wal_fpi=wal[1],
         wal_bytes=wal[2],
         buffers_hit=buffers[0],
         buffers_read=buffers[1],
     )
+
+
+def checkpoints_begun(connection: psycopg.Connection[Any], version: PgVersion) -> int:
+    """Checkpoints that the server has begun so far, whatever asked for them."""
+    row = connection.execute(_checkpoint_query(version)).fetchone()
+    assert row is not None, "the view has one row"
+    return int(row[0])
 
 
 def _checkpoint_query(version: PgVersion) -> str:

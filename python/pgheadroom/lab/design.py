@@ -204,7 +204,7 @@ def check_request(request: Request, factors: Sequence[Factor], options: Sequence
     known = {factor.name: factor for factor in (*factors, *options)}
     given: dict[str, tuple[Value, ...]] = {
         **request.levels,
-        **{name: (value,) for name, value in request.options.items() if name != "script_text"},
+        **{name: (value,) for name, value in request.options.items() if not name.endswith("_text")},
     }
     missing = [name for name, each in known.items() if each.default and name not in given]
     if missing:
@@ -218,7 +218,12 @@ def check_request(request: Request, factors: Sequence[Factor], options: Sequence
 
 
 def parse_settings(
-    settings: Iterable[str], factors: Sequence[Factor], options: Sequence[Factor], *, name: str
+    settings: Iterable[str],
+    factors: Sequence[Factor],
+    options: Sequence[Factor],
+    *,
+    name: str,
+    open_factors: str | None = None,
 ) -> tuple[dict[str, tuple[Value, ...]], dict[str, Value]]:
     """
     Turn `--set k=v` texts into levels and options, with the defaults for what is not set.
@@ -228,6 +233,7 @@ def parse_settings(
         factors: The experiment's factors.
         options: Its options.
         name: The experiment's name, for messages.
+        open_factors: What else it takes as a factor, for messages.
 
     Raises:
         InputError: No `=`, an unknown name (the nearest known is suggested), or a bad value.
@@ -241,9 +247,10 @@ def parse_settings(
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
+            has = ", ".join(factor.name for factor in factors) or open_factors or "(none)"
             raise InputError(
                 f"--set {setting}: {name} has no factor or option {key!r}{hint}\n"
-                f"It has the factors {', '.join(f.name for f in factors)}"
+                f"It has the factors {has}"
                 f" and the options {', '.join(o.name for o in options) or '(none)'}."
             )
         if key in given:

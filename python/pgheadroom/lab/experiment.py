@@ -54,6 +54,12 @@ class Experiment(ABC):
     factors: tuple[Factor, ...]
     options: tuple[Factor, ...]
     measures: tuple[Measure, ...]
+    open_factors: str | None = None
+    """What else may be a factor, for one that is swept over whatever its user names."""
+
+    def factors_for(self, names: Iterable[str]) -> tuple[Factor, ...]:  # noqa: ARG002
+        """The factors, given the names that a request sets."""
+        return self.factors
 
     @abstractmethod
     def repetitions_default(self, scale: int) -> int:
@@ -78,6 +84,10 @@ class Experiment(ABC):
     @abstractmethod
     def shape_name(self, trial: Trial) -> str:
         """The prepared cluster that a trial starts from."""
+
+    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:  # noqa: ARG002
+        """Samples whose cells are the result's: the same, unless a trial measures several."""
+        return list(samples)
 
     @abstractmethod
     def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:

@@ -76,12 +76,17 @@ class Running(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A loaded database: its name, how to load it, about how many bytes it takes."""
+    """
+    A loaded database: its name, how to load it, about how many bytes it takes.
+
+    `server` is for a run on several servers: the level of that factor.
+    """
 
     name: str
     load: Callable[[Running], None]
     bytes_expected: int
     load_settings: Mapping[str, str] = field(default_factory=dict)
+    server: str | None = None
 
 
 class Place(Protocol):

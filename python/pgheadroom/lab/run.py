@@ -12,21 +12,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, LabError
+from pgheadroom.lab import budget, guards
 from pgheadroom.lab.borrowed_place import BorrowedPlace
-from pgheadroom.lab.design import Request, Trial, check_request
+from pgheadroom.lab.design import Request, Trial, cell_key, check_request
 from pgheadroom.lab.environment import describe_machine
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
-from pgheadroom.lab.record import Record, Sample
+from pgheadroom.lab.record import Record, Sample, read_json
+from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.schedule import run_pieces
 from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
+from pgheadroom.stats import PRECISION_FRAC
 from pgheadroom.types import PgVersion
 
 RECORDS_FOLDER = Path("pgheadroom-records")
@@ -57,6 +60,27 @@ def place_for(server: str) -> Iterator[Place]:
     else:
         with Host(find_programs(server)) as host:
             yield OwnPlace(host)
+
+
+@contextmanager
+def places_for(servers: Sequence[str]) -> Iterator[Place]:
+    """
+    One place of several throw-away servers, for an experiment that compares them.
+
+    Raises:
+        LabError: No such server.
+        InputError: One is a connection.
+    """
+    with ExitStack() as stack:
+        places: dict[str, OwnPlace] = {}
+        for server in servers:
+            if is_connection(server):
+                raise InputError(
+                    "a server that is a level of a factor must be one of ours: expected a version "
+                    "or a folder with server programs, not a connection"
+                )
+            places[server] = OwnPlace(stack.enter_context(Host(find_programs(server))))
+        yield SeveralPlaces(places)
 
 
 def find_record(request: Request, *, parent: Path, fresh: bool) -> Path:
@@ -117,7 +141,8 @@ def run(
         server: Where: a version, a folder, or a connection with whatever it needs to connect.
         command: The command line, for the record, without secrets.
         report: Called before the first and after each trial.
-        budget_s: No block of trials begins after this time.
+        budget_s: No block of trials begins after this time; what is left of it after the planned
+            blocks goes to further ones, until every comparison is answered.
         executor: Where trials run; one at a time in this thread when None.
 
     Returns:
@@ -130,7 +155,8 @@ def run(
     started = time.monotonic()
     with ExitStack() as stack:
         # The place first: a server that cannot be had leaves no empty record behind.
-        place = stack.enter_context(place_for(server))
+        servers = [str(level) for level in request.levels.get("server", ())]
+        place = stack.enter_context(places_for(servers) if servers else place_for(server))
         experiment.check(request, place.version, throw_away=place.throw_away)
         record = stack.enter_context(Record.create(folder, request))
         _check_server(record, place)
@@ -139,10 +165,22 @@ def run(
         total = len(experiment.trials(request))
         report(_progress(experiment, request, record, total, "loading"))
         ends = None if budget_s is None else started + budget_s
+        keep = budget_s is not None and request.repetitions > 1
         for trial, sample in run_pieces(player.play, _within(trials, ends), executor=executor):
             record.append(sample)
-            player.drop_unneeded(trial, trials)
+            if not keep:
+                player.drop_unneeded(trial, trials)
             report(_progress(experiment, request, record, total, trial.id))
+        stopped = None
+        if keep and ends is not None and not _remaining(experiment, request, record):
+            further = _further(experiment, request, record, place.version, ends)
+            for trial, sample in run_pieces(player.play, further, executor=executor):
+                record.append(sample)
+                total = len(record.samples)
+                report(_progress(experiment, request, record, total, trial.id))
+            stopped = _why_stopped(experiment, request, record, place.version)
+        if stopped is not None:
+            record.write("conduct.json", stopped)
         return write_result(experiment, request, record, place.version)
 
 
@@ -156,6 +194,53 @@ def _within(trials: Sequence[Trial], ends: float | None) -> Iterator[Trial]:
             return
         last = trial.repetition
         yield trial
+
+
+def _further(
+    experiment: Experiment, request: Request, record: Record, version: PgVersion, ends: float
+) -> Iterator[Trial]:
+    """Trials of further blocks, while there is time and something is not answered."""
+    number = 1 + max((sample.repetition for sample in record.samples), default=0)
+    while time.monotonic() < ends:
+        open_ = _open(experiment, request, record, version)
+        if not open_:
+            return
+        # The plan's first block as a pattern: every cell and control arm once.
+        pattern = {trial.id: trial for trial in experiment.trials(replace(request, repetitions=1))}
+        pilot = [replace(trial, repetition=number) for trial in pattern.values()]
+        yield from budget.next_block(request, pilot, open_)
+        number += 1
+
+
+def _open(
+    experiment: Experiment, request: Request, record: Record, version: PgVersion
+) -> list[budget.Open]:
+    """What is not answered: comparisons, or the controls of an experiment that has only those."""
+    summary = experiment.summarise(request, version, record.samples)
+    return budget.unanswered(summary.comparisons or summary.controls)
+
+
+def _why_stopped(
+    experiment: Experiment, request: Request, record: Record, version: PgVersion
+) -> dict[str, Any]:
+    """How many blocks there were, and what more of them would have taken."""
+    open_ = _open(experiment, request, record, version)
+    blocks = max(sample.repetition for sample in record.samples)
+    said = (
+        f"{request.repetitions} blocks planned, {blocks - request.repetitions} more within the "
+        "budget, for the comparisons with the widest intervals"
+    )
+    if not open_:
+        said += "; stopped because no comparison was left to sharpen (half width at most 2 %, or a "
+        said += "quarter of the effect)"
+    else:
+        needed = budget.blocks_needed(open_[0], PRECISION_FRAC)
+        said += (
+            f"; the budget was spent with {len(open_)} comparisons not answered, the widest "
+            f"{open_[0].measure}"
+        )
+        said += "" if needed is None else f", which would need about {needed:,} blocks for 2 %"
+    return {"schema_version": 1, "kind": "lab_conduct", "repetitions": said}
 
 
 def _check_server(record: Record, place: Place) -> None:
@@ -202,6 +287,7 @@ class _Player:
         """Run one trial; an error of the server or the workload ends the run."""
         started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         start = time.monotonic()
+        busy_frac = guards.host_busy_frac()
         try:
             outcome = self._experiment.measure(self._request, self._place, trial)
         except LabError as error:
@@ -218,7 +304,7 @@ class _Player:
             arm=trial.arm,
             started_at=started_at,
             duration_s=round(time.monotonic() - start, 3),
-            measures=outcome.measures,
+            measures={**outcome.measures, guards.BUSY_MEASURE: busy_frac},
             notes=outcome.notes,
             assumed=outcome.assumed,
         )
@@ -244,6 +330,19 @@ class _Player:
             self._place.drop(name)
 
 
+_TIMED_UNITS = ("ms", "1/s")
+
+
+def _conduct(record: Record) -> tuple[dict[str, str], list[str]]:
+    """How many repetitions there were and why, where that was not planned; and warnings."""
+    path = record.folder / "conduct.json"
+    if not path.exists():
+        return {}, []
+    form = read_json(path, kind="lab_conduct", required=("repetitions",))
+    warnings = [str(warning) for warning in form.get("warnings") or ()]
+    return {"repetitions": str(form["repetitions"])}, warnings
+
+
 def write_result(
     experiment: Experiment, request: Request, record: Record, version: PgVersion
 ) -> dict[str, Any]:
@@ -254,20 +353,29 @@ def write_result(
         The result; `complete` is false when trials of the plan are missing.
     """
     samples = record.samples
-    planned = {trial.id for trial in experiment.trials(request)}
+    trials = experiment.trials(request)
+    planned = {trial.id for trial in trials}
+    arms = {(cell_key(trial.cell), trial.arm) for trial in trials}
     for sample in samples:
-        if sample.trial not in planned:
+        further = sample.repetition > request.repetitions
+        if sample.trial not in planned and not (
+            further and (cell_key(sample.cell), sample.arm) in arms
+        ):
             raise InputError(
                 f"{record.folder / 'samples.jsonl'} is damaged: {sample.trial} is no trial of its "
                 "request; restore the record from a copy, or remove that line"
             )
     environment = record.read_environment() or {}
     summary = experiment.summarise(request, version, samples)
-    missing = len(planned) - len(samples)
+    missing = len(planned - {sample.trial for sample in samples})
     assumed: dict[str, str] = {}
     for sample in samples:
         assumed.update(sample.assumed or {})
-    warnings = list(summary.warnings)
+    conduct, warnings = _conduct(record)
+    assumed.update(conduct)
+    warnings += [*guards.assertions(environment), *summary.warnings]
+    if any(measure.unit in _TIMED_UNITS for measure in experiment.measures):
+        warnings.extend(guards.quiet_host(samples))
     warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
     if missing:
         warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial.")
@@ -294,7 +402,7 @@ def write_result(
                 "unit": factor.unit,
                 "levels": list(request.levels[factor.name]),
             }
-            for factor in experiment.factors
+            for factor in experiment.factors_for(request.levels)
             if factor.name in request.levels
         ],
         "options": dict(request.options),
@@ -338,6 +446,6 @@ def summarise_record(folder: Path) -> Record:
         )
     request = Request.from_json(record.request)
     experiment = get(request.experiment)
-    check_request(request, experiment.factors, experiment.options)
+    check_request(request, experiment.factors_for(request.levels), experiment.options)
     write_result(experiment, request, record, PgVersion.parse(str(environment["server"])))
     return record

@@ -7,6 +7,9 @@ Playing a profile on a real server and measuring what it did.
     plans.py     whether the server finds rows as the profile wants, before the run
     run.py       a throw-away server, the window, snapshots held by others
     waldump.py   the window's WAL by relation, as the server's own pg_waldump shows it
+    walinspect.py   the same where only the server's pg_walinspect is at hand
+    wal_source.py   which of the two
+    places.py    where every row version and index entry lies, out of the relation files
     measured.py  counters, sizes and WAL as the keys that a proof compares
 
 The twin plays the same profile without a server; where the two differ, one of them is wrong.
@@ -14,6 +17,6 @@ The twin plays the same profile without a server; where the two differ, one of t
 
 from __future__ import annotations
 
-from pgheadroom.play.run import Played, play
+from pgheadroom.play.run import DATABASE, Played, play
 
-__all__ = ["Played", "play"]
+__all__ = ["DATABASE", "Played", "play"]

@@ -5,7 +5,9 @@ What the server did by itself inside the window, out of its log: checkpoints and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,13 +18,25 @@ _LINE = re.compile(
 )
 
 
+_ELAPSED = re.compile(r"^\tsystem usage: .*elapsed: ([\d.]+) s")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """`t_s` counts from the start of the clients; a vacuum's time is that of its end."""
+    """
+    Something that the server did by itself.
+
+    `t_s` counts from the start of the clients; that of a vacuum or an analyze is its end, and
+    `elapsed_s` how long it took. `began_frac` and `at_frac` say the same as the share of the
+    clients' transactions that had ended by then; None where WAL does not tell.
+    """
 
     t_s: float
     kind: str
     table: str | None = None
+    elapsed_s: float = 0.0
+    began_frac: float | None = None
+    at_frac: float | None = None
 
 
 def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ...]:
@@ -37,10 +51,14 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
     with log.open("rb") as file:
         file.seek(start_bytes)
         lines = file.read().decode(errors="replace").splitlines()
-    events = []
+    events: list[Event] = []
     for line in lines:
         match = _LINE.match(line)
         if match is None:
+            # An autovacuum's own lines, the last of which tells how long it took.
+            elapsed = _ELAPSED.match(line)
+            if elapsed is not None and events and events[-1].kind.startswith("auto"):
+                events[-1] = replace(events[-1], elapsed_s=float(elapsed[1]))
             continue
         at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
         kind = f"auto{match[3]}" if match[3] else match[2].replace(" ", "_")
@@ -48,3 +66,27 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
         table = match[4].rpartition(".")[2] if match[4] else None
         events.append(Event(t_s=round(at - began_at, 3), kind=kind, table=table))
     return tuple(events)
+
+
+def place_events(
+    events: Sequence[Event], ended_at: Sequence[float], began_at: float
+) -> tuple[Event, ...]:
+    """
+    Say of each event how many of the clients' transactions had ended by then.
+
+    Args:
+        events: What the log tells.
+        ended_at: When the transactions ended, in epoch seconds, as their WAL records say.
+        began_at: When the clients started, in epoch seconds.
+    """
+    ended = sorted(ended_at)
+    if not ended:
+        return tuple(events)
+
+    def share(t_s: float) -> float:
+        return bisect_right(ended, began_at + t_s) / len(ended)
+
+    return tuple(
+        replace(event, began_frac=share(event.t_s - event.elapsed_s), at_frac=share(event.t_s))
+        for event in events
+    )

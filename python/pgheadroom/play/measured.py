@@ -12,25 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
+from pgheadroom.outcome import COUNTERS, put_together
 from pgheadroom.play.waldump import WalSums, WindowWal
 
 if TYPE_CHECKING:
     import psycopg
 
 Measured = dict[str, Any]
-
-COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd", "n_tup_newpage_upd")
-_SUMMED = (
-    *COUNTERS,
-    "heap_pages",
-    "index_pages",
-    "brin_pages",
-    "wal_records",
-    "wal_bytes",
-    "wal_fpi_bytes",
-    "wal_fpi",
-    "pages_modified",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +106,7 @@ def measured(
     Returns:
         The keys of a proof for all tables together, and `by_table`.
     """
-    by_table: dict[str, Measured] = {}
+    by_table: dict[str, dict[str, int | None]] = {}
     for name, start in before.items():
         changes = [
             None if a is None or b is None else b - a
@@ -129,13 +117,7 @@ def measured(
             **dict(zip(("heap_pages", "index_pages", "brin_pages"), sizes[name], strict=True)),
             **_wal(wal.tables[name]),
         }
-    whole: Measured = {key: _sum([table[key] for table in by_table.values()]) for key in _SUMMED}
-    for key, value in _wal(wal.transactions).items():
-        whole[key] += value
-    return {
-        **_with_quotients(whole),
-        "by_table": {name: _with_quotients(table) for name, table in by_table.items()},
-    }
+    return put_together(by_table, _wal(wal.transactions))
 
 
 def _wal(sums: WalSums) -> dict[str, int]:
@@ -146,28 +128,3 @@ def _wal(sums: WalSums) -> dict[str, int]:
         "wal_fpi": sums.fpi,
         "pages_modified": len(sums.blocks),
     }
-
-
-def _sum(values: list[int | None]) -> int | None:
-    """The sum; one that is missing makes it missing."""
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
-
-
-def _with_quotients(values: Measured) -> Measured:
-    updates = values["n_tup_upd"]
-
-    def per_update(value: int | None) -> float | None:
-        return None if not updates or value is None else value / updates
-
-    quotients = {
-        "hot_frac": per_update(values["n_tup_hot_upd"]),
-        "newpage_frac": per_update(values["n_tup_newpage_upd"]),
-        "wal_bytes_per_update": per_update(values["wal_bytes"]),
-        "wal_nonfpi_bytes_per_update": per_update(values["wal_bytes"] - values["wal_fpi_bytes"]),
-    }
-    return values | quotients

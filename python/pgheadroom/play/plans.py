@@ -82,3 +82,38 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for inner in plan.get("Plans", []):
         yield from _nodes(inner)
+
+
+_PGBENCH_KEYS = {"pgbench_accounts": "aid", "pgbench_tellers": "tid", "pgbench_branches": "bid"}
+
+
+def read_pgbench_plans(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """
+    How pgbench's own scripts find a row, by table, under generic plans.
+
+    The planner is free here, as it is for everybody's pgbench: tables of one or two pages are
+    scanned, the others are entered by their index.
+
+    Args:
+        connection: A session with the settings of the run's clients.
+
+    Raises:
+        MeasurementInvalid: The accounts, which are never small, are not found by their index.
+    """
+    found = {}
+    for table, key in _PGBENCH_KEYS.items():
+        sql = f"PREPARE checked(int) AS SELECT FROM {table} WHERE {key} = $1"
+        connection.execute(sql.encode())
+        row = connection.execute(b"EXPLAIN (FORMAT JSON) EXECUTE checked (1)").fetchone()
+        connection.execute(b"DEALLOCATE checked")
+        assert row is not None, "EXPLAIN returns one row"
+        node = row[0][0]["Plan"]
+        index = f" using {quoting.identifier(node['Index Name'])}" if "Index Name" in node else ""
+        found[table] = f"{node['Node Type']}{index}"
+    wanted = f"Index Scan using {quoting.identifier('pgbench_accounts_pkey')}"
+    if found["pgbench_accounts"] != wanted:
+        raise MeasurementInvalid(
+            f"pgbench would find its accounts by {found['pgbench_accounts']}, expected {wanted}: "
+            "change the settings of costs"
+        )
+    return found

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
-from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ProgramMissing
-from pgheadroom.play.events import Event, read_events
+from pgheadroom.errors import InputError, LabError, MeasurementInvalid
+from pgheadroom.play.events import Event, place_events, read_events
 from pgheadroom.play.load import load
 from pgheadroom.play.measured import (
     Measured,
@@ -27,11 +27,12 @@ from pgheadroom.play.measured import (
     read_relations,
     read_sizes,
 )
-from pgheadroom.play.plans import check_plans
+from pgheadroom.play.places import Places, find_forks, read_places
+from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
 from pgheadroom.play.settings import late_settings, start_settings
 from pgheadroom.play.snapshots import SnapshotHolder
-from pgheadroom.play.waldump import WindowWal, check_stats, read_waldump, window_arguments
+from pgheadroom.play.wal_source import WalSource
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report
@@ -47,6 +48,8 @@ _CLIENTS_GONE_WITHIN_S = 60.0  # a client that has lost its pgbench ends at once
 _POLL_S = 0.01
 
 Say = Callable[[str], None]
+Work = Callable[["Cluster"], int]
+"""Does a run's transactions on a loaded server, in its database `DATABASE`; says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +59,8 @@ class Played:
 
     `measured` has the keys of a proof; `duration_s` is the clients' time; `events` are the
     checkpoints and autovacuums inside the window; `checks` are figures of other counters of the
-    same window, for whoever doubts.
+    same window, for whoever doubts. `by_record` is the WAL of the tables and their transactions by
+    record type: records, bytes, bytes of images. `places`, if asked for, is where everything lies.
     """
 
     server: PgVersion
@@ -68,9 +72,18 @@ class Played:
     events: tuple[Event, ...]
     snapshots: tuple[tuple[float, float], ...]
     checks: Mapping[str, int]
+    by_record: Mapping[str, tuple[int, int, int]]
+    places: Places | None
 
 
-def play(profile: Profile, *, server: str | None = None, say: Say | None = None) -> Played:
+def play(
+    profile: Profile,
+    *,
+    server: str | None = None,
+    say: Say | None = None,
+    with_places: bool = False,
+    work: Work | None = None,
+) -> Played:
     """
     Play a profile on a throw-away server and measure it.
 
@@ -78,6 +91,9 @@ def play(profile: Profile, *, server: str | None = None, say: Say | None = None)
         profile: The profile.
         server: Version or folder; it wins over the profile's version.
         say: Called with what is being done, for progress.
+        with_places: Also read the relation files at the end.
+        work: What works on the tables instead of pgbench, for histories that a profile's random
+            operations cannot tell; the profile's own operations are then not run.
 
     Raises:
         InputError: `server` is a connection, or not understood.
@@ -94,15 +110,14 @@ def play(profile: Profile, *, server: str | None = None, say: Say | None = None)
             "version or a folder with server programs, not a connection"
         )
     programs = find_programs(spec)
-    assumed = dict(profile.assumed)
+    assumed = profile.assumed_on(programs.version.major)
     if server is not None and server != profile.server.version:
         assumed["server.version"] = f"{programs.version} by --server"
     with Host(programs, data_checksums=profile.server.data_checksums, label="play") as host:
-        _waldump(host)  # before a long run rather than after it
         cluster = host.cluster("play")
         cluster.start(start_settings(profile))
         with _server_errors(cluster):
-            played = _Play(host, cluster, profile, say).run(assumed)
+            played = _Play(host, cluster, profile, say, work).run(assumed, with_places=with_places)
         cluster.stop("immediate")
     return played
 
@@ -110,16 +125,20 @@ def play(profile: Profile, *, server: str | None = None, say: Say | None = None)
 class _Play:
     """A run in progress."""
 
-    def __init__(self, host: Host, cluster: Cluster, profile: Profile, say: Say) -> None:
+    def __init__(
+        self, host: Host, cluster: Cluster, profile: Profile, say: Say, work: Work | None
+    ) -> None:
         self.host = host
         self.cluster = cluster
         self.profile = profile
         self.say = say
+        self.work = work
         self.names = profile.table_names
 
-    def run(self, assumed: dict[str, Any]) -> Played:
+    def run(self, assumed: dict[str, Any], *, with_places: bool) -> Played:
         self.say("load")
         with self.cluster.connect() as monitor:
+            wal_source = WalSource(self.host, self.cluster, monitor)
             monitor.execute(f"CREATE DATABASE {DATABASE}".encode())
             plans = self._load()
             self._wait_for_clients(monitor)
@@ -133,17 +152,24 @@ class _Play:
             self._switch_on(monitor)
             self.say("run")
             began_at = time.time()
-            report, snapshots, duration_s = self._clients(monitor)
+            if self.work is None:
+                report, snapshots, duration_s = self._clients(monitor)
+                transactions = report.transactions
+            else:
+                transactions, snapshots = self.work(self.cluster), ()
+                duration_s = time.time() - began_at
             self._wait_for_clients(monitor)
             end = _position(monitor)
             events = read_events(self.cluster.log_path, log_start, began_at)
             with self.cluster.connect(DATABASE) as connection:
                 after = read_counters(connection, self.names)
                 sizes = read_sizes(connection, self.names)
-            # So that the WAL up to the end is in its files.
+                forks = find_forks(connection, self.cluster, self.names) if with_places else ()
+            # So that the WAL up to the end, and all pages, are in their files.
             monitor.execute("CHECKPOINT")
-        self.say("read the WAL")
-        wal = self._wal(start.lsn, end.lsn, relations.table_of)
+            self.say("read the WAL")
+            wal = wal_source.read(start.lsn, end.lsn, relations.table_of)
+            places = read_places(forks) if with_places else None
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)
         if result["wal_records"] > counted:
@@ -156,9 +182,9 @@ class _Play:
             measured=result,
             assumed=assumed,
             duration_s=duration_s,
-            transactions=report.transactions,
+            transactions=transactions,
             plans=plans,
-            events=events,
+            events=place_events(events, wal.ended_at, began_at),
             snapshots=snapshots,
             checks={
                 "pg_stat_wal_records": counted,
@@ -166,12 +192,18 @@ class _Play:
                 "window_wal_records": wal.everything.records,
                 "window_wal_bytes": wal.everything.bytes,
             },
+            by_record={
+                name: (sums.records, sums.bytes, sums.fpi_bytes)
+                for name, sums in sorted(wal.by_record.items())
+            },
+            places=places,
         )
 
     def _load(self) -> dict[str, str]:
         if self.profile.workload.builtin is not None:
             self._load_pgbench()
-            return {}
+            with self.cluster.connect(DATABASE) as connection:
+                return read_pgbench_plans(connection)
         with self.cluster.connect(DATABASE) as connection:
             load(connection, self.profile)
         with self.cluster.connect(DATABASE) as connection:
@@ -283,47 +315,6 @@ class _Play:
             path.write_text(script.text, encoding="utf-8")
             arguments += ["-f", f"{path.name}@{script.weight}"]
         return arguments
-
-    def _wal(self, start: str, end: str, table_of: Mapping[str, str]) -> WindowWal:
-        if start == end:
-            return read_waldump((), table_of)
-        program = _waldump(self.host)
-        folder = self.cluster.data_dir / "pg_wal"
-        arguments = [str(program), "-p", str(folder), *window_arguments(start, end)]
-        errors_path = self.host.scratch / "pg_waldump.err"
-        with errors_path.open("wb") as errors:
-            process = self.host.popen(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                errors="replace",
-            )
-            with process:
-                assert process.stdout is not None
-                try:
-                    wal = read_waldump(process.stdout, table_of)
-                except BaseException:
-                    process.kill()
-                    raise
-        if process.returncode != 0:
-            said = errors_path.read_text(errors="replace").strip()[-500:]
-            raise LabError(f"pg_waldump ended with exit code {process.returncode}: {said}")
-        stats = self.host.run([*arguments, "--stats"])
-        check_stats(wal, stats.stdout)
-        return wal
-
-
-def _waldump(host: Host) -> Path:
-    """A pg_waldump that reads the server's WAL: of the same major version."""
-    path, version = find_client("pg_waldump", host.programs)
-    if version.major != host.programs.version.major:
-        raise ProgramMissing(
-            f"{host.programs} has no pg_waldump, and the one at hand is of {version}, which does "
-            "not read its WAL: expected server programs with pg_waldump"
-        )
-    return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,21 @@ Leaves out how WAL is stored: page headers and padding are not part of a record'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pgheadroom.errors import LabError, MeasurementInvalid
 
-_RECORD = re.compile(r"rmgr: (\S+)\s+len \(rec/tot\):\s*(\d+)/\s*(\d+), tx:\s*(\d+), lsn: ")
+_RECORD = re.compile(
+    r"rmgr: (\S+)\s+len \(rec/tot\):\s*(\d+)/\s*(\d+), tx:\s*(\d+), "
+    r"lsn: [^,]*, prev [^,]*, desc: (\S+)"
+)
 _BLOCK = re.compile(
     r", blkref #\d+: rel (\d+/\d+/\d+)(?: fork (\w+))? blk (\d+)( FPW(?! for WAL verification))?"
 )
+# As pg_waldump writes it, and as a session with DateStyle ISO does.
+_ENDED = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)(?: UTC| GMT|\+00(?!:?\d))")
 _TOTAL = re.compile(r"^Total\s+(\d+)\s.*?(\d+)\s+\[[^\]]*\]\s*$", re.MULTILINE)
 
 _SEGMENT_BYTES = 16 * 1024**2  # initdb's default, which our clusters have
@@ -54,6 +60,33 @@ def _segment(lsn: int) -> str:
     return f"{1:08X}{high:08X}{low:08X}"
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block that a record references."""
+
+    relation: str
+    fork: str
+    number: int
+    has_image: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WalRecord:
+    """
+    A record, as far as sums need it; `total_bytes` is xl_tot_len.
+
+    `ended_at` is what a Transaction record says of its time, in epoch seconds.
+    """
+
+    rmgr: str
+    kind: str
+    xid: str
+    total_bytes: int
+    fpi_bytes: int
+    blocks: tuple[Block, ...]
+    ended_at: float | None = None
+
+
 @dataclass(slots=True)
 class WalSums:
     """Sums over records; `bytes` are their whole lengths, images included."""
@@ -74,57 +107,111 @@ class WalSums:
 
 @dataclass(frozen=True, slots=True)
 class WindowWal:
-    """WAL of a window: of each table, of the clients' transactions, and of everything."""
+    """
+    WAL of a window: of each table, of the clients' transactions, and of everything.
+
+    `by_record` divides the tables' and the transactions' records by type, under the names of
+    `pg_waldump --stats=record`. `ended_at` has the times of the transactions' records.
+    """
 
     tables: Mapping[str, WalSums]
     transactions: WalSums
     everything: WalSums
+    by_record: Mapping[str, WalSums]
+    ended_at: Sequence[float] = ()
 
 
-def read_waldump(lines: Iterable[str], table_of: Mapping[str, str]) -> WindowWal:
+def ended_at(description: str) -> float | None:
+    """The time in a Transaction record's description, in UTC; None where there is none."""
+    match = _ENDED.search(description)
+    if match is None:
+        return None
+    return datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
+
+
+def waldump_records(lines: Iterable[str]) -> Iterator[WalRecord]:
     """
-    Sum up pg_waldump's lines.
-
-    A record belongs to the table one of whose relations it references by a block. A Transaction
-    record is a client's if its transaction changed or locked a row of these tables.
-
-    Args:
-        lines: Its output, without --bkp-details.
-        table_of: The table of each relation, by `tablespace/database/relfilenode`.
+    Read pg_waldump's lines, its output without --bkp-details.
 
     Raises:
         LabError: A line is not what this reader knows.
-        MeasurementInvalid: A record references two tables.
     """
-    tables = {name: WalSums() for name in table_of.values()}
-    transactions, everything = WalSums(), WalSums()
-    clients: set[str] = set()
     for line in lines:
         record = _RECORD.match(line)
         if record is None:
             if line.strip():
                 raise LabError(f"pg_waldump printed {line[:200]!r}, which is not a record")
             continue
-        rmgr, own, total, xid = record.groups()
-        total_bytes, fpi_bytes = int(total), int(total) - int(own)
-        blocks = _BLOCK.findall(line, record.end())
-        fpi = sum(1 for block in blocks if block[3])
-        everything.add(total_bytes, fpi, fpi_bytes)
-        found = {table_of[block[0]] for block in blocks if block[0] in table_of}
+        rmgr, own, total, xid, kind = record.groups()
+        yield WalRecord(
+            rmgr=rmgr,
+            kind=kind.rstrip(","),
+            xid=xid,
+            total_bytes=int(total),
+            fpi_bytes=int(total) - int(own),
+            blocks=tuple(
+                Block(relation, fork or "main", int(block), bool(image))
+                for relation, fork, block, image in _BLOCK.findall(line, record.end())
+            ),
+            ended_at=ended_at(line[record.end() :]) if rmgr == "Transaction" else None,
+        )
+
+
+def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> WindowWal:
+    """
+    Sum up a window's records.
+
+    A record belongs to the table one of whose relations it references by a block. A Transaction
+    record is a client's if its transaction changed or locked a row of these tables.
+
+    Args:
+        records: The records in their order.
+        table_of: The table of each relation, by `tablespace/database/relfilenode`.
+
+    Raises:
+        MeasurementInvalid: A record references two tables.
+    """
+    tables = {name: WalSums() for name in table_of.values()}
+    transactions, everything = WalSums(), WalSums()
+    by_record: dict[str, WalSums] = {}
+    clients: set[str] = set()
+    times: list[float] = []
+    for record in records:
+        fpi = sum(1 for block in record.blocks if block.has_image)
+        sums = [everything]
+        found = {table_of[block.relation] for block in record.blocks if block.relation in table_of}
         if len(found) > 1:
             raise MeasurementInvalid(f"one WAL record references the tables {sorted(found)}")
         for name in found:
-            tables[name].add(total_bytes, fpi, fpi_bytes)
+            sums.append(tables[name])
             tables[name].blocks.update(
-                (relation, fork or "main", int(block))
-                for relation, fork, block, _ in blocks
-                if relation in table_of
+                (block.relation, block.fork, block.number)
+                for block in record.blocks
+                if block.relation in table_of
             )
-            if rmgr == "Heap" and xid != "0":
-                clients.add(xid)
-        if rmgr == "Transaction" and xid in clients:
-            transactions.add(total_bytes, fpi, fpi_bytes)
-    return WindowWal(tables=tables, transactions=transactions, everything=everything)
+            changes_rows = record.rmgr == "Heap" or record.kind.startswith("MULTI_INSERT")
+            if changes_rows and record.xid != "0":
+                clients.add(record.xid)
+        if record.rmgr == "Transaction" and record.xid in clients:
+            sums.append(transactions)
+            if record.ended_at is not None:
+                times.append(record.ended_at)
+        if len(sums) > 1:
+            sums.append(by_record.setdefault(f"{record.rmgr}/{record.kind}", WalSums()))
+        for one in sums:
+            one.add(record.total_bytes, fpi, record.fpi_bytes)
+    return WindowWal(
+        tables=tables,
+        transactions=transactions,
+        everything=everything,
+        by_record=by_record,
+        ended_at=times,
+    )
+
+
+def read_waldump(lines: Iterable[str], table_of: Mapping[str, str]) -> WindowWal:
+    """Sum up pg_waldump's lines (`waldump_records`, `sum_wal`)."""
+    return sum_wal(waldump_records(lines), table_of)
 
 
 def check_stats(wal: WindowWal, stats: str) -> None:

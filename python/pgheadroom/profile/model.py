@@ -18,6 +18,9 @@ Distribution = Literal[
 ]
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 
+CHECKSUMS_FROM_MAJOR = 18
+"""From here on initdb makes clusters with checksums, unless told otherwise."""
+
 PGBENCH_TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pgbench_history")
 
 
@@ -271,6 +274,13 @@ class Profile:
         if self.workload.builtin is not None:
             return PGBENCH_TABLES
         return tuple(table.name for table in self.tables)
+
+    def assumed_on(self, major: int) -> dict[str, Any]:
+        """The defaults that were used, on a server of this major version."""
+        found = dict(self.assumed)
+        if "server.data_checksums" in found:
+            found["server.data_checksums"] = major >= CHECKSUMS_FROM_MAJOR
+        return found
 
     def with_fillfactor(self, fillfactors: Mapping[str, int]) -> Profile:
         """The same profile with another fillfactor for the tables that are named."""

@@ -15,6 +15,7 @@ from pgheadroom.profile.check import check
 from pgheadroom.profile.fields import FieldError, Fields, fail
 from pgheadroom.profile.lines import line_of
 from pgheadroom.profile.model import (
+    CHECKSUMS_FROM_MAJOR,
     PGBENCH_TABLES,
     Operation,
     PgbenchBuiltin,
@@ -151,7 +152,7 @@ def _server(value: object, assumed: dict[str, Any]) -> ServerSettings:
         check_setting(f"{fields.at('settings')}.{name}", name, setting)
     major_number = PgVersion(int(major), 0).major
     if not fields.has("data_checksums"):
-        fields.assume("data_checksums", major_number >= 18)
+        fields.assume("data_checksums", major_number >= CHECKSUMS_FROM_MAJOR)
     for name, what in (
         ("checkpoint_interval_s", "no checkpoint inside the run"),
         ("max_wal_size", "out of reach"),

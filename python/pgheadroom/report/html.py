@@ -93,12 +93,17 @@ def _record(
     charts = views.charts(result, series)
     findings = reading.texts(result.get("findings"))
     figures = [
-        _figure(f"{ident}-figure-{index}", chart, picture=index <= _MOST_PICTURES)
+        _figure(
+            f"{ident}-figure-{index}",
+            chart,
+            picture=index <= _MOST_PICTURES,
+            command=reading.text(result.get("command")),
+        )
         for index, chart in enumerate(charts, start=1)
     ]
     return {
         "id": ident,
-        "name": reading.text(result.get("name")) or "without a name",
+        "kind": _kind(result),
         "title": reading.text(result.get("title"))
         or reading.text(result.get("name"))
         or "A result without a title",
@@ -113,6 +118,13 @@ def _record(
         "key": [figure for figure in figures if figure["section"] == "key"],
         "parts": _parts(ident, result, views.tables(result), figures),
     }
+
+
+def _kind(result: Mapping[str, Any]) -> str:
+    """What it is, for the line above the title."""
+    if result.get("kind") in ("proof", "prediction"):
+        return str(result["kind"])
+    return f"experiment {reading.text(result.get('name')) or 'without a name'}"
 
 
 def _parts(
@@ -145,13 +157,14 @@ def _parts(
     return parts
 
 
-def _figure(ident: str, chart: Chart, *, picture: bool) -> dict[str, Any]:
+def _figure(ident: str, chart: Chart, *, picture: bool, command: str | None) -> dict[str, Any]:
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
     return {
         "id": ident,
         "title": chart.title,
         "caption": chart.caption,
+        "command": command,
         "alt": chart.alt,
         "section": chart.section,
         # Safe: `script_json` leaves no character that HTML reads, `_picture` is checked there.

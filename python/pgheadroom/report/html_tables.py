@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from pgheadroom.report.reading import printable
-from pgheadroom.report.table import NOTHING, Column, Table, Written, range_note
+from pgheadroom.report.table import NOTHING, Column, Table, Written, range_note, tone
 
 _FOLD_FROM = 40
 """Rows from which a table of surroundings (all settings, say) is folded away (arbitrary)."""
@@ -110,7 +110,7 @@ def _cells(written: Written, column: Column, *, ranged: bool) -> list[dict[str, 
     if written.main == NOTHING:
         classes.append("none")
     if column.key == "verdict":
-        classes.append(_tone(written.main))
+        classes.append(tone(written.main))
     main = {"tag": tag, "css": " ".join(filter(None, classes)), "html": grouped(written.main)}
     if not ranged:
         return [main]
@@ -122,13 +122,6 @@ def _range(spread: str) -> Markup:
     if match is None:
         return escape(spread)
     return Markup("[{}, {}]").format(grouped(match[1]), grouped(match[2]))
-
-
-def _tone(verdict: str) -> str:
-    """The class of a verdict; colour only repeats what the words say."""
-    if verdict.startswith("undecided"):
-        return "open"
-    return "good" if "(better)" in verdict else "bad" if "(worse)" in verdict else ""
 
 
 def _bodies(

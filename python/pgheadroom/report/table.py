@@ -146,6 +146,15 @@ class Table:
         return f"{sentence[0].upper()}{sentence[1:]}."
 
 
+def tone(verdict: str) -> str:
+    """`good`, `bad`, `open` or nothing: colour that only repeats what a verdict's words say."""
+    if verdict.startswith("undecided"):
+        return "open"
+    if "(better)" in verdict or verdict in ("exact", "within"):
+        return "good"
+    return "bad" if "(worse)" in verdict or verdict in ("differs", "beyond") else ""
+
+
 def has_range(table: Table) -> bool:
     """Whether any value of the table is an interval wider than a point."""
     spreads = (interval(cell) for row in table.rows for cell in row)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.report import reading
-from pgheadroom.report.table import Column, Table, Written, range_note
+from pgheadroom.report.table import Column, Table, Written, range_note, tone
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,12 +29,18 @@ _NARROWEST_TEXT = 16
 _WIDEST_NUMBER = 48
 """What is wider is no number, whatever its column says, and is wrapped like text."""
 
+_TONES = {"good": "green", "bad": "red"}
+
 _WIDEST_LEAD = 28
 """A leading text column is repeated in each part, so it may not take the whole line."""
 
 
 def print_tables(tables: Iterable[Table], console: Console) -> None:
-    """Print tables as psql would; bold and dim only, which the console drops for NO_COLOR."""
+    """
+    Print tables as psql would.
+
+    Bold, dim, and a verdict's colour, which the console drops for NO_COLOR and for no terminal.
+    """
     for index, table in enumerate(tables):
         if index:
             console.print()
@@ -240,7 +246,8 @@ def _block(item: _Laid, row: int, console: Console) -> list[Text]:
 
     written = item.values[row]
     if item.wraps:
-        return list(Text(str(written)).wrap(console, item.width)) or [Text("")]
+        style = _TONES.get(tone(written.main), "") if item.column.key == "verdict" else ""
+        return list(Text(str(written), style=style).wrap(console, item.width)) or [Text("")]
     block = Text(" " * (item.main_width - _cells(written.main)) + written.main)
     spread_width = max(_cells(value.spread) for value in item.values)
     if spread_width:

@@ -9,24 +9,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.report import view_common, view_fillfactor, view_generic, view_update_cost
+from pgheadroom.report import (
+    view_cluster_decay,
+    view_common,
+    view_fillfactor,
+    view_generic,
+    view_index_walkthrough,
+    view_proof,
+    view_update_cost,
+)
 from pgheadroom.report.table import Table
 
 if TYPE_CHECKING:
     from pgheadroom.report.charts import Chart
 
-_TABLES = {"update-cost": view_update_cost.tables, "fillfactor": view_fillfactor.tables}
+_PROOFS = ("proof", "prediction")
+_TABLES = {
+    "update-cost": view_update_cost.tables,
+    "fillfactor": view_fillfactor.tables,
+    "cluster-decay": view_cluster_decay.tables,
+    "index-walkthrough": view_index_walkthrough.tables,
+}
 
 
 def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     """
-    Tables of any experiment's result, in the order in which they are read.
+    Tables of any result, in the order in which they are read.
 
     Args:
-        result: A result of kind "experiment"; what it lacks is left out.
+        result: Of kind "experiment", where what it lacks is left out, "proof" or "prediction".
         brief: Leave out method and environment, which hold every setting of the server: for a
             terminal.
     """
+    if result.get("kind") in _PROOFS:
+        return view_proof.tables(result, brief=brief)
     own = _TABLES.get(str(result.get("name")), view_generic.tables)
     found = own(result) + view_common.surrounding(result)
     return [table for table in found if not brief or table.section not in ("method", "place")]
@@ -34,21 +50,33 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
 
 def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> list[Chart]:
     """
-    Charts of any experiment's result, the one that answers its question first.
+    Charts of any result, the one that answers its question first.
 
     Args:
-        result: A result of kind "experiment".
+        result: Of kind "experiment", "proof" or "prediction".
         series: The series files of the same record, in any order; may be empty.
     """
     from pgheadroom.report import (  # noqa: PLC0415 - the chart library is slow to import
+        charts_clients_scale,
+        charts_cluster_decay,
         charts_fillfactor,
         charts_generic,
+        charts_index_walkthrough,
+        charts_proof,
         charts_series,
         charts_update_cost,
+        charts_windows,
     )
 
+    if result.get("kind") in _PROOFS:
+        return charts_proof.charts(result)
     own = {
         "update-cost": charts_update_cost.charts,
         "fillfactor": charts_fillfactor.charts,
+        "cluster-decay": charts_cluster_decay.charts,
+        "index-walkthrough": charts_index_walkthrough.charts,
+        "clients-scale": charts_clients_scale.charts,
+        "fpi-sawtooth": charts_windows.charts,
+        "long-transaction": charts_windows.charts,
     }.get(str(result.get("name")), charts_generic.charts)
     return own(result) + charts_series.charts(result, series)

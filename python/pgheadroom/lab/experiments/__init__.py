@@ -6,10 +6,25 @@ import difflib
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiment import Experiment
+from pgheadroom.lab.experiments.clients_scale import ClientsScale
+from pgheadroom.lab.experiments.cluster_decay import ClusterDecay
+from pgheadroom.lab.experiments.custom import Custom
 from pgheadroom.lab.experiments.fillfactor import FillfactorSweep
+from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
+from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
+from pgheadroom.lab.experiments.long_transaction import LongTransaction
 from pgheadroom.lab.experiments.update_cost import UpdateCost
 
-ALL: tuple[Experiment, ...] = (UpdateCost(), FillfactorSweep())
+ALL: tuple[Experiment, ...] = (
+    UpdateCost(),
+    FillfactorSweep(),
+    ClusterDecay(),
+    IndexWalkthrough(),
+    FpiSawtooth(),
+    LongTransaction(),
+    ClientsScale(),
+    Custom(),
+)
 
 
 def get(name: str) -> Experiment:

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
+from pgheadroom.lab import guards
 from pgheadroom.lab.counters import TableCounters, table_counters
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
@@ -29,6 +30,9 @@ TABLE = "pgbench_accounts"
 ROWS_PER_SCALE = 100_000
 SHARED_BUFFERS_MIN_BYTES = 2 * 1024**2
 """Less cannot pin what a few clients need (arbitrary, tried at scale 1 with 8 clients)."""
+
+SHARED_BUFFERS_OPTION = "shared_buffers_bytes"
+"""Set by an experiment that fixes shared_buffers, instead of a factor `memory`."""
 
 BUILTIN_SCRIPTS = ("tpcb-like", "simple-update", "select-only")
 """Scripts that pgbench itself knows (`pgbench -b`)."""
@@ -78,6 +82,8 @@ def data_bytes(scale: int, fillfactor: int) -> int:
 
 def _shared_buffers_bytes(request: Request, memory: str) -> int:
     """The same for every fillfactor: what a page more or less costs is part of the question."""
+    if SHARED_BUFFERS_OPTION in request.options:
+        return int(request.options[SHARED_BUFFERS_OPTION])
     if memory == "fits":
         widest = min(int(level) for level in request.levels["fillfactor"])
         return int(data_bytes(request.scale, widest) * 1.5) + 64 * 1024**2
@@ -316,22 +322,19 @@ def _time(
     after = table_counters(server, TABLE)
     log = read_logs(server.scratch.glob("transactions.*"))
     events = log_events(server, start_s, end_s)
+    by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
     series = {
         "schema_version": 1,
         "kind": "series",
         "cell": dict(trial.cell),
         "repetition": trial.repetition,
         "arm": trial.arm,
-        **per_second(log, sampler, start_s=start_s, window_s=window_s),
+        **by_second,
         "events": events,
     }
-    notes = []
     driver_s = cpu_after.ru_utime + cpu_after.ru_stime - cpu_before.ru_utime - cpu_before.ru_stime
-    if driver_s > 0.9 * window_s:
-        notes.append(
-            f"The driver, pgbench, used {driver_s / window_s:.0%} of a processor in a window: "
-            "it may be what limits the throughput."
-        )
+    notes = guards.driver(driver_s, window_s, min(int(request.options["clients"]), 2))
+    notes += guards.steady([tps or 0.0 for tps in by_second["tps"]])
     measures = _time_measures(before, after, report, log, window_s=end_s - start_s)
     if from_statements:
         calls, ms = _statement_totals(server)

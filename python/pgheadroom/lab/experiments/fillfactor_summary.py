@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pgheadroom.lab import guards
 from pgheadroom.lab.design import Cell, Measure, Request
 from pgheadroom.lab.experiment import (
     Summary,
@@ -177,22 +178,11 @@ def _ratio_words(comparison: dict[str, Any]) -> str:
 
 def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -> list[str]:
     """The guards of benchmark practice: what makes these numbers say less than they seem to."""
-    warnings: list[str] = []
     timed = [sample for sample in samples if sample.measures.get("tps") is not None]
-    window_s = int(request.options["window_s"])
-    if timed and request.scale < int(request.options["clients"]):
-        warnings.append(
-            f"Scale {request.scale} is below {request.options['clients']} clients: "
-            "waiting for the locks of pgbench_branches dominates the times."
-        )
-    if timed and window_s < 60:
-        warnings.append(
-            f"Windows of {window_s} s are short for throughput (a minute is the least, with a "
-            "whole checkpoint cycle inside): trust the counters, repeat times with "
-            "--set window_s=600."
-        )
-    if timed and not any(sample.measures.get("checkpoints") for sample in timed):
-        warnings.append("No checkpoint began in any window: its cost is not in these times.")
+    warnings: list[str] = []
+    if timed:
+        warnings += guards.clients_within_scale(request.scale, int(request.options["clients"]))
+        warnings += guards.long_enough(samples, int(request.options["window_s"]))
     if (
         timed
         and any(level != "off" for level in request.levels["autovacuum"])

@@ -1,0 +1,132 @@
+"""
+How far a prediction is from what a server measured, and whether that is far.
+
+Between the players and whoever reports: the error of each figure by fixed rules, the bounds that
+the project sets itself, and how many intervals held what came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
+from pgheadroom.types import Interval
+
+BOUNDS: Mapping[str, float] = {
+    "hot_frac": 0.01,
+    "newpage_frac": 0.01,
+    "heap_pages": 0.01,
+    "index_pages": 0.03,
+    "wal_nonfpi_bytes_per_update": 0.02,
+    "wal_bytes_per_update": 0.05,
+    "wal_bytes": 0.05,
+}
+"""
+What random and concurrent work may miss by, either way: shares absolutely, the rest relatively.
+
+They hold for all tables of a profile together; exact figures may not miss at all, in any table.
+"""
+
+Verdict = Literal["exact", "differs", "within", "beyond", "not compared"]
+"""`differs` is an exact figure that is off, `within` and `beyond` are of statistical ones."""
+
+
+def error(predicted: Outcome, measured: Outcome) -> Outcome:
+    """
+    The error of every figure, and of every table's.
+
+    Shares: predicted minus measured. The rest: the ratio minus 1. Equal values, 0 and 0 too, give
+    0; a measured 0 with another prediction, and a value that is missing on either side, give None.
+    An interval counts with its middle.
+    """
+    values = {key: _error(key, predicted.value(key), measured.value(key)) for key in KEYS}
+    tables = {
+        name: error(table, measured.by_table[name])
+        for name, table in predicted.by_table.items()
+        if name in measured.by_table
+    }
+    return Outcome(**values, by_table=tables)
+
+
+def _error(key: str, predicted: Value, measured: Value) -> Value:
+    ours, theirs = middle(predicted), middle(measured)
+    if ours is None or theirs is None:
+        return None
+    if ours == theirs:
+        return 0
+    if key in SHARES:
+        return ours - theirs
+    return None if theirs == 0 else ours / theirs - 1
+
+
+def middle(value: Value) -> int | float | None:
+    """The number of a value: an interval's middle."""
+    return value.mid if isinstance(value, Interval) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of a cell: both players' values, the error and what to say of it."""
+
+    table: str | None
+    key: str
+    predicted: Value
+    measured: Value
+    error: Value
+    verdict: Verdict
+
+    @property
+    def missed(self) -> bool:
+        """Whether the prediction is off by more than the bounds allow."""
+        return self.verdict in ("differs", "beyond")
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the interval holds what was measured; None where there is no interval."""
+        if not isinstance(self.predicted, Interval):
+            return None
+        value = middle(self.measured)
+        return None if value is None else not self.predicted.excludes(value)
+
+
+def figures(predicted: Outcome, measured: Outcome) -> Iterator[Figure]:
+    """Every figure of a cell, the whole first, then table by table."""
+    parts: list[tuple[str | None, Outcome, Outcome]] = [(None, predicted, measured)]
+    parts += [
+        (name, table, measured.by_table[name])
+        for name, table in predicted.by_table.items()
+        if name in measured.by_table
+    ]
+    for table, ours, theirs in parts:
+        for key in KEYS:
+            found = _error(key, ours.value(key), theirs.value(key))
+            yield Figure(
+                table=table,
+                key=key,
+                predicted=ours.value(key),
+                measured=theirs.value(key),
+                error=found,
+                verdict=_verdict(table, key, ours.value(key), theirs.value(key), found),
+            )
+
+
+def _verdict(
+    table: str | None, key: str, predicted: Value, measured: Value, found: Value
+) -> Verdict:
+    if middle(predicted) is None or middle(measured) is None:
+        return "not compared"
+    if found == 0:
+        return "exact"
+    if not isinstance(predicted, Interval):
+        return "differs"
+    if table is not None or key not in BOUNDS:
+        return "within" if not predicted.excludes(middle(measured) or 0) else "not compared"
+    number = middle(found)
+    return "beyond" if number is None or abs(number) > BOUNDS[key] else "within"
+
+
+def beyond(predicted: Outcome, measured: Outcome) -> list[Figure]:
+    """The figures that miss by more than the bounds allow."""
+    return [item for item in figures(predicted, measured) if item.missed]

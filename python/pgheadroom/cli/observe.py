@@ -1,0 +1,179 @@
+"""
+`pgheadroom observe`: a live database becomes a profile.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgheadroom import observe
+from pgheadroom.cli import output
+from pgheadroom.errors import InputError
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.observe.access import read_access
+from pgheadroom.profile import Profile, to_json
+from pgheadroom.sources.log import read_log, read_statements
+from pgheadroom.sources.observing import APPLICATION_NAME, Request, look, watch, with_gaps
+from pgheadroom.sources.recording import Recording, read_files
+from pgheadroom.sources.script import psql_script
+from pgheadroom.sources.session import read_only_session
+from pgheadroom.units import parse_duration_s, show_duration
+
+_TICK_S_MAX = 30.0
+_TABLES_SHOWN = 10
+
+
+def show(
+    target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
+    length: Annotated[
+        str, typer.Option("--for", help="How long to watch, e.g. 5m; counters are read twice.")
+    ] = "5m",
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the profile here (JSON).")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
+    ] = None,
+    mask: Annotated[
+        bool, typer.Option("--mask", help="Pseudonyms for names; no statement texts, no literals.")
+    ] = False,
+    no_sample: Annotated[
+        bool,
+        typer.Option("--no-sample", help="Read no rows (at most 1,000 pages a table otherwise)."),
+    ] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option("--log", help="A server log with statements: csvlog, jsonlog or stderr."),
+    ] = None,
+    statements: Annotated[
+        list[Path] | None,
+        typer.Option("--statements", help="A file of statements or a pgbench script; FILE@N."),
+    ] = None,
+    print_grants: Annotated[
+        bool, typer.Option("--print-grants", help="Print what would let the role see more.")
+    ] = False,
+    print_sql: Annotated[
+        bool, typer.Option("--print-sql", help="Print all statements as a psql script; no server.")
+    ] = False,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Read what the psql script has written here.")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
+    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
+    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
+    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+) -> None:
+    """Watch a live database, only reading, and write a profile of its tables and workload."""
+    length_s = parse_duration_s(length)
+    ticks = max(min(round(length_s / 2), 10), round(length_s / _TICK_S_MAX), 1)
+    request = Request(duration_s=length_s, ticks=ticks, samples=not no_sample)
+    given = {"host": host, "port": port, "user": user, "dbname": dbname}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    if to is not None:
+        output.check_writable(to)
+    if print_sql:
+        _write(psql_script(request), to)
+        return
+    if source is not None and (target or parameters):
+        raise InputError("--from stands beside a connection: expected one of them")
+    if print_grants:
+        _print_grants(target, parameters)
+        return
+    # Files first: a mistake in them should not cost an interval.
+    files = [read_statements(path) for path in statements or ()]
+    for path in log or ():
+        if not path.is_file():
+            raise InputError(f"--log {path} is not a file: expected csvlog, jsonlog or stderr log")
+    if source is not None:
+        recording = with_gaps(read_files(source))
+    else:
+        with read_only_session(
+            target, {"application_name": APPLICATION_NAME, **parameters}
+        ) as connection:
+            recording = watch(connection, request, _say)
+    database = str((recording.row("identity", "shape") or {}).get("database"))
+    logs = [read_log(path, database) for path in log or ()]
+    profile = observe.observe(
+        recording,
+        observe.find_classes(recording, logs, files),
+        mask=mask,
+        sampled=_was_sampled(recording) if source is not None else not no_sample,
+        only=tuple(table or ()),
+    )
+    _write(json.dumps(to_json(profile), indent=1, ensure_ascii=False) + "\n", to)
+    _summarize(profile)
+
+
+def _was_sampled(recording: Recording) -> bool:
+    return bool(recording.rows("sample"))
+
+
+def _print_grants(target: str, parameters: dict[str, str]) -> None:
+    with read_only_session(
+        target, {"application_name": APPLICATION_NAME, **parameters}
+    ) as connection:
+        access = read_access(look(connection), sampled=True)
+    lines = [f"-- Seen now: {', '.join(access.levels) or 'only what everyone sees'}"]
+    lines += [f"-- Not seen: {missing}" for missing in access.missing]
+    lines += access.grants or ("-- Nothing is missing.",)
+    if any("pg_stat_statements" in grant for grant in access.grants):
+        lines.append("-- It also needs shared_preload_libraries = 'pg_stat_statements', a restart.")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _write(content: str, to: Path | None) -> None:
+    if to is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(to, content)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"observe: {text}\n")
+    sys.stderr.flush()
+
+
+def _summarize(profile: Profile) -> None:
+    """For people: what was seen, what was not, the tables with most updates."""
+    observed = profile.server.observed
+    assert observed is not None, "observe writes what it observed"
+    access = observed["access"]
+    _say(
+        f"{len(profile.tables)} tables, {show_duration(observed['interval_s'])}, "
+        f"PostgreSQL {profile.server.version}; access: {', '.join(access['levels']) or 'basic'}"
+    )
+    for line in (*observed["broken"], *observed["changed"]):
+        _say(f"! {line}")
+    for item in observed["left_out"]:
+        _say(f"! left out: {item['schema']}.{item['name']}: {item['why']}")
+    for missing in access["missing"]:
+        _say(f"! not seen: {missing}")
+    for report in observed["statements"]:
+        lost = sum(report["not_understood"].values())
+        _say(
+            f"statements: {report['source']} ({report['detail']}), {report['calls']} calls, "
+            f"{lost} of them say nothing"
+        )
+    for line in observed["assumed"]:
+        _say(f"~ {line}")
+    updated = [
+        (facts["counters"].get("n_tup_upd") or 0, facts["counters"].get("n_tup_hot_upd"), found)
+        for found in profile.tables
+        if (facts := found.observed) is not None
+    ]
+    for updates, hot, found in sorted(updated, key=lambda item: -item[0])[:_TABLES_SHOWN]:
+        if updates and found.observed is not None:
+            share = "unknown" if hot is None else f"{hot / updates:.1%}"
+            lost_frac = found.observed["updates"]["unattributed_frac"]
+            unknown = "" if lost_frac is None else f", {lost_frac:.1%} known to no source"
+            _say(
+                f"{found.name}: {updates / observed['interval_s']:.1f} updates/s, HOT {share}, "
+                f"fillfactor {found.fillfactor}; columns by "
+                f"{found.observed['updates']['source'] or 'no source'}{unknown}"
+            )

@@ -1,0 +1,151 @@
+"""
+`pgheadroom predict`: what a profile would do, by the twin alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgheadroom.cli import output, predict_page
+from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.errors import InputError
+from pgheadroom.lab.design import Factor
+from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.run import Progress
+from pgheadroom.predict import predict
+from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
+from pgheadroom.predict.twin import SEEDS_DEFAULT
+from pgheadroom.profile import read_profile
+
+ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
+FillfactorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fillfactor",
+        metavar="VALUES",
+        help="One cell each: 100,90,80 or 50..100:5 (both ends included); default: the profile's.",
+    ),
+]
+TableOption = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        "-t",
+        help="Table to vary (default: every table that has updates), or whose page is watched.",
+    ),
+]
+PageOption = Annotated[
+    int | None,
+    typer.Option(
+        "--page",
+        min=0,
+        metavar="N",
+        help="Instead: the life of page N of --table, event by event, with pictures.",
+    ),
+]
+SeedsOption = Annotated[
+    int,
+    typer.Option(
+        min=2,
+        max=1000,
+        help="Orders of the clients' transactions to try where the outcome is statistical.",
+    ),
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with charts here too.")
+]
+_QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
+
+
+def show(
+    profile: ProfileArgument,
+    fillfactor: FillfactorOption = None,
+    table: TableOption = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="Version that the twin follows (18, 16.14), or a folder with server programs; "
+            "it wins over the profile's."
+        ),
+    ] = None,
+    seeds: SeedsOption = SEEDS_DEFAULT,
+    page: PageOption = None,
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes part."""
+    check_outputs(to, html)
+    levels = parse_fillfactors(fillfactor)
+    read = read_profile(profile)
+    if page is not None:
+        predict_page.show(read, page, table, levels, server=server, form=form, to=to, html=html)
+        said(html)
+        return
+    with counted("predict") as report:
+        found = predict(read, levels, table, server=server, seeds=seeds, report=report)
+    output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+    said(html)
+
+
+def parse_fillfactors(text: str | None) -> list[int] | None:
+    """
+    Fillfactors out of `100,90` or `50..100:5`, in that order.
+
+    Raises:
+        InputError: Not numbers from 10 to 100, or one given twice.
+    """
+    if text is None:
+        return None
+    factor = Factor(
+        name="--fillfactor",
+        description="percent of a page that loading fills",
+        bounds=(FILLFACTOR_MIN, FILLFACTOR_MAX),
+    )
+    try:
+        return [int(level) for level in factor.parse(text)]
+    except InputError as error:
+        raise InputError(str(error).replace("--fillfactor=", "--fillfactor ")) from None
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """Refuse files that cannot be written before the work and not after it."""
+    for path in paths:
+        if path is not None:
+            output.check_writable(path)
+
+
+def said(page: Path | None) -> None:
+    """Tell where the page lies."""
+    if page is not None:
+        sys.stderr.write(f"Report: {page.absolute()}\n")
+
+
+@contextmanager
+def counted(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress of the twin on standard error, once it takes long enough to need one."""
+    started = time.monotonic()
+    with ExitStack() as stack:
+        step: Callable[[Progress], None] | None = None
+
+        def report(done: int, total: int) -> None:
+            nonlocal step
+            passed = time.monotonic() - started
+            if step is None and (passed < _QUIET_S or done == total):
+                return
+            if step is None:
+                step = stack.enter_context(output.progress(label))
+            left = passed * (total - done) / done if done else 0.0
+            step(Progress(done=done, total=total, left_s=left, text=label))
+            if done == total:  # the bar leaves room for what comes after
+                stack.close()
+                step = None
+
+        yield report

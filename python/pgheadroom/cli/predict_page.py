@@ -1,0 +1,74 @@
+"""
+`pgheadroom predict --page`: a page's life in the terminal, as JSON, or as an HTML page.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgheadroom.cli import output
+from pgheadroom.errors import InputError
+from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.page_life import to_json
+from pgheadroom.predict.page import predict_page
+from pgheadroom.profile import Profile
+from pgheadroom.report import life_text, text
+
+_FILE_WIDTH = 100
+
+
+def show(
+    profile: Profile,
+    block: int,
+    table: str | None,
+    fillfactors: Sequence[int] | None,
+    *,
+    server: str | None,
+    form: output.Format,
+    to: Path | None,
+    html: Path | None,
+) -> None:
+    """
+    Watch a page and tell its life.
+
+    Raises:
+        InputError: As `predict_page`; or a form that a life does not have.
+    """
+    if form not in (output.Format.TEXT, output.Format.JSON):
+        raise InputError(f"--format {form} with --page: expected text or json")
+    watched = predict_page(profile, block, table, fillfactors, server=server)
+    if html is not None:
+        from pgheadroom.report import life_html  # noqa: PLC0415 - templates are slow to import
+
+        command = command_line(sys.argv[1:])
+        page = life_html.render(watched.life, command=command, server=str(watched.server))
+        write_atomically(html, page)
+    if form is output.Format.JSON:
+        content = text.as_json({**to_json(watched.life), "server": str(watched.server)})
+    else:
+        width = shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if to is None else _FILE_WIDTH
+        unicode = to is not None or _shows_unicode()
+        lines = life_text.lines(watched.life, width=min(width, 160), unicode=unicode)
+        lines[0] += f", PostgreSQL {watched.server}"
+        lines[1:1] = [f"~ {line}" for line in watched.approximations]
+        content = "\n".join(lines) + "\n"
+    if to is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(to, content)
+
+
+def _shows_unicode() -> bool:
+    """Whether standard output takes the signs of the picture."""
+    if os.environ.get("TERM") == "linux":  # the kernel's console has few of them
+        return False
+    try:
+        "●◆○◇→✕·▒▪░█┌─┐│└┘".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""
+`pgheadroom prove`: one profile on a real server and in the twin, figure by figure.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pgheadroom.cli import output
+from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.predict import (
+    FillfactorOption,
+    HtmlOption,
+    ProfileArgument,
+    SeedsOption,
+    TableOption,
+    check_outputs,
+    counted,
+    parse_fillfactors,
+    said,
+)
+from pgheadroom.lab.environment import command_line
+from pgheadroom.predict.twin import SEEDS_DEFAULT
+from pgheadroom.profile import read_profile
+from pgheadroom.prove import prove
+
+
+def show(
+    profile: ProfileArgument,
+    fillfactor: FillfactorOption = None,
+    table: TableOption = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="Version of the throw-away server (18, 16.14), or a folder with server programs; "
+            "it wins over the profile's."
+        ),
+    ] = None,
+    fail_over: Annotated[
+        bool,
+        typer.Option(
+            "--fail-over",
+            help="Exit with 1 when an exact figure differs at all, or a statistical one by more "
+            "than its bound (docs/accuracy.md).",
+        ),
+    ] = False,
+    seeds: SeedsOption = SEEDS_DEFAULT,
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """Play a profile on a real server and in the twin, and show both and the error."""
+    check_outputs(to, html)
+    levels = parse_fillfactors(fillfactor)
+    read = read_profile(profile)
+    with counted("twin") as report:
+        found = prove(read, levels, table, server=server, seeds=seeds, report=report, say=_say)
+    output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+    said(html)
+    if fail_over and found.beyond:
+        count = len(found.beyond)
+        sys.stderr.write(
+            f"pgheadroom: {count} figure{'s are' if count > 1 else ' is'} beyond the bounds\n"
+        )
+        raise typer.Exit(1)
+
+
+def _say(done: int, total: int, what: str) -> None:
+    """What the server is doing, a line each: a cell takes seconds to minutes."""
+    if done < total:
+        cell = f"cell {done + 1} of {total}: " if total > 1 else ""
+        sys.stderr.write(f"server: {cell}{what}\n")
+        sys.stderr.flush()

@@ -1,0 +1,98 @@
+"""
+Further blocks within a time budget: which cells they repeat, and when to stop.
+
+The planned blocks are the pilot. Each further block repeats the comparisons whose intervals are
+widest, always both cells and the control, so that its pairs are interleaved as the pilot's are.
+It ends when every comparison is answered (`stats.is_answered`) or the time is spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.lab.design import Request, Trial, interleave
+from pgheadroom.stats import PAIRS_MIN, Verdict, half_width, is_answered
+from pgheadroom.types import Interval
+
+WIDEST_SHARE = 0.5
+"""Comparisons at least so wide as the widest are repeated with it (arbitrary)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A comparison that is not answered yet; `half_width` is logarithmic, infinite if unknown."""
+
+    cell: Mapping[str, Any]
+    against: Mapping[str, Any]
+    measure: str
+    half_width: float
+    pairs: int
+
+
+def unanswered(comparisons: Sequence[Mapping[str, Any]]) -> list[Open]:
+    """
+    The comparisons that more blocks could still sharpen, the widest first.
+
+    Args:
+        comparisons: As in a result file.
+    """
+    found = []
+    for item in comparisons:
+        pairs, form = int(item["pairs"]), item["ratio"]
+        ratio = None if form is None else Interval(**form)
+        if item["verdict"] == Verdict.EQUAL:
+            continue
+        if pairs >= PAIRS_MIN:
+            if ratio is None:
+                continue  # values that are not above 0 have no ratio, however many there are
+            if is_answered(ratio, pairs) and item["verdict"] != Verdict.UNDECIDED:
+                continue
+        found.append(
+            Open(
+                cell=item["cell"],
+                against=item["against"],
+                measure=str(item["measure"]),
+                half_width=math.inf if ratio is None else half_width(ratio),
+                pairs=pairs,
+            )
+        )
+    return sorted(found, key=lambda each: -each.half_width)
+
+
+def next_block(request: Request, pilot: Sequence[Trial], open_: Sequence[Open]) -> list[Trial]:
+    """
+    The block after those that have run: the cells of the widest comparisons and their controls.
+
+    Args:
+        request: What was asked; its seed orders the block, every second one reversed.
+        pilot: The trials of one whole block, numbered as the block that is wanted.
+        open_: What is not answered, the widest first; not empty.
+    """
+    widest = [each for each in open_ if each.half_width >= WIDEST_SHARE * open_[0].half_width]
+    wanted = [side for each in widest for side in (each.cell, each.against)]
+    chosen = [trial for trial in pilot if any(_plays(trial, side) for side in wanted)]
+    # Only controls, or something that no single trial plays: the whole block then.
+    only_controls = all(each.cell == each.against for each in open_)
+    block = list(pilot) if only_controls or not chosen else chosen
+    number = block[0].repetition
+    ordered = interleave([block], seed=request.seed * 1000 + number // 2)
+    return ordered if number % 2 else ordered[::-1]
+
+
+def _plays(trial: Trial, side: Mapping[str, Any]) -> bool:
+    """Whether a trial measures a compared cell, which may have a round that the trial has not."""
+    return all(side.get(name) == level for name, level in trial.cell.items())
+
+
+def blocks_needed(open_: Open, target: float) -> int | None:
+    """
+    About how many blocks would bring an interval to a half width, from its width so far.
+
+    Half widths shrink with the square root of the pairs; None when nothing is known yet.
+    """
+    if not math.isfinite(open_.half_width) or open_.pairs < PAIRS_MIN:
+        return None
+    return math.ceil(open_.pairs * (open_.half_width / target) ** 2)

@@ -1,0 +1,212 @@
+"""
+Two records of one experiment side by side: another server version, another machine, another day.
+
+The result has the form of an experiment's, with the record as one more factor, so that every view
+of it works. What two records show of times stays undecided: their runs were not interleaved, and
+the machine may have been another one, or busier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pgheadroom
+from pgheadroom.errors import InputError
+from pgheadroom.lab.design import Cell, Measure, Request, cell_key
+from pgheadroom.lab.experiment import Experiment, comparison_json, summarise_cells
+from pgheadroom.lab.experiments import get
+from pgheadroom.lab.record import Record, Sample
+from pgheadroom.stats import Comparison, compare_unpaired
+
+FACTOR = "record"
+LABELS = ("A", "B")
+
+_CLOCK_UNITS = ("ms", "s", "1/s", "1/h", "pages/h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One of the two records, opened."""
+
+    label: str
+    record: Record
+    request: Request
+    environment: Mapping[str, Any]
+    samples: Sequence[Sample]
+
+    @property
+    def said(self) -> str:
+        started = self.samples[0].started_at if self.samples else "?"
+        return (
+            f"{self.label}: {self.record.folder}, PostgreSQL {self.environment.get('server')}, "
+            f"scale {self.request.scale}, begun {started}"
+        )
+
+
+def compare_records(first: Record, second: Record) -> dict[str, Any]:
+    """
+    Both records as one result.
+
+    Args:
+        first: Record A, what the other is compared with.
+        second: Record B; ratios are B over A.
+
+    Returns:
+        A result of kind "experiment" whose cells have the factor `record`.
+
+    Raises:
+        InputError: Records of different experiments, or without a common cell.
+    """
+    sides = [_side(label, each) for label, each in zip(LABELS, (first, second), strict=True)]
+    names = [side.request.experiment for side in sides]
+    if names[0] != names[1]:
+        raise InputError(
+            f"{first.folder} is a record of {names[0]} and {second.folder} one of {names[1]}: "
+            "expected two records of the same experiment"
+        )
+    experiment = get(names[0])
+    cells = [
+        {FACTOR: side.label, **cell}
+        for side in sides
+        for cell in summarise_cells(side.samples, side.request.cells(), experiment.measures)
+    ]
+    comparisons = _comparisons(experiment, sides)
+    if not comparisons:
+        raise InputError(
+            f"{first.folder} and {second.folder} have no cell in common: expected records whose "
+            "factors share at least one combination of levels"
+        )
+    return {
+        "schema_version": 1,
+        "kind": "experiment",
+        "tool_version": pgheadroom.__version__,
+        "name": experiment.name,
+        "title": f"{experiment.title}: two records compared",
+        "question": experiment.question,
+        "source": experiment.source,
+        "server": " and ".join(
+            dict.fromkeys(str(side.environment.get("server")) for side in sides)
+        ),
+        "command": None,
+        "seed": sides[0].request.seed,
+        "scale": sides[0].request.scale,
+        "complete": True,
+        "factors": _factors(experiment, sides),
+        "options": {},
+        "measures": [measure.to_json() for measure in experiment.measures],
+        "cells": cells,
+        "comparisons": comparisons,
+        "controls": [],
+        "references": [],
+        "findings": [*(side.said for side in sides), *_findings(comparisons)],
+        "warnings": _differences(sides),
+        "assumed": {},
+        "environment": {side.label: _told(side.environment) for side in sides},
+        "series": [],
+    }
+
+
+def _side(label: str, record: Record) -> _Side:
+    request = Request.from_json(record.request)
+    return _Side(
+        label=label,
+        record=record,
+        request=request,
+        environment=record.read_environment() or {},
+        samples=get(request.experiment).expand(request, record.samples),
+    )
+
+
+def _told(environment: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {name: value for name, value in environment.items() if not isinstance(value, Mapping)}
+    return {name: value for name, value in flat.items() if name not in ("schema_version", "kind")}
+
+
+def _factors(experiment: Experiment, sides: Sequence[_Side]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": FACTOR, "description": "which record", "unit": None, "levels": list(LABELS)}
+    ]
+    names = dict.fromkeys(name for side in sides for name in side.request.levels)
+    for factor in experiment.factors_for(names):
+        levels = [level for side in sides for level in side.request.levels.get(factor.name, ())]
+        if levels:
+            found.append(
+                {
+                    "name": factor.name,
+                    "description": factor.description,
+                    "unit": factor.unit,
+                    "levels": list(dict.fromkeys(levels)),
+                }
+            )
+    return found
+
+
+def _comparisons(experiment: Experiment, sides: Sequence[_Side]) -> list[dict[str, Any]]:
+    """B over A for each common cell and measure."""
+    a, b = sides
+    common = {cell_key(cell) for cell in a.request.cells()}
+    found = []
+    for measure in experiment.measures:
+        for cell in b.request.cells():
+            if cell_key(cell) not in common:
+                continue
+            values = [_values(side, cell, measure) for side in (b, a)]
+            if not all(values):
+                continue
+            compared = compare_unpaired(*values, clock=measure.unit in _CLOCK_UNITS)
+            found.append(_json(compared, measure, cell))
+    return found
+
+
+def _values(side: _Side, cell: Cell, measure: Measure) -> list[float]:
+    return [
+        value
+        for sample in side.samples
+        if sample.arm == "measured"
+        and sample.cell == cell
+        and (value := sample.measures.get(measure.name)) is not None
+    ]
+
+
+def _json(compared: Comparison, measure: Measure, cell: Cell) -> dict[str, Any]:
+    form = comparison_json(
+        compared,
+        measure=measure.name,
+        cell={FACTOR: LABELS[1], **cell},
+        against={FACTOR: LABELS[0], **cell},
+    )
+    return form | {"method": "Welch's t on logarithms, not paired"}
+
+
+def _findings(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many comparisons say what, by measure, those with a verdict first."""
+    by_measure: dict[str, dict[str, int]] = {}
+    for item in comparisons:
+        counts = by_measure.setdefault(str(item["measure"]), {})
+        counts[str(item["verdict"])] = counts.get(str(item["verdict"]), 0) + 1
+    said = []
+    for measure, counts in by_measure.items():
+        parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
+        said.append(f"{measure}, B against A: {parts} of {sum(counts.values())} cells.")
+    return said
+
+
+def _differences(sides: Sequence[_Side]) -> list[str]:
+    """What else differs between the records; none of it was varied on purpose."""
+    a, b = sides
+    pairs: dict[str, tuple[object, object]] = {
+        "scale": (a.request.scale, b.request.scale),
+        "seed": (a.request.seed, b.request.seed),
+    }
+    for name in dict.fromkeys((*a.request.options, *b.request.options)):
+        pairs[name] = (a.request.options.get(name), b.request.options.get(name))
+    for name in ("server", "cpu", "cores", "memory_bytes", "filesystem", "kernel", "tool_version"):
+        pairs[name] = (a.environment.get(name), b.environment.get(name))
+    settings = [each.environment.get("settings") or {} for each in sides]
+    for name in sorted({*settings[0], *settings[1]}):
+        if name not in ("port", "cluster_name", "unix_socket_directories"):
+            pairs[name] = (settings[0].get(name), settings[1].get(name))
+    found = [f"{name}: {x} and {y}" for name, (x, y) in pairs.items() if x != y]
+    return [f"The records also differ in {'; '.join(found)}."] if found else []

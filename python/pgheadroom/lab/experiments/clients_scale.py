@@ -1,0 +1,276 @@
+"""
+Experiment `clients-scale`: pgbench over a grid of clients and scales, shared_buffers fixed.
+
+The book's main chart: throughput holds while the data fit, and falls beyond. The knee that can be
+predicted is where data exceed shared_buffers; with direct I/O (16 and later) there is no other.
+The share of page requests found in shared buffers is the counter behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.lab import guards
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    compare_cells,
+    comparison_json,
+    summarise_cells,
+)
+from pgheadroom.lab.experiments import fillfactor_measure
+from pgheadroom.lab.place import Place
+from pgheadroom.lab.record import Sample
+from pgheadroom.stats import Verdict
+from pgheadroom.types import PgVersion
+from pgheadroom.units import show_bytes
+
+MEASURES = (
+    Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
+    *(
+        Measure(
+            name=f"latency_ms_{name}",
+            description=f"{text} of the transactions' latency",
+            unit="ms",
+            better="lower",
+        )
+        for name, text in (("p50", "median"), ("p99", "99th percentile"), ("max", "largest value"))
+    ),
+    Measure(
+        name="buffer_hit_frac",
+        description="share of page requests found in shared buffers",
+        better="higher",
+    ),
+    Measure(name="heap_pages_before", description="pages of pgbench_accounts", unit="pages"),
+    Measure(name="index_pages_before", description="pages of its index", unit="pages"),
+    Measure(
+        name="data_frac",
+        description="accounts and index over shared_buffers; the knee is where it passes 1",
+    ),
+    Measure(name="checkpoints", description="checkpoints begun in the window"),
+)
+
+
+class ClientsScale(Experiment):
+    """See the module's docstring."""
+
+    name = "clients-scale"
+    title = "Clients and scale"
+    question = (
+        "How does throughput depend on clients and on data against memory; where is the peak?"
+    )
+    source = "S3: the book, chapter 8 (pgbench, the grid of scales and clients)"
+    time_needed = "about 15 minutes with windows of 8 s; hours with windows that can be believed"
+    scale_default = 1
+    scale_meaning = "multiplies every level of data_scale, and shared_buffers with it"
+    factors = (
+        Factor(
+            name="data_scale",
+            description="pgbench's scale before it is multiplied by --scale",
+            default=(1, 2, 4, 8),
+            bounds=(1, 100_000),
+        ),
+        Factor(name="clients", description="pgbench clients", default=(1, 2, 4), bounds=(1, 1000)),
+    )
+    options = (
+        Factor(
+            name="script",
+            description="one of pgbench's own scripts",
+            default=("select-only",),
+            words=fillfactor_measure.BUILTIN_SCRIPTS,
+            single=True,
+        ),
+        Factor(
+            name="shared_buffers_mb",
+            description="shared_buffers in MB, multiplied by --scale; 0 for a borrowed server",
+            default=(48,),
+            bounds=(0, 1_000_000),
+            single=True,
+        ),
+        Factor(
+            name="io",
+            description="direct: not through the operating system's cache (16 and later); cached; "
+            "auto: direct where the server can",
+            default=("auto",),
+            words=("auto", "direct", "cached"),
+            single=True,
+        ),
+        Factor(
+            name="window_s",
+            description="length of the window in seconds",
+            default=(8,),
+            bounds=(1, 86_400),
+            single=True,
+        ),
+        Factor(
+            name="protocol",
+            description="how pgbench sends statements",
+            default=("prepared",),
+            words=("simple", "extended", "prepared"),
+            single=True,
+        ),
+    )
+    measures = MEASURES
+
+    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
+        """Five: the fewest that allow a verdict."""
+        return 5
+
+    def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
+        """Refuse what cannot be set."""
+        if version.major < 14:
+            raise UnsupportedServer(
+                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
+            )
+        if request.options["io"] == "direct" and version.major < 16:
+            raise UnsupportedServer(f"direct I/O needs PostgreSQL 16 or later, found {version}")
+        if throw_away == (int(request.options["shared_buffers_mb"]) == 0):
+            raise InputError(
+                "shared_buffers_mb=0 is for a server given by connection, whose shared_buffers are "
+                "its own; a throw-away server needs a size"
+            )
+
+    def trials(self, request: Request) -> list[Trial]:
+        """Interleaved blocks, with a control arm at the first clients of each scale."""
+        blocks = [
+            [
+                Trial(cell=cell, repetition=repetition, arm=arm)
+                for cell in request.cells()
+                for arm in ("measured", "control")
+                if arm == "measured" or cell == _reference(request, cell)
+            ]
+            for repetition in range(1, request.repetitions + 1)
+        ]
+        return interleave(blocks, seed=request.seed)
+
+    def trial_s(self, request: Request) -> float:
+        """Copying, warming, the window."""
+        largest = request.scale * max(int(level) for level in request.levels["data_scale"])
+        return 1.5 + 0.05 * largest + int(request.options["window_s"])
+
+    def shape_name(self, trial: Trial) -> str:
+        """Cells with equal data start from the same cluster."""
+        return f"scale-{trial.cell['data_scale']}"
+
+    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+        """One window, measured as `fillfactor` does."""
+        inner = replace(
+            request,
+            scale=request.scale * int(trial.cell["data_scale"]),
+            levels={"fillfactor": (100,)},
+            options={
+                **request.options,
+                "measure": "throughput",
+                "clients": trial.cell["clients"],
+                "transactions": 0,
+                fillfactor_measure.SHARED_BUFFERS_OPTION: (
+                    int(request.options["shared_buffers_mb"]) * request.scale * 1024**2
+                ),
+            },
+        )
+        cell: Cell = {"fillfactor": 100, "memory": "fits", "autovacuum": "default"}
+        outcome = fillfactor_measure.measure(
+            inner, place, replace(trial, cell=cell), self.shape_name(trial)
+        )
+        found = dict(outcome.measures)
+        pages = (found["heap_pages_before"] or 0) + (found["index_pages_before"] or 0)
+        buffers = found["shared_buffers_bytes"]
+        found["data_frac"] = pages * 8192 / buffers if buffers else None
+        known = {measure.name for measure in MEASURES}
+        series = outcome.series
+        if series is not None:
+            series = {**series, "cell": dict(trial.cell)}
+        return replace(
+            outcome,
+            measures={name: value for name, value in found.items() if name in known},
+            series=series,
+        )
+
+    def summarise(
+        self,
+        request: Request,
+        version: PgVersion,  # noqa: ARG002 - nothing depends on it
+        samples: Sequence[Sample],
+    ) -> Summary:
+        """More clients against the fewest at each scale; the peak; where data stop fitting."""
+        cells = summarise_cells(samples, request.cells(), MEASURES)
+        comparisons, controls = [], []
+        for measure in ("tps", "latency_ms_p99"):
+            for cell in request.cells():
+                against = _reference(request, cell)
+                arms = ("control", "measured")
+                aa = compare_cells(
+                    samples, cell=against, against=against, measure=measure, arms=arms
+                )
+                if cell == against:
+                    if aa.pairs:
+                        controls.append(
+                            comparison_json(aa, measure=measure, cell=cell, against=cell)
+                        )
+                    continue
+                found = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
+                if found.pairs:
+                    comparisons.append(
+                        comparison_json(found, measure=measure, cell=cell, against=against)
+                    )
+        warnings = guards.long_enough(samples, int(request.options["window_s"]))
+        if request.options["script"] == "tpcb-like":
+            smallest = request.scale * min(int(level) for level in request.levels["data_scale"])
+            most = max(int(level) for level in request.levels["clients"])
+            warnings += guards.clients_within_scale(smallest, most)
+        return Summary(
+            cells=cells,
+            comparisons=comparisons,
+            controls=controls,
+            findings=_findings(request, cells, comparisons),
+            warnings=warnings,
+        )
+
+
+def _reference(request: Request, cell: Cell) -> Cell:
+    """The fewest clients on the same data."""
+    return {**cell, "clients": min(int(level) for level in request.levels["clients"])}
+
+
+def _findings(
+    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]]
+) -> list[str]:
+    """First the counter: what is found in memory at each scale; then ratios with a verdict."""
+    if not cells:
+        return []
+    said = []
+    by_scale = {cell["data_scale"]: cell for cell in reversed(cells)}
+    hits = ", ".join(
+        f"{cell['buffer_hit_frac']:.1%} where data are {cell['data_frac']:.2f} times shared_buffers"
+        for _, cell in sorted(by_scale.items())
+        if cell["buffer_hit_frac"] is not None and cell["data_frac"] is not None
+    )
+    mb = int(request.options["shared_buffers_mb"]) * request.scale
+    size = f" of {show_bytes(mb * 1024**2)}" if mb else ""
+    said.append(f"Page requests found in shared_buffers{size}: {hits}.")
+    timed = [cell for cell in cells if cell["tps"] is not None]
+    if timed:
+        best = max(timed, key=lambda cell: cell["tps"])
+        said.append(
+            f"The highest median throughput is {best['tps']:,.0f} a second, with "
+            f"{best['clients']} clients at data_scale {best['data_scale']}."
+        )
+    for item in comparisons:
+        if item["measure"] == "tps":
+            cell, ratio = item["cell"], item["ratio"]
+            found = f"undecided ({item['reason']})"
+            if item["verdict"] != Verdict.UNDECIDED and ratio is not None:
+                found = (
+                    f"{ratio['mid']:.2f} times [{ratio['low']:.2f}, {ratio['high']:.2f}], "
+                    f"{item['verdict']}"
+                )
+            said.append(
+                f"(data_scale {cell['data_scale']}) {cell['clients']} clients against "
+                f"{item['against']['clients']}: throughput {found}."
+            )
+    return said

@@ -1,0 +1,231 @@
+"""
+Experiment `long-transaction`: what a snapshot that is held does to HOT, size and WAL.
+
+Windows of updates; before one of them another session takes a snapshot, before a later one it lets
+it go. Meanwhile no row version that the snapshot may see can be pruned: pages fill up, updates
+leave them, table and index grow. Afterwards pruning works again, and the room is not given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
+from pgheadroom.lab import rounds
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.environment import describe_server
+from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiments import accounts_windows as accounts
+from pgheadroom.lab.place import Place
+from pgheadroom.lab.record import Sample
+from pgheadroom.types import PgVersion
+
+MEASURES = (
+    Measure(name="hot_frac", description="share of HOT updates of the window", better="higher"),
+    Measure(
+        name="newpage_frac",
+        description="share of updates that went to another page (counted from 16 on)",
+        better="lower",
+    ),
+    Measure(
+        name="wal_bytes_per_update",
+        description="WAL bytes per update of the window, images included",
+        unit="bytes",
+        better="lower",
+    ),
+    Measure(
+        name="buffers_per_update",
+        description="blocks that an update touched, hit or read",
+        unit="pages",
+        better="lower",
+    ),
+    Measure(
+        name="heap_pages",
+        description="pages of the table after the window",
+        unit="pages",
+        better="lower",
+    ),
+    Measure(
+        name="index_pages", description="pages of its index after it", unit="pages", better="lower"
+    ),
+)
+
+
+class LongTransaction(Experiment):
+    """See the module's docstring."""
+
+    name = "long-transaction"
+    title = "HOT while a snapshot is held"
+    question = "What do updates lose while another session holds a snapshot, and what stays lost?"
+    source = "S3: the book, chapter 7 (long-running transactions)"
+    time_needed = "about 3 minutes at scale 1"
+    scale_default = 1
+    scale_meaning = "pgbench's scale: 100,000 accounts, about 15 MB each"
+    factors = (
+        Factor(
+            name="snapshot",
+            description="held: a repeatable-read transaction that has read something stays open "
+            "from one window to another; none: nobody else is there",
+            default=("none", "held"),
+            words=("none", "held"),
+        ),
+        Factor(
+            name="fillfactor",
+            description="fillfactor of pgbench_accounts",
+            unit="%",
+            default=(80,),
+            bounds=(10, 100),
+        ),
+        Factor(
+            name="window",
+            description="windows that are reported; the largest is how many are played",
+            default=tuple(range(1, 16)),
+            bounds=(1, 1000),
+        ),
+    )
+    options = (
+        Factor(
+            name="updates",
+            description="updates in each window; 0: 20,000 x scale, one row in five",
+            default=(0,),
+            bounds=(0, 100_000_000),
+            single=True,
+        ),
+        Factor(
+            name="open",
+            description="window before which the snapshot is taken",
+            default=(4,),
+            bounds=(1, 1000),
+            single=True,
+        ),
+        Factor(
+            name="close",
+            description="window before which it is let go",
+            default=(10,),
+            bounds=(2, 1001),
+            single=True,
+        ),
+    )
+    measures = MEASURES
+
+    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
+        """Three: counters hardly vary."""
+        return 3
+
+    def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
+        """Refuse windows in the wrong order, and servers of others: a horizon is everybody's."""
+        if version.major < 14:
+            raise UnsupportedServer(
+                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
+            )
+        if int(request.options["close"]) <= int(request.options["open"]):
+            raise InputError(
+                f"close={request.options['close']} is not after open={request.options['open']}"
+            )
+        if not throw_away:
+            raise InputError(
+                "long-transaction holds the horizon of the whole database back, and other sessions "
+                "of this server hold it as well: leave --server out, or name a version"
+            )
+
+    def trials(self, request: Request) -> list[Trial]:
+        """Interleaved blocks; no control arm, since no time is compared."""
+        blocks = [
+            [
+                Trial(cell=cell, repetition=repetition)
+                for cell in rounds.trial_cells(request, "window")
+            ]
+            for repetition in range(1, request.repetitions + 1)
+        ]
+        return interleave(blocks, seed=request.seed)
+
+    def trial_s(self, request: Request) -> float:
+        """Copying, then each window at 4,000 updates a second."""
+        played = max(int(level) for level in request.levels["window"])
+        return 2 + played * (0.15 + accounts.updates(_own(request)) / 4000)
+
+    def shape_name(self, trial: Trial) -> str:
+        """Cells with equal fillfactor start from the same cluster."""
+        return f"accounts-{trial.cell['fillfactor']}"
+
+    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+        """One sample a window."""
+        wanted = set(request.levels["window"])
+        return [s for s in rounds.expand(samples, "window") if s.cell["window"] in wanted]
+
+    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+        """Play the windows, with or without the snapshot."""
+        settings = accounts.settings(request, place.memory_bytes)
+        shape = accounts.shape(request, trial, self.shape_name(trial))
+        windows = max(int(level) for level in request.levels["window"])
+        opens, closes = int(request.options["open"]), int(request.options["close"])
+        with place.running(shape, settings) as server, ExitStack() as stack:
+            environment = describe_server(server)
+
+            def before(number: int) -> int:
+                if trial.cell["snapshot"] == "none":
+                    return 0
+                if number == opens:
+                    holder = stack.enter_context(server.connect())
+                    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+                    row = holder.execute(
+                        "SELECT count(*), pg_current_snapshot() FROM pgbench_branches"
+                    ).fetchone()
+                    if row is None or row[0] != request.scale:
+                        raise MeasurementInvalid("the holder of the snapshot read nothing")
+                if number == closes:
+                    stack.close()
+                return 1 if opens <= number < closes else 0
+
+            found = accounts.play(server, _own(request), trial, windows=windows, before=before)
+        return Outcome(measures=rounds.flat(found), environment=environment)
+
+    def summarise(
+        self,
+        request: Request,
+        version: PgVersion,  # noqa: ARG002 - nothing depends on it
+        samples: Sequence[Sample],
+    ) -> Summary:
+        """HOT before, during and after; what has grown."""
+        cells = summarise_cells(self.expand(request, samples), request.cells(), MEASURES)
+        return Summary(cells=cells, findings=_findings(request, cells))
+
+
+def _own(request: Request) -> Request:
+    """The request with this experiment's own default of updates."""
+    count = int(request.options["updates"]) or 20_000 * request.scale
+    return replace(request, options={**request.options, "updates": count})
+
+
+def _findings(request: Request, cells: Sequence[dict[str, Any]]) -> list[str]:
+    """What was lost, and what stays lost, for each fillfactor."""
+    opens, closes = int(request.options["open"]), int(request.options["close"])
+    said = []
+    for fillfactor in request.levels["fillfactor"]:
+        group = [
+            cell for cell in cells if (cell["fillfactor"], cell["snapshot"]) == (fillfactor, "held")
+        ]
+        before = [cell for cell in group if cell["window"] < opens]
+        during = [cell for cell in group if opens <= cell["window"] < closes]
+        after = [cell for cell in group if cell["window"] >= closes]
+        if not before or not during:
+            continue
+        last, worst = before[-1], during[-1]
+        text = (
+            f"(fillfactor {fillfactor}) HOT share {last['hot_frac']:.1%} before the snapshot and "
+            f"{worst['hot_frac']:.1%} in its window {len(during)}; WAL per update "
+            f"{last['wal_bytes_per_update']:,.0f} and {worst['wal_bytes_per_update']:,.0f} bytes; "
+            f"table {last['heap_pages']:,} and {worst['heap_pages']:,} pages, index "
+            f"{last['index_pages']:,} and {worst['index_pages']:,}."
+        )
+        if after:
+            end = after[-1]
+            text += (
+                f" {len(after)} windows after its end HOT is {end['hot_frac']:.1%} again and the "
+                f"table has {end['heap_pages']:,} pages: the room is not given back."
+            )
+        said.append(text)
+    return said

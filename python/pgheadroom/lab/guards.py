@@ -1,0 +1,134 @@
+"""
+Guards of benchmark practice: what makes a number say less than it seems to.
+
+Each gives a sentence for the result's warnings, or nothing. Nothing is refused: a short run on a
+busy laptop still counts pages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pgheadroom.lab.record import Sample
+from pgheadroom.stats import median, steady_from
+
+BUSY_MEASURE = "host_busy_frac"
+"""In every sample: what other work used of the processors just before the trial."""
+
+BUSY_FRAC_MAX = 0.15
+"""Other work from which times are not to be believed (arbitrary: a core of eight and a bit)."""
+
+TRANSACTIONS_MIN = 100_000
+WINDOW_S_MIN = 60
+DRIVER_FRAC_MAX = 0.9
+
+_PROBE_S = 0.2
+
+
+def host_busy_frac(probe_s: float = _PROBE_S) -> float | None:
+    """
+    Share of all processors that others use now, while nothing of ours works.
+
+    Returns:
+        0 to 1, stolen time of a virtual machine included; None where the kernel does not say.
+    """
+    before = _processor_ticks()
+    if before is None:
+        return None
+    time.sleep(probe_s)
+    after = _processor_ticks()
+    if after is None or after[1] <= before[1]:
+        return None
+    return round(1 - (after[0] - before[0]) / (after[1] - before[1]), 3)
+
+
+def _processor_ticks() -> tuple[int, int] | None:
+    """Idle ticks, waiting for disks included, and all ticks since the start of the machine."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:
+        return None
+    ticks = [int(field) for field in fields[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
+def quiet_host(samples: Sequence[Sample]) -> list[str]:
+    """Warn when other work ran before a good part of the trials."""
+    shares = [
+        share for sample in samples if (share := sample.measures.get(BUSY_MEASURE)) is not None
+    ]
+    busy = [share for share in shares if share > BUSY_FRAC_MAX]
+    if len(busy) * 5 < max(len(shares), 1):
+        return []
+    return [
+        f"Other work used the processors before {len(busy)} of {len(shares)} trials (median "
+        f"{median(shares):.0%}): counters stand, times are noisier than on a quiet machine."
+    ]
+
+
+def assertions(environment: Mapping[str, Any]) -> list[str]:
+    """Warn of a server built with assertions, whose times are those of another program."""
+    build = environment.get("build")
+    if isinstance(build, Mapping) and build.get("debug_assertions") == "on":
+        return [
+            "The server was built with assertions (debug_assertions is on): its times say nothing "
+            "about a production build."
+        ]
+    return []
+
+
+def clients_within_scale(scale: int, clients: int) -> list[str]:
+    """Warn of more clients than branches, where waiting for their locks dominates."""
+    if scale >= clients:
+        return []
+    return [
+        f"Scale {scale} is below {clients} clients: "
+        "waiting for the locks of pgbench_branches dominates the times."
+    ]
+
+
+def long_enough(samples: Sequence[Sample], window_s: int) -> list[str]:
+    """Warn of windows without the length, the transactions or the checkpoint of a verdict."""
+    timed = [sample for sample in samples if sample.measures.get("tps") is not None]
+    if not timed:
+        return []
+    found = []
+    if window_s < WINDOW_S_MIN:
+        found.append(
+            f"Windows of {window_s} s are short for throughput (a minute is the least, with a "
+            "whole checkpoint cycle inside): trust the counters, repeat times with "
+            "--set window_s=600."
+        )
+    done = min(float(sample.measures["tps"] or 0) * window_s for sample in timed)
+    if done < TRANSACTIONS_MIN:
+        found.append(
+            f"The shortest window held about {done:,.0f} transactions; below "
+            f"{TRANSACTIONS_MIN:,} a few stalls decide the mean."
+        )
+    if not any(sample.measures.get("checkpoints") for sample in timed):
+        found.append("No checkpoint began in any window: its cost is not in these times.")
+    return found
+
+
+def driver(used_s: float, window_s: float, threads: int) -> list[str]:
+    """Note a window in which pgbench itself was at its limit, one core for each of its threads."""
+    share = used_s / (window_s * threads)
+    if share <= DRIVER_FRAC_MAX:
+        return []
+    return [
+        f"The driver, pgbench, used more than {DRIVER_FRAC_MAX:.0%} of the processor time that its "
+        f"{threads} threads can have in at least one window: it may be what limits the throughput."
+    ]
+
+
+def steady(tps_by_second: Sequence[float]) -> list[str]:
+    """Note a window whose throughput had no steady state; short ones cannot tell."""
+    if len(tps_by_second) < WINDOW_S_MIN or steady_from(tps_by_second) is not None:
+        return []
+    return [
+        "In at least one window the throughput did not become steady: its mean depends on the "
+        "length of the window."
+    ]

@@ -1,0 +1,80 @@
+"""
+Trials that measure several times: rounds of churn, windows between checkpoints, phases.
+
+Such a trial keeps `measure@n` for its n-th round in one flat sample. `expand` turns it into one
+sample a round, whose cell has the round as one more factor, so that everything that summarises or
+compares cells works on rounds as it does on cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab.record import Sample
+
+Measures = Mapping[str, float | None]
+
+
+def flat(rounds: Mapping[int, Measures]) -> dict[str, float | None]:
+    """The measures of all rounds under the names that a sample keeps."""
+    return {f"{name}@{number}": value for number, m in rounds.items() for name, value in m.items()}
+
+
+def expand(samples: Iterable[Sample], factor: str) -> list[Sample]:
+    """
+    One sample a round out of each sample, with the round's number as `factor` in its cell.
+
+    Measures without a round belong to the trial as a whole and are left out.
+    """
+    expanded: list[Sample] = []
+    for sample in samples:
+        by_round: dict[int, dict[str, float | None]] = {}
+        for key, value in sample.measures.items():
+            name, separator, number = key.rpartition("@")
+            if separator:
+                by_round.setdefault(int(number), {})[name] = value
+        expanded.extend(
+            replace(
+                sample,
+                trial=f"{sample.trial}@{number}",
+                cell={**sample.cell, factor: number},
+                measures=measures,
+            )
+            for number, measures in sorted(by_round.items())
+        )
+    return expanded
+
+
+def trial_cells(request: Request, factor: str) -> list[Cell]:
+    """The cells without the round: one trial plays all rounds of each."""
+    found: list[Cell] = []
+    for cell in request.cells():
+        whole = {name: level for name, level in cell.items() if name != factor}
+        if whole not in found:
+            found.append(whole)
+    return found
+
+
+def summed(samples: Sequence[Sample], factor: str, measure: str, *, label: str) -> list[Sample]:
+    """
+    One sample a trial with the sum of a measure over its rounds.
+
+    A trial in which a round after the first lacks the measure is left out. The round is `label`.
+    """
+    totals: dict[tuple[int, str, str], list[float | None]] = {}
+    of_trial: dict[tuple[int, str, str], Sample] = {}
+    for sample in samples:
+        if sample.cell[factor] == 0:
+            continue  # the state before the first round: nothing was done yet
+        key = (sample.repetition, sample.arm, sample.trial.rpartition("@")[0])
+        totals.setdefault(key, []).append(sample.measures.get(measure))
+        of_trial[key] = sample
+    found: list[Sample] = []
+    for key, values in totals.items():
+        present = [value for value in values if value is not None]
+        if len(present) == len(values):
+            cell = {**of_trial[key].cell, factor: label}
+            found.append(replace(of_trial[key], cell=cell, measures={measure: sum(present)}))
+    return found

@@ -1,0 +1,175 @@
+"""
+What a run of a profile did, as the keys that a proof compares.
+
+Between the two players and whoever compares them: the server's counters, the twin's prediction
+and the error of one against the other are all an `Outcome`, with the same keys in the same order.
+What a version does not count is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pgheadroom.types import Interval
+
+Value = int | float | Interval | None
+"""A number where it is exact, an interval where it is statistical, None where there is none."""
+
+COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd", "n_tup_newpage_upd")
+SUMMED = (
+    *COUNTERS,
+    "heap_pages",
+    "index_pages",
+    "wal_records",
+    "wal_bytes",
+    "wal_fpi_bytes",
+    "wal_fpi",
+    "pages_modified",
+)
+"""Keys whose values add up over tables."""
+
+SHARES = ("hot_frac", "newpage_frac")
+"""Keys that are shares of the updates, compared by their difference."""
+
+KEYS = (
+    *COUNTERS,
+    *SHARES,
+    "heap_pages",
+    "index_pages",
+    "wal_records",
+    "wal_bytes",
+    "wal_fpi_bytes",
+    "wal_fpi",
+    "wal_bytes_per_update",
+    "wal_nonfpi_bytes_per_update",
+    "pages_modified",
+)
+"""All keys that are compared, in their order."""
+
+MEASURED_ONLY = ("brin_pages",)
+"""Keys that only a server has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """
+    One player's figures of a window, for all tables together or for one of them.
+
+    Names are PostgreSQL's where it has one; `_frac` are shares of the updates, `_pages` blocks of
+    8192 bytes at the end of the window. `by_table` has the parts of a whole and is empty in a part.
+    """
+
+    n_tup_ins: Value
+    n_tup_upd: Value
+    n_tup_del: Value
+    n_tup_hot_upd: Value
+    n_tup_newpage_upd: Value
+    hot_frac: Value
+    newpage_frac: Value
+    heap_pages: Value
+    index_pages: Value
+    wal_records: Value
+    wal_bytes: Value
+    wal_fpi_bytes: Value
+    wal_fpi: Value
+    wal_bytes_per_update: Value
+    wal_nonfpi_bytes_per_update: Value
+    pages_modified: Value
+    brin_pages: Value = None
+    by_table: Mapping[str, Outcome] = field(default_factory=dict)
+
+    def value(self, key: str) -> Value:
+        """The value under a key of `KEYS`."""
+        found: Value = getattr(self, key)
+        return found
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no value, of the whole or of a table, is an interval."""
+        return not any(isinstance(self.value(key), Interval) for key in KEYS) and all(
+            table.is_exact for table in self.by_table.values()
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of a proof: every key, keys of servers where they are known, `by_table`."""
+        found: dict[str, Any] = {key: _plain(self.value(key)) for key in KEYS}
+        found |= {key: self.value(key) for key in MEASURED_ONLY if self.value(key) is not None}
+        if self.by_table:
+            found["by_table"] = {name: table.to_json() for name, table in self.by_table.items()}
+        return found
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Outcome:
+        """Read what `to_json` wrote, or what a server measured."""
+        known = {item.name for item in fields(cls)} - {"by_table"}
+        tables = {name: cls.from_json(table) for name, table in data.get("by_table", {}).items()}
+        values = {key: _value(value) for key, value in data.items() if key in known}
+        return cls(**values, by_table=tables)
+
+
+def _plain(value: Value) -> Any:
+    return value.to_json() if isinstance(value, Interval) else value
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, Mapping):
+        return Interval(**value)
+    found: Value = value
+    return found
+
+
+def summed(parts: list[int | None]) -> int | None:
+    """The sum; one that is missing makes it missing."""
+    total = 0
+    for value in parts:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def with_quotients(sums: Mapping[str, int | None]) -> dict[str, Any]:
+    """
+    The sums of a table or of a whole, and their quotients, in the order of `KEYS`.
+
+    Args:
+        sums: A value for each of `SUMMED`; others are kept behind.
+    """
+    updates = sums["n_tup_upd"]
+
+    def per_update(value: int | None) -> float | None:
+        return None if not updates or value is None else value / updates
+
+    wal_bytes, fpi_bytes = sums["wal_bytes"], sums["wal_fpi_bytes"]
+    plain_bytes = None if wal_bytes is None or fpi_bytes is None else wal_bytes - fpi_bytes
+    found = dict(sums) | {
+        "hot_frac": per_update(sums["n_tup_hot_upd"]),
+        "newpage_frac": per_update(sums["n_tup_newpage_upd"]),
+        "wal_bytes_per_update": per_update(wal_bytes),
+        "wal_nonfpi_bytes_per_update": per_update(plain_bytes),
+    }
+    rest = {key: value for key, value in found.items() if key not in KEYS}
+    return {key: found[key] for key in KEYS} | rest
+
+
+def put_together(
+    by_table: Mapping[str, Mapping[str, int | None]], transactions: Mapping[str, int]
+) -> dict[str, Any]:
+    """
+    The whole of a window out of its parts, as the object of a proof.
+
+    Args:
+        by_table: The sums of each table.
+        transactions: What the clients' Transaction records add, which belong to no table.
+    """
+    tables = list(by_table.values())
+    keys = [*SUMMED, *(key for key in MEASURED_ONLY if any(key in table for table in tables))]
+    whole = {
+        key: summed([*(table[key] for table in tables), transactions.get(key, 0)]) for key in keys
+    }
+    return {
+        **with_quotients(whole),
+        "by_table": {name: with_quotients(table) for name, table in by_table.items()},
+    }

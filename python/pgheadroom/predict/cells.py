@@ -1,0 +1,103 @@
+"""
+The cells of a curve: one profile at several fillfactors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pgheadroom.errors import InputError
+from pgheadroom.profile import Profile
+
+Fillfactor = int | Mapping[str, int]
+"""One number where all tables share it, else a number by table."""
+
+FILLFACTOR_MIN, FILLFACTOR_MAX = 10, 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A profile with the fillfactors that it has in this cell."""
+
+    fillfactor: Fillfactor
+    profile: Profile
+
+
+def make_cells(
+    profile: Profile, fillfactors: Sequence[int] | None = None, table: str | None = None
+) -> tuple[Cell, ...]:
+    """
+    Spread a profile over fillfactors.
+
+    Args:
+        profile: The profile.
+        fillfactors: Percent, 10 to 100; one cell each, in this order. None: the profile as it is.
+        table: The table to vary; every table that has updates when None.
+
+    Raises:
+        InputError: A fillfactor out of range or given twice, a table that the profile does not
+            have, or no table with updates to vary.
+    """
+    if table is not None and table not in profile.table_names:
+        raise InputError(
+            f"--table {table}: the profile has no such table, expected one of "
+            f"{', '.join(profile.table_names)}"
+        )
+    if fillfactors is None:
+        if table is not None:
+            raise InputError(f"--table {table} varies nothing without --fillfactor: give both")
+        return (Cell(fillfactor=fillfactor_of(profile), profile=profile),)
+    _check(fillfactors)
+    varied = (table,) if table is not None else updated_tables(profile)
+    if not varied:
+        raise InputError(
+            "--fillfactor: no table of the profile has updates, name the table to vary by --table "
+            f"({', '.join(profile.table_names)})"
+        )
+    cells = []
+    for value in fillfactors:
+        changed = profile.with_fillfactor(dict.fromkeys(varied, value))
+        cells.append(Cell(fillfactor=fillfactor_of(changed), profile=changed))
+    return tuple(cells)
+
+
+def _check(fillfactors: Sequence[int]) -> None:
+    for n, value in enumerate(fillfactors):
+        if not FILLFACTOR_MIN <= value <= FILLFACTOR_MAX:
+            raise InputError(
+                f"--fillfactor {value}: expected whole numbers from {FILLFACTOR_MIN} to "
+                f"{FILLFACTOR_MAX}"
+            )
+        if value in fillfactors[:n]:
+            raise InputError(f"--fillfactor: {value} is given twice")
+    if not fillfactors:
+        raise InputError("--fillfactor is empty: expected values such as 100,90 or 50..100:5")
+
+
+def updated_tables(profile: Profile) -> tuple[str, ...]:
+    """The tables with updates, in the profile's order."""
+    builtin = profile.workload.builtin
+    if builtin is not None:
+        names = {
+            "tpcb-like": ("pgbench_accounts", "pgbench_branches", "pgbench_tellers"),
+            "simple-update": ("pgbench_accounts",),
+        }.get(builtin.builtin, ())
+        return tuple(name for name in profile.table_names if name in names)
+    changed = {
+        operation.table
+        for operation in profile.workload.operations
+        if operation.kind in ("update", "upsert")
+    }
+    return tuple(name for name in profile.table_names if name in changed)
+
+
+def fillfactor_of(profile: Profile) -> Fillfactor:
+    """The number that all tables share, else the number of each."""
+    builtin = profile.workload.builtin
+    if builtin is not None:
+        by_table = {name: builtin.fillfactor.get(name, 100) for name in profile.table_names}
+    else:
+        by_table = {table.name: table.fillfactor for table in profile.tables}
+    shared = set(by_table.values())
+    return shared.pop() if len(shared) == 1 else by_table

@@ -1,0 +1,91 @@
+"""
+One run of the twin that watches a page: what happens to it, event by event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.page_life import PageLife, read_life
+from pgheadroom.predict.cells import make_cells, updated_tables
+from pgheadroom.predict.twin import Given, transactions_of
+from pgheadroom.predict.version import minor_version
+from pgheadroom.profile import Profile, to_json
+from pgheadroom.types import PgVersion
+
+_SEEDS = 2  # a run at a rate takes the middle of its possible lengths, as the first of these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedPage:
+    """
+    A page's life and what it was predicted for.
+
+    Attributes:
+        server: The minor version that was followed.
+        life: What happened.
+        approximations: What the twin did not play as a server would, in sentences.
+    """
+
+    server: PgVersion
+    life: PageLife
+    approximations: tuple[str, ...]
+
+
+def predict_page(
+    profile: Profile,
+    block: int,
+    table: str | None = None,
+    fillfactors: Sequence[int] | None = None,
+    *,
+    server: str | None = None,
+) -> WatchedPage:
+    """
+    Play a profile in the twin and watch a page.
+
+    Args:
+        profile: The profile.
+        block: The page's number, from 0; it need not exist when the run begins.
+        table: Its table; the first with updates, else the first, when None.
+        fillfactors: At most one, for the tables that have updates; None: the profile's own.
+        server: As for `predict`.
+
+    Raises:
+        InputError: No such table or page, or several fillfactors.
+        TwinError: The twin cannot play the profile.
+    """
+    if fillfactors is not None and len(fillfactors) != 1:
+        raise InputError(
+            f"--page with {len(fillfactors)} fillfactors: a page lives at one, expected one value"
+        )
+    table = table or (updated_tables(profile) or tuple(profile.table_names))[0]
+    if table not in profile.table_names:
+        raise InputError(
+            f"--table {table}: the profile has no such table, expected one of "
+            f"{', '.join(profile.table_names)}"
+        )
+    (cell,) = make_cells(profile, fillfactors)
+    assumed: dict[str, Any] = {}
+    version = minor_version(profile, server, assumed)
+    run = _core.simulate(
+        json.dumps(to_json(cell.profile)),
+        str(version),
+        events=(),
+        transactions=transactions_of(cell.profile, Given(), 0, _SEEDS),
+        watch=(table, block),
+    )
+    text = run.page_life_json
+    assert text is not None, "a page was watched"
+    life = read_life(text, table)
+    if life.event_count == 0 and not life.end.items:
+        pages = next(outcome.heap_pages for outcome in run.tables if outcome.name == table)
+        if block >= pages:
+            raise InputError(
+                f"--page {block}: {table} has {pages} pages at the end, expected 0 to {pages - 1}"
+            )
+    return WatchedPage(server=version, life=life, approximations=tuple(run.approximations))

@@ -1,0 +1,120 @@
+"""
+Several runs of the twin become one outcome: exact numbers stay, the rest gets intervals.
+
+An interval is meant to hold what one run of a server gives, not the mean of many: the spread of
+the twin's runs (Student's t, for a new observation) and the error of the model, added as
+variances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
+from pgheadroom.types import Interval
+
+LEVEL = 0.9
+"""Coverage that statistical values state."""
+
+_STEADY = ("n_tup_ins", "n_tup_upd", "n_tup_del")
+"""What the statements decide: equal in all of the twin's runs, it is taken as certain."""
+
+# Half-widths of the model's own error at LEVEL: half of what design.md allows the twin. Arbitrary
+# until enough runs with several clients stand in docs/accuracy.md.
+_MODEL_SHARE = 0.005
+_IMAGE_FRAC = 0.05  # recorded profiles (golden/compressed) were off by 3.4 % at most
+_MODEL_FRAC: Mapping[str, float] = {
+    "heap_pages": 0.005,
+    "index_pages": 0.015,
+    "wal_bytes": 0.025,
+    "wal_fpi_bytes": 0.025,
+    "wal_fpi": 0.025,
+    "wal_bytes_per_update": 0.025,
+}
+_MODEL_FRAC_ELSE = 0.01
+
+
+def exact(run: Mapping[str, Any]) -> Outcome:
+    """The outcome of a run that a server repeats to the unit."""
+    return Outcome.from_json(run)
+
+
+def images_estimated(run: Mapping[str, Any]) -> Outcome:
+    """
+    The outcome of a run in which nothing but the bytes of compressed images is uncertain.
+
+    Args:
+        run: The whole of it, as `outcome.put_together` gives it.
+    """
+    tables = {name: Outcome(**_with_images(table)) for name, table in run["by_table"].items()}
+    return replace(Outcome(**_with_images(run)), by_table=tables)
+
+
+def _with_images(part: Mapping[str, Any]) -> dict[str, Any]:
+    half = _IMAGE_FRAC * part["wal_fpi_bytes"]
+    updates = part["n_tup_upd"]
+    halves = {"wal_fpi_bytes": half, "wal_bytes": half}
+    halves["wal_bytes_per_update"] = half / updates if updates else 0.0
+    found: dict[str, Any] = {key: part[key] for key in KEYS}
+    for key, width in halves.items():
+        mid = part[key]
+        if mid is not None and width > 0:
+            found[key] = Interval(low=mid - width, mid=mid, high=mid + width, level=LEVEL)
+    return found
+
+
+def spread(runs: Sequence[Mapping[str, Any]]) -> Outcome:
+    """
+    The outcome of a statistical cell.
+
+    Args:
+        runs: The whole of each run of the twin, as `outcome.put_together` gives it; at least two.
+    """
+    assert len(runs) >= 2, "one run shows no spread"
+    tables = {
+        name: Outcome(**_spread_of([run["by_table"][name] for run in runs]))
+        for name in runs[0]["by_table"]
+    }
+    return replace(Outcome(**_spread_of(runs)), by_table=tables)
+
+
+def _spread_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    updates = math.fsum(run["n_tup_upd"] for run in runs) / len(runs)
+    return {key: _interval(key, [run[key] for run in runs], updates) for key in KEYS}
+
+
+def _interval(key: str, values: Sequence[int | float | None], updates: float) -> Value:
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        return None
+    first = numbers[0]
+    mean = math.fsum(numbers) / len(numbers)
+    model = _model(key, mean, updates)
+    if all(value == first for value in numbers) and (key in _STEADY or model == 0):
+        return first
+    variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
+    drawn = _t(len(numbers) - 1) * math.sqrt(variance * (1 + 1 / len(numbers)))
+    half = math.hypot(drawn, model)
+    high = min(1.0, mean + half) if key in SHARES else mean + half
+    return Interval(low=max(0.0, mean - half), mid=mean, high=max(high, mean), level=LEVEL)
+
+
+def _model(key: str, mean: float, updates: float) -> float:
+    """Half-width of the model's error; 0 for what cannot be anything but 0."""
+    if key in SHARES:
+        return _MODEL_SHARE
+    if key in ("n_tup_hot_upd", "n_tup_newpage_upd"):
+        return _MODEL_SHARE * updates
+    return _MODEL_FRAC.get(key, _MODEL_FRAC_ELSE) * mean
+
+
+@lru_cache(maxsize=64)
+def _t(degrees: int) -> float:
+    """Student's t for a two-sided interval of `LEVEL`."""
+    from scipy.stats import t  # noqa: PLC0415 - half a second of import, only needed here
+
+    return float(t.ppf((1 + LEVEL) / 2, degrees))

@@ -1,0 +1,266 @@
+"""
+Runs of the twin side by side: one for an exact cell, several for a statistical one.
+
+The core lets go of Python's lock while it runs, so threads fill the cores. A worker thread is
+never interrupted by Ctrl-C; the calling thread is, and then tells every run to stop.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.outcome import SUMMED, Outcome, put_together
+from pgheadroom.predict.cells import Cell
+from pgheadroom.predict.spread import exact, images_estimated, spread
+from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.schedule import run_pieces
+from pgheadroom.types import PgVersion
+
+SEEDS_DEFAULT = 8
+"""Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
+
+Report = Callable[[int, int], None]
+"""Called with how many rows and transactions are done, and how many there are."""
+
+TwinEvent = tuple[float, str, str | None]
+"""When (0 to 1 of the run), what (`checkpoint_starting`, `autovacuum`, ...), which table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """
+    What a server's run tells the twin, where a prediction alone cannot know it.
+
+    `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
+    that were held, from and to which share of the run; None: as the profile wants them.
+    """
+
+    operations: int | None = None
+    events: tuple[TwinEvent, ...] | None = None
+    snapshots: tuple[tuple[float, float], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """A cell as the twin sees it: the outcome, and what it had to approximate."""
+
+    outcome: Outcome
+    transactions: int
+    approximations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One run of the twin."""
+
+    cell: int
+    profile_json: str
+    version: str
+    interleaving: int
+    events: tuple[TwinEvent, ...] | None
+    transactions: int | None
+
+
+def predict_cells(
+    cells: Sequence[Cell],
+    version: PgVersion,
+    *,
+    given: Sequence[Given] | None = None,
+    seeds: int = SEEDS_DEFAULT,
+    executor: Executor | None = None,
+    report: Report | None = None,
+) -> list[Simulation]:
+    """
+    Run the twin on each cell.
+
+    Args:
+        cells: The profile at each fillfactor.
+        version: The minor that the twin follows.
+        given: What a server's run of each cell tells; None for a prediction.
+        seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
+        executor: Where to run; a thread a core when None.
+        report: Called with the progress.
+
+    Raises:
+        TwinError: The twin cannot play the profile, or reached one of its limits.
+        InputError: Fewer than two seeds, or a run whose length nobody knows.
+    """
+    if seeds < 2:
+        raise InputError(f"seeds {seeds}: expected at least 2, one run shows no spread")
+    told = given or [Given() for _ in cells]
+    with _Runs(executor, report) as runs:
+        first = runs.run([_piece(cells, told, version, n, 0, seeds) for n in range(len(cells))])
+        more = [
+            _piece(cells, told, version, n, seed, seeds)
+            for n in range(len(cells))
+            if not _is_exact(cells[n], first[(n, 0)])
+            and not _images_only(cells[n], told[n], first[(n, 0)])
+            for seed in range(1, seeds)
+        ]
+        found = first | runs.run(more)
+    return [
+        _simulation(
+            [run for (m, _), run in sorted(found.items()) if m == n],
+            images_only=_images_only(cells[n], told[n], first[(n, 0)]),
+        )
+        for n in range(len(cells))
+    ]
+
+
+def _is_exact(cell: Cell, run: _core.Simulated) -> bool:
+    """Whether a server would repeat it: the twin says so, and nothing waits for a clock."""
+    return run.is_exact and cell.profile.workload.run.duration_s is None
+
+
+def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
+    """Whether the sizes of compressed images are all that is not exact."""
+    profile = cell.profile
+    asked = profile.workload.run
+    compresses = profile.server.full_page_writes and profile.server.wal_compression != "off"
+    sampled = asked.clients > 1 or asked.snapshots or asked.duration_s is not None or given.events
+    return compresses and not sampled and len(run.approximations) == 1
+
+
+def _piece(
+    cells: Sequence[Cell],
+    given: Sequence[Given],
+    version: PgVersion,
+    cell: int,
+    seed: int,
+    seeds: int,
+) -> _Piece:
+    profile = as_given(cells[cell].profile, given[cell])
+    count = transactions_of(profile, given[cell], seed, seeds)
+    text = json.dumps(to_json(profile))
+    return _Piece(cell, text, str(version), seed, given[cell].events, count)
+
+
+def as_given(profile: Profile, given: Given) -> Profile:
+    """The profile with the snapshots that were held, where a server's run tells."""
+    if given.snapshots is None:
+        return profile
+    held = tuple(
+        Snapshot(start_frac=began, length_frac=ended - began) for began, ended in given.snapshots
+    )
+    run = replace(profile.workload.run, snapshots=held)
+    return replace(profile, workload=replace(profile.workload, run=run))
+
+
+def transactions_of(profile: Profile, given: Given, seed: int, seeds: int) -> int | None:
+    """
+    How many transactions a duration is; None where the profile says it.
+
+    At a rate their number is Poisson's, as pgbench's throttle makes it; the runs of a cell take
+    the quantiles of that in turn, the first the median.
+
+    Raises:
+        InputError: A duration without a rate, and no server's run tells the number.
+    """
+    run = profile.workload.run
+    if run.duration_s is None:
+        return None
+    if run.rate_per_s is not None:
+        mean = run.rate_per_s * run.duration_s
+        place = 0.5 if seed == 0 else (seed - 0.5) / (seeds - 1)
+        return max(1, round(mean + NormalDist().inv_cdf(place) * math.sqrt(mean)))
+    if given.operations is None:
+        raise InputError(
+            "run.duration_s: how many transactions that is depends on the machine; a prediction "
+            "needs run.operations, or run.rate_per_s beside it"
+        )
+    return given.operations
+
+
+class _Runs:
+    """Runs of the twin in one executor; whatever ends the block early ends them all."""
+
+    def __init__(self, executor: Executor | None, report: Report | None) -> None:
+        self.cores = len(os.sched_getaffinity(0))
+        self._own = ThreadPoolExecutor(self.cores) if executor is None else None
+        self._executor = executor or self._own
+        self._report = report
+        self._progress: dict[tuple[int, int], _core.Progress] = {}
+
+    def __enter__(self) -> _Runs:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for progress in self._progress.values():
+                progress.cancel()
+        if self._own is not None:
+            self._own.shutdown(wait=True, cancel_futures=True)
+
+    def run(self, pieces: Sequence[_Piece]) -> dict[tuple[int, int], _core.Simulated]:
+        """All pieces' results, by cell and interleaving."""
+        if self._own is not None:  # what is told across processes would not come back
+            for piece in pieces:
+                self._progress[(piece.cell, piece.interleaving)] = _core.Progress()
+        found = {}
+        for piece, result in run_pieces(
+            self._simulate if self._own is not None else simulate,
+            pieces,
+            executor=self._executor,
+            in_flight=self.cores if self._own is not None else max(1, len(pieces)),
+            tick=self._tick,
+        ):
+            found[(piece.cell, piece.interleaving)] = result
+        self._tick()
+        return found
+
+    def _simulate(self, piece: _Piece) -> _core.Simulated:
+        return simulate(piece, self._progress[(piece.cell, piece.interleaving)])
+
+    def _tick(self) -> None:
+        if self._report is None or not self._progress:
+            return
+        totals = [progress.total for progress in self._progress.values()]
+        # Those that have not begun will be like those that have.
+        begun = [total for total in totals if total > 0]
+        if begun:
+            total = sum(begun) * len(totals) // len(begun)
+            done = sum(progress.done for progress in self._progress.values())
+            self._report(min(done, total), total)
+
+
+def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Simulated:
+    """One run; importable, for executors in other processes."""
+    return _core.simulate(
+        piece.profile_json,
+        piece.version,
+        interleaving=piece.interleaving,
+        events=piece.events,
+        transactions=piece.transactions,
+        progress=progress,
+    )
+
+
+def _simulation(runs: Sequence[_core.Simulated], *, images_only: bool) -> Simulation:
+    wholes = [whole(run) for run in runs]
+    if images_only:
+        outcome = images_estimated(wholes[0])
+    else:
+        outcome = exact(wholes[0]) if len(wholes) == 1 else spread(wholes)
+    return Simulation(
+        outcome=outcome,
+        transactions=runs[0].transactions,
+        approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
+    )
+
+
+def whole(run: _core.Simulated) -> dict[str, Any]:
+    """A run's figures as the object of a proof."""
+    tables: Mapping[str, dict[str, int | None]] = {
+        table.name: {key: int(getattr(table, key)) for key in SUMMED} for table in run.tables
+    }
+    clients = {"wal_records": run.transaction_records, "wal_bytes": run.transaction_bytes}
+    return put_together(tables, clients)

@@ -1,0 +1,245 @@
+"""
+One profile, both players: a real server and the twin, figure by figure.
+
+The only place where the two meet. What the server's run tells the twin (its duration, when
+checkpoints and autovacuums took part) is handed over here and stands under `assumed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pgheadroom
+from pgheadroom.accuracy import Figure, beyond, error
+from pgheadroom.errors import InputError
+from pgheadroom.outcome import Outcome
+from pgheadroom.play import Played, play
+from pgheadroom.play.events import Event
+from pgheadroom.predict import Cell, Given, make_cells, predict_cells
+from pgheadroom.predict.cells import Fillfactor
+from pgheadroom.predict.run import note
+from pgheadroom.predict.twin import SEEDS_DEFAULT, Report, Simulation
+from pgheadroom.profile import Profile
+from pgheadroom.servers import find_programs, is_connection
+from pgheadroom.types import PgVersion
+
+Say = Callable[[int, int, str], None]
+"""Called with how many cells are done, how many there are, and what is being done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofCell:
+    """Both players' figures at one fillfactor, and the error of the prediction."""
+
+    fillfactor: Fillfactor
+    predicted: Outcome
+    measured: Outcome
+    error: Outcome
+
+    @property
+    def beyond(self) -> list[Figure]:
+        """The figures that miss by more than the bounds allow."""
+        return beyond(self.predicted, self.measured)
+
+    def to_json(self) -> dict[str, Any]:
+        """One of the file's cells."""
+        return {
+            "fillfactor": self.fillfactor,
+            "predicted": self.predicted.to_json(),
+            "measured": self.measured.to_json(),
+            "error": self.error.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """
+    A profile as a server and the twin played it.
+
+    `server` is the minor version of both; `assumed` has each default of the profile by its
+    field's path, what the twin approximated, and what it was told of the server's run.
+    """
+
+    server: PgVersion
+    assumed: Mapping[str, Any]
+    cells: tuple[ProofCell, ...]
+
+    @property
+    def beyond(self) -> list[tuple[Fillfactor, Figure]]:
+        """The figures that miss by more than the bounds allow, with their cell."""
+        return [(cell.fillfactor, figure) for cell in self.cells for figure in cell.beyond]
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        return {
+            "schema_version": 1,
+            "kind": "proof",
+            "tool_version": pgheadroom.__version__,
+            "server": str(self.server),
+            "assumed": dict(self.assumed),
+            "cells": [cell.to_json() for cell in self.cells],
+        }
+
+
+def prove(
+    profile: Profile,
+    fillfactors: Sequence[int] | None = None,
+    table: str | None = None,
+    *,
+    server: str | None = None,
+    seeds: int = SEEDS_DEFAULT,
+    executor: Executor | None = None,
+    report: Report | None = None,
+    say: Say | None = None,
+) -> Proof:
+    """
+    Play a profile on a throw-away server and in the twin, and compare.
+
+    The twin goes first, so that what it cannot play ends at once and not after a long run; where
+    it has to be told about the server's run, it first plays a run of a few transactions.
+
+    Args:
+        profile: The profile.
+        fillfactors: Percent, 10 to 100, one cell each; None: the profile's own, one cell.
+        table: The table to vary; every table that has updates when None.
+        server: Version, or a folder with server programs; it wins over the profile's version.
+        seeds: Orders of the clients' transactions that the twin tries in a statistical cell.
+        executor: Where the twin runs (`concurrent.futures`); a thread a core when None.
+        report: Called with the twin's progress.
+        say: Called with the server's.
+
+    Raises:
+        InputError: A fillfactor or table that is none; `server` is a connection.
+        ServerNotFound: That version is not at hand.
+        TwinError: The twin cannot play the profile; the message names the field.
+        LabError: The server failed, or its run is invalid.
+    """
+    cells = make_cells(profile, fillfactors, table)
+    spec = server or profile.server.version
+    if is_connection(spec):
+        raise InputError(
+            "a profile is played on a throw-away server, whose WAL files can be read: expected a "
+            "version or a folder with server programs, not a connection"
+        )
+    version = find_programs(spec).version
+    how: dict[str, Any] = {"seeds": seeds, "executor": executor, "report": report}
+    if needs_the_run(profile):
+        predict_cells([_short(cells[0])], version, given=[Given(events=())], seeds=2)
+        played = _play(cells, server, say)
+        given = [given_by(cell, run) for cell, run in zip(cells, played, strict=True)]
+        simulated = predict_cells(cells, version, given=given, **how)
+    else:
+        given = [Given() for _ in cells]
+        simulated = predict_cells(cells, version, **how)
+        played = _play(cells, server, say)
+    assumed = dict(played[0].assumed)
+    if profile.workload.builtin is not None:  # a profile of its own says how rows are found
+        assumed |= {f"plans.{name}": plan for name, plan in played[0].plans.items()}
+    note(assumed, simulated, seeds)
+    for n, (item, run) in enumerate(zip(given, played, strict=True)):
+        assumed |= _told(n, profile, item, run)
+    return Proof(
+        server=played[0].server,
+        assumed=assumed,
+        cells=tuple(map(_cell, cells, simulated, played)),
+    )
+
+
+def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
+    measured = Outcome.from_json(run.measured)
+    return ProofCell(
+        fillfactor=cell.fillfactor,
+        predicted=simulation.outcome,
+        measured=measured,
+        error=error(simulation.outcome, measured),
+    )
+
+
+def needs_the_run(profile: Profile) -> bool:
+    """Whether the twin has to be told about the server's run: what came when, or its length."""
+    server, run = profile.server, profile.workload.run
+    return (
+        server.autovacuum
+        or server.checkpoint_interval_s is not None
+        or server.max_wal_size_bytes is not None
+        or bool(run.snapshots)
+        or (run.duration_s is not None and run.rate_per_s is None)
+    )
+
+
+def given_by(cell: Cell, run: Played) -> Given:
+    """
+    What a server's run tells the twin, its times as shares of the transactions.
+
+    An analyze holds a snapshot while it reads the table; so the twin gets it as one.
+    """
+    workload = cell.profile.workload.run
+    by_duration = workload.duration_s is not None and workload.rate_per_s is None
+    events = [
+        event
+        for event in run.events
+        if 0 <= event.t_s <= run.duration_s
+        if event.table is None or event.table in cell.profile.table_names
+    ]
+    snapshots = list(run.snapshots)
+    for event in events:
+        began, ended = _shares(event, run)
+        if event.kind == "autoanalyze" and began < ended:
+            snapshots.append((began, ended))
+    placed = [(_shares(event, run)[1], event.kind, event.table) for event in events]
+    return Given(
+        operations=run.transactions if by_duration else None,
+        events=tuple(sorted(placed, key=lambda event: event[0])),
+        snapshots=tuple(sorted(snapshots)),
+    )
+
+
+def _shares(event: Event, run: Played) -> tuple[float, float]:
+    """From and to which share of the run an event went; by time where WAL does not tell."""
+    if event.at_frac is not None and event.began_frac is not None:
+        return event.began_frac, event.at_frac
+    return max(0.0, event.t_s - event.elapsed_s) / run.duration_s, event.t_s / run.duration_s
+
+
+def _told(n: int, profile: Profile, given: Given, run: Played) -> dict[str, Any]:
+    """What was handed over for cell `n`, for the record."""
+    told: dict[str, Any] = {}
+    if profile.workload.run.rate_per_s is None:
+        told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
+    if given.operations is not None:
+        told[f"cells[{n}].operations"] = given.operations
+    if given.events:
+        told[f"cells[{n}].events"] = [
+            f"{kind}{f' {table}' if table else ''} at {frac:.4f} of the run"
+            for frac, kind, table in given.events
+        ]
+    if given.snapshots:
+        told[f"cells[{n}].snapshots"] = [
+            f"from {began:.4f} to {ended:.4f} of the run" for began, ended in given.snapshots
+        ]
+    return told
+
+
+def _short(cell: Cell) -> Cell:
+    """The same cell with one transaction a client."""
+    run = cell.profile.workload.run
+    short = replace(run, operations=run.clients, duration_s=None, rate_per_s=None)
+    workload = replace(cell.profile.workload, run=short)
+    return replace(cell, profile=replace(cell.profile, workload=workload))
+
+
+def _play(cells: Sequence[Cell], server: str | None, say: Say | None) -> list[Played]:
+    played = []
+    for n, cell in enumerate(cells):
+
+        def tell(what: str, n: int = n) -> None:
+            if say is not None:
+                say(n, len(cells), what)
+
+        played.append(play(cell.profile, server=server, say=tell))
+    if say is not None:
+        say(len(cells), len(cells), "done")
+    return played

@@ -1,0 +1,187 @@
+"""Charts of a proof or a prediction: the twin's curve, the server's points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from pgheadroom.report import reading
+from pgheadroom.report.charts import (
+    MOST_GROUPS,
+    PALETTE,
+    Canvas,
+    Chart,
+    Panel,
+    Row,
+    View,
+    alternative,
+    axis_format,
+    layered,
+    row,
+)
+from pgheadroom.report.view_proof import column_of, value, varied
+
+_CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "Where the new row versions went",
+        (
+            ("hot_frac", "HOT updates, share of all updates"),
+            ("newpage_frac", "updates that went to another page"),
+        ),
+    ),
+    (
+        "WAL per update",
+        (
+            ("wal_bytes_per_update", "WAL bytes per update, with full-page images"),
+            ("wal_nonfpi_bytes_per_update", "WAL bytes per update, without them"),
+        ),
+    ),
+    ("Size at the end", (("heap_pages", "heap, pages"), ("index_pages", "indexes, pages"))),
+    ("Pages modified", (("pages_modified", "pages named by the window's WAL"),)),
+)
+_MOST_TICKS = 15
+_WHOLE = "all tables"
+_SIDES = ("predicted", "measured")
+
+
+def charts(result: Mapping[str, Any]) -> list[Chart]:
+    """HOT share, WAL, size and modified pages against fillfactor; none for a single cell."""
+    cells = reading.cells(result)
+    places = varied(cells)
+    if len(cells) < 2 or not all(isinstance(place, int) for place in places):
+        return []
+    found = [_chart(title, keys, cells, places) for title, keys in _CHARTS]
+    return [
+        Chart(item.title, item.caption, item.spec, item.alt, "results" if n else "key")
+        for n, item in enumerate(chart for chart in found if chart is not None)
+    ]
+
+
+def _names(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All tables together; and each that has updates, when there are several."""
+    tables = reading.mapping(cells[0]["predicted"].get("by_table"))
+    updated = [
+        name
+        for name, table in tables.items()
+        if any(
+            reading.middle(value(cell["predicted"]["by_table"][name]["n_tup_upd"]))
+            for cell in cells
+        )
+        and table
+    ]
+    return [_WHOLE, *updated][:MOST_GROUPS] if len(updated) > 1 else [_WHOLE]
+
+
+def _chart(
+    title: str,
+    keys: Sequence[tuple[str, str]],
+    cells: Sequence[Mapping[str, Any]],
+    places: Sequence[object],
+) -> Chart | None:
+    names = _names(cells)
+    proof = "measured" in cells[0]
+    canvas, views, panels = Canvas(), [], []
+    for key, heading in keys:
+        rows = [item for name in names for item in _rows(cells, places, name, key)]
+        if not any(item["mid"] for item in rows):
+            continue
+        last = key == keys[-1][0]
+        views.append(_panel(canvas, rows, names, heading, key, titled=last))
+        panels.append(Panel(title=heading, rows=rows))
+    if not panels:
+        return None
+    marks = "Line: the twin. Points: the server." if proof else "Predicted by the twin."
+    if any("low" in item for panel in panels for item in panel.rows):
+        marks += " Band: the twin's 90 % interval."
+    if len(names) > 1:
+        marks += f" {_WHOLE.capitalize()} together, and each that has updates."
+    return Chart(title, marks, canvas.finish(views, spacing=16), alternative(title, panels))
+
+
+def _rows(
+    cells: Sequence[Mapping[str, Any]], places: Sequence[object], name: str, key: str
+) -> list[Row]:
+    found = []
+    for place, cell in zip(places, cells, strict=True):
+        for side in _SIDES:
+            part = reading.mapping(cell.get(side))
+            if name != _WHOLE:
+                part = reading.mapping(reading.mapping(part.get("by_table")).get(name))
+            where = f"fillfactor {place}, {reading.printable(name)}, {side}"
+            item = row(
+                place,
+                value(part.get(key)),
+                group=reading.printable(name),
+                where=where,
+                column=column_of(key),
+            )
+            if item is not None:
+                found.append(item | {"side": side})
+    return found
+
+
+def _panel(
+    canvas: Canvas,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    heading: str,
+    key: str,
+    *,
+    titled: bool,
+) -> View:
+    """A band, a line and points; colours tell the sides apart, or the tables when several."""
+    sides = len(names) == 1
+    field = "side" if sides else "group"
+    groups = [side for side in _SIDES if any(item["side"] == side for item in rows)]
+    groups = groups if sides else [reading.printable(name) for name in names]
+    scale = alt.Scale(domain=groups, range=list(PALETTE[: len(groups)]))
+    legend = alt.Legend(title=None, symbolOpacity=1) if len(groups) > 1 else None
+    colour = alt.Color(f"{field}:N", scale=scale, legend=legend)
+    share = key.endswith("_frac")
+    largest = max(float(item["high"] if "high" in item else item["mid"]) for item in rows)
+    whole = key == "hot_frac"
+    vertical = alt.Scale(domain=[0, 1]) if whole else alt.Scale(zero=True, nice=True)
+    axis = alt.Axis(title=None, format=".0%" if share else axis_format(largest), tickCount=5)
+    places = sorted({item["x"] for item in rows})
+    ticks = {"values": places} if len(places) <= _MOST_TICKS else {"tickMinStep": 1}
+    across = alt.X(
+        "x:Q",
+        axis=alt.Axis(
+            title="fillfactor, %" if titled else None,
+            grid=False,
+            format="d",
+            labelOverlap=True,
+            **ticks,
+        ),
+        scale=alt.Scale(zero=False, nice=False, padding=16),
+    )
+    tooltip = [alt.Tooltip("where:N", title="cell"), alt.Tooltip("said:N", title="value")]
+    middle = alt.Y("mid:Q", scale=vertical, axis=axis)
+    shared: dict[str, Any] = {"x": across, "color": colour}
+    predicted = [item for item in rows if item["side"] == "predicted"]
+    measured = [item for item in rows if item["side"] == "measured"]
+    layers: list[alt.Chart] = []
+    spread = [_banded(item) for item in predicted]
+    if any(item["low"] != item["high"] for item in spread):
+        band = alt.Chart(canvas.data(spread)).mark_area(opacity=0.18)
+        low = alt.Y("low:Q", scale=vertical, axis=axis)
+        layers.append(band.encode(y=low, y2=alt.Y2("high"), **shared))
+    if predicted:
+        base = alt.Chart(canvas.data(predicted))
+        layers.append(base.mark_line(strokeWidth=1.6).encode(y=middle, **shared))
+        layers.append(
+            base.mark_point(size=14, filled=True, opacity=1).encode(
+                y=middle, tooltip=tooltip, **shared
+            )
+        )
+    if measured:
+        points = alt.Chart(canvas.data(measured)).mark_point(size=64, strokeWidth=1.8, opacity=1)
+        layers.append(points.encode(y=middle, tooltip=tooltip, **shared))
+    return layered(layers, heading, 170)
+
+
+def _banded(item: Row) -> Row:
+    """A row whose band has no height where the value is exact."""
+    return {"low": item["mid"], "high": item["mid"], **item}

@@ -1,0 +1,102 @@
+"""
+A page's life as one self-contained HTML page: a timeline, and a picture after each event.
+
+It opens from disk, loads nothing and runs no script; its Content-Security-Policy forbids both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pgheadroom.page_life import Event, PageLife, PageState
+from pgheadroom.report import life_drawing, reading
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def render(life: PageLife, *, command: str, server: str) -> str:
+    """
+    Make the page.
+
+    Args:
+        life: What the twin noted.
+        command: The command that makes it again.
+        server: The minor version that the twin followed.
+    """
+    import jinja2  # noqa: PLC0415 - only pages need it
+    from markupsafe import Markup  # noqa: PLC0415
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    css = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
+    css += (_TEMPLATES / "life.css").read_text(encoding="utf-8")
+    # Safe: files of ours, and drawings that are made of numbers alone.
+    return environment.get_template("life.html.j2").render(
+        table=reading.printable(life.table),
+        block=life.block,
+        server=server,
+        command=reading.printable(command),
+        counts=_counts(life),
+        limit=life.prune_below_bytes,
+        left_out=life.left_out,
+        policy=_POLICY,
+        css=Markup(css),  # noqa: S704
+        timeline=Markup(life_drawing.timeline(life)),  # noqa: S704
+        steps=_steps(life),
+    )
+
+
+def _steps(life: PageLife) -> list[dict[str, Any]]:
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    steps = []
+    before: PageState | None = None
+    for position, event in enumerate(life.events):
+        gap = life.left_out if life.left_out and position == life.first_count else 0
+        steps.append(
+            {
+                "number": event.number - 1,
+                "transaction": event.transaction,
+                "text": event.sentence,
+                "kind": event.kind,
+                "state": _state(event.page),
+                "gap": gap,
+                "svg": Markup(life_drawing.strip(event.page, before)),  # noqa: S704
+            }
+        )
+        before = event.page
+    return steps
+
+
+def _state(page: PageState) -> str:
+    marks = [f"{page.free_bytes} bytes free"]
+    marks += ["full"] * page.is_full + ["all-visible"] * page.all_visible
+    return ", ".join(marks)
+
+
+def _counts(life: PageLife) -> list[tuple[str, int]]:
+    """How often each thing happened, among the events that were kept."""
+
+    def count(*kinds: str) -> int:
+        return sum(event.kind in kinds for event in life.events)
+
+    def pruned(event: Event, by_vacuum: bool) -> bool:
+        return event.kind == "pruned" and event.details["by_vacuum"] is by_vacuum
+
+    found = [
+        ("Inserts", count("insert")),
+        ("HOT updates", count("hot_update")),
+        ("Cold updates, same page", count("cold_update")),
+        ("Versions that left", count("update_left")),
+        ("Versions that arrived", count("update_arrived")),
+        ("Deletes", count("delete")),
+        ("Prunings by readers", sum(pruned(event, False) for event in life.events)),
+        ("Prunings by VACUUM", sum(pruned(event, True) for event in life.events)),
+    ]
+    return [(name, number) for name, number in found if number]

@@ -1,0 +1,439 @@
+"""
+The view of a proof, and of a prediction, which is a proof without a server's side.
+
+The curve over fillfactors stands in one table; every figure of each cell, by table, in others.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgheadroom.accuracy import Figure, figures
+from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
+from pgheadroom.report import reading
+from pgheadroom.report.table import Column, Table
+from pgheadroom.types import Interval
+
+CURVE = (
+    "hot_frac",
+    "newpage_frac",
+    "heap_pages",
+    "index_pages",
+    "wal_bytes_per_update",
+    "wal_nonfpi_bytes_per_update",
+    "pages_modified",
+)
+"""What a curve over fillfactors is read for."""
+
+TITLES: Mapping[str, str] = {
+    "hot_frac": "HOT updates",
+    "newpage_frac": "new-page updates",
+    "heap_pages": "heap",
+    "index_pages": "indexes",
+    "wal_bytes_per_update": "WAL per update",
+    "wal_nonfpi_bytes_per_update": "without images",
+    "wal_bytes": "WAL",
+    "pages_modified": "modified",
+}
+_MOST_SENTENCES = 4
+_MOST_DIFFERING = 24
+"""Rows of differences that a terminal shows."""
+
+Cell = Mapping[str, Any]
+
+
+def described(result: Mapping[str, Any], *, command: str | None = None) -> dict[str, Any]:
+    """The result with what a page needs: a title, what it says, how to repeat it."""
+    proof = result["kind"] == "proof"
+    return {
+        **result,
+        "name": result["kind"],
+        "title": "The twin beside a real server" if proof else "What the twin predicts",
+        "question": (
+            "Does the twin do what PostgreSQL does with this profile?"
+            if proof
+            else "What would this profile do at each fillfactor?"
+        ),
+        "findings": findings(result),
+        "warnings": [],
+        "command": command,
+    }
+
+
+def findings(result: Mapping[str, Any]) -> list[str]:
+    """What the result says, in sentences with numbers."""
+    cells: Sequence[Cell] = result["cells"]
+    return _proven(cells) if result["kind"] == "proof" else _predicted(cells)
+
+
+def _proven(cells: Sequence[Cell]) -> list[str]:
+    found = [(cell, figure) for cell in cells for figure in _told(figures_of(cell))]
+    compared = [item for item in found if item[1].error is not None or item[1].missed]
+    same = sum(1 for _, figure in compared if figure.verdict == "exact")
+    where = f" in {len(cells)} cells" if len(cells) > 1 else ""
+    said = [
+        f"All {same} figures{where} are equal."
+        if same == len(compared)
+        else f"{same} of {len(compared)} figures{where} are equal."
+    ]
+    held = [figure.holds for _, figure in found if figure.holds is not None]
+    if held:
+        said.append(
+            f"{sum(held)} of {len(held)} intervals hold what was measured "
+            f"({100 * sum(held) / len(held):.0f} %; 90 % is what they state)."
+        )
+    missed: dict[tuple[str | None, str], list[tuple[Cell, Figure]]] = {}
+    for cell, figure in found:
+        if figure.missed:
+            missed.setdefault((figure.table, figure.key), []).append((cell, figure))
+    worst = sorted(missed.values(), key=lambda items: -max(map(_size, items)))
+    said += [_missed(items, len(cells)) for items in worst[:_MOST_SENTENCES]]
+    if len(worst) > _MOST_SENTENCES:
+        said.append(f"{len(worst) - _MOST_SENTENCES} further figures differ.")
+    return said
+
+
+def _size(item: tuple[Cell, Figure]) -> float:
+    """How large a miss is; without end where there is no error to state."""
+    number = reading.middle(item[1].error)
+    return math.inf if number is None else abs(number)
+
+
+def _missed(items: Sequence[tuple[Cell, Figure]], cells: int) -> str:
+    """One figure that is beyond its bound, in one or several cells."""
+    cell, figure = max(items, key=_size)
+    column = column_of(figure.key)
+    name = f"{figure.key}{f' of {reading.printable(figure.table)}' if figure.table else ''}"
+    where = f" at fillfactor {fillfactor_label(cell['fillfactor'])}" if cells > 1 else ""
+    often = f" in {len(items)} cells, most{where}" if len(items) > 1 else where
+    how = "differs" if figure.verdict == "differs" else "is beyond its bound"
+    return (
+        f"{name} {how}{often}: predicted {column.write(figure.predicted).main}, "
+        f"measured {column.write(figure.measured).main}{_with_error(figure)}."
+    )
+
+
+def _with_error(figure: Figure) -> str:
+    return "" if figure.error is None else f" ({error_text(figure.key, figure.error)})"
+
+
+def _predicted(cells: Sequence[Cell]) -> list[str]:
+    if len(cells) < 2:
+        return []
+    said = []
+    for key, best in (("hot_frac", max), ("wal_bytes_per_update", min), ("heap_pages", min)):
+        known = [
+            (mid, cell)
+            for cell in cells
+            if (mid := reading.middle(value(cell["predicted"].get(key)))) is not None
+        ]
+        if len({mid for mid, _ in known}) < 2:
+            continue
+        mid, cell = best(known, key=lambda item: item[0])
+        other, _ = (min if best is max else max)(known, key=lambda item: item[0])
+        column = column_of(key)
+        unit = f" {column.unit}" if column.unit else ""
+        said.append(
+            f"{TITLES.get(key, key)}: {column.write(mid)}{unit} at fillfactor "
+            f"{fillfactor_label(cell['fillfactor'])} is the {'most' if best is max else 'least'}, "
+            f"{column.write(other)}{unit} the {'least' if best is max else 'most'}."
+        )
+    return said
+
+
+def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
+    """
+    All tables of the result, in the order in which they are read.
+
+    Args:
+        result: Of kind "proof" or "prediction".
+        brief: For a terminal: with several cells only the curve, and the figures that differ.
+    """
+    cells: Sequence[Cell] = result["cells"]
+    found = [_curve(result)] if len(cells) > 1 else []
+    if not brief or len(cells) == 1:
+        found += [_details(cell) for cell in cells]
+    elif result["kind"] == "proof" and (differing := _differing(cells)) is not None:
+        found.append(differing)
+    if not brief:
+        found.append(_assumed(result))
+    return [table for table in found if table.rows]
+
+
+def figures_of(cell: Cell) -> list[Figure]:
+    """Every figure of a proof's cell."""
+    return list(figures(Outcome.from_json(cell["predicted"]), Outcome.from_json(cell["measured"])))
+
+
+def value(found: object) -> Value:
+    """A figure of the file: a number or an interval."""
+    return reading.interval(found) if isinstance(found, Mapping) else reading.number(found)
+
+
+def column_of(key: str, *, title: str | None = None, group: str | None = None) -> Column:
+    """How a figure is written, with its unit."""
+    share = key in SHARES
+    unit = "%" if share else unit_of(key)
+    return Column(
+        key=key,
+        title=title or TITLES.get(key, key),
+        unit=unit,
+        style="share" if share else "number",
+        digits=2 if share else None,
+        group=group,
+    )
+
+
+def unit_of(key: str) -> str | None:
+    """The unit of a figure; None for plain counts."""
+    if key.endswith("_pages") or key == "pages_modified":
+        return "pages"
+    if key.endswith("_bytes") or key.endswith("_bytes_per_update"):
+        return "bytes"
+    return {"wal_records": "records", "wal_fpi": "images"}.get(key, "rows")
+
+
+def error_text(key: str, found: Value) -> str:
+    """An error for people: points of a share, else per cent; `0` only when it is none."""
+    number = reading.middle(found)
+    if number is None:
+        return "-"
+    if number == 0:
+        return "0"
+    shown = f"{number * 100:+.2f}" if abs(number) >= 0.00005 else f"{number * 100:+.0e}"
+    return f"{shown} {'points' if key in SHARES else '%'}"
+
+
+def fillfactor_label(found: object) -> str:
+    """A cell's fillfactor: the number, or by table."""
+    if isinstance(found, Mapping):
+        return ", ".join(f"{reading.printable(name)} {number}" for name, number in found.items())
+    return reading.label(found)
+
+
+def varied(cells: Sequence[Cell]) -> list[object]:
+    """
+    What tells the cells apart: one number each, where one fillfactor was varied.
+
+    A cell has a number for all tables or numbers by table; the tables that do not change from
+    cell to cell are left out.
+    """
+    found = [cell["fillfactor"] for cell in cells]
+    names = {name for item in found if isinstance(item, Mapping) for name in item}
+    if not names:
+        return found
+    spread = [item if isinstance(item, Mapping) else dict.fromkeys(names, item) for item in found]
+    changing = [name for name in spread[0] if len({item.get(name) for item in spread}) > 1]
+    labels: list[object] = []
+    for item in spread:
+        numbers = {item.get(name) for name in changing or spread[0]}
+        labels.append(numbers.pop() if len(numbers) == 1 else fillfactor_label(item))
+    return labels
+
+
+def _has(cells: Sequence[Cell], key: str) -> bool:
+    """Whether a figure is worth a column: any cell has it, and not 0 everywhere."""
+    values = [
+        reading.middle(value(cell.get(side, {}).get(key)))
+        for cell in cells
+        for side in ("predicted", "measured")
+    ]
+    return any(values)
+
+
+def _same(cell: Cell, key: str) -> bool:
+    """Whether both players have the same exact number."""
+    predicted = value(cell["predicted"][key])
+    return not isinstance(predicted, Interval) and predicted == value(cell["measured"][key])
+
+
+def _curve(result: Mapping[str, Any]) -> Table:
+    cells: Sequence[Cell] = result["cells"]
+    proof = result["kind"] == "proof"
+    columns = [Column(key="fillfactor", title="fillfactor", unit="%", lead=True)]
+    rows: list[list[object]] = [[label] for label in varied(cells)]
+    keys = CURVE if _has(cells, "n_tup_upd") else (*CURVE, "wal_bytes")
+    for key in (key for key in keys if _has(cells, key)):
+        name = TITLES.get(key, key)
+        if not proof:
+            columns.append(column_of(key))
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(value(cell["predicted"][key]))
+            continue
+        if all(_same(cell, key) for cell in cells):
+            columns.append(column_of(key, title="both", group=name))
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(value(cell["measured"][key]))
+            continue
+        columns.append(column_of(key, title="predicted", group=name))
+        columns.append(column_of(key, title="measured", group=name))
+        columns.append(Column(key=f"{key} error", title="error", style="text", group=name))
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(value(cell["predicted"][key]))
+            row.append(value(cell["measured"][key]))
+            row.append(error_text(key, value(cell["error"][key])))
+    return Table(
+        title="Over fillfactors, all tables together",
+        columns=tuple(columns),
+        rows=tuple(map(tuple, rows)),
+        note=_kept_note(cells),
+    )
+
+
+def _kept_note(cells: Sequence[Cell]) -> str | None:
+    """The fillfactors that stay the same in every cell."""
+    found = [cell["fillfactor"] for cell in cells]
+    tables = next((item for item in found if isinstance(item, Mapping)), None)
+    if tables is None:
+        return None
+    kept = [
+        f"{reading.printable(name)} {number}"
+        for name, number in tables.items()
+        if all((i.get(name) if isinstance(i, Mapping) else i) == number for i in found)
+    ]
+    return f"The same in every cell: fillfactor of {', '.join(kept)}." if kept else None
+
+
+def _details(cell: Cell) -> Table:
+    """Every figure of one cell: the whole, then each table."""
+    label = fillfactor_label(cell["fillfactor"])
+    title = f"Every figure at fillfactor {label}"
+    if "measured" in cell:
+        return _figure_table(title, [(None, figure) for figure in _told(figures_of(cell))])
+    return _predicted_details(cell, title)
+
+
+def _told(found: Sequence[Figure]) -> list[Figure]:
+    """The whole; and the tables when there are several."""
+    names = {figure.table for figure in found if figure.table is not None}
+    return [figure for figure in found if figure.table is None or len(names) > 1]
+
+
+def _figure_columns() -> tuple[Column, ...]:
+    return (
+        Column(key="table", title="table", align="left", style="text", lead=True),
+        Column(key="figure", title="figure", align="left", style="text", lead=True),
+        Column(key="unit", title="unit", align="left", style="text"),
+        Column(key="predicted", title="predicted", style="text"),
+        Column(key="measured", title="measured", style="text"),
+        Column(key="error", title="error", style="text"),
+        Column(key="verdict", title="verdict", align="left", style="text"),
+    )
+
+
+def _figure_table(
+    title: str, found: Sequence[tuple[str | None, Figure]], *, most: int | None = None
+) -> Table:
+    """
+    Figures with both sides; verdicts too, unless all are equal, which a 0 says as well.
+
+    Args:
+        title: The table's title.
+        found: Each figure with its heading; None: the figure's table.
+        most: Rows to show at most.
+    """
+    verdicts = any(figure.verdict not in ("exact", "not compared") for _, figure in found)
+    rows = [_figure_row(figure, heading) for heading, figure in found]
+    columns = _figure_columns()
+    if not verdicts:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    left = 0 if most is None else max(0, len(rows) - most)
+    return Table(
+        title=title,
+        columns=columns,
+        rows=tuple(rows[:most]),
+        note=f"{left} more; --format json has all." if left else None,
+        headed=True,
+    )
+
+
+def _figure_row(figure: Figure, heading: str | None) -> tuple[object, ...]:
+    column = column_of(figure.key)
+    return (
+        heading or figure.table or "all tables",
+        figure.key,
+        column.unit,
+        str(column.write(figure.predicted)),
+        str(column.write(figure.measured)),
+        error_text(figure.key, figure.error),
+        None if figure.verdict == "not compared" else figure.verdict,
+    )
+
+
+def _predicted_details(cell: Cell, title: str) -> Table:
+    predicted = cell["predicted"]
+    parts = {"all tables": predicted}
+    if len(predicted["by_table"]) > 1:
+        parts |= predicted["by_table"]
+    rows = []
+    for name, part in parts.items():
+        for key in KEYS:
+            column = column_of(key)
+            rows.append((name, key, column.unit, str(column.write(value(part[key])))))
+    columns = _figure_columns()[:4]
+    return Table(title=title, columns=columns, rows=tuple(rows), headed=True)
+
+
+def _differing(cells: Sequence[Cell]) -> Table | None:
+    found: list[tuple[str | None, Figure]] = [
+        (f"fillfactor {label}, {figure.table or 'all tables'}", figure)
+        for label, cell in zip(varied(cells), cells, strict=True)
+        for figure in _told(figures_of(cell))
+        if figure.missed
+    ]
+    return _figure_table("What differs", found, most=_MOST_DIFFERING) if found else None
+
+
+def _assumed(result: Mapping[str, Any]) -> Table:
+    rows = []
+    for name, found in reading.mapping(result.get("assumed")).items():
+        lines = found if isinstance(found, list) else [found]
+        rows.append((reading.printable(name), "; ".join(reading.label(line) for line in lines)))
+    columns = (
+        Column(key="name", title="what", align="left", style="text", lead=True),
+        Column(key="value", title="taken as", align="left", style="text"),
+    )
+    return Table(title="Assumed", columns=columns, rows=tuple(rows), section="assumed")
+
+
+def as_csv(result: Mapping[str, Any]) -> str:
+    """One row a figure: cell, table (empty for all together), both sides, the error."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    proof = result["kind"] == "proof"
+    ends = ("predicted_low", "predicted_high", "predicted_level")
+    measured = ("measured", "error") if proof else ()
+    writer.writerow(("fillfactor", "table", "figure", "predicted", *ends, *measured))
+    for cell in result["cells"]:
+        fillfactor = cell["fillfactor"]
+        label = json.dumps(fillfactor) if isinstance(fillfactor, Mapping) else fillfactor
+        for name in ("", *cell["predicted"]["by_table"]):
+            sides = {
+                side: cell[side]["by_table"][name] if name else cell[side]
+                for side in ("predicted", "measured", "error")
+                if side in cell
+            }
+            for key in KEYS:
+                found = value(sides["predicted"][key])
+                spread = ("", "", "")
+                if isinstance(found, Interval):
+                    spread = (str(found.low), str(found.high), str(found.level))
+                    found = found.mid
+                row = [label, _csv_text(name), key, _csv_number(found), *spread]
+                row += [_csv_number(sides[side][key]) for side in measured]
+                writer.writerow(row)
+    return out.getvalue()
+
+
+def _csv_number(found: object) -> object:
+    return "" if found is None else found
+
+
+def _csv_text(content: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{content}" if content[:1] in ("=", "+", "-", "@", "\t", "\r") else content

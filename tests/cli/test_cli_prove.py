@@ -1,0 +1,248 @@
+"""`predict` and `prove` as a user runs them: forms, files, mistakes, exit codes, a clean stop."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pgheadroom.outcome import KEYS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+PROFILE = """\
+schema_version = 1
+
+[server]
+version = "18"
+shared_buffers = "64MB"
+
+[[table]]
+name = "t"
+rows = 2000
+columns = [
+  { name = "id", type = "int4" },
+  { name = "n", type = "int4" },
+  { name = "filler", type = "bpchar(84)" },
+]
+indexes = [ { name = "t_pkey", columns = ["id"], unique = true } ]
+
+[[operation]]
+table = "t"
+kind = "update"
+sets = ["n"]
+
+[run]
+operations = 1000
+"""
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A profile that takes a second to play."""
+    path = tmp_path / "small.toml"
+    path.write_text(PROFILE)
+    return path
+
+
+def test_predict_needs_no_server(pgheadroom: Run, profile: Path) -> None:
+    """A curve as JSON: a cell a fillfactor in the order given, exact numbers, what was assumed."""
+    done = pgheadroom("predict", profile.name, "--fillfactor", "100,70..90:10", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "what takes less than a second needs no progress"
+    result = json.loads(done.stdout)
+    assert (result["schema_version"], result["kind"], result["server"]) == (1, "prediction", "18.4")
+    assert [cell["fillfactor"] for cell in result["cells"]] == [100, 70, 80, 90]
+    assert result["assumed"]["run.clients"] == 1
+    for cell in result["cells"]:
+        assert list(cell) == ["fillfactor", "predicted"]
+        assert list(cell["predicted"]) == [*KEYS, "by_table"]
+        assert cell["predicted"]["n_tup_upd"] == 1000
+    # A row takes 120 bytes and 4 for its line pointer; at 70 percent 46 of them fill a page.
+    assert result["cells"][1]["predicted"]["heap_pages"] == -(-2000 // 46)
+
+
+def test_predict_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path) -> None:
+    """Text, CSV, Markdown, a file, a page; the same number in each."""
+    arguments = ("predict", profile.name, "--fillfactor", "100,80", "--server", "16.14")
+    text = pgheadroom(*arguments)
+    assert text.returncode == 0, text.stderr
+    assert "What the twin predicts, PostgreSQL 16.14" in text.stdout
+    assert "HOT updates" in text.stdout
+    rows = list(csv.DictReader(io.StringIO(pgheadroom(*arguments, "-f", "csv").stdout)))
+    assert len(rows) == 2 * 2 * len(KEYS)
+    markdown = pgheadroom(*arguments, "-f", "markdown").stdout
+    assert "| 80 | 100.0" in markdown
+    done = pgheadroom(*arguments, "-o", "out.txt", "--html", "out.html")
+    assert done.stdout == ""
+    assert str(tmp_path / "out.html") in done.stderr
+    assert "Every figure at fillfactor 80" in (tmp_path / "out.txt").read_text()
+    page = (tmp_path / "out.html").read_text()
+    assert "pgheadroom predict small.toml" in page
+
+
+@pytest.mark.usefixtures("run_parent")
+def test_prove_is_exact_and_says_so(pgheadroom: Run, profile: Path) -> None:
+    """Both players, every key, error 0; --fail-over is content."""
+    done = pgheadroom("prove", profile.name, "--fillfactor", "100,80", "-f", "json", "--fail-over")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["kind"], result["server"]) == ("proof", "18.4")
+    for cell in result["cells"]:
+        assert list(cell) == ["fillfactor", "predicted", "measured", "error"]
+        for error in (cell["error"], cell["error"]["by_table"]["t"]):
+            assert [key for key in KEYS if error[key] != 0] == []
+    assert "cells[0].duration_s" in result["assumed"]
+
+
+@pytest.mark.usefixtures("run_parent")
+def test_prove_as_text(pgheadroom: Run, profile: Path) -> None:
+    """The answer first, then every figure with both sides."""
+    done = pgheadroom("prove", profile.name)
+    assert done.returncode == 0, done.stderr
+    assert "* All 16 figures are equal." in done.stdout
+    assert "server: load" in done.stderr
+
+
+MISTAKES = [
+    ("rows = 2000", "rows = 2000\ncolour = 1", "line 10", "table[0].colour: unknown field"),
+    ("rows = 2000", "rows = 2000\nfillfactor = 5", "line 10", "table[0].fillfactor: found 5"),
+    ('columns = ["id"]', 'columns = ["ident"]', "line 15", "ident"),
+    ("operations = 1000", "operations = 1000\nclients = 3", "line 23", "run.operations"),
+    ("operations = 1000", "operations = 999\nclients = 2", "line 23", "a multiple of run.clients"),
+    ('kind = "update"', 'kind = "updat"', "line 19", "one of insert, update"),
+    ('sets = ["n"]', 'sets = ["m"]', "line 20", "m"),
+    ('version = "18"', 'version = "12"', "line 4", "a version from 15"),
+]
+
+
+@pytest.mark.parametrize("command", ["predict", "prove"])
+@pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
+def test_a_wrong_field_is_named_with_its_line(
+    pgheadroom: Run, profile: Path, command: str, old: str, new: str, line: str, message: str
+) -> None:
+    """Input errors end with 2, name path and line, and start nothing."""
+    assert old in PROFILE
+    profile.write_text(PROFILE.replace(old, new))
+    done = pgheadroom(command, profile.name)
+    assert done.returncode == 2, done.stderr
+    assert line in done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--fillfactor", "5"], 2, "from 10 to 100"),
+        (["--fillfactor", "80,80"], 2, "given twice"),
+        (["--fillfactor", "eighty"], 2, "--fillfactor"),
+        (["--fillfactor", "100..50"], 2, "--fillfactor"),
+        (["--fillfactor", ""], 2, "--fillfactor"),
+        (["--fillfactor", "80", "--table", "u"], 2, "no such table, expected one of t"),
+        (["--table", "t"], 2, "give both"),
+        (["--server", "host=localhost"], 2, "not a connection"),
+        (["--server", "/nowhere"], 2, "/nowhere"),
+        (["--server", "19"], 4, "PostgreSQL 19"),
+        (["--html", "nowhere/page.html"], 2, "nowhere does not exist"),
+        (["--seeds", "1"], 2, "--seeds"),
+        (["--format", "xml"], 2, "--format"),
+    ],
+)
+@pytest.mark.parametrize("command", ["predict", "prove"])
+def test_mistakes_in_options(
+    pgheadroom: Run, profile: Path, command: str, arguments: list[str], code: int, message: str
+) -> None:
+    """What was found and expected, before anything runs; nothing is written."""
+    done = pgheadroom(command, profile.name, *arguments)
+    assert message in done.stderr
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert [path.name for path in profile.parent.iterdir()] == [profile.name]
+
+
+@pytest.mark.parametrize("command", ["predict", "prove"])
+def test_a_profile_that_is_none(pgheadroom: Run, tmp_path: Path, command: str) -> None:
+    """A missing file, a folder, bytes, TOML that is broken."""
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "broken.toml").write_text("[server\n")
+    for name, message in (
+        ("missing.toml", "missing.toml cannot be read"),
+        (".", "cannot be read"),
+        ("bytes.toml", "not UTF-8"),
+        ("broken.toml", "not valid TOML"),
+    ):
+        done = pgheadroom(command, name)
+        assert done.returncode == 2, done.stderr
+        assert message in done.stderr
+
+
+@pytest.mark.parametrize("command", ["predict", "prove"])
+def test_what_the_twin_cannot_play_ends_with_5(
+    pgheadroom: Run, profile: Path, command: str
+) -> None:
+    """Before the server is started, with the field that it cannot play."""
+    profile.write_text(PROFILE.replace('version = "18"', 'version = "18"\nwal_compression = "lz4"'))
+    done = pgheadroom(command, profile.name)
+    assert done.returncode == 5, done.stderr
+    assert "server.wal_compression" in done.stderr
+    assert "server: load" not in done.stderr
+
+
+def test_a_duration_alone_cannot_be_predicted(pgheadroom: Run, profile: Path) -> None:
+    """How many transactions a machine does in ten seconds is no property of the profile."""
+    profile.write_text(PROFILE.replace("operations = 1000", "duration_s = 10"))
+    done = pgheadroom("predict", profile.name)
+    assert done.returncode == 2
+    assert "run.duration_s" in done.stderr
+
+
+def test_ctrl_c_stops_the_twin(environment: dict[str, str], profile: Path) -> None:
+    """A long prediction ends at once, with 130 and no trace."""
+    profile.write_text(
+        PROFILE.replace("rows = 2000", "rows = 2_000_000").replace(
+            "operations = 1000", "operations = 900_000_000"
+        )
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "pgheadroom", "predict", profile.name, "--fillfactor", "100,90,80"],
+        cwd=profile.parent,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        asked = time.monotonic()
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 130
+        assert time.monotonic() - asked < 10
+    assert first.startswith("predict: ")
+    assert "interrupted" in said
+    assert "Traceback" not in said
+
+
+def test_help_names_every_option(pgheadroom: Run) -> None:
+    """--help, since -h is the host in this family of tools."""
+    for command, options in (
+        ("predict", ("--fillfactor", "--table", "--server", "--seeds", "--format", "--html")),
+        ("prove", ("--fillfactor", "--table", "--server", "--fail-over", "--format", "--output")),
+    ):
+        done = pgheadroom(command, "--help")
+        assert done.returncode == 0
+        assert all(option in done.stdout for option in options)
+        assert "50..100:5" in done.stdout

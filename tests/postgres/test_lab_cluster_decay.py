@@ -1,0 +1,117 @@
+"""
+Experiment cluster-decay on real servers, at a tenth of the document's rows.
+
+Pages per range depend on the share of rows that churn, not on the table's size: the expectations
+below are arithmetic, and hold at a million rows as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.errors import UnsupportedServer
+from pgheadroom.lab.design import Request, parse_settings
+from pgheadroom.lab.experiments import get
+from pgheadroom.lab.run import run
+from pgheadroom.servers import ServerPrograms
+
+pytestmark = pytest.mark.usefixtures("run_parent")
+
+ROWS_PER_PAGE = 21  # (8192 - 24) / (384 + 4): a row of 350 characters is 384 bytes, MAXALIGNed
+
+
+def _run(programs: ServerPrograms, folder: Path, *settings: str) -> dict[str, Any]:
+    experiment = get("cluster-decay")
+    levels, options = parse_settings(
+        settings, experiment.factors, experiment.options, name=experiment.name
+    )
+    request = Request(
+        experiment=experiment.name,
+        server=str(programs.version),
+        scale=1,
+        seed=1,
+        repetitions=1,
+        levels=levels,
+        options=options,
+    )
+    return run(
+        request,
+        folder,
+        server=str(programs.bin_dir),
+        command="test",
+        report=lambda _: None,
+    )
+
+
+def _by(result: dict[str, Any], **levels: object) -> dict[str, Any]:
+    (cell,) = [
+        cell
+        for cell in result["cells"]
+        if all(cell[name] == level for name, level in levels.items())
+    ]
+    return dict(cell)
+
+
+@pytest.mark.pg(">= 15")
+def test_order_decays_as_rows_are_replaced(programs: ServerPrograms, tmp_path: Path) -> None:
+    """
+    Freshly clustered, 1,001 keys lie on 1,001 / 21 pages and a part; each round moves 2 % of them.
+
+    A round replaces about 20 rows of a range by rows on pages elsewhere, nearly each on a page of
+    its own, so that pages grow by about 20 a round; the table itself does not grow, since VACUUM
+    gives the room of the deleted rows back.
+    """
+    result = _run(programs, tmp_path / "record", "engine=heap", "round=0..3", "ranges=10")
+    assert result["complete"]
+    fresh, worn = _by(result, round=0), _by(result, round=3)
+    assert 1001 / ROWS_PER_PAGE <= fresh["pages_per_range"] <= 1001 / ROWS_PER_PAGE + 1.5
+    assert 50 < worn["pages_per_range"] - fresh["pages_per_range"] < 65
+    assert fresh["correlation"] == pytest.approx(1, abs=0.001)
+    assert 0.9 < worn["correlation"] < 0.99
+    assert worn["heap_pages"] <= fresh["heap_pages"] * 1.01
+    assert fresh["heap_pages"] == -(-100_000 // ROWS_PER_PAGE)
+    assert worn["recluster_ms"] > 0
+    # Every row of the table and of its index is logged again, apart from page holes.
+    assert worn["recluster_wal_bytes"] > 0.9 * 100_000 * 380
+    assert fresh["delete_ms"] is None
+    assert 1700 < worn["deleted_rows"] < 2300
+    assert any("pages after round 0" in text for text in result["findings"])
+
+
+def test_sorted_inserts_lie_closer(newest: ServerPrograms, tmp_path: Path) -> None:
+    """
+    Rows that come in key order share pages with their neighbours, so a range pays less.
+
+    Both arms draw the same keys. Without deletes to reuse the difference would be larger still:
+    free room is where the deleted rows were, all over the table.
+    """
+    result = _run(newest, tmp_path / "record", "round=0,3", "ranges=10", "churn_pct=5")
+    heap, by_key = _by(result, engine="heap", round=3), _by(result, engine="sorted", round=3)
+    assert by_key["pages_per_range"] < 0.95 * heap["pages_per_range"]
+    assert by_key["live_rows"] == pytest.approx(heap["live_rows"], rel=0.02)
+    assert len(result["comparisons"]) == 8
+
+
+def test_a_brin_index_reads_whole_ranges_of_pages(newest: ServerPrograms, tmp_path: Path) -> None:
+    """
+    A BRIN index is a few pages and reads 128 heap pages at least; churn ends its use.
+
+    A new row with any key widens its page range's summary: after a round nearly every summary
+    covers nearly every key, and a range SELECT reads the table.
+    """
+    result = _run(newest, tmp_path / "record", "engine=heap", "index=brin", "round=0,1", "ranges=5")
+    fresh, worn = _by(result, round=0), _by(result, round=1)
+    assert fresh["index_pages"] < 10
+    assert 128 <= fresh["buffers_per_range"] < 3 * 128
+    assert worn["buffers_per_range"] > 0.8 * worn["heap_pages"]
+    assert worn["recluster_ms"] is None
+
+
+def test_an_engine_that_is_not_installed_is_refused(newest: ServerPrograms, tmp_path: Path) -> None:
+    """The message says which extension is missing, and `all` leaves the engine out."""
+    assert get("cluster-decay").factors[0].parse("all") == ("heap", "sorted")
+    with pytest.raises(UnsupportedServer, match="clustered_heap"):
+        _run(newest, tmp_path / "record", "engine=clustered", "round=0,1")

@@ -1,0 +1,194 @@
+"""Proofs and predictions as tables, CSV, charts and a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic_proof
+import vl_convert
+from rich.console import Console
+from test_report_html import Page, browse, with_browser
+
+from pgheadroom.outcome import KEYS
+from pgheadroom.report import charts, html, text, view_proof, views
+
+Json = dict[str, Any]
+HOSTILE = "t\x1b[31m <script>alert(1)</script> |`"
+
+SHAPES: dict[str, Json] = {
+    "exact": synthetic_proof.proof(),
+    "off": synthetic_proof.proof(shift=5),
+    "intervals": synthetic_proof.proof(shift=40, intervals=True),
+    "one cell": synthetic_proof.proof(fillfactors=(90,)),
+    "tables": synthetic_proof.proof(names=("a", "b", "still"), still="still"),
+    "prediction": synthetic_proof.prediction(intervals=True),
+    "hostile": synthetic_proof.proof(names=(HOSTILE, "b"), shift=3),
+}
+
+
+def _text(result: Json, *, width: int = 100, brief: bool = True, colour: bool = False) -> str:
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=width, highlight=False, force_terminal=colour, no_color=not colour
+    )
+    text.print_tables(views.tables(view_proof.described(result), brief=brief), console)
+    return stream.getvalue()
+
+
+def test_agreement_is_said_first() -> None:
+    """How many figures are equal, and that none differs; a single table is not counted twice."""
+    (said,) = view_proof.findings(SHAPES["exact"])
+    assert said == f"All {5 * len(KEYS)} figures in 5 cells are equal."
+
+
+def test_what_differs_is_named_with_both_values() -> None:
+    """The worst first, one sentence a figure however many cells it differs in."""
+    said = view_proof.findings(SHAPES["off"])
+    assert said[0].startswith("35 of 80")
+    assert "n_tup_newpage_upd differs in 5 cells" in said[1]
+    assert "predicted 5, measured 0" in said[1]
+    assert any("heap_pages differs in 5 cells" in line for line in said)
+    assert said[-1] == "5 further figures differ."
+
+
+def test_intervals_say_how_many_hold() -> None:
+    """Their coverage beside the one that they state, and what is beyond its bound."""
+    said = view_proof.findings(SHAPES["intervals"])
+    assert re.search(r"\d+ of \d+ intervals hold what was measured \(\d+ %; 90 %", said[1])
+    assert "heap_pages is beyond its bound in 5 cells" in said[2]
+
+
+def test_equal_figures_take_one_column() -> None:
+    """A curve on which both agree is not printed twice."""
+    shown = _text(SHAPES["exact"])
+    assert "both" in shown
+    assert "predicted" not in shown
+    assert re.search(r"^ +100 \| +83.40 \| +12.40 \| +1652", shown, re.MULTILINE)
+
+
+def test_a_single_cell_shows_every_figure() -> None:
+    """Key by key, in the order of the format, with unit and error; a 0 needs no verdict."""
+    shown = _text(SHAPES["one cell"])
+    keys = [line.split()[0] for line in shown.splitlines() if line.split()[:1] and " | " in line]
+    assert [key for key in keys if key in KEYS] == list(KEYS)
+    assert re.search(r"hot_frac +\| % +\| +100.00 \| +100.00 \| +0$", shown, re.MULTILINE)
+
+
+def test_a_fixed_tables_fillfactor_is_a_note() -> None:
+    """Cells that name all tables are told apart by what was varied."""
+    shown = _text(SHAPES["tables"])
+    assert "The same in every cell: fillfactor of still 100." in shown
+    assert re.search(r"^ +70 \|", shown, re.MULTILINE)
+
+
+def test_colour_repeats_the_verdict() -> None:
+    """Red and green on a terminal only; without, the words say it."""
+    assert "\x1b[31mdiffers" in _text(SHAPES["off"], colour=True)
+    assert "\x1b[" not in _text(SHAPES["off"])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("width", [80, 120])
+def test_fits_the_terminal(name: str, width: int) -> None:
+    """No line is wider, and no foreign escape reaches it."""
+    shown = _text(SHAPES[name], width=width, brief=False)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "\x1b" not in shown
+
+
+def test_csv_has_every_figure_of_every_table() -> None:
+    """One row each, both sides, the interval's ends, the error; nothing is lost."""
+    rows = list(csv.DictReader(io.StringIO(view_proof.as_csv(SHAPES["intervals"]))))
+    assert len(rows) == 5 * 2 * len(KEYS)
+    row = next(
+        r for r in rows if (r["fillfactor"], r["table"], r["figure"]) == ("90", "", "hot_frac")
+    )
+    assert float(row["predicted_low"]) < float(row["predicted"]) < float(row["predicted_high"])
+    assert float(row["error"]) == pytest.approx(-0.004)
+    plain = list(csv.DictReader(io.StringIO(view_proof.as_csv(SHAPES["prediction"]))))
+    assert "measured" not in plain[0]
+    by_table = list(csv.DictReader(io.StringIO(view_proof.as_csv(SHAPES["tables"]))))
+    assert by_table[-1]["fillfactor"] == '{"a": 70, "b": 70, "still": 100}'
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_charts_draw(name: str) -> None:
+    """Every chart compiles; a single cell has none, for a curve of one point says nothing."""
+    drawn = views.charts(SHAPES[name], [])
+    assert bool(drawn) == (name != "one cell")
+    for chart in drawn:
+        svg = vl_convert.vegalite_to_svg(charts.resolved(chart.spec))
+        assert "<svg" in svg
+        assert "<script" not in svg
+    if drawn:
+        assert [chart.section for chart in drawn] == ["key"] + ["results"] * (len(drawn) - 1)
+
+
+def test_measured_are_points_and_predicted_is_the_line() -> None:
+    """What was measured is never joined: between the points nothing was."""
+    chart = views.charts(SHAPES["exact"], [])[0]
+    layers = chart.spec["vconcat"][0]["layer"]
+    datasets = chart.spec["datasets"]
+    sides = {
+        layer["mark"]["type"]: {row["side"] for row in datasets[layer["data"]["name"]]}
+        for layer in layers
+    }
+    assert sides["line"] == {"predicted"}
+    assert {row["side"] for row in datasets[layers[-1]["data"]["name"]]} == {"measured"}
+    assert "area" not in sides
+    banded = views.charts(SHAPES["intervals"], [])[0].spec["vconcat"][0]["layer"]
+    assert banded[0]["mark"]["type"] == "area"
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {
+        name: html.render(
+            [(view_proof.described(result, command="pgheadroom prove x.toml"), ())], title=name
+        )
+        for name, result in SHAPES.items()
+    }
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_pages_escape_and_tell(pages: dict[str, str], name: str) -> None:
+    """Title, findings, command and every figure's table; a table's name is only text."""
+    page = Page(pages[name])
+    assert "pgheadroom prove x.toml" in page.words
+    assert "Every figure at fillfactor" in page.words
+    assert not any(tag == "script" and "alert" in str(attrs) for tag, attrs in page.tags)
+    assert "<script>alert" not in pages[name]
+
+
+@with_browser
+@pytest.mark.parametrize("name", ["exact", "intervals", "tables", "hostile", "prediction"])
+def test_browser_draws_it(pages: dict[str, str], name: str, tmp_path: Path) -> None:
+    """Every chart is drawn, no script fails, and nothing is asked for."""
+    dom, console, asked = browse(tmp_path, pages[name], "--window-size=1280,900")
+    assert 'data-charts="drawn"' in dom
+    assert dom.count('class="marks"') == dom.count("data-chart=") > 0
+    assert not re.search(r"rror|Refused|violates|Uncaught|WARN", console), console
+    assert asked == []
+
+
+@with_browser
+def test_browser_fits_a_narrow_screen(pages: dict[str, str], tmp_path: Path) -> None:
+    """At 400 pixels the page does not scroll sideways; its tables do, in their own frames."""
+    (tmp_path / "report.html").write_text(pages["intervals"], encoding="utf-8")
+    frame = """<style>body{margin:0}</style><iframe src="report.html" width="400" height="900"
+        style="border:0"></iframe><script>
+        setTimeout(() => { const page = frames[0].document; document.body.append([
+          page.documentElement.scrollWidth,
+          ...[...page.querySelectorAll("svg.marks")].map((svg) => svg.getAttribute("width")),
+        ].join(" ")); }, 9000);</script>"""
+    dom, _, _ = browse(tmp_path, frame, "--allow-file-access-from-files")
+    match = re.search(r"</script>([\d ]+)", dom)
+    assert match is not None
+    widths = [int(width) for width in match[1].split()]
+    assert len(widths) == 1 + 4
+    assert max(widths) <= 400

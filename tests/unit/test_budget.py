@@ -1,0 +1,97 @@
+"""Budget: further blocks go where intervals are widest, and end when everything is answered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.lab import budget
+from pgheadroom.lab.design import Request, Trial
+from pgheadroom.lab.experiments import get
+from pgheadroom.stats import compare
+
+REQUEST = Request(
+    experiment="fillfactor",
+    server="18",
+    scale=1,
+    seed=3,
+    repetitions=5,
+    levels={"fillfactor": (100, 90, 70), "memory": ("fits",), "autovacuum": ("off",)},
+    options={},
+)
+CELLS = {int(cell["fillfactor"]): cell for cell in REQUEST.cells()}
+
+
+def _item(fillfactor: int, ratios: list[float], measure: str = "tps") -> dict[str, Any]:
+    found = compare(ratios, [1.0] * len(ratios))
+    return {
+        "measure": measure,
+        "cell": CELLS[fillfactor],
+        "against": CELLS[100],
+        **found.to_json(),
+    }
+
+
+def _pilot(repetition: int) -> list[Trial]:
+    one = get("fillfactor").trials(replace(REQUEST, repetitions=1))
+    return [replace(trial, repetition=repetition) for trial in one]
+
+
+def test_what_is_precise_or_equal_or_without_ratio_is_answered() -> None:
+    """More blocks would not change these, so the budget is not spent on them."""
+    assert budget.unanswered([_item(90, [1.001, 1.002, 1.0, 1.001, 1.0])]) == []
+    assert budget.unanswered([_item(90, [2.0, 2.1, 2.0, 2.1, 2.05])]) == []
+    assert budget.unanswered([_item(90, [1.0] * 5)]) == []
+    assert budget.unanswered([_item(90, [0.0] * 4 + [1.0])]) == []
+
+
+def test_wide_and_few_are_not_answered_the_widest_first() -> None:
+    """Four pairs have no verdict; beyond, what is widest comes first."""
+    noisy, noisier = [0.9, 1.1, 1.0, 1.05, 0.95], [0.5, 1.5, 1.0, 1.3, 0.7]
+    open_ = budget.unanswered([_item(90, noisy), _item(70, noisier), _item(90, [1.0, 1.1], "wal")])
+    assert [each.cell["fillfactor"] for each in open_] == [90, 70, 90]
+    assert open_[0].measure == "wal"
+    assert open_[1].half_width > open_[2].half_width
+
+
+def test_a_block_has_both_cells_and_the_control_but_not_what_is_narrow() -> None:
+    """Pairs must be interleaved in the same block, and so must the A/A arm."""
+    noisier, noisy = [0.5, 1.5, 1.0, 1.3, 0.7], [0.98, 1.02, 1.0, 1.05, 0.95]
+    open_ = budget.unanswered([_item(90, noisy), _item(70, noisier)])
+    block = budget.next_block(REQUEST, _pilot(6), open_)
+    assert sorted((trial.cell["fillfactor"], trial.arm) for trial in block) == [
+        (70, "measured"),
+        (100, "control"),
+        (100, "measured"),
+    ]
+    assert {trial.repetition for trial in block} == {6}
+
+
+def test_every_second_block_runs_in_reverse() -> None:
+    """ABBA holds in the further blocks as in the planned ones."""
+    open_ = budget.unanswered([_item(70, [0.5, 1.5, 1.0, 1.3, 0.7])])
+    first, second = (budget.next_block(REQUEST, _pilot(number), open_) for number in (6, 7))
+    assert [trial.cell for trial in first] == [trial.cell for trial in second[::-1]]
+
+
+def test_a_round_belongs_to_the_trial_that_plays_it() -> None:
+    """The cell of a comparison may have a round; the trial that measures it has none."""
+    trial = Trial(cell={"engine": "heap"}, repetition=6)
+    item = _item(90, [1.0, 1.3, 0.8, 1.1, 0.9])
+    item |= {"cell": {"engine": "heap", "round": 10}, "against": {"engine": "heap", "round": 0}}
+    assert budget.next_block(REQUEST, [trial], budget.unanswered([item])) == [trial]
+
+
+def test_the_blocks_that_are_needed_grow_with_the_square_of_the_width() -> None:
+    """Half the width takes four times the pairs."""
+    (open_,) = budget.unanswered([_item(90, [0.9, 1.1, 1.0, 1.05, 0.95])])
+    assert budget.blocks_needed(open_, open_.half_width / 2) == 20
+    assert budget.blocks_needed(replace(open_, half_width=math.inf), 0.02) is None
+
+
+def test_with_controls_alone_whole_blocks_are_repeated() -> None:
+    """An experiment whose law needs all cells, as the indexes', gets all of them each time."""
+    item = _item(90, [0.9, 1.1, 1.0, 1.05, 0.95]) | {"cell": CELLS[100]}
+    block = budget.next_block(REQUEST, _pilot(6), budget.unanswered([item]))
+    assert len(block) == len(_pilot(6))

@@ -1,0 +1,144 @@
+"""The twin behind Python: one call per run, its errors, its progress, and how it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError, TwinError
+from pgheadroom.profile import parse_profile, read_profile, to_json
+
+ROOT = Path(__file__).parents[2]
+LONG = 50_000_000  # operations: minutes of work
+
+
+def _profile(**run: Any) -> str:
+    data = {
+        "schema_version": 1,
+        "server": {"full_page_writes": False},
+        "table": [
+            {
+                "name": "t",
+                "rows": 2000,
+                "columns": [{"name": "id", "type": "int4"}, {"name": "v", "type": "int4"}],
+                "indexes": [{"name": "t_pk", "columns": ["id"], "unique": True}],
+            }
+        ],
+        "operation": [{"table": "t", "kind": "update", "sets": ["v"]}],
+        "run": {"operations": 500, **run},
+    }
+    return json.dumps(to_json(parse_profile(data)))
+
+
+def test_a_result_adds_up() -> None:
+    """Sums over tables and transactions are those over record types, whatever the workload."""
+    for path in sorted((ROOT / "golden" / "profiles").glob("*.toml"))[::6]:
+        text = json.dumps(to_json(read_profile(path)))
+        done = _core.simulate(text, "18.4")
+        by_type = [sum(column) for column in zip(*done.by_record.values(), strict=True)] or [0] * 3
+        tables = done.tables
+        assert by_type == [
+            sum(table.wal_records for table in tables) + done.transaction_records,
+            sum(table.wal_bytes for table in tables) + done.transaction_bytes,
+            sum(table.wal_fpi_bytes for table in tables),
+        ], path
+        assert done.is_exact
+        assert done.approximations == []
+        assert done.server == "18.4"
+
+
+def test_runs_on_threads_agree() -> None:
+    """The same arguments give the same result, also side by side without the GIL."""
+    text = _profile()
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: _core.simulate(text, "16.14"), range(2))
+    assert first.tables == second.tables
+    assert hash(first.tables[0]) == hash(second.tables[0])
+    assert first.transactions == first.operations == 500
+
+
+def test_progress_is_seen_from_outside_and_stops_a_run() -> None:
+    """Another thread reads how far a run is, and ends it."""
+    progress = _core.Progress()
+    assert (progress.done, progress.total) == (0, 0)
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            _core.simulate(_profile(operations=LONG), "18.4", progress=progress)
+        except TwinError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while progress.done < 3000 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert 3000 <= progress.done < progress.total == LONG + 2000
+    progress.cancel()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "told to stop" in str(ended[0])
+
+
+def test_ctrl_c_ends_a_long_run() -> None:
+    """KeyboardInterrupt comes at once, not when the run is done."""
+    code = (
+        "import sys\nfrom pgheadroom import _core\nprint('begun', flush=True)\n"
+        "_core.simulate(sys.argv[1], '18.4')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, _profile(operations=LONG)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=10)
+    assert child.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "error", "message"),
+    [
+        ("{}", "18.4", InputError, "not the JSON of a profile: missing field"),
+        (_profile(), "18", InputError, "expected 13 to 19"),
+        (_profile(), "12.1", InputError, "expected 13 to 19"),
+        (_profile().replace('"rows": 2000', '"rows": "many"'), "18.4", InputError, "line 1 column"),
+        (
+            _profile().replace('"off"', '"lz4"').replace('writes": false', 'writes": true'),
+            "18.4",
+            TwinError,
+            r"server\.wal_compression",
+        ),
+    ],
+)
+def test_errors_say_whose_they_are(
+    text: str, version: str, error: type[Exception], message: str
+) -> None:
+    """A text that is no profile is the asker's to repair; what is not modelled has exit code 5."""
+    with pytest.raises(error, match=message):
+        _core.simulate(text, version)
+
+
+def test_a_run_that_a_server_refuses_too() -> None:
+    """A number that outgrows its column ends pgbench, so it ends the twin as well."""
+    data = json.loads(_profile(operations=33_000))
+    data["table"][0]["rows"] = 1
+    data["table"][0]["columns"][1]["type"] = "int2"
+    with pytest.raises(TwinError, match=r"a server could not play this: t, transaction 32768: "):
+        _core.simulate(json.dumps(data), "18.4")

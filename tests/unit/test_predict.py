@@ -1,0 +1,320 @@
+"""The pure parts of a prediction: cells of a curve, durations, intervals, what is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.errors import InputError, ServerNotFound
+from pgheadroom.outcome import KEYS, put_together
+from pgheadroom.play import Played
+from pgheadroom.play.events import Event
+from pgheadroom.predict import Given, make_cells, minor_version, predict
+from pgheadroom.predict.cells import fillfactor_of, updated_tables
+from pgheadroom.predict.spread import LEVEL, spread
+from pgheadroom.predict.twin import as_given, transactions_of
+from pgheadroom.profile import Profile, parse_profile, read_profile
+from pgheadroom.prove import given_by, needs_the_run
+from pgheadroom.types import Interval, PgVersion
+
+Json = dict[str, Any]
+
+
+def _profile(run: Json | None = None, server: Json | None = None, **changes: Any) -> Profile:
+    """Two tables, one of which is only inserted into."""
+    columns = [{"name": "id", "type": "int4"}, {"name": "n", "type": "int4"}]
+    tables = [
+        {
+            "name": name,
+            "rows": 100,
+            "columns": columns,
+            "indexes": [{"name": f"{name}_pkey", "columns": ["id"], "unique": True}],
+        }
+        for name in ("jobs", "log")
+    ]
+    operations = [
+        {"table": "jobs", "kind": "update", "sets": ["n"]},
+        {"table": "log", "kind": "insert"},
+    ]
+    data = {
+        "schema_version": 1,
+        "server": server or {},
+        "table": tables,
+        "operation": operations,
+        "run": run or {"operations": 10},
+    }
+    return parse_profile(data | changes)
+
+
+def _pgbench(builtin: str) -> Profile:
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "pgbench": {"builtin": builtin, "scale": 1},
+            "run": {"operations": 10},
+        }
+    )
+
+
+def test_without_fillfactors_there_is_one_cell() -> None:
+    """The profile as it is; its fillfactor is a number when all tables share it."""
+    (cell,) = make_cells(_profile())
+    assert cell.fillfactor == 100
+    assert cell.profile == _profile()
+
+
+def test_fillfactors_go_to_tables_with_updates() -> None:
+    """In the order given; the other tables keep theirs, so cells name them all."""
+    cells = make_cells(_profile(), [70, 100])
+    assert [cell.fillfactor for cell in cells] == [{"jobs": 70, "log": 100}, 100]
+    assert cells[0].profile.table("jobs").fillfactor == 70
+    assert cells[0].profile.table("log").fillfactor == 100
+
+
+def test_a_named_table_is_varied_alone() -> None:
+    """`--table` wins over the choice by updates."""
+    (cell,) = make_cells(_profile(), [50], "log")
+    assert cell.fillfactor == {"jobs": 100, "log": 50}
+
+
+@pytest.mark.parametrize(
+    ("builtin", "names"),
+    [
+        ("tpcb-like", ("pgbench_accounts", "pgbench_branches", "pgbench_tellers")),
+        ("simple-update", ("pgbench_accounts",)),
+        ("select-only", ()),
+    ],
+)
+def test_which_of_pgbenchs_tables_have_updates(builtin: str, names: tuple[str, ...]) -> None:
+    """As its scripts say; its history only grows."""
+    assert updated_tables(_pgbench(builtin)) == names
+
+
+def test_pgbenchs_tables_can_be_varied() -> None:
+    """The history keeps 100, so a varied cell names all four."""
+    (cell,) = make_cells(_pgbench("tpcb-like"), [80])
+    assert cell.fillfactor == {
+        "pgbench_accounts": 80,
+        "pgbench_branches": 80,
+        "pgbench_tellers": 80,
+        "pgbench_history": 100,
+    }
+    assert fillfactor_of(_pgbench("tpcb-like")) == 100
+
+
+@pytest.mark.parametrize(
+    ("fillfactors", "table", "message"),
+    [
+        ([9], None, "from 10 to 100"),
+        ([101], None, "from 10 to 100"),
+        ([80, 80], None, "80 is given twice"),
+        ([], None, "is empty"),
+        ([80], "job", "no such table, expected one of jobs, log"),
+        (None, "jobs", "give both"),
+    ],
+)
+def test_cells_that_cannot_be(
+    fillfactors: list[int] | None, table: str | None, message: str
+) -> None:
+    """Refused with what is expected, before anything runs."""
+    with pytest.raises(InputError, match=message):
+        make_cells(_profile(), fillfactors, table)
+
+
+def test_nothing_to_vary_is_said() -> None:
+    """A profile that never updates has no table that --fillfactor means by default."""
+    with pytest.raises(InputError, match="no table of the profile has updates"):
+        make_cells(_pgbench("select-only"), [80])
+    assert len(make_cells(_pgbench("select-only"), [80], "pgbench_accounts")) == 1
+
+
+def test_a_stated_minor_needs_no_server() -> None:
+    """The twin follows what is asked for; that --server won is noted."""
+    assumed: Json = {}
+    assert minor_version(_profile(), "15.3", assumed) == PgVersion(15, 3)
+    assert assumed["server.version"] == "15.3 by --server"
+    assert minor_version(_profile(server={"version": "17.11"}), None, {}) == PgVersion(17, 11)
+
+
+def test_a_major_without_a_server_is_a_recorded_minor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prediction needs no server; which minor was taken stands under assumed."""
+
+    def nothing(spec: str) -> None:
+        raise ServerNotFound(f"no {spec}")
+
+    monkeypatch.setattr("pgheadroom.predict.version.find_programs", nothing)
+    assumed: Json = {}
+    assert minor_version(_profile(server={"version": "17"}), None, assumed) == PgVersion(17, 10)
+    assert "no server of 17 is at hand" in assumed["server.version"]
+    with pytest.raises(ServerNotFound):
+        minor_version(_profile(server={"version": "19"}), None, {})
+
+
+def test_a_connection_is_no_version() -> None:
+    """What another command takes is named as what it is."""
+    with pytest.raises(InputError, match="not a connection"):
+        minor_version(_profile(), "host=localhost", {})
+
+
+def test_a_duration_needs_a_rate_or_a_run() -> None:
+    """How many transactions a second hold depends on the machine; the twin does not guess."""
+    profile = _profile({"duration_s": 10})
+    with pytest.raises(InputError, match=r"run\.duration_s"):
+        transactions_of(profile, Given(), 0, 8)
+    assert transactions_of(profile, Given(operations=1235), 0, 8) == 1235
+    assert transactions_of(_profile(), Given(), 3, 8) is None
+
+
+def test_a_rate_gives_poissons_numbers() -> None:
+    """The first run takes the median; the others spread as the counts of a throttle do."""
+    profile = _profile({"duration_s": 100, "rate_per_s": 100, "clients": 2})
+    counts = [transactions_of(profile, Given(), seed, 9) or 0 for seed in range(9)]
+    assert counts[0] == 10_000
+    assert counts[1:] == sorted(counts[1:])
+    assert 100 < counts[-1] - 10_000 < 250
+
+
+def test_snapshots_are_those_that_were_held() -> None:
+    """When one really began and ended, which is late by what a query takes; none at all too."""
+    profile = _profile({"operations": 10, "snapshot": [{"start_frac": 0.2, "length_frac": 0.5}]})
+    held = as_given(profile, Given(snapshots=((0.25, 0.75),))).workload.run.snapshots
+    assert [(item.start_frac, item.length_frac) for item in held] == [(0.25, 0.5)]
+    assert as_given(profile, Given()) == profile
+    assert as_given(profile, Given(snapshots=())).workload.run.snapshots == ()
+
+
+def _run(**changes: int | None) -> Json:
+    table: dict[str, int | None] = {
+        "n_tup_ins": 0,
+        "n_tup_upd": 1000,
+        "n_tup_del": 0,
+        "n_tup_hot_upd": 900,
+        "n_tup_newpage_upd": 50,
+        "heap_pages": 100,
+        "index_pages": 0,
+        "wal_records": 1500,
+        "wal_bytes": 90_000,
+        "wal_fpi_bytes": 0,
+        "wal_fpi": 0,
+        "pages_modified": 100,
+    }
+    return put_together({"t": table | changes}, {"wal_records": 1000, "wal_bytes": 34_000})
+
+
+def test_runs_become_intervals() -> None:
+    """What every run agrees on and the statements decide stays a number; the rest is a range."""
+    runs = [_run(n_tup_hot_upd=900 + n, heap_pages=100 + n) for n in (-4, -2, 0, 2, 4)]
+    found = spread(runs)
+    assert found.n_tup_upd == 1000
+    assert found.wal_fpi == 0
+    assert found.index_pages == 0
+    hot = found.hot_frac
+    assert isinstance(hot, Interval)
+    assert hot.mid == pytest.approx(0.9)
+    assert hot.level == LEVEL
+    # A new run of the same kind: Student's t with 4 degrees, 2.13 times 3.16 times sqrt(1.2).
+    pages = found.heap_pages
+    assert isinstance(pages, Interval)
+    assert pages.high - pages.mid == pytest.approx(7.40, abs=0.05)
+    assert found.by_table["t"].heap_pages == pages
+    assert isinstance(found.n_tup_newpage_upd, Interval), "equal runs do not make it certain"
+
+
+def test_shares_stay_shares() -> None:
+    """No interval leaves what a share can be."""
+    found = spread([_run(n_tup_hot_upd=1000, n_tup_newpage_upd=0) for _ in range(3)])
+    assert isinstance(found.hot_frac, Interval)
+    assert isinstance(found.newpage_frac, Interval)
+    assert (found.hot_frac.low, found.hot_frac.high) == (0.995, 1.0)
+    assert (found.newpage_frac.low, found.newpage_frac.high) == (0.0, 0.005)
+
+
+def test_missing_stays_missing() -> None:
+    """Without updates there is no share to give a range of."""
+    runs = [_run(n_tup_upd=0, n_tup_hot_upd=0, n_tup_newpage_upd=0) for _ in range(2)]
+    assert spread(runs).hot_frac is None
+
+
+def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:
+    return Played(
+        server=PgVersion(18, 4),
+        measured={},
+        assumed={},
+        duration_s=10.0,
+        transactions=transactions,
+        plans={},
+        events=events,
+        snapshots=(),
+        checks={},
+        by_record={},
+        places=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("server", "run", "needed"),
+    [
+        ({}, {"operations": 10}, False),
+        ({"autovacuum": True}, {"operations": 10}, True),
+        ({"checkpoint_interval_s": 30}, {"operations": 10}, True),
+        ({"max_wal_size": "64MB"}, {"operations": 10}, True),
+        ({}, {"duration_s": 5}, True),
+        ({}, {"operations": 10, "snapshot": [{"start_frac": 0, "length_frac": 1}]}, True),
+        ({}, {"duration_s": 5, "rate_per_s": 10}, False),
+    ],
+)
+def test_when_the_twin_waits_for_the_server(server: Json, run: Json, needed: bool) -> None:
+    """Only where something waits for a clock is the twin told about the server's run."""
+    assert needs_the_run(_profile(run, server)) is needed
+
+
+def test_what_a_run_tells_the_twin() -> None:
+    """Events inside the run, of the profile's tables, as fractions of it."""
+    events = (
+        Event(t_s=5.0, kind="autovacuum", table="jobs"),
+        Event(t_s=2.5, kind="checkpoint_starting"),
+        Event(t_s=2.6, kind="checkpoint_complete"),
+        Event(t_s=3.0, kind="autoanalyze", table="pg_class"),
+        Event(t_s=10.5, kind="autovacuum", table="jobs"),
+        Event(t_s=-0.1, kind="autovacuum", table="jobs"),
+    )
+    (cell,) = make_cells(_profile({"duration_s": 10}))
+    given = given_by(cell, _played(events, 77))
+    assert given.events == (
+        (0.25, "checkpoint_starting", None),
+        (0.26, "checkpoint_complete", None),
+        (0.5, "autovacuum", "jobs"),
+    )
+    assert given.operations == 77
+    placed = Event(
+        t_s=5.0, kind="autoanalyze", table="jobs", elapsed_s=0.1, began_frac=0.4, at_frac=0.45
+    )
+    given = given_by(cell, _played((placed,)))
+    assert given.events == ((0.45, "autoanalyze", "jobs"),)
+    assert given.snapshots == ((0.4, 0.45),), "an analyze holds one while it reads"
+    (cell,) = make_cells(_profile())
+    assert given_by(cell, _played(())).operations is None
+    assert given_by(cell, _played(())).events == (), "nothing happened, which is known"
+
+
+def test_examples_can_be_spread() -> None:
+    """Every example is one that --fillfactor takes."""
+    from pgheadroom.profile import read_profile
+
+    for path in sorted((Path(__file__).parents[2] / "examples").glob("*.toml")):
+        assert len(make_cells(read_profile(path), [90, 80])) == 2
+
+
+def test_only_bytes_of_compressed_images_are_uncertain() -> None:
+    """How far an image shrinks is estimated; that it is written, and all else, is known."""
+    golden = Path(__file__).parents[2] / "golden" / "compressed" / "mixed.toml"
+    outcome = predict(read_profile(golden), server="18.4").cells[0].predicted
+    uncertain = {key for key in KEYS if isinstance(outcome.value(key), Interval)}
+    assert uncertain == {"wal_bytes", "wal_fpi_bytes", "wal_bytes_per_update"}
+    images, whole = outcome.wal_fpi_bytes, outcome.wal_bytes
+    assert isinstance(images, Interval)
+    assert isinstance(whole, Interval)
+    assert images.high - images.low == pytest.approx(whole.high - whole.low)
+    assert images.high == pytest.approx(1.05 * images.mid)

@@ -1,0 +1,209 @@
+"""Statements: what each writes, by parsing; and statements out of logs and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgheadroom.errors import InputError
+from pgheadroom.sources.log import read_log, read_statements
+from pgheadroom.sources.statements import NotParsed, split, writes_of
+
+UPDATES = [
+    ("UPDATE t SET a = $1, b = b + $2 WHERE id = $3", "update", (None, "t"), ("a", "b")),
+    # sqlglot alone takes what stands between two dollars for a quoted string.
+    (
+        "UPDATE t SET a = f(a, $1, $2), b = $3 WHERE (x, y) IN (($4, $5))",
+        "update",
+        (None, "t"),
+        "ab",
+    ),
+    (
+        "UPDATE ONLY public.t AS x SET (a, b) = ($1, $2) RETURNING *",
+        "update",
+        ("public", "t"),
+        "ab",
+    ),
+    ("UPDATE t SET (a, b) = (SELECT 1, 2)", "update", (None, "t"), "ab"),
+    ("UPDATE t SET (a) = ROW($1)", "update", (None, "t"), "a"),
+    ('UPDATE "S"."T" SET "A" = $1', "update", ("S", "T"), "A"),
+    ("UPDATE T SET A = $1", "update", (None, "t"), "a"),
+    ("UPDATE t SET a[1] = $1, b[1:2] = $2, c.field = 3", "update", (None, "t"), "abc"),
+    ("UPDATE t * SET a = DEFAULT WHERE CURRENT OF c", "update", (None, "t"), "a"),
+    ("UPDATE t SET a = 1 RETURNING WITH (OLD AS o) o.a", "update", (None, "t"), "a"),
+    ("PREPARE p (int, text) AS UPDATE t SET a = $1", "update", (None, "t"), "a"),
+    ("/* b = 1 /* nested */ */ UPDATE t -- SET c = 1\n SET a = $1", "update", (None, "t"), "a"),
+    (
+        "UPDATE t SET a = E'\\', z = ' , b = $x$, y = 1$x$, c = U&'d\\0061'",
+        "update",
+        (None, "t"),
+        "abc",
+    ),
+    ("UPDATE t SET a = b IS DISTINCT FROM c, d = j #>> '{x}' FROM u", "update", (None, "t"), "ad"),
+    (
+        "INSERT INTO t (a, b) VALUES ($1, $2) ON CONFLICT (a) DO UPDATE SET b = excluded.b",
+        "upsert",
+        (None, "t"),
+        "b",
+    ),
+    (
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET a = s.a "
+        "WHEN NOT MATCHED THEN INSERT (id, a) VALUES (s.id, s.a)",
+        "merge",
+        (None, "t"),
+        "a",
+    ),
+    (
+        "WITH q AS (SELECT id FROM j FOR UPDATE SKIP LOCKED LIMIT $1) "
+        "UPDATE t SET a = $2 FROM q WHERE q.id = t.id",
+        "update",
+        (None, "t"),
+        "a",
+    ),
+    ("WITH u AS (UPDATE t SET a = 1 RETURNING id) SELECT * FROM u", "update", (None, "t"), "a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "target", "columns"), UPDATES, ids=[text[:40] for text, *_ in UPDATES]
+)
+def test_assigned_columns(
+    text: str, kind: str, target: tuple[str | None, str], columns: tuple[str, ...] | str
+) -> None:
+    """Each way to write an update in PostgreSQL gives its table and its columns, no more."""
+    (statement,) = split(text)
+    found = [write for write in writes_of(statement) if write.columns]
+    assert [(w.kind, (w.schema, w.table), w.columns) for w in found] == [
+        (kind, target, tuple(columns))
+    ]
+
+
+def test_a_column_assigned_to_itself_or_appended_to_is_told_apart() -> None:
+    """An equal value keeps HOT, and a value that grows needs room: both matter for advice."""
+    (statement,) = split("UPDATE t AS x SET a = x.a, b = b || $1, c = t2.c, d = d FROM t2")
+    (write,) = writes_of(statement)
+    assert write.same == {"a", "d"}
+    assert write.appended == {"b"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT 'update t set a = 1' FOR UPDATE", "COPY t FROM STDIN", "BEGIN", "CALL f($1)", ""],
+)
+def test_what_writes_no_row_is_no_write(text: str) -> None:
+    """Words inside literals and locks are not updates."""
+    assert [write for part in split(text) for write in writes_of(part)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("UPDATE t SET a = 'abc", "cut off"),
+        ("UPDATE t SET a = $x$ abc", "cut off"),
+        ("UPDATE t SET", "cut off"),
+        ("/* never ends UPDATE t SET a = 1", "cut off"),
+        ("please update my table", "not understood by sqlglot"),
+        ("EXPLAIN ANALYZE UPDATE t SET a = 1", "no grammar for EXPLAIN"),
+        ("UPDATE t SET a = 1, b", "not understood"),
+    ],
+)
+def test_what_is_not_understood_says_why_without_its_words(text: str, reason: str) -> None:
+    """The reason is shown and kept in a profile, so it must not carry names or literals."""
+    with pytest.raises(NotParsed, match=reason) as caught:
+        [writes_of(part) for part in split(text)]
+    assert "abc" not in str(caught.value)
+
+
+def test_literals_and_comments_are_gone_and_equal_statements_are_one() -> None:
+    """Literals must not reach a profile, and a log of a million updates is a few statements."""
+    texts = ["UPDATE t SET a='s3cret' WHERE b=1 -- s3cret\n;", "UPDATE t SET a=$1\tWHERE b=1"]
+    assert {part for text in texts for part in split(text)} == {"UPDATE t SET a='' WHERE b=1"}
+
+
+@given(st.text(alphabet="'\"$;:-/*\\a1 \n", max_size=40))
+def test_no_text_breaks_the_scanner(text: str) -> None:
+    """Statement texts are foreign: anything ends as statements or as NotParsed."""
+    try:
+        for part in split(text):
+            writes_of(part)
+    except NotParsed:
+        pass
+
+
+LOG_LINES = [
+    ("statement: UPDATE t SET a = 1", True),
+    ("duration: 0.123 ms  statement: UPDATE t SET a = 2", True),
+    ("execute <unnamed>: UPDATE t\nSET b = $1", True),
+    ("duration: 1.5 ms  execute S_1/C_2: UPDATE t SET b = $1", True),
+    ("duration: 1.5 ms  parse <unnamed>: UPDATE t SET c = $1", False),
+    ("duration: 1.5 ms  bind <unnamed>: UPDATE t SET c = $1", False),
+    ("duration: 1.5 ms", False),
+    ("checkpoint starting: time", False),
+]
+EXPECTED = {"UPDATE t SET a = 1": 1, "UPDATE t SET a = 2": 1, "UPDATE t SET b = ''": 2}
+
+
+def csvlog(database: str) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    for message, _ in LOG_LINES:
+        row = ["2026-11-20 10:00:00 UTC", "me", database, *[""] * 8, "LOG", "00000", message]
+        writer.writerow(row + [""] * 12)
+    return stream.getvalue()
+
+
+def jsonlog(database: str) -> str:
+    return "".join(
+        json.dumps({"dbname": database, "error_severity": "LOG", "message": message}) + "\n"
+        for message, _ in LOG_LINES
+    )
+
+
+def stderr_log(_: str) -> str:
+    return "".join(
+        f"2026-11-20 10:00:00.000 UTC [17] me@db LOG:  {message}".replace("\n", "\n\t")
+        + "\n2026-11-20 10:00:00.000 UTC [17] me@db DETAIL:  parameters: $1 = 'x'\n"
+        for message, _ in LOG_LINES
+    )
+
+
+@pytest.mark.parametrize("form", [csvlog, jsonlog, stderr_log])
+def test_each_log_format_gives_the_executed_statements(form: object, tmp_path: Path) -> None:
+    """Parse and bind lines stand beside their execute line: counting them would triple it."""
+    path = tmp_path / "server.log"
+    path.write_text(form("db"))  # type: ignore[operator]
+    assert dict(read_log(path, "db").counts) == EXPECTED
+
+
+@pytest.mark.parametrize("form", [csvlog, jsonlog])
+def test_other_databases_statements_are_left_out(form: object, tmp_path: Path) -> None:
+    """A server's log is that of all its databases, and a table's name may be in several."""
+    path = tmp_path / "server.log"
+    path.write_text(form("other"))  # type: ignore[operator]
+    with pytest.raises(InputError, match="no executed statement of this database"):
+        read_log(path, "db")
+
+
+def test_a_pgbench_script_is_read_without_its_commands(tmp_path: Path) -> None:
+    """A script's variables stand for values; `FILE@N` counts as in pgbench."""
+    path = tmp_path / "script.sql"
+    path.write_text(
+        "\\set aid random(1, 100)\nBEGIN;\nUPDATE t SET a = a + :delta, b = x::text "
+        "WHERE id = :aid;\nEND;\n"
+    )
+    assert read_statements(Path(f"{path}@3")).counts == {
+        "BEGIN": 3,
+        "UPDATE t SET a = a + '', b = x::text WHERE id = ''": 3,
+        "END": 3,
+    }
+    path.write_text("-- nothing\n\\set a 1\n")
+    with pytest.raises(InputError, match="holds no statement"):
+        read_statements(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_statements(tmp_path / "absent.sql")

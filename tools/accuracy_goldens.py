@@ -1,0 +1,68 @@
+"""The twin beside what servers did with golden/profiles and golden/scenarios, as proofs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pgheadroom import _core
+from pgheadroom.accuracy import error
+from pgheadroom.outcome import SUMMED, Outcome, put_together
+from pgheadroom.predict.cells import fillfactor_of
+from pgheadroom.predict.twin import whole
+from pgheadroom.profile import Profile, parse_profile
+
+EXPECTED = Path(__file__).parents[1] / "golden" / "expected"
+
+
+def proofs() -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """
+    A proof for each recorded profile, by its name and the server's version.
+
+    Scripted scenarios are left out: the core's own tests play them, and compare them place by
+    place. Nothing is played on a server here; the twin is asked anew each time.
+    """
+    for kind in ("profile", "scenario"):
+        for path in sorted(EXPECTED.glob(f"*/{kind}-*.json")):
+            recorded = json.loads(path.read_text(encoding="utf-8"))
+            if "steps" not in recorded:
+                name = path.stem.removeprefix(f"{kind}-")
+                yield (f"{kind} {name}", path.parent.name), _proof(recorded, path.parent.name)
+
+
+def _proof(recorded: Mapping[str, Any], server: str) -> dict[str, Any]:
+    profile: Profile = parse_profile(recorded["profile"])
+    simulated = _core.simulate(json.dumps(recorded["profile"]), server)
+    predicted = Outcome.from_json(whole(simulated))
+    measured = Outcome.from_json(_measured(recorded))
+    cell = {
+        "fillfactor": fillfactor_of(profile),
+        "predicted": predicted.to_json(),
+        "measured": measured.to_json(),
+        "error": error(predicted, measured).to_json(),
+    }
+    return {"kind": "proof", "server": server, "assumed": {}, "cells": [cell]}
+
+
+def _measured(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole of what the server did: its tables, and the clients' Transaction records."""
+    if "tables" in recorded:
+        tables = recorded["tables"]
+        ends = [v for k, v in recorded["by_record"].items() if k.startswith("Transaction/")]
+        clients = {
+            "wal_records": sum(number for number, _, _ in ends),
+            "wal_bytes": sum(size for _, size, _ in ends),
+        }
+    else:
+        tables = recorded["measured"]["by_table"]
+        clients = {
+            key: recorded["measured"][key] - sum(table[key] for table in tables.values())
+            for key in ("wal_records", "wal_bytes")
+        }
+    known = {
+        name: {key: table.get(key) for key in (*SUMMED, "brin_pages")}
+        for name, table in tables.items()
+    }
+    return put_together(known, clients)
