@@ -206,7 +206,7 @@ def _run(**changes: int | None) -> Json:
 def test_runs_become_intervals() -> None:
     """What every run agrees on and the statements decide stays a number; the rest is a range."""
     runs = [_run(n_tup_hot_upd=900 + n, heap_pages=100 + n) for n in (-4, -2, 0, 2, 4)]
-    found = spread(runs)
+    found = spread(runs, clients=1)
     assert found.n_tup_upd == 1000
     assert found.wal_fpi == 0
     assert found.index_pages == 0
@@ -222,9 +222,19 @@ def test_runs_become_intervals() -> None:
     assert isinstance(found.n_tup_newpage_upd, Interval), "equal runs do not make it certain"
 
 
+def test_clients_leave_pages_open() -> None:
+    """Half a page a client, beside what the runs spread over: large against small tables only."""
+    runs = [_run(heap_pages=pages, pages_modified=pages) for pages in (100, 100)]
+    alone, four = spread(runs, clients=1), spread(runs, clients=4)
+    for key, own in (("heap_pages", 0.5), ("pages_modified", 1.0)):
+        assert alone.value(key).high == pytest.approx(100 + own)
+        assert four.value(key).high == pytest.approx(100 + (own**2 + 2**2) ** 0.5)
+    assert spread([_run(heap_pages=0)] * 2, clients=4).heap_pages == 0
+
+
 def test_shares_stay_shares() -> None:
     """No interval leaves what a share can be."""
-    found = spread([_run(n_tup_hot_upd=1000, n_tup_newpage_upd=0) for _ in range(3)])
+    found = spread([_run(n_tup_hot_upd=1000, n_tup_newpage_upd=0) for _ in range(3)], clients=1)
     assert isinstance(found.hot_frac, Interval)
     assert isinstance(found.newpage_frac, Interval)
     assert (found.hot_frac.low, found.hot_frac.high) == (0.995, 1.0)
@@ -234,7 +244,7 @@ def test_shares_stay_shares() -> None:
 def test_missing_stays_missing() -> None:
     """Without updates there is no share to give a range of."""
     runs = [_run(n_tup_upd=0, n_tup_hot_upd=0, n_tup_newpage_upd=0) for _ in range(2)]
-    assert spread(runs).hot_frac is None
+    assert spread(runs, clients=4).hot_frac is None
 
 
 def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:

@@ -111,6 +111,7 @@ def predict_cells(
         _simulation(
             [run for (m, _), run in sorted(found.items()) if m == n],
             images_only=_images_only(cells[n], told[n], first[(n, 0)]),
+            clients=cells[n].profile.workload.run.clients,
         )
         for n in range(len(cells))
     ]
@@ -244,12 +245,12 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
     )
 
 
-def _simulation(runs: Sequence[_core.Simulated], *, images_only: bool) -> Simulation:
+def _simulation(runs: Sequence[_core.Simulated], *, images_only: bool, clients: int) -> Simulation:
     wholes = [whole(run) for run in runs]
     if images_only:
         outcome = images_estimated(wholes[0])
     else:
-        outcome = exact(wholes[0]) if len(wholes) == 1 else spread(wholes)
+        outcome = exact(wholes[0]) if len(wholes) == 1 else spread(wholes, clients=clients)
     return Simulation(
         outcome=outcome,
         transactions=runs[0].transactions,
