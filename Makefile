@@ -40,8 +40,10 @@ test: check check-pg ## Everything that needs no second machine
 
 check: lint types rust unit ## Format, lint, types, unit tests; no server
 
+# Two at a time, whole files each: a server's tests leave about half of two cores idle. The folder
+# with the longest file comes first.
 check-pg: setup servers ## Tests against real servers: 18 and 16 always, others where installed
-	PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" $(PYTEST) tests/postgres tests/cli tests/report
+	PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" $(PYTEST) -n 2 --dist loadfile tests/cli tests/postgres tests/report
 
 lint: setup ## ruff and rustfmt, clippy with warnings as errors
 	$(BIN)/ruff check .

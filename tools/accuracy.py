@@ -47,6 +47,38 @@ class Run:
     fillfactors: tuple[int, ...] | None = None
 
 
+STATISTICAL = (
+    "two-clients",
+    "eight-clients-full",
+    "indexed-column",
+    "indexed-column-eight",
+    "hot-set",
+    "hot-set-eight",
+    "zipfian-mild",
+    "zipfian-scattered",
+    "gaussian",
+    "growing-rows",
+    "inserts",
+    "inserts-eight",
+    "aborts",
+    "queue-clients",
+    "upserts",
+    "lock-and-update",
+    "long-transactions",
+    "read-mostly",
+    "deletes",
+    "two-tables",
+    "tpcb-four",
+    "tpcb-eight",
+    "simple-update-four",
+    "autovacuum-mix",
+    "autovacuum-indexed",
+    "checkpoints-by-wal",
+    "two-snapshots",
+    "snapshot-hot-set",
+)
+"""Two to eight clients, and what waits for a clock; the profile's file says what each is about."""
+
 RUNS = (
     Run("pgbench", "experiments/accuracy/pgbench.toml", (100, 90, 80, 70)),
     Run("accounts", "examples/accounts.toml"),
@@ -64,6 +96,7 @@ RUNS = (
     Run("snapshot", "experiments/accuracy/snapshot.toml"),
     Run("duration", "experiments/accuracy/duration.toml"),
     Run("rate", "experiments/accuracy/rate.toml"),
+    *(Run(name, f"experiments/accuracy/{name}.toml") for name in STATISTICAL),
 )
 
 Proof = dict[str, Any]

@@ -349,6 +349,7 @@ impl Database {
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
                         slot_block = Some(found.block);
+                        self.horizon.note_slot(table.main, found.block);
                         found_rows += 1;
                         table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
                         if !on(Rule::ScanVisitsOlderEntries) {

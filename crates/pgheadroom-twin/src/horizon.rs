@@ -11,6 +11,9 @@
 
 use std::collections::BTreeMap;
 
+use pgheadroom_layout::BlockNumber;
+
+use crate::checkpoint::ForkId;
 use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 
@@ -38,6 +41,10 @@ pub struct Horizon {
     running: BTreeMap<Xid, f64>,
     /// The time of the session that works.
     clock: f64,
+    /// Pages that other sessions keep pinned, and until when.
+    pins: Vec<(ForkId, BlockNumber, f64)>,
+    /// The page of the last row that the running statement found.
+    slot: Option<(ForkId, BlockNumber)>,
 }
 
 impl Default for Horizon {
@@ -51,6 +58,8 @@ impl Default for Horizon {
             oldest_held: Xid(u32::MAX),
             running: BTreeMap::new(),
             clock: 0.0,
+            pins: Vec::new(),
+            slot: None,
         }
     }
 }
@@ -131,6 +140,36 @@ impl Horizon {
             self.clock = until;
         }
         until.is_some()
+    }
+
+    /// The running statement has found a row on this page, which it keeps pinned until it ends or
+    /// finds the next one.
+    ///
+    /// Source: `IndexNext`, src/backend/executor/nodeIndexscan.c: the scan's slot holds the pin.
+    pub(crate) const fn note_slot(&mut self, fork: ForkId, block: BlockNumber) {
+        self.slot = Some((fork, block));
+    }
+
+    /// The statement is over for this session; for the others it keeps its row's page pinned
+    /// until this time.
+    pub(crate) fn pin_slot(&mut self, until: f64) {
+        if let Some((fork, block)) = self.slot.take() {
+            self.pins.push((fork, block, until));
+        }
+    }
+
+    /// Forgets pins that ended before this time, which no session will go back behind.
+    pub(crate) fn drop_pins(&mut self, before: f64) {
+        self.pins.retain(|&(.., until)| until > before);
+    }
+
+    /// Whether another session has the page pinned, so that nobody can prune it.
+    ///
+    /// Source: `ConditionalLockBufferForCleanup`, src/backend/storage/buffer/bufmgr.c
+    /// (REL_18_STABLE).
+    pub(crate) fn is_pinned(&self, fork: ForkId, block: BlockNumber) -> bool {
+        let mut pins = self.pins.iter();
+        pins.any(|&(of, page, until)| (of, page) == (fork, block) && until > self.clock)
     }
 
     /// Another session takes a snapshot now and keeps it.

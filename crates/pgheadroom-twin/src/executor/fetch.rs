@@ -63,7 +63,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     ///
     /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
     pub fn visit(&mut self, block: BlockNumber) {
-        if !self.parts.heap.is_worth_pruning(block, self.horizon) {
+        if !self.parts.heap.is_worth_pruning(block, self.horizon)
+            || self.horizon.is_pinned(self.parts.main, block)
+        {
             return;
         }
         if self.parts.heap.note_hints(block, self.horizon) {

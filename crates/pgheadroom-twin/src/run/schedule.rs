@@ -11,7 +11,10 @@
 //! still in progress. Times are drawn; only their ratio matters. One client is never held up by
 //! itself, so that its runs are exact.
 //! Who changes a row that a running transaction has changed waits for its end, then locks the row.
-//! Left out: waits for the extension lock, pins of others that prevent pruning, deadlocks.
+//! The page of its row stays pinned for as long as a statement takes, waits included, and is not
+//! pruned by others then. Left out: waits for the extension lock, deadlocks; and since a
+//! transaction of several statements is carried out whole, those of one that begins later do not
+//! pin what an earlier one visits.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -22,13 +25,18 @@ use crate::transaction::Xid;
 
 /// Shortest and longest time between two statements of a client, when the time of a statement on
 /// the server is 1. How much transactions overlap depends on the machine, so each seed takes
-/// another ratio, evenly on a logarithmic scale: new-page updates of 2, 4 and 8 clients that 18.4
-/// showed on an idle and on a busy machine lie among those of a few seeds
-/// (`tests/golden_clients.rs`, docs/limits.md).
-const GAP_MIN: f64 = 0.5;
-const GAP_MAX: f64 = 10.0;
-/// Steps of this fraction, modulo 1, divide an interval evenly however many there are.
-const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
+/// another ratio, evenly on a logarithmic scale: what 18.4 showed of 2, 4 and 8 clients on an idle
+/// and on a busy machine lies among a few seeds (`tests/golden_clients.rs`, docs/method.md).
+const GAP_MIN: f64 = 1.5;
+const GAP_MAX: f64 = 20.0;
+/// How often a session loses its processor in the middle of a statement, at most, and for how
+/// long: each seed takes another share of it. That is what fills hot pages: nothing that a
+/// transaction removed after the snapshot that stands still can be pruned.
+const STALLS_MAX: f64 = 0.0002;
+const STALL: f64 = 100.0;
+/// Steps of these fractions, modulo 1, divide an interval, or a square, evenly however many there
+/// are: powers of the root of x^3 = x + 1.
+const STEPS: [f64; 2] = [0.754_877_666_246_692_8, 0.569_840_290_998_053_3];
 
 /// What a client does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +84,8 @@ impl Eq for Due {}
 pub(super) struct Schedule {
     prng: Prng,
     gap: f64,
+    /// How often a statement stands still.
+    stalls: f64,
     due: BinaryHeap<Due>,
     now: f64,
     /// By client: its snapshot, and its transaction's number.
@@ -86,10 +96,11 @@ impl Schedule {
     /// All clients begin within a short time, in an order that the seed decides.
     pub fn new(clients: usize, seed: u64) -> Self {
         #[allow(clippy::cast_precision_loss)] // any place will do
-        let place = (0.5 + seed as f64 * GOLDEN_RATIO).fract();
+        let [busy, stalled] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
         let mut schedule = Self {
             prng: Prng::from_seed(seed),
-            gap: GAP_MIN * (GAP_MAX / GAP_MIN).powf(place),
+            gap: GAP_MIN * (GAP_MAX / GAP_MIN).powf(busy),
+            stalls: STALLS_MAX * stalled,
             due: BinaryHeap::new(),
             now: 0.0,
             running: vec![None; clients],
@@ -110,6 +121,7 @@ impl Schedule {
     /// The client begins a transaction.
     pub fn begin(&self, horizon: &mut Horizon) {
         horizon.set_clock(self.now);
+        horizon.drop_pins(self.now);
     }
 
     /// A statement takes its time; in a transaction of several, so does the way to the next.
@@ -117,7 +129,12 @@ impl Schedule {
         if self.running.len() == 1 {
             return; // nobody looks at the clock
         }
-        let mut time = horizon.clock() + self.draw(1.0);
+        let mut statement = self.draw(1.0);
+        if self.uniform() < self.stalls {
+            statement += self.draw(STALL);
+        }
+        horizon.pin_slot(horizon.clock() + statement);
+        let mut time = horizon.clock() + statement;
         if !is_alone {
             time += self.draw(self.gap);
         }
@@ -156,9 +173,14 @@ impl Schedule {
 
     /// A time with this mean, from an exponential distribution.
     fn draw(&mut self, mean: f64) -> f64 {
+        -mean * self.uniform().ln()
+    }
+
+    /// From above 0 to 1.
+    fn uniform(&mut self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // a part of a million
         let uniform = self.prng.random(1, 1_000_000) as f64 / 1_000_000.0;
-        -mean * uniform.ln()
+        uniform
     }
 }
 
