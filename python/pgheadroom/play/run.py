@@ -265,7 +265,7 @@ class _Play:
             environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in finds.items())
         output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
         holder = SnapshotHolder(self.profile, lambda: self.cluster.connect(DATABASE), monitor)
-        with output_path.open("wb") as output, errors_path.open("wb") as errors:
+        with output_path.open("wb") as output, errors_path.open("wb") as errors, holder:
             started = time.monotonic()
             process = self.host.popen(
                 [path, *self._arguments(folder), DATABASE],
@@ -275,10 +275,9 @@ class _Play:
                 stderr=errors,
             )
             try:
-                with holder:
-                    while process.poll() is None:
-                        holder.step()
-                        time.sleep(_POLL_S)
+                while process.poll() is None:
+                    holder.step()
+                    time.sleep(_POLL_S)
             except BaseException:
                 process.kill()
                 raise

@@ -34,6 +34,7 @@ class SnapshotHolder:
         self._run = profile.workload.run
         self._connect = connect
         self._monitor = monitor
+        self._idle: list[psycopg.Connection[Any]] = []
         self._open: dict[int, tuple[float, psycopg.Connection[Any]]] = {}
         self._done: dict[int, tuple[float, float]] = {}
         self._started = time.monotonic()
@@ -53,12 +54,18 @@ class SnapshotHolder:
         return tuple(self._done[n] for n in sorted(self._done))
 
     def __enter__(self) -> SnapshotHolder:
-        self._started = time.monotonic()
+        # Connected before the clients begin: under load that takes hundredths of a second, in
+        # which thousands of transactions pass.
+        self._idle = [self._connect() for _ in self._wanted]
         if self._wanted:
             self._first = self._counts()
+        self._started = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
         for n, (began, connection) in self._open.items():
             connection.close()
             self._done[n] = (began, 1.0)
@@ -77,13 +84,27 @@ class SnapshotHolder:
     def _progress(self) -> float:
         """How much of the run is done, from 0 to 1."""
         if self._run.duration_s is not None:
-            return (time.monotonic() - self._started) / self._run.duration_s
-        assert self._run.operations is not None, "a run has one of the two"
-        xids, ended = self._counts()
-        by_end = (ended - self._first[1]) / self._run.operations
-        if self._writing_frac == 0:
-            return by_end
-        return max(by_end, (xids - self._first[0]) / self._run.operations / self._writing_frac)
+            done = (time.monotonic() - self._started) / self._run.duration_s
+        else:
+            xids, ended = self._counts()
+            assert self._run.operations is not None, "a run has one of the two"
+            done = max((ended - self._first[1]) / self._run.operations, self._done_at(xids))
+        return min(done, 1.0)
+
+    def _done_at(self, xid: int) -> float:
+        """How much of a run of so many transactions is done when this id is the next."""
+        if self._run.operations is None or self._writing_frac == 0:
+            return 0.0
+        return (xid - self._first[0]) / self._run.operations / self._writing_frac
+
+    def _hold(self, connection: psycopg.Connection[Any]) -> float:
+        """Take a snapshot; how much of the run was done by then, from 0 to 1."""
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        row = connection.execute(
+            "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, count(*) FROM pg_class"
+        ).fetchone()
+        assert row is not None, "an aggregate returns one row"
+        return min(self._done_at(int(row[0])), 1.0) or self._progress()
 
     def step(self) -> None:
         """Take and release what is due; to be called often while the clients run."""
@@ -94,10 +115,11 @@ class SnapshotHolder:
             end = snapshot.start_frac + snapshot.length_frac
             if n in self._open and done >= end:
                 began, connection = self._open.pop(n)
+                connection.execute(
+                    "ROLLBACK"
+                )  # at once; a closed connection's backend takes its time
+                self._done[n] = (began, self._progress())
                 connection.close()
-                self._done[n] = (began, min(done, 1.0))
             elif n not in self._open and n not in self._done and done >= snapshot.start_frac:
-                connection = self._connect()
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-                connection.execute("SELECT count(*) FROM pg_class")
-                self._open[n] = (min(done, 1.0), connection)
+                connection = self._idle.pop()
+                self._open[n] = (self._hold(connection), connection)
