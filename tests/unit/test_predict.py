@@ -237,8 +237,8 @@ def test_shares_stay_shares() -> None:
     found = spread([_run(n_tup_hot_upd=1000, n_tup_newpage_upd=0) for _ in range(3)], clients=1)
     assert isinstance(found.hot_frac, Interval)
     assert isinstance(found.newpage_frac, Interval)
-    assert (found.hot_frac.low, found.hot_frac.high) == (0.995, 1.0)
-    assert (found.newpage_frac.low, found.newpage_frac.high) == (0.0, 0.005)
+    assert (found.hot_frac.low, found.hot_frac.high) == (0.9985, 1.0)
+    assert (found.newpage_frac.low, found.newpage_frac.high) == (0.0, 0.0015)
 
 
 def test_missing_stays_missing() -> None:
