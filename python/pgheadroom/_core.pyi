@@ -343,6 +343,7 @@ def simulate(
     events: Sequence[tuple[float, str, str | None]] | None = None,
     transactions: int | None = None,
     watch: tuple[str, int] | None = None,
+    storage: str = "local",
     progress: Progress | None = None,
 ) -> Simulated:
     """
@@ -361,6 +362,7 @@ def simulate(
             it an empty list.
         transactions: How many a run did that is given by its duration, which is not predicted.
         watch: A page whose life is wanted: its table's name and its number, from 0.
+        storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
         progress: Tells other threads how far it has come.
 
     Raises:

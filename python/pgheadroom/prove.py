@@ -15,13 +15,14 @@ from typing import Any
 import pgheadroom
 from pgheadroom.accuracy import Figure, beyond, error
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import Outcome
+from pgheadroom.outcome import Outcome, Value
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, make_cells, predict_cells
 from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.predict.run import note
 from pgheadroom.predict.twin import SEEDS_DEFAULT, Report, Simulation
+from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
 from pgheadroom.profile import Profile
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.types import PgVersion
@@ -32,12 +33,18 @@ Say = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofCell:
-    """Both players' figures at one fillfactor, and the error of the prediction."""
+    """
+    Both players' figures at one fillfactor, and the error of the prediction.
+
+    `variant` and `difference` are as in a predicted cell; the difference is each player's own.
+    """
 
     fillfactor: Fillfactor
     predicted: Outcome
     measured: Outcome
     error: Outcome
+    variant: str | None = None
+    difference: Mapping[str, Mapping[str, Value]] | None = None
 
     @property
     def beyond(self) -> list[Figure]:
@@ -46,11 +53,15 @@ class ProofCell:
 
     def to_json(self) -> dict[str, Any]:
         """One of the file's cells."""
+        variant = {} if self.variant is None else {"variant": self.variant}
+        difference = {} if self.difference is None else {"difference": self.difference}
         return {
             "fillfactor": self.fillfactor,
+            **variant,
             "predicted": self.predicted.to_json(),
             "measured": self.measured.to_json(),
             "error": self.error.to_json(),
+            **difference,
         }
 
 
@@ -90,6 +101,7 @@ def prove(
     table: str | None = None,
     *,
     server: str | None = None,
+    changes: Sequence[IndexChange] = (),
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
     report: Report | None = None,
@@ -106,18 +118,21 @@ def prove(
         fillfactors: Percent, 10 to 100, one cell each; None: the profile's own, one cell.
         table: The table to vary; every table that has updates when None.
         server: Version, or a folder with server programs; it wins over the profile's version.
+        changes: What is changed of the profile's indexes in a variant, which both players play
+            beside the unchanged profile at each fillfactor.
         seeds: Orders of the clients' transactions that the twin tries in a statistical cell.
         executor: Where the twin runs (`concurrent.futures`); a thread a core when None.
         report: Called with the twin's progress.
         say: Called with the server's.
 
     Raises:
-        InputError: A fillfactor or table that is none; `server` is a connection.
+        InputError: A fillfactor, table or index that is none, a change that is not possible;
+            `server` is a connection.
         ServerNotFound: That version is not at hand.
         TwinError: The twin cannot play the profile; the message names the field.
         LabError: The server failed, or its run is invalid.
     """
-    cells = make_cells(profile, fillfactors, table)
+    cells = make_cells(profile, fillfactors, table, changes)
     spec = server or profile.server.version
     if is_connection(spec):
         raise InputError(
@@ -144,8 +159,23 @@ def prove(
     return Proof(
         server=played[0].server,
         assumed=assumed,
-        cells=tuple(map(_cell, cells, simulated, played)),
+        cells=_beside_unchanged(tuple(map(_cell, cells, simulated, played))),
     )
+
+
+def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:
+    """The same cells; a variant's says how it differs from the cell before it, by each player."""
+    found = []
+    for n, cell in enumerate(cells):
+        if cell.variant not in (None, UNCHANGED):
+            before = cells[n - 1]
+            sides = {
+                "predicted": difference(cell.predicted, before.predicted),
+                "measured": difference(cell.measured, before.measured),
+            }
+            cell = replace(cell, difference=sides)  # noqa: PLW2901
+        found.append(cell)
+    return tuple(found)
 
 
 def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
@@ -155,6 +185,7 @@ def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
         predicted=simulation.outcome,
         measured=measured,
         error=error(simulation.outcome, measured),
+        variant=cell.variant,
     )
 
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use pgheadroom_layout::PgVersion;
 use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Monitor, Outcome};
+use pgheadroom_twin::storage::Storage;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -194,11 +195,19 @@ fn event((at_frac, kind, table): EventArgument) -> Result<run::Event, ProfileErr
     })
 }
 
+fn storage_of(name: &str) -> Result<Storage, ProfileError> {
+    Storage::of(name).ok_or_else(|| ProfileError::Unsupported {
+        field: "storage".to_owned(),
+        found: name.to_owned(),
+        expected: Storage::ALL.map(Storage::name).join(" or "),
+    })
+}
+
 /// Plays a profile in the twin.
 #[pyfunction]
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, watch=None,
-    progress=None
+    storage="local", progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -209,6 +218,7 @@ pub fn simulate(
     events: Option<Vec<EventArgument>>,
     transactions: Option<u64>,
     watch: Option<(String, u32)>,
+    storage: &str,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
     let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
@@ -221,6 +231,7 @@ pub fn simulate(
             .map_err(CoreError::from)?,
         transactions,
         watch,
+        storage: storage_of(storage).map_err(CoreError::from)?,
     };
     let monitor = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().0));
     let outcome = py.detach(|| {

@@ -27,6 +27,7 @@ pub mod row;
 pub mod rules;
 pub mod run;
 pub mod scenario;
+pub mod storage;
 mod text;
 pub mod transaction;
 mod unsettled;

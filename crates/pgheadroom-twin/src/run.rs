@@ -118,6 +118,10 @@ pub fn play(
     conditions: &Conditions,
     monitor: &Monitor,
 ) -> Result<(Database, Outcome), ProfileError> {
+    let spec = &ProfileSpec {
+        server: conditions.storage.effective(&spec.server),
+        ..spec.clone()
+    };
     let plan = Plan::new(spec, conditions)?;
     monitor.start(rows_to_load(spec) + plan.transactions);
     let mut db = load::database(&spec.server, version);

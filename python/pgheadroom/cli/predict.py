@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,13 @@ import typer
 
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.variants import (
+    BrinOption,
+    FillOption,
+    NarrowOption,
+    WithoutOption,
+    changes_of,
+)
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Factor
 from pgheadroom.lab.environment import command_line
@@ -61,6 +69,22 @@ SeedsOption = Annotated[
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page with charts here too.")
 ]
+
+
+class StorageName(StrEnum):
+    """Where pages are kept, as `--storage` spells it."""
+
+    LOCAL = "local"
+    LOG_STRUCTURED = "log-structured"
+
+
+StorageOption = Annotated[
+    StorageName,
+    typer.Option(
+        help="Where pages are kept: local files, or a log that storage turns into pages (no "
+        "checkpoints, no full-page images), as Amazon Aurora does.",
+    ),
+]
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
 
@@ -76,6 +100,11 @@ def show(
         ),
     ] = None,
     seeds: SeedsOption = SEEDS_DEFAULT,
+    without_index: WithoutOption = None,
+    narrow_index: NarrowOption = None,
+    brin_index: BrinOption = None,
+    index_fillfactor: FillOption = None,
+    storage: StorageOption = StorageName.LOCAL,
     page: PageOption = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
@@ -84,13 +113,25 @@ def show(
     """Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes part."""
     check_outputs(to, html)
     levels = parse_fillfactors(fillfactor)
+    changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
     read = read_profile(profile)
     if page is not None:
+        if changes or storage is not StorageName.LOCAL:
+            raise InputError("--page: a page lives in the profile as it is, expected no variant")
         predict_page.show(read, page, table, levels, server=server, form=form, to=to, html=html)
         said(html)
         return
     with counted("predict") as report:
-        found = predict(read, levels, table, server=server, seeds=seeds, report=report)
+        found = predict(
+            read,
+            levels,
+            table,
+            server=server,
+            changes=changes,
+            storage=storage.value,
+            seeds=seeds,
+            report=report,
+        )
     output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
 

@@ -22,6 +22,13 @@ from pgheadroom.cli.predict import (
     parse_fillfactors,
     said,
 )
+from pgheadroom.cli.variants import (
+    BrinOption,
+    FillOption,
+    NarrowOption,
+    WithoutOption,
+    changes_of,
+)
 from pgheadroom.lab.environment import command_line
 from pgheadroom.predict.twin import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
@@ -47,6 +54,10 @@ def show(
             "than its bound (docs/accuracy.md).",
         ),
     ] = False,
+    without_index: WithoutOption = None,
+    narrow_index: NarrowOption = None,
+    brin_index: BrinOption = None,
+    index_fillfactor: FillOption = None,
     seeds: SeedsOption = SEEDS_DEFAULT,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
@@ -55,9 +66,19 @@ def show(
     """Play a profile on a real server and in the twin, and show both and the error."""
     check_outputs(to, html)
     levels = parse_fillfactors(fillfactor)
+    changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
     read = read_profile(profile)
     with counted("twin") as report:
-        found = prove(read, levels, table, server=server, seeds=seeds, report=report, say=_say)
+        found = prove(
+            read,
+            levels,
+            table,
+            server=server,
+            changes=changes,
+            seeds=seeds,
+            report=report,
+            say=_say,
+        )
     output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
     if fail_over and found.beyond:

@@ -1,13 +1,14 @@
 """
-The cells of a curve: one profile at several fillfactors.
+The cells of a curve: one profile at several fillfactors, and beside each with other indexes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgheadroom.errors import InputError
+from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
 from pgheadroom.profile import Profile
 
 Fillfactor = int | Mapping[str, int]
@@ -18,27 +19,59 @@ FILLFACTOR_MIN, FILLFACTOR_MAX = 10, 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A profile with the fillfactors that it has in this cell."""
+    """
+    A profile with the fillfactors that it has in this cell.
+
+    `variant` says what is changed of its indexes, `UNCHANGED` if nothing is; None where no variant
+    was asked for.
+    """
 
     fillfactor: Fillfactor
     profile: Profile
+    variant: str | None = None
 
 
 def make_cells(
-    profile: Profile, fillfactors: Sequence[int] | None = None, table: str | None = None
+    profile: Profile,
+    fillfactors: Sequence[int] | None = None,
+    table: str | None = None,
+    changes: Sequence[IndexChange] = (),
 ) -> tuple[Cell, ...]:
     """
-    Spread a profile over fillfactors.
+    Spread a profile over fillfactors, and over its variant if there is one.
 
     Args:
         profile: The profile.
         fillfactors: Percent, 10 to 100; one cell each, in this order. None: the profile as it is.
         table: The table to vary; every table that has updates when None.
+        changes: What is changed of its indexes: a cell with them all follows each without.
 
     Raises:
         InputError: A fillfactor out of range or given twice, a table that the profile does not
-            have, or no table with updates to vary.
+            have, no table with updates to vary, or a change that is not possible.
     """
+    cells = _over_fillfactors(profile, fillfactors, table)
+    if not changes:
+        return cells
+    name = name_of(changes)
+    pairs = [
+        (
+            replace(cell, variant=UNCHANGED),
+            replace(cell, variant=name, profile=changed(cell.profile, changes)),
+        )
+        for cell in cells
+    ]
+    return tuple(cell for pair in pairs for cell in pair)
+
+
+def is_variant(cell: Cell) -> bool:
+    """Whether the cell's indexes are changed; the cell before it is then the unchanged one."""
+    return cell.variant not in (None, UNCHANGED)
+
+
+def _over_fillfactors(
+    profile: Profile, fillfactors: Sequence[int] | None, table: str | None
+) -> tuple[Cell, ...]:
     if table is not None and table not in profile.table_names:
         raise InputError(
             f"--table {table}: the profile has no such table, expected one of "

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
@@ -27,6 +27,12 @@ from pgheadroom.types import PgVersion
 
 SEEDS_DEFAULT = 8
 """Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
+
+Storage = Literal["local", "log-structured"]
+"""
+Where pages are kept: PostgreSQL's files; or a log that the storage itself turns into pages, so that
+the server writes no page, has no checkpoint and logs no image that would repair one.
+"""
 
 Report = Callable[[int, int], None]
 """Called with how many rows and transactions are done, and how many there are."""
@@ -68,6 +74,7 @@ class _Piece:
     interleaving: int
     events: tuple[TwinEvent, ...] | None
     transactions: int | None
+    storage: Storage
 
 
 def predict_cells(
@@ -75,6 +82,7 @@ def predict_cells(
     version: PgVersion,
     *,
     given: Sequence[Given] | None = None,
+    storage: Storage = "local",
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
     report: Report | None = None,
@@ -86,6 +94,7 @@ def predict_cells(
         cells: The profile at each fillfactor.
         version: The minor that the twin follows.
         given: What a server's run of each cell tells; None for a prediction.
+        storage: Where pages are kept.
         seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
         executor: Where to run; a thread a core when None.
         report: Called with the progress.
@@ -97,20 +106,27 @@ def predict_cells(
     if seeds < 2:
         raise InputError(f"seeds {seeds}: expected at least 2, one run shows no spread")
     told = given or [Given() for _ in cells]
+
+    def piece(cell: int, seed: int) -> _Piece:
+        return _piece(cells, told, version, cell, seed, seeds, storage)
+
     with _Runs(executor, report) as runs:
-        first = runs.run([_piece(cells, told, version, n, 0, seeds) for n in range(len(cells))])
-        more = [
-            _piece(cells, told, version, n, seed, seeds)
+        first = runs.run([piece(n, 0) for n in range(len(cells))])
+        images_only = [
+            storage == "local" and _images_only(cells[n], told[n], first[(n, 0)])
             for n in range(len(cells))
-            if not _is_exact(cells[n], first[(n, 0)])
-            and not _images_only(cells[n], told[n], first[(n, 0)])
+        ]
+        more = [
+            piece(n, seed)
+            for n in range(len(cells))
+            if not _is_exact(cells[n], first[(n, 0)]) and not images_only[n]
             for seed in range(1, seeds)
         ]
         found = first | runs.run(more)
     return [
         _simulation(
             [run for (m, _), run in sorted(found.items()) if m == n],
-            images_only=_images_only(cells[n], told[n], first[(n, 0)]),
+            images_only=images_only[n],
             clients=cells[n].profile.workload.run.clients,
         )
         for n in range(len(cells))
@@ -138,11 +154,12 @@ def _piece(
     cell: int,
     seed: int,
     seeds: int,
+    storage: Storage,
 ) -> _Piece:
     profile = as_given(cells[cell].profile, given[cell])
     count = transactions_of(profile, given[cell], seed, seeds)
     text = json.dumps(to_json(profile))
-    return _Piece(cell, text, str(version), seed, given[cell].events, count)
+    return _Piece(cell, text, str(version), seed, given[cell].events, count, storage)
 
 
 def as_given(profile: Profile, given: Given) -> Profile:
@@ -241,6 +258,7 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
         interleaving=piece.interleaving,
         events=piece.events,
         transactions=piece.transactions,
+        storage=piece.storage,
         progress=progress,
     )
 

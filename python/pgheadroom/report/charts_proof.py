@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from pgheadroom.report import reading
+from pgheadroom.report import reading, view_variants
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     PALETTE,
@@ -52,6 +52,8 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
     places = varied(cells)
     if len(cells) < 2 or not all(isinstance(place, int) for place in places):
         return []
+    if len(set(places)) < 2:
+        return []
     found = [_chart(title, keys, cells, places) for title, keys in _CHARTS]
     return [
         Chart(item.title, item.caption, item.spec, item.alt, "results" if n else "key")
@@ -60,7 +62,9 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
 
 
 def _names(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All tables together; and each that has updates, when there are several."""
+    """All tables together; and each that has updates, or each variant, when there are several."""
+    if view_variants.has_variants(cells):
+        return list(dict.fromkeys(view_variants.label(cell) for cell in cells))
     tables = reading.mapping(cells[0]["predicted"].get("by_table"))
     updated = [
         name
@@ -95,7 +99,9 @@ def _chart(
     marks = "Line: the twin. Points: the server." if proof else "Predicted by the twin."
     if any("low" in item for panel in panels for item in panel.rows):
         marks += " Band: the twin's 90 % interval."
-    if len(names) > 1:
+    if view_variants.has_variants(cells):
+        marks += f" {_WHOLE.capitalize()} together, as they are and in the variant."
+    elif len(names) > 1:
         marks += f" {_WHOLE.capitalize()} together, and each that has updates."
     return Chart(title, marks, canvas.finish(views, spacing=16), alternative(title, panels))
 
@@ -104,10 +110,13 @@ def _rows(
     cells: Sequence[Mapping[str, Any]], places: Sequence[object], name: str, key: str
 ) -> list[Row]:
     found = []
+    variants = view_variants.has_variants(cells)
     for place, cell in zip(places, cells, strict=True):
+        if variants and view_variants.label(cell) != name:
+            continue
         for side in _SIDES:
             part = reading.mapping(cell.get(side))
-            if name != _WHOLE:
+            if name != _WHOLE and not variants:
                 part = reading.mapping(reading.mapping(part.get("by_table")).get(name))
             where = f"fillfactor {place}, {reading.printable(name)}, {side}"
             item = row(

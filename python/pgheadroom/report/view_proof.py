@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.accuracy import Figure, figures
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
-from pgheadroom.report import reading
+from pgheadroom.report import reading, view_variants
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 
@@ -68,7 +68,11 @@ def described(result: Mapping[str, Any], *, command: str | None = None) -> dict[
 def findings(result: Mapping[str, Any]) -> list[str]:
     """What the result says, in sentences with numbers."""
     cells: Sequence[Cell] = result["cells"]
-    return _proven(cells) if result["kind"] == "proof" else _predicted(cells)
+    said = view_variants.models(result)
+    if result["kind"] == "proof":
+        return said + _proven(cells) + view_variants.sentences(cells)
+    unchanged = [cell for cell in cells if cell.get("variant") in (None, view_variants.UNCHANGED)]
+    return said + view_variants.sentences(cells) + _predicted(unchanged)
 
 
 def _proven(cells: Sequence[Cell]) -> list[str]:
@@ -109,7 +113,7 @@ def _missed(items: Sequence[tuple[Cell, Figure]], cells: int) -> str:
     cell, figure = max(items, key=_size)
     column = column_of(figure.key)
     name = f"{figure.key}{f' of {reading.printable(figure.table)}' if figure.table else ''}"
-    where = f" at fillfactor {fillfactor_label(cell['fillfactor'])}" if cells > 1 else ""
+    where = f" at fillfactor {cell_label(cell)}" if cells > 1 else ""
     often = f" in {len(items)} cells, most{where}" if len(items) > 1 else where
     how = "differs" if figure.verdict == "differs" else "is beyond its bound"
     return (
@@ -156,6 +160,8 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     """
     cells: Sequence[Cell] = result["cells"]
     found = [_curve(result)] if len(cells) > 1 else []
+    if (variants := view_variants.table(cells, varied(cells))) is not None:
+        found.append(variants)
     if not brief or len(cells) == 1:
         found += [_details(cell) for cell in cells]
     elif result["kind"] == "proof" and (differing := _differing(cells)) is not None:
@@ -216,6 +222,11 @@ def fillfactor_label(found: object) -> str:
     return reading.label(found)
 
 
+def cell_label(cell: Cell) -> str:
+    """A cell's fillfactor and its variant."""
+    return fillfactor_label(cell["fillfactor"]) + view_variants.suffix(cell)
+
+
 def varied(cells: Sequence[Cell]) -> list[object]:
     """
     What tells the cells apart: one number each, where one fillfactor was varied.
@@ -257,6 +268,12 @@ def _curve(result: Mapping[str, Any]) -> Table:
     proof = result["kind"] == "proof"
     columns = [Column(key="fillfactor", title="fillfactor", unit="%", lead=True)]
     rows: list[list[object]] = [[label] for label in varied(cells)]
+    if view_variants.has_variants(cells):
+        columns.append(
+            Column(key="variant", title="variant", align="left", style="text", lead=True)
+        )
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(view_variants.label(cell))
     keys = CURVE if _has(cells, "n_tup_upd") else (*CURVE, "wal_bytes")
     for key in (key for key in keys if _has(cells, key)):
         name = TITLES.get(key, key)
@@ -301,8 +318,7 @@ def _kept_note(cells: Sequence[Cell]) -> str | None:
 
 def _details(cell: Cell) -> Table:
     """Every figure of one cell: the whole, then each table."""
-    label = fillfactor_label(cell["fillfactor"])
-    title = f"Every figure at fillfactor {label}"
+    title = f"Every figure at fillfactor {cell_label(cell)}"
     if "measured" in cell:
         return _figure_table(title, [(None, figure) for figure in _told(figures_of(cell))])
     return _predicted_details(cell, title)
@@ -381,7 +397,10 @@ def _predicted_details(cell: Cell, title: str) -> Table:
 
 def _differing(cells: Sequence[Cell]) -> Table | None:
     found: list[tuple[str | None, Figure]] = [
-        (f"fillfactor {label}, {figure.table or 'all tables'}", figure)
+        (
+            f"fillfactor {label}{view_variants.suffix(cell)}, {figure.table or 'all tables'}",
+            figure,
+        )
         for label, cell in zip(varied(cells), cells, strict=True)
         for figure in _told(figures_of(cell))
         if figure.missed
@@ -408,7 +427,9 @@ def as_csv(result: Mapping[str, Any]) -> str:
     proof = result["kind"] == "proof"
     ends = ("predicted_low", "predicted_high", "predicted_level")
     measured = ("measured", "error") if proof else ()
-    writer.writerow(("fillfactor", "table", "figure", "predicted", *ends, *measured))
+    variants = view_variants.has_variants(result["cells"])
+    leads = ("fillfactor", "variant") if variants else ("fillfactor",)
+    writer.writerow((*leads, "table", "figure", "predicted", *ends, *measured))
     for cell in result["cells"]:
         fillfactor = cell["fillfactor"]
         label = json.dumps(fillfactor) if isinstance(fillfactor, Mapping) else fillfactor
@@ -424,7 +445,8 @@ def as_csv(result: Mapping[str, Any]) -> str:
                 if isinstance(found, Interval):
                     spread = (str(found.low), str(found.high), str(found.level))
                     found = found.mid
-                row = [label, _csv_text(name), key, _csv_number(found), *spread]
+                variant = [_csv_text(str(cell["variant"]))] if variants else []
+                row = [label, *variant, _csv_text(name), key, _csv_number(found), *spread]
                 row += [_csv_number(sides[side][key]) for side in measured]
                 writer.writerow(row)
     return out.getvalue()

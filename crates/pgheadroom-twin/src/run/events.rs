@@ -7,6 +7,7 @@
 use crate::executor::{Database, TableId};
 use crate::horizon::HeldSnapshot;
 use crate::profile::{ProfileError, ProfileSpec, load, support};
+use crate::storage::Storage;
 
 /// What a server does by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Conditions {
     pub transactions: Option<u64>,
     /// A page whose life is wanted: its table's name and its number.
     pub watch: Option<(String, u32)>,
+    /// Where pages are kept.
+    pub storage: Storage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +107,7 @@ impl Plan {
         let mut actions = Vec::new();
         for event in conditions.events.iter().flatten() {
             let action = match event.kind {
+                EventKind::CheckpointStarting if !conditions.storage.has_checkpoints() => continue,
                 EventKind::CheckpointStarting => Action::Checkpoint,
                 EventKind::CheckpointComplete => continue,
                 EventKind::Autoanalyze => Action::Analyze,
