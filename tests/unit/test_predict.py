@@ -206,7 +206,7 @@ def _run(**changes: int | None) -> Json:
 def test_runs_become_intervals() -> None:
     """What every run agrees on and the statements decide stays a number; the rest is a range."""
     runs = [_run(n_tup_hot_upd=900 + n, heap_pages=100 + n) for n in (-4, -2, 0, 2, 4)]
-    found = spread(runs, clients=1)
+    found = spread(runs, clients=1, major=18)
     assert found.n_tup_upd == 1000
     assert found.wal_fpi == 0
     assert found.index_pages == 0
@@ -225,16 +225,25 @@ def test_runs_become_intervals() -> None:
 def test_clients_leave_pages_open() -> None:
     """Half a page a client, beside what the runs spread over: large against small tables only."""
     runs = [_run(heap_pages=pages, pages_modified=pages) for pages in (100, 100)]
-    alone, four = spread(runs, clients=1), spread(runs, clients=4)
+    alone, four = spread(runs, clients=1, major=18), spread(runs, clients=4, major=18)
     for key, own in (("heap_pages", 0.5), ("pages_modified", 1.0)):
         assert alone.value(key).high == pytest.approx(100 + own)
         assert four.value(key).high == pytest.approx(100 + (own**2 + 2**2) ** 0.5)
-    assert spread([_run(heap_pages=0)] * 2, clients=4).heap_pages == 0
+    assert spread([_run(heap_pages=0)] * 2, clients=4, major=18).heap_pages == 0
+    before = spread(runs, clients=4, major=15).heap_pages
+    assert isinstance(before, Interval)
+    assert (before.mid - before.low, before.high - before.mid) == pytest.approx((0.5, 40.5))
+    kept = [_run(heap_pages=100, n_tup_hot_upd=1000, n_tup_newpage_upd=0)] * 2
+    found = spread(kept, clients=4, major=15).heap_pages
+    assert isinstance(found, Interval)
+    assert found.high == pytest.approx(100.5), "nothing grew"
 
 
 def test_shares_stay_shares() -> None:
     """No interval leaves what a share can be."""
-    found = spread([_run(n_tup_hot_upd=1000, n_tup_newpage_upd=0) for _ in range(3)], clients=1)
+    found = spread(
+        [_run(n_tup_hot_upd=1000, n_tup_newpage_upd=0) for _ in range(3)], clients=1, major=18
+    )
     assert isinstance(found.hot_frac, Interval)
     assert isinstance(found.newpage_frac, Interval)
     assert (found.hot_frac.low, found.hot_frac.high) == (0.9985, 1.0)
@@ -244,7 +253,7 @@ def test_shares_stay_shares() -> None:
 def test_missing_stays_missing() -> None:
     """Without updates there is no share to give a range of."""
     runs = [_run(n_tup_upd=0, n_tup_hot_upd=0, n_tup_newpage_upd=0) for _ in range(2)]
-    assert spread(runs, clients=4).hot_frac is None
+    assert spread(runs, clients=4, major=18).hot_frac is None
 
 
 def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:

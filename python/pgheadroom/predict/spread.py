@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +42,10 @@ _MODEL_FRAC_ELSE = 0.01
 # (RelationAddBlocks, src/backend/access/heap/hio.c), which the twin's clients never do: on a busy
 # machine a table of 83 pages had 2 more with 4 clients. Small tables see it, large ones do not.
 _OPEN_PAGES_PER_CLIENT = 0.5
+# Before, one extension that others wait for adds 20 pages for each of them
+# (RelationAddExtraBlocks, same file, REL_15_STABLE): 11 to 40 pages with 4 clients.
+_EXTRA_PAGES_PER_CLIENT = 10
+_EXTRA_PAGES_UNTIL_MAJOR = 15
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
 
@@ -74,30 +78,48 @@ def _with_images(part: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def spread(runs: Sequence[Mapping[str, Any]], *, clients: int) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """Pages that waiting for an extension may add: to either side, and at the end only."""
+
+    either_side: float = 0.0
+    more: float = 0.0
+
+
+def spread(runs: Sequence[Mapping[str, Any]], *, clients: int, major: int) -> Outcome:
     """
     The outcome of a statistical cell.
 
     Args:
         runs: The whole of each run of the twin, as `outcome.put_together` gives it; at least two.
         clients: How many wrote side by side.
+        major: The server's major version.
     """
     assert len(runs) >= 2, "one run shows no spread"
     tables = {
-        name: Outcome(**_spread_of([run["by_table"][name] for run in runs], clients))
+        name: Outcome(**_spread_of([run["by_table"][name] for run in runs], clients, major))
         for name in runs[0]["by_table"]
     }
-    return replace(Outcome(**_spread_of(runs, clients)), by_table=tables)
+    return replace(Outcome(**_spread_of(runs, clients, major)), by_table=tables)
 
 
-def _spread_of(runs: Sequence[Mapping[str, Any]], clients: int) -> dict[str, Any]:
+def _spread_of(runs: Sequence[Mapping[str, Any]], clients: int, major: int) -> dict[str, Any]:
     updates = math.fsum(run["n_tup_upd"] for run in runs) / len(runs)
-    open_pages = _OPEN_PAGES_PER_CLIENT * clients if clients > 1 else 0.0
-    return {key: _interval(key, [run[key] for run in runs], updates, open_pages) for key in KEYS}
+    growth = _growth(runs, clients, major)
+    return {key: _interval(key, [run[key] for run in runs], updates, growth) for key in KEYS}
+
+
+def _growth(runs: Sequence[Mapping[str, Any]], clients: int, major: int) -> _Growth:
+    grows = any(run["n_tup_ins"] or run["n_tup_hot_upd"] < run["n_tup_upd"] for run in runs)
+    if clients == 1 or not grows:
+        return _Growth()
+    if major <= _EXTRA_PAGES_UNTIL_MAJOR:
+        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients)
+    return _Growth(either_side=_OPEN_PAGES_PER_CLIENT * clients)
 
 
 def _interval(
-    key: str, values: Sequence[int | float | None], updates: float, open_pages: float
+    key: str, values: Sequence[int | float | None], updates: float, growth: _Growth
 ) -> Value:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
@@ -106,13 +128,15 @@ def _interval(
     mean = math.fsum(numbers) / len(numbers)
     model = _model(key, mean, updates)
     if key in _COUNTS_OF_PAGES and model > 0:
-        model = math.hypot(model, open_pages)
+        model = math.hypot(model, growth.either_side)
     if all(value == first for value in numbers) and (key in _STEADY or model == 0):
         return first
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
     drawn = _t(len(numbers) - 1) * math.sqrt(variance * (1 + 1 / len(numbers)))
     half = math.hypot(drawn, model)
     high = min(1.0, mean + half) if key in SHARES else mean + half
+    if key == "heap_pages":
+        high += growth.more
     return Interval(low=max(0.0, mean - half), mid=mean, high=max(high, mean), level=LEVEL)
 
 

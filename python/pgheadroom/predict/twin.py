@@ -128,6 +128,7 @@ def predict_cells(
             [run for (m, _), run in sorted(found.items()) if m == n],
             images_only=images_only[n],
             clients=cells[n].profile.workload.run.clients,
+            major=version.major,
         )
         for n in range(len(cells))
     ]
@@ -263,12 +264,16 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
     )
 
 
-def _simulation(runs: Sequence[_core.Simulated], *, images_only: bool, clients: int) -> Simulation:
+def _simulation(
+    runs: Sequence[_core.Simulated], *, images_only: bool, clients: int, major: int
+) -> Simulation:
     wholes = [whole(run) for run in runs]
     if images_only:
         outcome = images_estimated(wholes[0])
+    elif len(wholes) == 1:
+        outcome = exact(wholes[0])
     else:
-        outcome = exact(wholes[0]) if len(wholes) == 1 else spread(wholes, clients=clients)
+        outcome = spread(wholes, clients=clients, major=major)
     return Simulation(
         outcome=outcome,
         transactions=runs[0].transactions,
