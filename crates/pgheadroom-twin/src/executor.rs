@@ -41,6 +41,7 @@ mod vacuum;
 pub use copy::CopyRow;
 pub use index::{IndexDefinition, IndexKey, IndexMethod};
 pub use table::{Table, TableDefinition};
+pub use vacuum::{Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
