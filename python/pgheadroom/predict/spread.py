@@ -90,6 +90,14 @@ def spread(runs: Sequence[Mapping[str, Any]], *, clients: int) -> Outcome:
     return replace(Outcome(**_spread_of(runs, clients)), by_table=tables)
 
 
+def counted(numbers: Sequence[int]) -> Value:
+    """How often something happens: one number if all runs have it, else from least to most."""
+    if len(set(numbers)) == 1:
+        return numbers[0]
+    mean = math.fsum(numbers) / len(numbers)
+    return Interval(low=min(numbers), mid=mean, high=max(numbers), level=LEVEL)
+
+
 def _spread_of(runs: Sequence[Mapping[str, Any]], clients: int) -> dict[str, Any]:
     updates = math.fsum(run["n_tup_upd"] for run in runs) / len(runs)
     open_pages = _OPEN_PAGES_PER_CLIENT * clients if clients > 1 else 0.0

@@ -138,9 +138,7 @@ impl Database {
             table
         };
         let step = table.vacuum_step(running, &since_then, &mut self.wal);
-        if let VacuumStep::Done(done) = &step
-            && done.took_lock
-        {
+        if matches!(&step, VacuumStep::Done(done) if done.took_lock) {
             self.horizon.assign(); // exclusive locks are logged with their holder's number
             self.horizon.commit();
         }
