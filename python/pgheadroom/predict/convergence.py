@@ -25,7 +25,7 @@ that were added aside."""
 _LAST = 0.25
 _ERRORS = 2.0  # standard errors that a window's share may be off by chance
 
-Verdict = Literal["at once", "converges", "does not converge", "grows", "no updates"]
+Verdict = Literal["at once", "converges", "does not converge", "no updates"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,10 @@ class TakesEffect:
 
     Attributes:
         verdict: `at once`: from the first window on; `converges`: after `after_s`; `does not
-            converge`: the share still moves in the last quarter; `grows`: pages are still being
-            added there; `no updates`: nothing to see.
-        after_s: The beginning of the first window from which on the share stays within a point of its
-            final value (or within two standard errors of a window's own number of updates).
+            converge`: the share still moves in the last quarter; `no updates`: nothing to see.
+        still_grows: Whether the last quarter added more than `GROWS_FRAC` of the table's pages.
+        after_s: The beginning of the first window from which on the share stays within a point of
+            its final value (or within two standard errors of a window's own number of updates).
         after_updates_per_row: Updates until then, by the number of rows: no pace changes it.
         final_hot_frac: The share over the last quarter.
         rewritten_hot_frac: The same of the table rewritten at the start.
@@ -46,6 +46,7 @@ class TakesEffect:
     """
 
     verdict: Verdict
+    still_grows: bool
     after_s: float | None
     after_updates_per_row: float | None
     final_hot_frac: float | None
@@ -56,6 +57,7 @@ class TakesEffect:
         """The file's form."""
         return {
             "verdict": self.verdict,
+            "still_grows": self.still_grows,
             "after_s": self.after_s,
             "after_updates_per_row": self.after_updates_per_row,
             "final_hot_frac": self.final_hot_frac,
@@ -88,8 +90,6 @@ def takes_effect(altered: Series, rewritten: Series | None, rows: int) -> TakesE
     verdict: Verdict
     if final is None:
         verdict = "no updates"
-    elif added > GROWS_FRAC:
-        verdict = "grows"
     elif settled is None or settled >= math.ceil(len(updates) * (1 - _LAST)):
         verdict = "does not converge"
     elif settled == 0:
@@ -99,6 +99,7 @@ def takes_effect(altered: Series, rewritten: Series | None, rows: int) -> TakesE
     first = settled if verdict in ("at once", "converges") else None
     return TakesEffect(
         verdict=verdict,
+        still_grows=added > GROWS_FRAC,
         after_s=None if first is None else (altered.t_s[first - 1] if first else 0.0),
         after_updates_per_row=None if first is None else math.fsum(updates[:first]) / max(1, rows),
         final_hot_frac=final,

@@ -42,8 +42,9 @@ class Series:
         return tuple(item.value(key) for item in parts)
 
     def to_json(self) -> dict[str, Any]:
-        """Columns: `t_s`, then each figure; tables under `by_table`."""
+        """Columns: `t_s`, then each figure; tables under `by_table` where there are several."""
         names = list(self.windows[0].by_table) if self.windows else []
+        names = names if len(names) > 1 else []
         return {
             "t_s": [round(t, 3) for t in self.t_s],
             **self._columns(None),

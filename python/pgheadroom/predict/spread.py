@@ -91,11 +91,16 @@ def spread(runs: Sequence[Mapping[str, Any]], *, clients: int) -> Outcome:
 
 
 def counted(numbers: Sequence[int]) -> Value:
-    """How often something happens: one number if all runs have it, else from least to most."""
+    """
+    How often something happens: one number if all runs have it, else from least to most.
+
+    A further run lies between the least and the most of n with probability (n - 1) / (n + 1).
+    """
     if len(set(numbers)) == 1:
         return numbers[0]
-    mean = math.fsum(numbers) / len(numbers)
-    return Interval(low=min(numbers), mid=mean, high=max(numbers), level=LEVEL)
+    n = len(numbers)
+    mean = math.fsum(numbers) / n
+    return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
 
 
 def _spread_of(runs: Sequence[Mapping[str, Any]], clients: int) -> dict[str, Any]:
