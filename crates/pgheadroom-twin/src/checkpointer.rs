@@ -80,25 +80,31 @@ pub struct Checkpointer {
     /// Bytes of WAL before the run in the segment where it begins.
     before_bytes: u64,
     began_s: f64,
+    /// How much of a second had passed when the run began.
+    second_frac: f64,
+    due_s: f64,
     redo_bytes: u64,
     writing: Option<Writing>,
     times: Vec<CheckpointTime>,
 }
 
 impl Checkpointer {
-    /// A checkpoint was made just before the run; `segment_frac` is how full the WAL segment was.
+    /// A checkpoint was made just before the run; `segment_frac` is how full the WAL segment was,
+    /// and `second_frac` how much of a second had passed.
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss
     )]
-    pub fn new(settings: CheckpointSettings, segment_frac: f64) -> Self {
+    pub fn new(settings: CheckpointSettings, segment_frac: f64, second_frac: f64) -> Self {
         let before_bytes = (segment_frac.clamp(0.0, 1.0) * SEGMENT_BYTES as f64) as u64;
         Self {
             settings,
             before_bytes,
             began_s: 0.0,
+            second_frac,
+            due_s: settings.timeout_s.unwrap_or(f64::INFINITY),
             redo_bytes: before_bytes,
             writing: None,
             times: Vec::new(),
@@ -107,9 +113,25 @@ impl Checkpointer {
 
     /// When it looks next because of the time; infinity without a timeout.
     #[must_use]
-    pub fn due_s(&self) -> f64 {
-        let timeout = self.settings.timeout_s;
-        timeout.map_or(f64::INFINITY, |timeout| self.began_s + timeout)
+    pub const fn due_s(&self) -> f64 {
+        self.due_s
+    }
+
+    /// The checkpointer sleeps until its timeout has passed, counting whole seconds: the next
+    /// checkpoint may begin up to a second early.
+    ///
+    /// Source: `elapsed_secs` in `CheckpointerMain`, src/backend/postmaster/checkpointer.c
+    /// (REL_18_STABLE).
+    fn sleep(&mut self, now_s: f64) {
+        if let Some(timeout_s) = self.settings.timeout_s {
+            let elapsed_s = self.second(now_s) - self.second(self.began_s);
+            self.due_s = now_s + (timeout_s - elapsed_s).max(0.0);
+        }
+    }
+
+    /// The whole second of a time, as `time()` gives it.
+    fn second(&self, time_s: f64) -> f64 {
+        (time_s + self.second_frac).floor()
     }
 
     /// The checkpoints so far.
@@ -128,11 +150,12 @@ impl Checkpointer {
         let by_wal = self.settings.segments().is_some_and(|segments| {
             at_bytes / SEGMENT_BYTES >= self.redo_bytes / SEGMENT_BYTES + segments - 1
         });
-        let by_time = now_s >= self.due_s();
+        let by_time = now_s >= self.due_s;
         if !by_time && !by_wal {
             return;
         }
         self.began_s = now_s;
+        self.due_s = now_s + self.settings.timeout_s.unwrap_or(f64::INFINITY);
         if at_bytes == self.redo_bytes {
             return; // nothing happened since the last one
         }
@@ -154,13 +177,15 @@ impl Checkpointer {
         clippy::cast_precision_loss
     )]
     fn write(&mut self, now_s: f64, at_bytes: u64, db: &mut Database) {
+        // Its start is known in whole seconds, so that it writes up to a second ahead.
+        let start_s = self.second(self.began_s) - self.second_frac;
         let Some(writing) = &mut self.writing else {
             return;
         };
         let by_time = self
             .settings
             .timeout_s
-            .map_or(0.0, |timeout| (now_s - self.began_s) / timeout);
+            .map_or(0.0, |timeout| (now_s - start_s) / timeout);
         let by_wal = self.settings.segments().map_or(0.0, |segments| {
             (at_bytes - self.redo_bytes) as f64 / (segments * SEGMENT_BYTES) as f64
         });
@@ -176,6 +201,7 @@ impl Checkpointer {
             if let Some(time) = self.times.last_mut() {
                 time.ended_s = Some(now_s);
             }
+            self.sleep(now_s);
         }
     }
 }

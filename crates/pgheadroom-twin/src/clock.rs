@@ -89,7 +89,7 @@ impl Clock {
 /// A number from 0 to 1 for each seed: of any number of them, evenly spread. `kind` tells
 /// independent quantities apart.
 ///
-/// Source: the additive recurrence over 1, 1/p and 1/p^2 with p^3 = p + 1 (Martin Roberts, The
+/// Source: the additive recurrence over 1/p, 1/p^2 and 1/p^3 with p^3 = p + 1 (Martin Roberts, The
 /// unreasonable effectiveness of quasirandom sequences, 2018).
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // any place will do
@@ -97,6 +97,7 @@ pub(crate) fn place(seed: u64, kind: Phase) -> f64 {
     let step = match kind {
         Phase::Autovacuum => 0.754_877_666_246_692_8,
         Phase::WalSegment => 0.569_840_290_998_053_3,
+        Phase::Second => 0.430_159_709_001_946_7,
     };
     (0.5 + seed as f64 * step).fract()
 }
@@ -108,6 +109,8 @@ pub(crate) enum Phase {
     Autovacuum,
     /// How full the current WAL segment is.
     WalSegment,
+    /// How much of the current second has passed; the checkpointer counts whole ones.
+    Second,
 }
 
 #[cfg(test)]
@@ -141,7 +144,7 @@ mod tests {
     /// Seeds spread a phase evenly: eight of them leave no gap of a quarter.
     #[test]
     fn phases_are_spread() {
-        for kind in [Phase::Autovacuum, Phase::WalSegment] {
+        for kind in [Phase::Autovacuum, Phase::WalSegment, Phase::Second] {
             let mut places: Vec<f64> = (0..8).map(|seed| place(seed, kind)).collect();
             places.sort_by(f64::total_cmp);
             assert!(places.windows(2).all(|pair| pair[1] - pair[0] < 0.25));

@@ -87,10 +87,13 @@ impl Autovacuum {
                     match step {
                         VacuumStep::Pages(pages) => {
                             job.scanned_pages += pages;
-                            let cost_s = self.cost_s(job.place, pages, dirtied, PAGE_S, db);
-                            let worker = &mut self.workers[position];
-                            worker.due_s += cost_s;
-                            worker.job = Some(job);
+                            // Itself, and its entry in the free space map.
+                            let cost_s = self.cost_s(job.place, (pages, 2), dirtied, PAGE_S, db);
+                            self.go_on(position, job, cost_s);
+                        }
+                        VacuumStep::IndexPages(pages) => {
+                            let cost_s = self.cost_s(job.place, (pages, 1), dirtied, PAGE_S, db);
+                            self.go_on(position, job, cost_s);
                         }
                         VacuumStep::Done(done) => {
                             let then_analyze = *then_analyze;
@@ -108,6 +111,12 @@ impl Autovacuum {
                 }
             },
         }
+    }
+
+    fn go_on(&mut self, position: usize, job: Job, cost_s: f64) {
+        let worker = &mut self.workers[position];
+        worker.due_s += cost_s;
+        worker.job = Some(job);
     }
 
     /// Takes the next table of the list that still needs something and that no other worker has.
@@ -177,7 +186,7 @@ impl Autovacuum {
         let before = db.wal().pages().dirtied();
         let found = db.analyze(relation.table, max_pages);
         let dirtied = db.wal().pages().dirtied() - before;
-        let cost_s = self.cost_s(place, found.pages_read, dirtied, SAMPLED_PAGE_S, db);
+        let cost_s = self.cost_s(place, (found.pages_read, 1), dirtied, SAMPLED_PAGE_S, db);
         let worker = &mut self.workers[position];
         worker.job = Some(Job {
             place,
@@ -206,14 +215,21 @@ impl Autovacuum {
         });
     }
 
-    /// How long pages take that were read, and of which so many became dirty. Every page is asked
-    /// for twice, itself and its entry in the free space map; it is in shared buffers with the
-    /// probability that the tables' pages fit there.
+    /// How long pages take that were read, and of which so many became dirty. `asked` is how many
+    /// buffers each page asks for; the page itself is in shared buffers with the probability that
+    /// the tables' pages fit there.
     ///
     /// Source: `vacuum_delay_point` and `AutoVacuumUpdateCostLimit` (the limit is shared by the
     /// workers that have none of their own).
     #[allow(clippy::cast_precision_loss)] // pages
-    fn cost_s(&self, place: usize, pages: u32, dirtied: u64, page_s: f64, db: &Database) -> f64 {
+    fn cost_s(
+        &self,
+        place: usize,
+        (pages, asked): (u32, u32),
+        dirtied: u64,
+        page_s: f64,
+        db: &Database,
+    ) -> f64 {
         let settings = &self.settings;
         let all: u64 = db
             .tables()
@@ -227,7 +243,8 @@ impl Autovacuum {
         let missing = (1.0 - self.shared_pages / (all as f64).max(1.0)).max(0.0);
         let pages = f64::from(pages);
         let reads = settings.page_hit + (settings.page_miss - settings.page_hit) * missing;
-        let cost = pages * (reads + settings.page_hit) + dirtied as f64 * settings.page_dirty;
+        let hits = f64::from(asked - 1) * settings.page_hit;
+        let cost = pages * (reads + hits) + dirtied as f64 * settings.page_dirty;
         let known = &self.known[place];
         let mut limit = known.cost_limit.limit;
         if !known.cost_limit.is_own {

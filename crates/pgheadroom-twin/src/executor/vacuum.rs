@@ -43,8 +43,10 @@ enum Phase {
 /// What a step of a VACUUM was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VacuumStep {
-    /// So many pages of the table or an index were looked at.
+    /// So many pages of the table were looked at.
     Pages(u32),
+    /// So many pages of an index.
+    IndexPages(u32),
     /// It is over.
     Done(Vacuumed),
 }
@@ -232,7 +234,7 @@ impl Table {
         tree.vacuum_cleanup(bulk, next_xid, &heap, &mut log);
         let pages = if is_read { tree.page_count() } else { 1 };
         self.indexes = indexes;
-        VacuumStep::Pages(pages)
+        VacuumStep::IndexPages(pages)
     }
 }
 

@@ -65,8 +65,10 @@ impl Outside {
         };
         let settings = checkpoint_settings(spec, db)?;
         let has_checkpoints = settings.timeout_s.is_some() || settings.max_wal_bytes.is_some();
-        let checkpointer = (has_checkpoints && timing.drives_server)
-            .then(|| Checkpointer::new(settings, place(seed, Phase::WalSegment)));
+        let checkpointer = (has_checkpoints && timing.drives_server).then(|| {
+            let segment_frac = place(seed, Phase::WalSegment);
+            Checkpointer::new(settings, segment_frac, place(seed, Phase::Second))
+        });
         Ok(Self {
             recorder: Recorder::new(clock.end_s(), timing.windows),
             clock,
