@@ -10,7 +10,7 @@ Numbers hold for PostgreSQL 15 to 18.
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, Literal, final
 
 __all__ = [
     "BtreeItem",
@@ -327,6 +327,40 @@ class Simulated:
         """What was not played as a server would, in sentences; empty when exact."""
 
     @property
+    def duration_s(self) -> float | None:
+        """Seconds of the run on its clock; None without one."""
+
+    @property
+    def happened(
+        self,
+    ) -> list[
+        tuple[
+            Literal["autovacuum", "autoanalyze", "checkpoint"],
+            str | None,
+            bool,
+            float,
+            float | None,
+            int,
+        ]
+    ]:
+        """
+        What the server did by its clock, by the time when it began.
+
+        Kind, table, whether its TOAST table is meant, from and to which second (None: after the
+        run), and pages: looked at, or for a checkpoint to be written.
+        """
+
+    @property
+    def series(self) -> dict[str, Any]:
+        """
+        The windows as columns.
+
+        `t_s` and `transactions` at the end of each, `transaction_records` and
+        `transaction_bytes`, and under `tables` each table's, under the names of `TableOutcome`:
+        sums since the start, sizes, and for `pages_modified` the window's own number.
+        """
+
+    @property
     def page_life_json(self) -> str | None:
         """
         What happened to the page that `watch` named, as JSON; None without one.
@@ -342,6 +376,9 @@ def simulate(
     interleaving: int = 0,
     events: Sequence[tuple[float, str, str | None]] | None = None,
     transactions: int | None = None,
+    pace: tuple[str, float] | None = None,
+    windows: int = 0,
+    fillfactors_later: Sequence[tuple[str, int]] | None = None,
     watch: tuple[str, int] | None = None,
     storage: str = "local",
     progress: Progress | None = None,
@@ -359,8 +396,13 @@ def simulate(
         events: What the server did by itself during the run: the fraction of the run, from 0 to
             1, the kind (`checkpoint_starting`, `checkpoint_complete`, `autovacuum`,
             `autoanalyze`) and the table. A profile with autovacuum or checkpoints needs them, be
-            it an empty list.
-        transactions: How many a run did that is given by its duration, which is not predicted.
+            it an empty list, or a pace.
+        transactions: How many a run did that is given by its duration.
+        pace: `("even", N)`: N transactions a second; `("arrivals", S)`: at random within S
+            seconds. With it and without events, autovacuum and checkpoints go by this clock.
+        windows: Windows of the series, which need a pace; 0: none.
+        fillfactors_later: Fillfactors, in percent, that tables get when they are loaded: pages
+            stay as they are.
         watch: A page whose life is wanted: its table's name and its number, from 0.
         storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
         progress: Tells other threads how far it has come.

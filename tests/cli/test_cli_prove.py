@@ -200,12 +200,65 @@ def test_what_the_twin_cannot_play_ends_with_5(
     assert "server: load" not in done.stderr
 
 
-def test_a_duration_alone_cannot_be_predicted(pgheadroom: Run, profile: Path) -> None:
-    """How many transactions a machine does in ten seconds is no property of the profile."""
-    profile.write_text(PROFILE.replace("operations = 1000", "duration_s = 10"))
-    done = pgheadroom("predict", profile.name)
+def test_a_duration_alone_needs_an_assumption(pgheadroom: Run, profile: Path) -> None:
+    """How many transactions a machine does in ten seconds is assumed, and said, or told."""
+    profile.write_text(PROFILE.replace("operations = 1000", "duration_s = 2"))
+    done = pgheadroom("predict", profile.name, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    guessed = json.loads(done.stdout)
+    assert guessed["assumed"]["run.operations"].startswith("2000: 1000 transactions a second")
+    assert guessed["cells"][0]["predicted"]["n_tup_upd"] == 2000
+    done = pgheadroom("predict", profile.name, "-f", "json", "--tps", "150")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "150 transactions a second by --tps" in told["assumed"]["run.operations"]
+    assert told["cells"][0]["predicted"]["n_tup_upd"] == 300
+
+
+def test_autovacuum_and_checkpoints_are_predicted(pgheadroom: Run, profile: Path) -> None:
+    """By a clock whose pace is said under `assumed`; intervals over seeds; windows add up."""
+    server = """version = "18"
+autovacuum = true
+autovacuum_naptime_s = 2
+checkpoint_interval_s = 40
+"""
+    profile.write_text(PROFILE.replace('version = "18"', server, 1))
+    done = pgheadroom(
+        "predict", profile.name, "--tps", "10", "--series", "--windows", "5", "-f", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["assumed"]["run.duration_s"].startswith("100: 10 transactions a second")
+    (cell,) = result["cells"]
+    assert cell["by_itself"]["duration_s"] == 100
+    assert cell["by_itself"]["checkpoints"] == 2
+    # 250 changed rows at 10 a second: the first look after 25 s, every two seconds, and up to a
+    # second for the session's report.
+    found = [item for item in cell["by_itself"]["example"] if item["kind"] == "autoanalyze"]
+    assert 25 <= found[0]["began_s"] <= 28.2
+    series = cell["series"]
+    assert series["t_s"] == [20, 40, 60, 80, 100]
+    assert sum(item["mid"] if isinstance(item, dict) else item for item in series["n_tup_upd"]) == (
+        1000
+    )
+
+
+def test_a_change_of_fillfactor_takes_effect(pgheadroom: Run, profile: Path) -> None:
+    """Altered and rewritten side by side, and the verdict."""
+    done = pgheadroom(
+        *("predict", profile.name, "--from-fillfactor", "100", "--fillfactor", "80"),
+        *("--series", "--windows", "8", "-f", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert (cell["from_fillfactor"], cell["fillfactor"]) == (100, 80)
+    altered, rewritten = cell["predicted"], cell["rewritten"]["predicted"]
+    assert altered["hot_frac"] < rewritten["hot_frac"]
+    assert altered["heap_pages"] < rewritten["heap_pages"]
+    assert cell["effect"]["rewritten_hot_frac"] >= cell["effect"]["final_hot_frac"]
+    done = pgheadroom("predict", profile.name, "--from-fillfactor", "100")
     assert done.returncode == 2
-    assert "run.duration_s" in done.stderr
+    assert "--fillfactor" in done.stderr
 
 
 def test_ctrl_c_stops_the_twin(environment: dict[str, str], profile: Path) -> None:
@@ -239,7 +292,10 @@ def test_ctrl_c_stops_the_twin(environment: dict[str, str], profile: Path) -> No
 def test_help_names_every_option(pgheadroom: Run) -> None:
     """--help, since -h is the host in this family of tools."""
     for command, options in (
-        ("predict", ("--fillfactor", "--table", "--server", "--seeds", "--format", "--html")),
+        (
+            "predict",
+            ("--fillfactor", "--table", "--server", "--seeds", "--tps", "--series", "--html"),
+        ),
         ("prove", ("--fillfactor", "--table", "--server", "--fail-over", "--format", "--output")),
     ):
         done = pgheadroom(command, "--help")

@@ -9,6 +9,7 @@
 
 use pyo3::prelude::*;
 
+mod clock;
 mod decode;
 mod error;
 mod layout;

@@ -15,6 +15,7 @@ use pgheadroom_twin::storage::Storage;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::clock;
 use crate::error::CoreError;
 use crate::watch;
 
@@ -162,6 +163,24 @@ impl Simulated {
     }
 
     #[getter]
+    fn duration_s(&self) -> Option<f64> {
+        self.outcome
+            .happened
+            .as_ref()
+            .map(|happened| happened.duration_s)
+    }
+
+    #[getter]
+    fn happened(&self) -> Vec<clock::HappenedTuple> {
+        clock::happened(&self.outcome)
+    }
+
+    #[getter]
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        clock::series(py, &self.outcome)
+    }
+
+    #[getter]
     fn page_life_json(&self) -> PyResult<Option<String>> {
         watch::json(self.outcome.page_life.as_ref())
     }
@@ -206,8 +225,8 @@ fn storage_of(name: &str) -> Result<Storage, ProfileError> {
 /// Plays a profile in the twin.
 #[pyfunction]
 #[pyo3(signature = (
-    profile_json, server_version, *, interleaving=0, events=None, transactions=None, watch=None,
-    storage="local", progress=None
+    profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
+    windows=0, fillfactors_later=None, watch=None, storage="local", progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -217,13 +236,23 @@ pub fn simulate(
     interleaving: u64,
     events: Option<Vec<EventArgument>>,
     transactions: Option<u64>,
+    pace: Option<(String, f64)>,
+    windows: u32,
+    fillfactors_later: Option<Vec<(String, i64)>>,
     watch: Option<(String, u32)>,
     storage: &str,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
     let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
     let spec = ProfileSpec::from_json(profile_json).map_err(CoreError::from)?;
+    let drives_server = events.is_none();
+    let timing = pace
+        .map(|pace| clock::timing(pace, windows, drives_server))
+        .transpose()
+        .map_err(CoreError::from)?;
     let conditions = run::Conditions {
+        timing,
+        fillfactors_later: fillfactors_later.unwrap_or_default(),
         interleaving,
         events: events
             .map(|events| events.into_iter().map(event).collect())

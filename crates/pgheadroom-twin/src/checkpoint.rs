@@ -18,6 +18,9 @@ pub struct ForkId(pub(crate) usize);
 const DIRTY: u8 = 1;
 const LOGGED_SINCE_REDO: u8 = 2;
 const NAMED_IN_WINDOW: u8 = 4;
+/// Of a run's windows, the current one.
+const NAMED_IN_SLICE: u8 = 8;
+const NAMED: u8 = NAMED_IN_WINDOW | NAMED_IN_SLICE;
 
 /// Dirtiness of every page, a byte each.
 #[derive(Debug, Clone, Default)]
@@ -36,14 +39,49 @@ impl PageStates {
     /// All pages are written, and the redo pointer is now.
     pub fn checkpoint(&mut self) {
         for state in self.forks.iter_mut().flatten() {
-            *state &= NAMED_IN_WINDOW;
+            *state &= NAMED;
         }
+    }
+
+    /// The redo pointer is now; dirty pages stay so until [`PageStates::write`]. Those pages, in
+    /// the order in which a checkpoint writes them.
+    ///
+    /// Source: `BufferSync` and `ckpt_buforder_comparator`, src/backend/storage/buffer/bufmgr.c
+    /// (REL_18_STABLE).
+    pub fn move_redo(&mut self) -> Vec<(ForkId, BlockNumber)> {
+        let mut dirty = Vec::new();
+        for (fork, pages) in self.forks.iter_mut().enumerate() {
+            for (block, state) in (0..).zip(pages) {
+                *state &= NAMED | DIRTY;
+                if *state & DIRTY != 0 {
+                    dirty.push((ForkId(fork), BlockNumber(block)));
+                }
+            }
+        }
+        dirty
+    }
+
+    /// The page is written.
+    pub fn write(&mut self, fork: ForkId, block: BlockNumber) {
+        if let Some(state) = self.forks[fork.0].get_mut(block.0 as usize) {
+            *state &= !DIRTY;
+        }
+    }
+
+    /// How many of a fork's pages were named since the last call.
+    pub fn end_slice(&mut self, fork: ForkId) -> usize {
+        let mut named = 0;
+        for state in &mut self.forks[fork.0] {
+            named += usize::from(*state & NAMED_IN_SLICE != 0);
+            *state &= !NAMED_IN_SLICE;
+        }
+        named
     }
 
     /// No page counts as named any more.
     pub fn start_window(&mut self) {
         for state in self.forks.iter_mut().flatten() {
-            *state &= !NAMED_IN_WINDOW;
+            *state &= !NAMED;
         }
     }
 
@@ -90,20 +128,20 @@ impl PageStates {
     /// The page changed, and a record of that was written.
     pub fn log(&mut self, fork: ForkId, block: BlockNumber) {
         self.change(fork, block);
-        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO | NAMED_IN_WINDOW;
+        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO | NAMED;
     }
 
     /// The page changed, and a record names it without moving its LSN.
     pub fn name(&mut self, fork: ForkId, block: BlockNumber) {
         self.change(fork, block);
-        *self.state_mut(fork, block) |= NAMED_IN_WINDOW;
+        *self.state_mut(fork, block) |= NAMED;
     }
 
     /// The fork ends after so many pages. What is behind them was named, and is clean if it ever
     /// comes back.
     pub fn truncate(&mut self, fork: ForkId, pages: u32) {
         for state in self.forks[fork.0].iter_mut().skip(pages as usize) {
-            *state &= NAMED_IN_WINDOW;
+            *state &= NAMED;
         }
     }
 
@@ -148,6 +186,35 @@ mod tests {
         );
         pages.checkpoint();
         assert!(pages.owes_image(fork, block) && !pages.is_dirty(fork, block));
+    }
+
+    /// A checkpoint that takes its time: images are owed from its start, pages are clean when
+    /// they are written.
+    #[test]
+    fn checkpoints_write_later() {
+        let mut pages = PageStates::default();
+        let (fork, block) = (pages.add_fork(), BlockNumber(1));
+        pages.log(fork, block);
+        assert_eq!(pages.move_redo(), [(fork, block)]);
+        assert!(pages.owes_image(fork, block) && pages.is_dirty(fork, block));
+        pages.write(fork, block);
+        assert!(!pages.is_dirty(fork, block));
+        pages.write(fork, BlockNumber(9)); // cut off meanwhile
+        assert_eq!(pages.dirty_pages(), 0);
+    }
+
+    /// Each slice counts its own pages, the window all of them.
+    #[test]
+    fn slices_of_a_window() {
+        let mut pages = PageStates::default();
+        let fork = pages.add_fork();
+        pages.log(fork, BlockNumber(0));
+        pages.log(fork, BlockNumber(1));
+        assert_eq!(pages.end_slice(fork), 2);
+        pages.name(fork, BlockNumber(1));
+        pages.checkpoint();
+        assert_eq!((pages.end_slice(fork), pages.named_pages(fork)), (1, 2));
+        assert_eq!(pages.end_slice(fork), 0);
     }
 
     /// A window counts a page that was named once, whatever checkpoints do, and no other.

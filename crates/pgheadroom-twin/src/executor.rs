@@ -14,9 +14,10 @@
 use std::cell::RefCell;
 
 use pgheadroom_layout::wal_record::{COMMIT, COMMIT_LOGICAL, heap_confirm};
-use pgheadroom_layout::{Behaviour, BlockNumber, LayoutError};
+use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 
 use crate::btree::{self, UniqueViolation};
+use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::horizon::Horizon;
 use crate::page::Tid;
@@ -26,6 +27,7 @@ use crate::value::{Value, ValueError};
 use crate::wal::{IndexLog, RecordType, Wal, WalSettings};
 use crate::watch::PageLife;
 
+mod analyze;
 mod brin;
 mod change;
 mod compression;
@@ -38,9 +40,11 @@ mod text_order;
 mod toast;
 mod vacuum;
 
+pub use analyze::Analyzed;
 pub use copy::CopyRow;
 pub use index::{IndexDefinition, IndexKey, IndexMethod};
 pub use table::{Table, TableDefinition};
+pub use vacuum::{Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
@@ -205,9 +209,23 @@ impl Database {
         &mut self.horizon
     }
 
+    /// ALTER TABLE ... SET (fillfactor = ...): rows stay where they are.
+    pub fn set_fillfactor(&mut self, table: TableId, fillfactor: HeapFillfactor) {
+        self.tables[table.0].heap.set_fillfactor(fillfactor);
+        self.forget_target_blocks_of(Relation {
+            table,
+            is_toast: false,
+        });
+    }
+
     /// CHECKPOINT.
     pub fn checkpoint(&mut self) {
         self.wal.checkpoint();
+    }
+
+    /// A checkpoint begins; the pages that it is to write, which stay dirty until then.
+    pub fn begin_checkpoint(&mut self) -> Vec<(ForkId, BlockNumber)> {
+        self.wal.begin_checkpoint()
     }
 
     /// Starts counting rows anew, as the difference to counters read now.

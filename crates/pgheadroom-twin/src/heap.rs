@@ -137,6 +137,11 @@ impl Heap {
         &mut self.watch
     }
 
+    /// ALTER TABLE ... SET (fillfactor): pages stay as they are.
+    pub const fn set_fillfactor(&mut self, fillfactor: HeapFillfactor) {
+        self.fillfactor = fillfactor;
+    }
+
     /// Free bytes below which a reader prunes a page.
     pub(crate) fn prune_below_bytes(&self) -> u32 {
         prune::min_free_bytes(self.fillfactor)

@@ -199,12 +199,20 @@ impl Horizon {
         self.oldest_held = oldest.unwrap_or(Xid(u32::MAX));
     }
 
-    /// The same as if no other session held a snapshot.
-    pub(crate) fn without_snapshots(&self) -> Self {
-        let mut free = self.clone();
-        free.held.clear();
-        free.oldest_held = Xid(u32::MAX);
-        free
+    /// Older transactions than this are seen as ended by every snapshot.
+    #[must_use]
+    pub fn oldest_xmin(&self) -> Xid {
+        let running = if on(Rule::OwnTransactionIsNotRemovable) {
+            self.current.unwrap_or(self.next)
+        } else {
+            self.next
+        };
+        let held = if on(Rule::HeldSnapshotStopsPruning) {
+            self.oldest_held
+        } else {
+            self.next
+        };
+        running.min(held)
     }
 }
 
@@ -224,17 +232,31 @@ impl Transactions for Horizon {
     }
 
     fn is_removable(&self, xid: Xid) -> bool {
-        let running = if on(Rule::OwnTransactionIsNotRemovable) {
-            self.current.unwrap_or(self.next)
-        } else {
-            self.next
-        };
-        let held = if on(Rule::HeldSnapshotStopsPruning) {
-            self.oldest_held
-        } else {
-            self.next
-        };
-        xid < running.min(held)
+        xid < self.oldest_xmin()
+    }
+}
+
+/// The view of a VACUUM in progress: it knows how transactions have ended by now, and removes
+/// only what nobody could see any more when it began.
+///
+/// Source: `OldestXmin` in `vacuum_get_cutoffs`, src/backend/commands/vacuum.c (REL_18_STABLE).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SinceThen<'a> {
+    pub horizon: &'a Horizon,
+    pub oldest_xmin: Xid,
+}
+
+impl Transactions for SinceThen<'_> {
+    fn outcome(&self, xid: Xid) -> Outcome {
+        self.horizon.outcome(xid)
+    }
+
+    fn is_current(&self, xid: Xid) -> bool {
+        self.horizon.is_current(xid)
+    }
+
+    fn is_removable(&self, xid: Xid) -> bool {
+        xid < self.oldest_xmin
     }
 }
 

@@ -6,9 +6,12 @@
 //! pictures and words.
 //! Tuples are their lengths, transactions and places; the values of rows are kept beside them.
 
+pub mod autovacuum;
 pub mod btree;
 pub mod check;
 pub mod checkpoint;
+pub mod checkpointer;
+pub mod clock;
 pub mod counters;
 pub mod executor;
 pub mod expression;
@@ -27,6 +30,7 @@ pub mod row;
 pub mod rules;
 pub mod run;
 pub mod scenario;
+pub mod series;
 pub mod storage;
 mod text;
 pub mod transaction;

@@ -8,11 +8,12 @@
 //! of several clients' transactions, checkpoints and autovacuums.
 
 mod events;
+mod outside;
 mod schedule;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use pgheadroom_layout::{BlockNumber, PgVersion};
+use pgheadroom_layout::{BlockNumber, HeapFillfactor, PgVersion};
 
 use crate::counters::TableCounters;
 use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
@@ -24,6 +25,8 @@ use crate::watch::PageLife;
 use crate::workload::{Access, Deed, End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
 use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
+use outside::Outside;
+pub use outside::{Happened, Timing};
 use schedule::{Schedule, Turn};
 
 /// How far a run has come, and whether it shall stop; shared with other threads.
@@ -90,7 +93,7 @@ pub struct TableOutcome {
 }
 
 /// What a run did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// Transactions, those rolled back too.
     pub transactions: u64,
@@ -106,6 +109,8 @@ pub struct Outcome {
     pub approximations: Vec<String>,
     /// What happened to the page that was to be watched.
     pub page_life: Option<PageLife>,
+    /// What happened by the clock, where there was one.
+    pub happened: Option<Happened>,
 }
 
 /// Loads a profile's tables and runs its workload; the database afterwards, and what it did.
@@ -138,15 +143,15 @@ pub fn play(
         let mut workload = PgbenchWorkload::new(builtin, scale, tables, seed, clients, each);
         let names = load::PGBENCH_TABLES.map(str::to_owned);
         watch(&mut db, &names, conditions)?;
-        estimate_compression(&mut db, spec);
-        run(&mut db, &mut workload, &names, &plan, monitor)?
+        let outside = start(&mut db, spec, conditions, &plan)?;
+        run_with(&mut db, &mut workload, &names, &plan, (outside, monitor))?
     } else {
         let loaded = load::load_tables(&mut db, &spec.table, monitor)?;
         let mut workload = ProfileWorkload::new(spec, &loaded, plan.transactions_each)?;
         let names: Vec<String> = spec.table.iter().map(|table| table.name.clone()).collect();
         watch(&mut db, &names, conditions)?;
-        estimate_compression(&mut db, spec);
-        run(&mut db, &mut workload, &names, &plan, monitor)?
+        let outside = start(&mut db, spec, conditions, &plan)?;
+        run_with(&mut db, &mut workload, &names, &plan, (outside, monitor))?
     };
     let approximations = plan.approximations;
     Ok((
@@ -158,10 +163,38 @@ pub fn play(
     ))
 }
 
-fn estimate_compression(db: &mut Database, spec: &ProfileSpec) {
+/// What comes between loading and the first transaction.
+fn start(
+    db: &mut Database,
+    spec: &ProfileSpec,
+    conditions: &Conditions,
+    plan: &Plan,
+) -> Result<Option<Outside>, ProfileError> {
     if compresses_images(&spec.server) {
         db.estimate_compression();
     }
+    for (name, percent) in &conditions.fillfactors_later {
+        let bad = |expected: String| ProfileError::Unsupported {
+            field: format!("the later fillfactor of {name}"),
+            found: percent.to_string(),
+            expected,
+        };
+        let table = events::table_of(spec, Some(name)).ok_or_else(|| bad("a table".into()))?;
+        let fillfactor = HeapFillfactor::new(*percent).map_err(|error| bad(error.to_string()))?;
+        db.set_fillfactor(table, fillfactor);
+    }
+    begin_window(db);
+    let timing = conditions.timing;
+    timing
+        .map(|timing| Outside::new(spec, timing, (plan.transactions, plan.interleaving), db))
+        .transpose()
+}
+
+/// Sessions are new, and everything counts from here on.
+fn begin_window(db: &mut Database) {
+    db.forget_target_blocks();
+    db.wal_mut().reset_totals();
+    db.reset_counters();
 }
 
 /// Starts to watch the page that is asked for.
@@ -201,9 +234,18 @@ pub fn run(
     plan: &Plan,
     monitor: &Monitor,
 ) -> Result<Outcome, ProfileError> {
-    db.forget_target_blocks();
-    db.wal_mut().reset_totals();
-    db.reset_counters();
+    begin_window(db);
+    run_with(db, workload, names, plan, (None, monitor))
+}
+
+/// The same on a clock, after everything was set to begin.
+fn run_with(
+    db: &mut Database,
+    workload: &mut impl Workload,
+    names: &[String],
+    plan: &Plan,
+    (mut outside, monitor): (Option<Outside>, &Monitor),
+) -> Result<Outcome, ProfileError> {
     let mut schedule = Schedule::new(workload.clients(), plan.interleaving);
     let mut events = Events::new(plan);
     let mut operations = Vec::new();
@@ -222,6 +264,9 @@ pub fn run(
         let Some(end) = workload.next_transaction(client, &mut operations) else {
             continue;
         };
+        if let Some(outside) = &mut outside {
+            outside.begin_transaction(db);
+        }
         events.happen(transactions, db);
         transactions += 1;
         db.note_moment(transactions);
@@ -242,11 +287,18 @@ pub fn run(
             End::Rollback => db.rollback(),
         }
         schedule.hold(client, (xmin, xid), db.horizon_mut());
+        if let Some(outside) = &mut outside {
+            outside.end_transaction(client, db);
+        }
         operations.clear();
         monitor.advance(1)?;
     }
     events.happen(plan.transactions, db);
-    Ok(outcome(db, names, transactions, statements))
+    let happened = outside.map(|outside| outside.end(db));
+    Ok(Outcome {
+        happened,
+        ..outcome(db, names, transactions, statements)
+    })
 }
 
 pub(crate) fn outcome(
@@ -278,6 +330,7 @@ pub(crate) fn outcome(
         by_record: by_record(db),
         approximations: Vec::new(),
         page_life: db.page_life(),
+        happened: None,
     }
 }
 

@@ -17,7 +17,7 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::fsm::Modified;
 use crate::heap::Heap;
-use crate::page::{HeapPage, LinePointer, Tid};
+use crate::page::{HeapPage, LinePointer};
 use crate::prune::DeadRoots;
 use crate::rules::{Rule, on};
 use crate::transaction::Transactions;
@@ -25,14 +25,12 @@ use crate::vm::{ForkTruncation, Visibility};
 use crate::watch::{self, EventKind};
 
 mod page;
+mod scan;
 
 pub use page::FreezeKind;
 pub(crate) use page::note_all;
+pub use scan::VacuumScan;
 
-/// Shortest run of pages that VACUUM skips.
-///
-/// Source: `SKIP_PAGES_THRESHOLD`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-const SKIP_PAGES_THRESHOLD: u32 = 32;
 /// Pages after which a table without indexes tells the free space map's upper levels: 8 GB.
 ///
 /// Source: `VACUUM_FSM_EVERY_PAGES`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
@@ -151,41 +149,6 @@ pub struct Vacuumed {
     pub truncated: Option<(u32, u32)>,
 }
 
-/// What the first pass found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VacuumScan {
-    options: VacuumOptions,
-    done: Vacuumed,
-    with_dead: Vec<(BlockNumber, Vec<OffsetNumber>)>,
-    /// One more than the last page that is known to have tuples.
-    nonempty_pages: u32,
-    /// Where the free space map's upper levels are up to date to.
-    fsm_vacuumed_to: u32,
-}
-
-impl VacuumScan {
-    /// What was done so far.
-    #[must_use]
-    pub const fn done(&self) -> &Vacuumed {
-        &self.done
-    }
-
-    /// Whether the indexes have to lose entries before the second pass.
-    #[must_use]
-    pub fn needs_index_pass(&self) -> bool {
-        !self.done.bypassed_indexes && !self.with_dead.is_empty()
-    }
-
-    /// Whether the line pointer at this TID is dead.
-    #[must_use]
-    pub fn is_dead(&self, tid: Tid) -> bool {
-        let page = self
-            .with_dead
-            .binary_search_by_key(&{ tid.block }, |page| page.0);
-        page.is_ok_and(|page| self.with_dead[page].1.binary_search(&tid.offset).is_ok())
-    }
-}
-
 impl Heap {
     /// Vacuums a table with indexes. Sessions must forget their target blocks afterwards. The
     /// caller sees to the indexes: [`Heap::vacuum_scan`] and [`Heap::vacuum_reclaim`] let it do so
@@ -209,35 +172,42 @@ impl Heap {
         transactions: &impl Transactions,
         log: &mut impl VacuumLog,
     ) -> VacuumScan {
-        let mut scan = VacuumScan {
-            options,
-            done: Vacuumed::default(),
-            with_dead: Vec::new(),
-            nonempty_pages: 0,
-            fsm_vacuumed_to: 0,
-        };
-        for (block, was_visible) in self.blocks_to_scan(options.freeze) {
-            scan.done.scanned_pages += 1;
-            self.vm_mut().pin(block);
-            let page = self.page_mut(block);
-            if page.is_new() {
-                if self.fsm_mut().recorded(block) == 0 {
-                    self.fsm_mut().record(block, 8168, log);
-                }
-            } else if page.items().is_empty() {
-                if !page.is_all_visible() {
-                    self.set_visible(block, true, &mut scan.done, log);
-                }
-                self.record_free(block, log);
-            } else {
-                self.scan_page(block, was_visible, &mut scan, transactions, log);
-            }
-        }
-        // At most 2 % of the pages: an integer comparison of the truncated product.
-        let few = scan.with_dead.len() < self.pages().len() * 2 / 100;
-        let may_bypass = self.behaviour().vacuum_bypasses_indexes && !scan.with_dead.is_empty();
-        scan.done.bypassed_indexes = may_bypass && few && on(Rule::VacuumBypass);
+        let mut scan = VacuumScan::new(options, self.page_count());
+        while self.vacuum_scan_next(&mut scan, transactions, log) {}
         scan
+    }
+
+    /// The next page of the first pass; false when there was none, and the pass is over.
+    pub fn vacuum_scan_next(
+        &mut self,
+        scan: &mut VacuumScan,
+        transactions: &impl Transactions,
+        log: &mut impl VacuumLog,
+    ) -> bool {
+        let Some(block) = scan.next_block(self.vm()) else {
+            // At most 2 % of the pages: an integer comparison of the truncated product.
+            let few = scan.with_dead.len() < scan.rel_pages as usize * 2 / 100;
+            let may_bypass = self.behaviour().vacuum_bypasses_indexes && !scan.with_dead.is_empty();
+            scan.done.bypassed_indexes = may_bypass && few && on(Rule::VacuumBypass);
+            return false;
+        };
+        let was_visible = self.vm().get(block).all_visible;
+        scan.done.scanned_pages += 1;
+        self.vm_mut().pin(block);
+        let page = self.page_mut(block);
+        if page.is_new() {
+            if self.fsm_mut().recorded(block) == 0 {
+                self.fsm_mut().record(block, 8168, log);
+            }
+        } else if page.items().is_empty() {
+            if !page.is_all_visible() {
+                self.set_visible(block, true, &mut scan.done, log);
+            }
+            self.record_free(block, log);
+        } else {
+            self.scan_page(block, was_visible, scan, transactions, log);
+        }
+        true
     }
 
     /// One page of the first pass.
@@ -304,38 +274,57 @@ impl Heap {
         }
     }
 
-    /// The second pass, after the indexes have lost their entries; then the map learns of it all,
-    /// and the end is cut off.
-    ///
-    /// Source: `lazy_vacuum_heap_rel`, `heap_vacuum_rel` and `should_attempt_truncation`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    /// The second pass, after the indexes have lost their entries, and the end.
     pub fn vacuum_reclaim(
         &mut self,
-        scanned: VacuumScan,
+        mut scan: VacuumScan,
         transactions: &impl Transactions,
         log: &mut impl VacuumLog,
     ) -> Vacuumed {
-        let mut done = scanned.done;
-        if !done.bypassed_indexes {
-            for (block, dead) in &scanned.with_dead {
-                self.reclaim_page(*block, dead, &mut done, transactions, log);
-                self.record_free(*block, log);
-            }
+        while self.vacuum_reclaim_next(&mut scan, transactions, log) {}
+        self.vacuum_end(scan, log)
+    }
+
+    /// The next page of the second pass; false when there was none.
+    ///
+    /// Source: `lazy_vacuum_heap_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub fn vacuum_reclaim_next(
+        &mut self,
+        scan: &mut VacuumScan,
+        transactions: &impl Transactions,
+        log: &mut impl VacuumLog,
+    ) -> bool {
+        if scan.done.bypassed_indexes || scan.reclaimed == scan.with_dead.len() {
+            return false;
         }
-        let end = self.page_count();
-        if end > scanned.fsm_vacuumed_to {
-            let start = BlockNumber(scanned.fsm_vacuumed_to);
+        let (block, dead) = &scan.with_dead[scan.reclaimed];
+        self.reclaim_page(*block, dead, &mut scan.done, transactions, log);
+        self.record_free(*block, log);
+        scan.reclaimed += 1;
+        true
+    }
+
+    /// The free space map learns of it all, and the end is cut off, unless the table has grown
+    /// meanwhile.
+    ///
+    /// Source: `heap_vacuum_rel`, `should_attempt_truncation` and `lazy_truncate_heap`,
+    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub fn vacuum_end(&mut self, scan: VacuumScan, log: &mut impl VacuumLog) -> Vacuumed {
+        let mut done = scan.done;
+        let end = scan.rel_pages;
+        if end > scan.fsm_vacuumed_to {
+            let start = BlockNumber(scan.fsm_vacuumed_to);
             self.fsm_mut().vacuum(start, Some(BlockNumber(end)), log);
         }
-        if scanned.options.truncate && on(Rule::VacuumTruncatesTable) {
-            let freeable = self.page_count() - scanned.nonempty_pages;
+        if scan.options.truncate && on(Rule::VacuumTruncatesTable) {
+            let freeable = end - scan.nonempty_pages;
             let is_worth_while =
-                freeable >= TRUNCATE_MIN_PAGES || freeable >= self.page_count() / TRUNCATE_FRACTION;
+                freeable >= TRUNCATE_MIN_PAGES || freeable >= end / TRUNCATE_FRACTION;
             let is_worth_while = is_worth_while || !on(Rule::VacuumTruncatesASixteenth);
             done.took_lock = freeable > 0 && is_worth_while;
         }
-        if done.took_lock {
-            done.truncated = self.truncate_empty(scanned.nonempty_pages, log);
+        if done.took_lock && self.page_count() == end {
+            done.truncated = self.truncate_empty(scan.nonempty_pages, log);
         }
         done
     }
@@ -431,37 +420,5 @@ impl Heap {
             self.fsm_mut().vacuum(BlockNumber(after), None, log);
         }
         Some((before, after))
-    }
-
-    /// Pages that are looked at, and whether the map says that everyone sees all of them: all but
-    /// runs of at least 32 that may be skipped; always the last.
-    ///
-    /// Source: `heap_vac_scan_next_block` and `find_next_unskippable_block`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    fn blocks_to_scan(&self, is_aggressive: bool) -> Vec<(BlockNumber, bool)> {
-        let count = self.page_count();
-        let may_skip = |block| {
-            let bits = self.vm().get(BlockNumber(block));
-            bits.all_frozen || (bits.all_visible && !is_aggressive)
-        };
-        let mut blocks = Vec::new();
-        let mut next = 0;
-        while next < count {
-            let unskippable = (next..count)
-                .find(|&block| block + 1 == count || !may_skip(block))
-                .unwrap_or(count);
-            let skips = on(Rule::VacuumSkipsVisiblePages);
-            let first = if skips && unskippable - next >= SKIP_PAGES_THRESHOLD {
-                unskippable
-            } else {
-                next
-            };
-            blocks.extend((first..=unskippable).map(|block| {
-                let block = BlockNumber(block);
-                (block, self.vm().get(block).all_visible)
-            }));
-            next = unskippable + 1;
-        }
-        blocks
     }
 }

@@ -200,6 +200,27 @@ impl Wal {
         self.knows_redo = false;
     }
 
+    /// A checkpoint begins: as [`Wal::checkpoint`], but pages stay dirty until they are written;
+    /// those that it will write.
+    pub fn begin_checkpoint(&mut self) -> Vec<(ForkId, BlockNumber)> {
+        self.knows_redo = false;
+        self.pages.move_redo()
+    }
+
+    /// A checkpoint writes a page.
+    pub fn write(&mut self, fork: ForkId, block: BlockNumber) {
+        self.pages.write(fork, block);
+    }
+
+    /// Pages of this table's forks, and those of its indexes, that a record has named since the
+    /// last call.
+    pub fn end_slice(&mut self, table: usize) -> usize {
+        let pages = &mut self.pages;
+        let owners = self.owners.iter().enumerate();
+        let own = owners.filter(|&(_, &owner)| owner == Some(table));
+        own.map(|(fork, _)| pages.end_slice(ForkId(fork))).sum()
+    }
+
     /// Begins to count anew.
     pub fn reset_totals(&mut self) {
         self.sums.clear();

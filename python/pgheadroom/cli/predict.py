@@ -27,8 +27,9 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Factor
 from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.run import Progress
-from pgheadroom.predict import predict
+from pgheadroom.predict import Timing, predict
 from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
+from pgheadroom.predict.series import WINDOWS_DEFAULT
 from pgheadroom.predict.twin import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
 
@@ -85,6 +86,31 @@ StorageOption = Annotated[
         "checkpoints, no full-page images), as Amazon Aurora does.",
     ),
 ]
+TpsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--tps",
+        metavar="N",
+        help="Transactions a second, all clients together, where the profile has no rate_per_s: "
+        "the clock of autovacuum, checkpoints and --series (default: 1000 for each client).",
+    ),
+]
+SeriesOption = Annotated[
+    bool,
+    typer.Option("--series", help="The figures over simulated time too, window by window."),
+]
+WindowsOption = Annotated[
+    int, typer.Option(min=4, max=1000, metavar="N", help="Windows of --series.")
+]
+FromFillfactorOption = Annotated[
+    int | None,
+    typer.Option(
+        "--from-fillfactor",
+        metavar="VALUE",
+        help="The tables were loaded at this one; --fillfactor is set when the run begins, without "
+        "a rewrite. With --series: how long until it takes effect.",
+    ),
+]
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
 
@@ -105,6 +131,10 @@ def show(
     brin_index: BrinOption = None,
     index_fillfactor: FillOption = None,
     storage: StorageOption = StorageName.LOCAL,
+    tps: TpsOption = None,
+    series: SeriesOption = False,
+    windows: WindowsOption = WINDOWS_DEFAULT,
+    from_fillfactor: FromFillfactorOption = None,
     page: PageOption = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
@@ -115,10 +145,17 @@ def show(
     levels = parse_fillfactors(fillfactor)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
     read = read_profile(profile)
+    if from_fillfactor is not None and (levels is None or page is not None):
+        raise InputError(
+            "--from-fillfactor goes with --fillfactor, the setting that is changed to, and not "
+            "with --page"
+        )
     if page is not None:
         if changes or storage is not StorageName.LOCAL:
             raise InputError("--page: a page lives in the profile as it is, expected no variant")
-        predict_page.show(read, page, table, levels, server=server, form=form, to=to, html=html)
+        predict_page.show(
+            read, page, table, levels, server=server, tps=tps, form=form, to=to, html=html
+        )
         said(html)
         return
     with counted("predict") as report:
@@ -130,6 +167,8 @@ def show(
             changes=changes,
             storage=storage.value,
             seeds=seeds,
+            timing=Timing(tps=tps, windows=windows if series else 0),
+            from_fillfactor=from_fillfactor,
             report=report,
         )
     output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))

@@ -29,6 +29,7 @@ def show(
     fillfactors: Sequence[int] | None,
     *,
     server: str | None,
+    tps: float | None,
     form: output.Format,
     to: Path | None,
     html: Path | None,
@@ -41,7 +42,7 @@ def show(
     """
     if form not in (output.Format.TEXT, output.Format.JSON):
         raise InputError(f"--format {form} with --page: expected text or json")
-    watched = predict_page(profile, block, table, fillfactors, server=server)
+    watched = predict_page(profile, block, table, fillfactors, server=server, tps=tps)
     if html is not None:
         from pgheadroom.report import life_html  # noqa: PLC0415 - templates are slow to import
 

@@ -59,6 +59,23 @@ def read_relations(connection: psycopg.Connection[Any], names: tuple[str, ...]) 
     return Relations(table_of)
 
 
+def reset_statistics(connection: psycopg.Connection[Any], names: tuple[str, ...]) -> None:
+    """
+    Let the tables' statistics begin at 0, as they are right after VACUUM ANALYZE.
+
+    A session reports at most once a second: what the load has inserted may be reported after its
+    VACUUM ANALYZE, and autovacuum would then find a table full of new rows.
+    """
+    for name in names:
+        connection.execute(
+            b"SELECT pg_stat_reset_single_table_counters(c.oid), "
+            b"CASE WHEN c.reltoastrelid <> 0 "
+            b"THEN pg_stat_reset_single_table_counters(c.reltoastrelid) END "
+            b"FROM pg_class c WHERE c.oid = %s::regclass",
+            (quoting.identifier(name),),
+        )
+
+
 def read_counters(
     connection: psycopg.Connection[Any], names: tuple[str, ...]
 ) -> dict[str, tuple[int | None, ...]]:

@@ -26,6 +26,7 @@ from pgheadroom.play.measured import (
     read_counters,
     read_relations,
     read_sizes,
+    reset_statistics,
 )
 from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
@@ -143,6 +144,7 @@ class _Play:
             plans = self._load()
             self._wait_for_clients(monitor)
             with self.cluster.connect(DATABASE) as connection:
+                reset_statistics(connection, self.names)
                 before = read_counters(connection, self.names)
                 relations = read_relations(connection, self.names)
             self._wait_for_clients(monitor)

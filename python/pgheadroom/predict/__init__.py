@@ -5,7 +5,10 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     variants.py a profile with other indexes
     version.py  which minor version the twin follows
     twin.py     runs of the twin side by side, with progress and a clean stop
+    clock.py    how fast a run goes, and what the server does by itself meanwhile
     spread.py   several runs of a statistical cell become intervals
+    series.py   the figures of each window of simulated time
+    convergence.py  when a new fillfactor has taken effect on old pages
     run.py      profile and fillfactors -> Prediction
 
 What a real server does with the same profile is `play`; `prove` sets both beside each other.
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from pgheadroom.predict.cells import Cell, make_cells
 from pgheadroom.predict.run import PredictedCell, Prediction, predict
-from pgheadroom.predict.twin import Given, Storage, predict_cells
+from pgheadroom.predict.twin import Given, Storage, Timing, predict_cells
 from pgheadroom.predict.variants import IndexChange
 from pgheadroom.predict.version import minor_version
 
@@ -26,6 +29,7 @@ __all__ = [
     "PredictedCell",
     "Prediction",
     "Storage",
+    "Timing",
     "make_cells",
     "minor_version",
     "predict",

@@ -5,7 +5,7 @@ The cells of a curve: one profile at several fillfactors, and beside each with o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pgheadroom.errors import InputError
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
@@ -15,6 +15,7 @@ Fillfactor = int | Mapping[str, int]
 """One number where all tables share it, else a number by table."""
 
 FILLFACTOR_MIN, FILLFACTOR_MAX = 10, 100
+_PGBENCH_ROWS_PER_SCALE = 100_000 + 10 + 1  # accounts, tellers, branches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +25,15 @@ class Cell:
 
     `variant` says what is changed of its indexes, `UNCHANGED` if nothing is; None where no variant
     was asked for.
+
+    `later` are fillfactors, by table, that are set when the loaded tables' run begins: pages stay
+    as they are. `fillfactor` then is the later one.
     """
 
     fillfactor: Fillfactor
     profile: Profile
     variant: str | None = None
+    later: Mapping[str, int] = field(default_factory=dict)
 
 
 def make_cells(
@@ -95,6 +100,31 @@ def _over_fillfactors(
     return tuple(cells)
 
 
+def loaded_at(
+    cells: Sequence[Cell], from_fillfactor: int, table: str | None = None
+) -> tuple[Cell, ...]:
+    """
+    The same cells, loaded at another fillfactor and altered when the run begins.
+
+    Args:
+        cells: Cells whose profiles have the fillfactors that are set later.
+        from_fillfactor: Percent at which the varied tables are loaded.
+        table: The table that varies; every table that has updates when None.
+
+    Raises:
+        InputError: A fillfactor out of range.
+    """
+    _check([from_fillfactor])
+    found = []
+    for cell in cells:
+        varied = (table,) if table is not None else updated_tables(cell.profile)
+        all_tables = _by_table(cell.profile)
+        later = {name: all_tables[name] for name in varied}
+        loaded = cell.profile.with_fillfactor(dict.fromkeys(varied, from_fillfactor))
+        found.append(replace(cell, profile=loaded, later=later))
+    return tuple(found)
+
+
 def _check(fillfactors: Sequence[int]) -> None:
     for n, value in enumerate(fillfactors):
         if not FILLFACTOR_MIN <= value <= FILLFACTOR_MAX:
@@ -127,10 +157,21 @@ def updated_tables(profile: Profile) -> tuple[str, ...]:
 
 def fillfactor_of(profile: Profile) -> Fillfactor:
     """The number that all tables share, else the number of each."""
-    builtin = profile.workload.builtin
-    if builtin is not None:
-        by_table = {name: builtin.fillfactor.get(name, 100) for name in profile.table_names}
-    else:
-        by_table = {table.name: table.fillfactor for table in profile.tables}
+    by_table = _by_table(profile)
     shared = set(by_table.values())
     return shared.pop() if len(shared) == 1 else by_table
+
+
+def loaded_rows(profile: Profile) -> int:
+    """Rows of all tables when the run begins."""
+    builtin = profile.workload.builtin
+    if builtin is not None:
+        return builtin.scale * _PGBENCH_ROWS_PER_SCALE
+    return sum(table.rows for table in profile.tables)
+
+
+def _by_table(profile: Profile) -> dict[str, int]:
+    builtin = profile.workload.builtin
+    if builtin is not None:
+        return {name: builtin.fillfactor.get(name, 100) for name in profile.table_names}
+    return {table.name: table.fillfactor for table in profile.tables}

@@ -13,6 +13,7 @@ from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.cells import make_cells, updated_tables
+from pgheadroom.predict.clock import has_clockwork, pace_of, tps_of
 from pgheadroom.predict.twin import Given, transactions_of
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile, to_json
@@ -44,6 +45,7 @@ def predict_page(
     fillfactors: Sequence[int] | None = None,
     *,
     server: str | None = None,
+    tps: float | None = None,
 ) -> WatchedPage:
     """
     Play a profile in the twin and watch a page.
@@ -54,6 +56,7 @@ def predict_page(
         table: Its table; the first with updates, else the first, when None.
         fillfactors: At most one, for the tables that have updates; None: the profile's own.
         server: As for `predict`.
+        tps: Transactions a second, where the profile has no rate; None: assumed.
 
     Raises:
         InputError: No such table or page, or several fillfactors.
@@ -72,11 +75,14 @@ def predict_page(
     (cell,) = make_cells(profile, fillfactors)
     assumed: dict[str, Any] = {}
     version = minor_version(profile, server, assumed)
+    per_s, _ = tps_of(cell.profile, tps)
+    by_clock = has_clockwork(cell.profile)
     run = _core.simulate(
         json.dumps(to_json(cell.profile)),
         str(version),
-        events=(),
-        transactions=transactions_of(cell.profile, Given(), 0, _SEEDS),
+        events=None if by_clock else (),
+        transactions=transactions_of(cell.profile, Given(), 0, _SEEDS, per_s),
+        pace=pace_of(cell.profile, tps) if by_clock else None,
         watch=(table, block),
     )
     text = run.page_life_json

@@ -6,17 +6,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pgheadroom
 from pgheadroom.outcome import Outcome, Value
-from pgheadroom.predict.cells import Fillfactor, is_variant, make_cells
-from pgheadroom.predict.twin import SEEDS_DEFAULT, Report, Simulation, Storage, predict_cells
+from pgheadroom.predict.cells import (
+    Cell,
+    Fillfactor,
+    is_variant,
+    loaded_at,
+    loaded_rows,
+    make_cells,
+)
+from pgheadroom.predict.clock import ByItself, has_clockwork, tps_of
+from pgheadroom.predict.convergence import TakesEffect, takes_effect
+from pgheadroom.predict.series import Series
+from pgheadroom.predict.twin import (
+    SEEDS_DEFAULT,
+    Report,
+    Simulation,
+    Storage,
+    Timing,
+    predict_cells,
+)
 from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.types import PgVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A cell's tables in another state at the start: the outcome, and its windows if asked for."""
+
+    predicted: Outcome
+    series: Series | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As a cell, without its fillfactor."""
+        found: dict[str, Any] = {"predicted": self.predicted.to_json()}
+        if self.series is not None:
+            found["series"] = self.series.to_json()
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,21 +58,36 @@ class PredictedCell:
 
     `variant` is as in `Cell`; `difference` is set in a variant's cell: its figures minus those of
     the unchanged profile (see `variants.difference`).
+
+    `by_itself` is what the server does by the clock, `series` the windows, where there are any.
+    With a `from_fillfactor` the tables were loaded at that one and altered when the run began;
+    `rewritten` is the same run on tables loaded at the cell's own, and `effect` compares the two.
     """
 
     fillfactor: Fillfactor
     predicted: Outcome
     variant: str | None = None
     difference: Mapping[str, Value] | None = None
+    by_itself: ByItself | None = None
+    series: Series | None = None
+    from_fillfactor: int | None = None
+    rewritten: Rewritten | None = None
+    effect: TakesEffect | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As in a proof, without what a server measured."""
         found: dict[str, Any] = {"fillfactor": self.fillfactor}
         if self.variant is not None:
             found["variant"] = self.variant
+        if self.from_fillfactor is not None:
+            found["from_fillfactor"] = self.from_fillfactor
         found["predicted"] = self.predicted.to_json()
         if self.difference is not None:
             found["difference"] = {"predicted": dict(self.difference)}
+        for key in ("by_itself", "effect", "series", "rewritten"):
+            part = getattr(self, key)
+            if part is not None:
+                found[key] = part.to_json()
         return found
 
 
@@ -80,6 +127,8 @@ def predict(
     changes: Sequence[IndexChange] = (),
     storage: Storage = "local",
     seeds: int = SEEDS_DEFAULT,
+    timing: Timing | None = None,
+    from_fillfactor: int | None = None,
     executor: Executor | None = None,
     report: Report | None = None,
 ) -> Prediction:
@@ -96,6 +145,10 @@ def predict(
             unchanged profile at each fillfactor.
         storage: Where pages are kept.
         seeds: Orders of the clients' transactions that are tried in a statistical cell.
+        timing: Transactions a second, and windows of a series; None: no series, and an assumed
+            pace where autovacuum, checkpoints or a duration need one.
+        from_fillfactor: Percent at which the varied tables are loaded; the cell's own is set when
+            the run begins, and pages stay as they are.
         executor: Where to run (`concurrent.futures`); a thread a core when None.
         report: Called with the rows and transactions that are done, and their number.
 
@@ -105,33 +158,62 @@ def predict(
         TwinError: The twin cannot play the profile; the message names the field.
     """
     cells = make_cells(profile, fillfactors, table, changes)
+    timing = timing or Timing()
     told: dict[str, Any] = {}
     version = minor_version(profile, server, told)
     assumed = profile.assumed_on(version.major) | told
+    altered = () if from_fillfactor is None else loaded_at(cells, from_fillfactor, table)
     found = predict_cells(
-        cells, version, storage=storage, seeds=seeds, executor=executor, report=report
+        (*cells, *altered),
+        version,
+        storage=storage,
+        timing=timing,
+        seeds=seeds,
+        executor=executor,
+        report=report,
     )
     note(assumed, found, seeds)
     run = profile.workload.run
-    if run.duration_s is not None:
+    _, pace = tps_of(profile, timing.tps)
+    if run.duration_s is not None and run.rate_per_s is not None:
         assumed["run.operations"] = (
             f"{found[0].transactions}: rate_per_s times duration_s, and Poisson's spread of it"
         )
-    return Prediction(
-        server=version,
-        storage=storage,
-        assumed=assumed,
-        cells=tuple(
+    elif run.duration_s is not None:
+        assumed["run.operations"] = f"{found[0].transactions}: {pace}, times duration_s"
+    elif found[0].by_itself is not None:
+        assumed["run.duration_s"] = f"{found[0].by_itself.duration_s:g}: {pace}"
+    shown = found if from_fillfactor is None else found[len(cells) :]
+    made = []
+    for n, cell in enumerate(cells):
+        made.append(
             PredictedCell(
                 fillfactor=cell.fillfactor,
-                predicted=found[n].outcome,
+                predicted=shown[n].outcome,
                 variant=cell.variant,
-                difference=difference(found[n].outcome, found[n - 1].outcome)
+                difference=difference(shown[n].outcome, shown[n - 1].outcome)
                 if is_variant(cell)
                 else None,
+                by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
+                series=shown[n].series,
             )
-            for n, cell in enumerate(cells)
-        ),
+        )
+        if from_fillfactor is not None:
+            made[-1] = _beside_rewritten(made[-1], cell, found[n], from_fillfactor)
+    return Prediction(server=version, storage=storage, assumed=assumed, cells=tuple(made))
+
+
+def _beside_rewritten(
+    altered: PredictedCell, cell: Cell, rewritten: Simulation, from_fillfactor: int
+) -> PredictedCell:
+    effect = None
+    if altered.series is not None:
+        effect = takes_effect(altered.series, rewritten.series, loaded_rows(cell.profile))
+    return replace(
+        altered,
+        from_fillfactor=from_fillfactor,
+        rewritten=Rewritten(predicted=rewritten.outcome, series=rewritten.series),
+        effect=effect,
     )
 
 

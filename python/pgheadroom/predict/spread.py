@@ -103,6 +103,19 @@ def spread(runs: Sequence[Mapping[str, Any]], *, clients: int, major: int) -> Ou
     return replace(Outcome(**_spread_of(runs, clients, major)), by_table=tables)
 
 
+def counted(numbers: Sequence[int]) -> Value:
+    """
+    How often something happens: one number if all runs have it, else from least to most.
+
+    A further run lies between the least and the most of n with probability (n - 1) / (n + 1).
+    """
+    if len(set(numbers)) == 1:
+        return numbers[0]
+    n = len(numbers)
+    mean = math.fsum(numbers) / n
+    return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
+
+
 def _spread_of(runs: Sequence[Mapping[str, Any]], clients: int, major: int) -> dict[str, Any]:
     updates = math.fsum(run["n_tup_upd"] for run in runs) / len(runs)
     growth = _growth(runs, clients, major)

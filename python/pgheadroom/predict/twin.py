@@ -20,6 +20,8 @@ from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import Cell
+from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import exact, images_estimated, spread
 from pgheadroom.profile import Profile, Snapshot, to_json
 from pgheadroom.schedule import run_pieces
@@ -57,11 +59,29 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """A cell as the twin sees it: the outcome, and what it had to approximate."""
+    """
+    A cell as the twin sees it: the outcome, and what it had to approximate.
+
+    `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
+    """
 
     outcome: Outcome
     transactions: int
     approximations: tuple[str, ...]
+    by_itself: ByItself | None = None
+    series: Series | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """
+    The twin's clock for a prediction.
+
+    `tps` are transactions a second of all clients (None: assumed), `windows` those of a series.
+    """
+
+    tps: float | None = None
+    windows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +94,10 @@ class _Piece:
     interleaving: int
     events: tuple[TwinEvent, ...] | None
     transactions: int | None
-    storage: Storage
+    storage: Storage = "local"
+    pace: Pace | None = None
+    windows: int = 0
+    later: tuple[tuple[str, int], ...] = ()
 
 
 def predict_cells(
@@ -83,6 +106,7 @@ def predict_cells(
     *,
     given: Sequence[Given] | None = None,
     storage: Storage = "local",
+    timing: Timing | None = None,
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
     report: Report | None = None,
@@ -95,6 +119,7 @@ def predict_cells(
         version: The minor that the twin follows.
         given: What a server's run of each cell tells; None for a prediction.
         storage: Where pages are kept.
+        timing: The clock by which the server does what it does by itself, where no run tells.
         seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
         executor: Where to run; a thread a core when None.
         report: Called with the progress.
@@ -108,7 +133,9 @@ def predict_cells(
     told = given or [Given() for _ in cells]
 
     def piece(cell: int, seed: int) -> _Piece:
-        return _piece(cells, told, version, cell, seed, seeds, storage)
+        made = _piece(cells, told, version, cell, seed, seeds, timing)
+        made = replace(made, storage=storage)
+        return made if timing is None else _on_clock(made, cells[cell], timing)
 
     with _Runs(executor, report) as runs:
         first = runs.run([piece(n, 0) for n in range(len(cells))])
@@ -155,12 +182,21 @@ def _piece(
     cell: int,
     seed: int,
     seeds: int,
-    storage: Storage,
+    timing: Timing | None,
 ) -> _Piece:
     profile = as_given(cells[cell].profile, given[cell])
-    count = transactions_of(profile, given[cell], seed, seeds)
+    tps = None if timing is None else tps_of(profile, timing.tps)[0]
+    count = transactions_of(profile, given[cell], seed, seeds, tps)
     text = json.dumps(to_json(profile))
-    return _Piece(cell, text, str(version), seed, given[cell].events, count, storage)
+    later = tuple(cells[cell].later.items())
+    return _Piece(cell, text, str(version), seed, given[cell].events, count, later=later)
+
+
+def _on_clock(piece: _Piece, cell: Cell, timing: Timing) -> _Piece:
+    """The same run on a clock, where something goes by it."""
+    if not timing.windows and not has_clockwork(cell.profile):
+        return piece
+    return replace(piece, pace=pace_of(cell.profile, timing.tps), windows=timing.windows)
 
 
 def as_given(profile: Profile, given: Given) -> Profile:
@@ -174,15 +210,18 @@ def as_given(profile: Profile, given: Given) -> Profile:
     return replace(profile, workload=replace(profile.workload, run=run))
 
 
-def transactions_of(profile: Profile, given: Given, seed: int, seeds: int) -> int | None:
+def transactions_of(
+    profile: Profile, given: Given, seed: int, seeds: int, tps: float | None = None
+) -> int | None:
     """
     How many transactions a duration is; None where the profile says it.
 
     At a rate their number is Poisson's, as pgbench's throttle makes it; the runs of a cell take
-    the quantiles of that in turn, the first the median.
+    the quantiles of that in turn, the first the median. Else `tps` a second, if given.
 
     Raises:
-        InputError: A duration without a rate, and no server's run tells the number.
+        InputError: A duration without a rate, and neither `tps` nor a server's run tells the
+            number.
     """
     run = profile.workload.run
     if run.duration_s is None:
@@ -191,6 +230,8 @@ def transactions_of(profile: Profile, given: Given, seed: int, seeds: int) -> in
         mean = run.rate_per_s * run.duration_s
         place = 0.5 if seed == 0 else (seed - 0.5) / (seeds - 1)
         return max(1, round(mean + NormalDist().inv_cdf(place) * math.sqrt(mean)))
+    if given.operations is None and tps is not None:
+        return max(run.clients, round(tps * run.duration_s))
     if given.operations is None:
         raise InputError(
             "run.duration_s: how many transactions that is depends on the machine; a prediction "
@@ -260,6 +301,9 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
         events=piece.events,
         transactions=piece.transactions,
         storage=piece.storage,
+        pace=piece.pace,
+        windows=piece.windows,
+        fillfactors_later=list(piece.later),
         progress=progress,
     )
 
@@ -278,6 +322,8 @@ def _simulation(
         outcome=outcome,
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
+        by_itself=by_itself(runs),
+        series=series_of(runs, clients=clients),
     )
 
 

@@ -17,7 +17,9 @@ from pgheadroom.report.reading import Value, interval, middle, number, printable
 Style = Literal["number", "share", "ratio", "text"]
 """How a value is written: as it is, a fraction as per cent, a ratio, or text."""
 
-Section = Literal["results", "comparisons", "controls", "references", "assumed", "method", "place"]
+Section = Literal[
+    "results", "time", "comparisons", "controls", "references", "assumed", "method", "place"
+]
 """The part of a report a table belongs to; `place` is the environment it was measured in."""
 
 NOTHING = "-"

@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.accuracy import Figure, figures
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
-from pgheadroom.report import reading, view_variants
+from pgheadroom.report import reading, view_time, view_variants
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 
@@ -57,7 +57,7 @@ def described(result: Mapping[str, Any], *, command: str | None = None) -> dict[
         "question": (
             "Does the twin do what PostgreSQL does with this profile?"
             if proof
-            else "What would this profile do at each fillfactor?"
+            else view_time.question(result["cells"])
         ),
         "findings": findings(result),
         "warnings": [],
@@ -71,8 +71,11 @@ def findings(result: Mapping[str, Any]) -> list[str]:
     said = view_variants.models(result)
     if result["kind"] == "proof":
         return said + _proven(cells) + view_variants.sentences(cells)
+    over_time = view_time.findings(cells, labels(cells))
+    if view_time.is_change(cells):  # the curve is that of old pages, which answers nothing
+        return said + over_time
     unchanged = [cell for cell in cells if cell.get("variant") in (None, view_variants.UNCHANGED)]
-    return said + view_variants.sentences(cells) + _predicted(unchanged)
+    return said + view_variants.sentences(cells) + _predicted(unchanged) + over_time
 
 
 def _proven(cells: Sequence[Cell]) -> list[str]:
@@ -162,6 +165,7 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     found = [_curve(result)] if len(cells) > 1 else []
     if (variants := view_variants.table(cells, varied(cells))) is not None:
         found.append(variants)
+    found += view_time.tables(cells, labels(cells), brief=brief)
     if not brief or len(cells) == 1:
         found += [_details(cell) for cell in cells]
     elif result["kind"] == "proof" and (differing := _differing(cells)) is not None:
@@ -247,6 +251,15 @@ def varied(cells: Sequence[Cell]) -> list[object]:
     return labels
 
 
+def labels(cells: Sequence[Cell]) -> list[object]:
+    """What tells the cells apart, variants too."""
+    places = varied(cells)
+    if not view_variants.has_variants(cells):
+        return places
+    pairs = zip(places, cells, strict=True)
+    return [f"{reading.label(place)}{view_variants.suffix(cell)}" for place, cell in pairs]
+
+
 def _has(cells: Sequence[Cell], key: str) -> bool:
     """Whether a figure is worth a column: any cell has it, and not 0 everywhere."""
     values = [
@@ -267,6 +280,7 @@ def _curve(result: Mapping[str, Any]) -> Table:
     cells: Sequence[Cell] = result["cells"]
     proof = result["kind"] == "proof"
     columns = [Column(key="fillfactor", title="fillfactor", unit="%", lead=True)]
+    changed = view_time.is_change(cells)
     rows: list[list[object]] = [[label] for label in varied(cells)]
     if view_variants.has_variants(cells):
         columns.append(
@@ -295,7 +309,7 @@ def _curve(result: Mapping[str, Any]) -> Table:
             row.append(value(cell["measured"][key]))
             row.append(error_text(key, value(cell["error"][key])))
     return Table(
-        title="Over fillfactors, all tables together",
+        title=f"Over fillfactors, all tables together{', altered only' if changed else ''}",
         columns=tuple(columns),
         rows=tuple(map(tuple, rows)),
         note=_kept_note(cells),

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.report import (
+    reading,
     view_cluster_decay,
     view_common,
     view_fillfactor,
     view_generic,
     view_index_walkthrough,
     view_proof,
+    view_time,
     view_update_cost,
 )
 from pgheadroom.report.table import Table
@@ -64,12 +66,16 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         charts_index_walkthrough,
         charts_proof,
         charts_series,
+        charts_time,
         charts_update_cost,
         charts_windows,
     )
 
     if result.get("kind") in _PROOFS:
-        return charts_proof.charts(result)
+        if view_time.is_change(reading.cells(result)):
+            return charts_time.charts(result, section="key")
+        curves = charts_proof.charts(result)
+        return curves + charts_time.charts(result, section="time" if curves else "key")
     own = {
         "update-cost": charts_update_cost.charts,
         "fillfactor": charts_fillfactor.charts,

@@ -2,7 +2,7 @@
 //!
 //! One works at a time; the pages where the others inserted last wait here.
 
-use crate::executor::Database;
+use crate::executor::{Database, Relation};
 use crate::heap::InsertTargetBlock;
 
 /// Which session works, and what the others remember.
@@ -53,5 +53,22 @@ impl Database {
         for table in &mut self.tables {
             table.set_target_blocks(Default::default());
         }
+    }
+    /// Every session was told of a change to this relation's catalogue entry.
+    ///
+    /// # Panics
+    /// When there is no such relation.
+    pub fn forget_target_blocks_of(&mut self, relation: Relation) {
+        let which = usize::from(relation.is_toast);
+        let number = relation.table.0;
+        for session in &mut self.sessions.targets {
+            if let Some(targets) = session.get_mut(number) {
+                targets[which] = InsertTargetBlock::default();
+            }
+        }
+        let table = &mut self.tables[number];
+        let mut targets = table.target_blocks();
+        targets[which] = InsertTargetBlock::default();
+        table.set_target_blocks(targets);
     }
 }

@@ -12,14 +12,53 @@ use crate::executor::fetch::HeapAccess;
 use crate::executor::table::Table;
 use crate::executor::{Database, TableId};
 use crate::fsm::Modified;
-use crate::horizon::Horizon;
+use crate::horizon::{Horizon, SinceThen};
 use crate::row::{NULL_SLOT, RowType};
 use crate::rules::{Rule, on};
+use crate::transaction::Xid;
 use crate::vacuum::{
     Change, FreezeKind, Truncation, VacuumLog, VacuumOptions, VacuumScan, Vacuumed,
 };
 use crate::vm::{ForkTruncation, VisibilityMap};
 use crate::wal::{IndexLog, RecordType, Wal};
+
+/// A VACUUM of a table, or of its TOAST table, in progress.
+#[derive(Debug)]
+pub struct RunningVacuum {
+    relation: Relation,
+    oldest_xmin: Xid,
+    scan: VacuumScan,
+    phase: Phase,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Scan,
+    /// The index at this place.
+    Index(usize),
+    Reclaim,
+}
+
+/// What a step of a VACUUM was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VacuumStep {
+    /// So many pages of the table were looked at.
+    Pages(u32),
+    /// So many pages of an index.
+    IndexPages(u32),
+    /// It is over.
+    Done(Vacuumed),
+}
+
+/// A table of the database, or its TOAST table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Relation {
+    /// The table.
+    pub table: TableId,
+    /// Whether its TOAST table is meant.
+    pub is_toast: bool,
+}
 
 impl Database {
     /// VACUUM. All sessions forget where they inserted last.
@@ -38,30 +77,105 @@ impl Database {
     /// # Panics
     /// Inside a transaction.
     pub fn vacuum_as(&mut self, table: TableId, options: VacuumOptions) -> Vacuumed {
-        assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
-        let horizon = if on(Rule::VacuumKeepsRecentlyDead) {
-            self.horizon.clone()
-        } else {
-            self.horizon.without_snapshots()
-        };
-        let done = self.tables[table.0].vacuum(options, &horizon, &mut self.wal);
-        if done.took_lock {
-            self.horizon.assign(); // exclusive locks are logged with their holder's number
-            self.horizon.commit();
+        let done = self.vacuum_whole(table, false, options);
+        if self.tables[table.0].toast.is_some() {
+            self.vacuum_whole(table, true, options);
         }
         if on(Rule::TargetBlockForgotten) {
             self.forget_target_blocks();
         }
         done
     }
+
+    fn vacuum_whole(&mut self, table: TableId, is_toast: bool, options: VacuumOptions) -> Vacuumed {
+        let mut running = self.begin_vacuum(Relation { table, is_toast }, options);
+        loop {
+            if let VacuumStep::Done(done) = self.vacuum_step(&mut running) {
+                return done;
+            }
+        }
+    }
+
+    /// A VACUUM that removes what nobody can see now, and is carried out by
+    /// [`Database::vacuum_step`].
+    ///
+    /// # Panics
+    /// Inside a transaction, or when there is no such relation.
+    #[must_use]
+    pub fn begin_vacuum(&self, relation: Relation, options: VacuumOptions) -> RunningVacuum {
+        assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
+        let oldest_xmin = if on(Rule::VacuumKeepsRecentlyDead) {
+            self.horizon.oldest_xmin()
+        } else {
+            self.horizon.next_xid()
+        };
+        let table = self.relation(relation);
+        let options = VacuumOptions {
+            has_indexes: !table.indexes.is_empty() || !table.brins.is_empty(),
+            ..options
+        };
+        RunningVacuum {
+            relation,
+            oldest_xmin,
+            scan: VacuumScan::new(options, table.heap.page_count()),
+            phase: Phase::Scan,
+        }
+    }
+
+    /// The next page of the table or the whole of an index, or the end. After it is over,
+    /// sessions have to forget where they inserted last.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn vacuum_step(&mut self, running: &mut RunningVacuum) -> VacuumStep {
+        assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
+        let since_then = SinceThen {
+            horizon: &self.horizon,
+            oldest_xmin: running.oldest_xmin,
+        };
+        let table = &mut self.tables[running.relation.table.0];
+        let table = if running.relation.is_toast {
+            &mut table.toast.as_mut().expect("a TOAST table").table
+        } else {
+            table
+        };
+        let step = table.vacuum_step(running, &since_then, &mut self.wal);
+        if matches!(&step, VacuumStep::Done(done) if done.took_lock) {
+            self.horizon.assign(); // exclusive locks are logged with their holder's number
+            self.horizon.commit();
+        }
+        step
+    }
+
+    /// The table, or its TOAST table.
+    ///
+    /// # Panics
+    /// When it has none.
+    #[must_use]
+    pub fn relation(&self, relation: Relation) -> &Table {
+        let table = &self.tables[relation.table.0];
+        if relation.is_toast {
+            table.toast().expect("a TOAST table")
+        } else {
+            table
+        }
+    }
 }
 
 impl Table {
-    fn vacuum(&mut self, options: VacuumOptions, horizon: &Horizon, wal: &mut Wal) -> Vacuumed {
-        let options = VacuumOptions {
-            has_indexes: !self.indexes.is_empty() || !self.brins.is_empty(),
-            ..options
-        };
+    fn vacuum_step(
+        &mut self,
+        running: &mut RunningVacuum,
+        since_then: &SinceThen<'_>,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        if let Phase::Index(position) = running.phase {
+            if position < self.indexes.len() {
+                running.phase = Phase::Index(position + 1);
+                return self.vacuum_index(position, &running.scan, since_then.horizon, wal);
+            }
+            running.phase = Phase::Reclaim;
+        }
         let mut log = HeapLog {
             wal,
             behaviour: *self.heap.behaviour(),
@@ -71,47 +185,56 @@ impl Table {
             row_type: &self.row_type,
             slots: &self.slots,
         };
-        let scanned = self.heap.vacuum_scan(options, horizon, &mut log);
-        self.vacuum_indexes(&scanned, horizon, wal);
-        let mut log = HeapLog {
-            wal,
-            behaviour: *self.heap.behaviour(),
-            main: self.main,
-            fsm: self.fsm,
-            vm: self.vm,
-            row_type: &self.row_type,
-            slots: &self.slots,
+        let scan = &mut running.scan;
+        let goes_on = match running.phase {
+            Phase::Scan => {
+                if !self.heap.vacuum_scan_next(scan, since_then, &mut log) {
+                    running.phase = Phase::Index(0);
+                    return VacuumStep::Pages(0);
+                }
+                true
+            }
+            _ => self.heap.vacuum_reclaim_next(scan, since_then, &mut log),
         };
-        let done = self.heap.vacuum_reclaim(scanned, horizon, &mut log);
+        if goes_on {
+            return VacuumStep::Pages(1);
+        }
+        let scan = std::mem::replace(scan, VacuumScan::new(VacuumOptions::default(), 0));
+        let done = self.heap.vacuum_end(scan, &mut log);
         self.counters.n_dead_tup = i64::try_from(done.recently_dead_tuples).unwrap_or(i64::MAX);
         self.counters.n_ins_since_vacuum = 0;
-        if let Some(toast) = &mut self.toast {
-            toast.table.vacuum(options, horizon, wal);
-        }
-        done
+        VacuumStep::Done(done)
     }
 
     /// Source: `lazy_vacuum_all_indexes` and `lazy_cleanup_all_indexes`,
     /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    fn vacuum_indexes(&mut self, scanned: &VacuumScan, horizon: &Horizon, wal: &mut Wal) {
+    fn vacuum_index(
+        &mut self,
+        position: usize,
+        scan: &VacuumScan,
+        horizon: &Horizon,
+        wal: &mut Wal,
+    ) -> VacuumStep {
         let next_xid = horizon.next_xid();
         let wal = RefCell::new(wal);
         let mut indexes = std::mem::take(&mut self.indexes);
-        for index in &mut indexes {
-            let heap = HeapAccess::new(self.heap_parts(), horizon, &wal, None);
-            let mut log = IndexLog {
-                wal: &wal,
-                main: index.main,
-                fsm: index.fsm,
-            };
-            let is_dead = |tid| scanned.is_dead(tid);
-            let tree = &mut index.tree;
-            let bulk = scanned
-                .needs_index_pass()
-                .then(|| tree.bulk_delete(None, is_dead, next_xid, &heap, &mut log));
-            tree.vacuum_cleanup(bulk, next_xid, &heap, &mut log);
-        }
+        let index = &mut indexes[position];
+        let heap = HeapAccess::new(self.heap_parts(), horizon, &wal, None);
+        let mut log = IndexLog {
+            wal: &wal,
+            main: index.main,
+            fsm: index.fsm,
+        };
+        let is_dead = |tid| scan.is_dead(tid);
+        let tree = &mut index.tree;
+        let bulk = scan
+            .needs_index_pass()
+            .then(|| tree.bulk_delete(None, is_dead, next_xid, &heap, &mut log));
+        let is_read = bulk.is_some();
+        tree.vacuum_cleanup(bulk, next_xid, &heap, &mut log);
+        let pages = if is_read { tree.page_count() } else { 1 };
         self.indexes = indexes;
+        VacuumStep::IndexPages(pages)
     }
 }
 

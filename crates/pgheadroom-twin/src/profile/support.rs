@@ -66,9 +66,8 @@ pub fn check(
     let transactions = match (run.operations, conditions.transactions) {
         (Some(transactions), _) => transactions,
         (None, Some(transactions)) => {
-            approximations.push(format!(
-                "the run's duration is given by the number of its transactions, {transactions}"
-            ));
+            approximations
+                .push("the run's duration is given by the number of its transactions".to_owned());
             transactions
         }
         (None, None) => {
@@ -124,11 +123,15 @@ fn by_itself(
         }
         return Ok(());
     };
+    if conditions.timing.is_some_and(|timing| timing.drives_server) {
+        approximations.push(BY_CLOCK.to_owned());
+        return Ok(());
+    }
     if conditions.events.is_none() {
         return Err(ProfileError::unsupported(
             field,
             value,
-            "none, or the times at which a server did so: when it happens is not predicted",
+            "none, a clock, or the times at which a server did so",
         ));
     }
     approximations.push(BY_ITSELF.to_owned());
@@ -144,6 +147,10 @@ pub fn compresses_images(server: &ServerSpec) -> bool {
 /// How events are played.
 const BY_ITSELF: &str =
     "checkpoints and autovacuums happen at once, between two transactions, at the times given";
+
+/// How what the server does by itself is placed by the clock.
+const BY_CLOCK: &str = "autovacuum and checkpoints happen by a simulated clock, whose phases are \
+     drawn; transactions take the time that is assumed, whatever goes on beside them";
 
 fn server(server: &ServerSpec) -> Result<(), ProfileError> {
     let compression = server.wal_compression;

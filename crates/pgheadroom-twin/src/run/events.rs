@@ -7,6 +7,7 @@
 use crate::executor::{Database, TableId};
 use crate::horizon::HeldSnapshot;
 use crate::profile::{ProfileError, ProfileSpec, load, support};
+use crate::run::outside::Timing;
 use crate::storage::Storage;
 
 /// What a server does by itself.
@@ -56,6 +57,10 @@ pub struct Conditions {
     pub events: Option<Vec<Event>>,
     /// Transactions of a run that is given by its duration.
     pub transactions: Option<u64>,
+    /// How time passes; `None` where only the order counts.
+    pub timing: Option<Timing>,
+    /// Fillfactors that tables get after they are loaded, by name: pages stay as they are.
+    pub fillfactors_later: Vec<(String, i64)>,
     /// A page whose life is wanted: its table's name and its number.
     pub watch: Option<(String, u32)>,
     /// Where pages are kept.
@@ -147,7 +152,7 @@ fn part(frac: f64, transactions: u64) -> u64 {
     (frac.clamp(0.0, 1.0) * transactions as f64).round() as u64
 }
 
-fn table_of(spec: &ProfileSpec, name: Option<&str>) -> Option<TableId> {
+pub(super) fn table_of(spec: &ProfileSpec, name: Option<&str>) -> Option<TableId> {
     let name = name?;
     let names: Vec<&str> = if spec.pgbench.is_some() {
         load::PGBENCH_TABLES.to_vec()

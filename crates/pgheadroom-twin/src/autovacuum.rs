@@ -1,0 +1,247 @@
+//! Autovacuum on the clock: a launcher, workers, and what they do to tables meanwhile.
+//!
+//! ```text
+//! every naptime: a worker, which lists the tables that need something
+//! worker: for each table: look again -> VACUUM page by page -> ANALYZE
+//!         pages cost credit; when the limit is used up, it sleeps
+//! ```
+//!
+//! A VACUUM removes what nobody could see when it began; clients go on between its pages. Left
+//! out: catalogues (their vacuums take workers and time), other databases, wraparound, priorities,
+//! and waiting for locks and pins.
+//!
+//! Source: `AutoVacLauncherMain`, `do_autovacuum` and `AutoVacuumUpdateCostLimit`,
+//! src/backend/postmaster/autovacuum.c; `vacuum_delay_point`, src/backend/commands/vacuum.c
+//! (REL_15_STABLE, REL_18_STABLE).
+
+mod options;
+mod statistics;
+mod threshold;
+mod worker;
+
+pub use options::{CostLimit, Named, Settings, Thresholds};
+pub use statistics::{Shown, Statistics};
+pub use threshold::{Class, Needs, estimated_rows};
+
+use crate::executor::{Database, Relation};
+use crate::profile::{ProfileError, ProfileSpec};
+use worker::Worker;
+
+/// What autovacuum did to a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Maintained {
+    /// VACUUM; else ANALYZE.
+    pub is_vacuum: bool,
+    /// The table, by its place among the database's.
+    pub relation: Relation,
+    /// When it began, in seconds of the run.
+    pub began_s: f64,
+    /// When it ended; absent when that was after the run.
+    pub ended_s: Option<f64>,
+    /// Pages of the table that were looked at.
+    pub scanned_pages: u32,
+}
+
+/// A table as autovacuum knows it.
+#[derive(Debug, Clone)]
+struct Known {
+    relation: Relation,
+    thresholds: Thresholds,
+    cost_limit: CostLimit,
+    class: Class,
+}
+
+/// Launcher, workers and statistics.
+#[derive(Debug)]
+pub struct Autovacuum {
+    settings: Settings,
+    shared_pages: f64,
+    by_unfrozen_share: bool,
+    known: Vec<Known>,
+    statistics: Statistics,
+    launch_s: f64,
+    workers: Vec<Worker>,
+    done: Vec<Maintained>,
+}
+
+impl Autovacuum {
+    /// Autovacuum of freshly loaded, vacuumed and analyzed tables. `phase` is how much of the
+    /// first naptime has passed.
+    ///
+    /// # Errors
+    /// [`ProfileError::Unsupported`]: a setting or storage parameter that is no number.
+    pub fn new(spec: &ProfileSpec, db: &Database, phase: f64) -> Result<Self, ProfileError> {
+        let settings = Settings::new(&spec.server, db.behaviour())?;
+        let shared = bytes_of(&spec.server.shared_buffers).ok_or_else(|| {
+            ProfileError::unsupported(
+                "server.shared_buffers",
+                &spec.server.shared_buffers,
+                "a size",
+            )
+        })?;
+        let mut known = Vec::new();
+        // A worker takes all tables before it takes TOAST tables.
+        for is_toast in [false, true] {
+            for table in db.tables() {
+                if is_toast && db.table(table).toast().is_none() {
+                    continue;
+                }
+                let none = Named::new();
+                let reloptions = spec.table.get(table.0).map_or(&none, |of| &of.reloptions);
+                let has_own = reloptions.keys().any(|name| name.starts_with("toast."));
+                let prefix = if is_toast && has_own { "toast." } else { "" };
+                let relation = Relation { table, is_toast };
+                known.push(Known {
+                    relation,
+                    thresholds: settings.thresholds(reloptions, prefix)?,
+                    cost_limit: settings.cost_limit(reloptions, prefix)?,
+                    class: class_after_load(db, relation),
+                });
+            }
+        }
+        let relations = known.iter().map(|known| known.relation).collect();
+        #[allow(clippy::cast_precision_loss)] // fewer than 2^53
+        Ok(Self {
+            by_unfrozen_share: db.behaviour().insert_threshold_by_unfrozen_share,
+            shared_pages: (shared / 8192) as f64,
+            statistics: Statistics::new(relations, spec.run.clients as usize, db),
+            launch_s: settings.naptime_s * (1.0 - phase),
+            settings,
+            known,
+            workers: Vec::new(),
+            done: Vec::new(),
+        })
+    }
+
+    /// When something is to be done next.
+    #[must_use]
+    pub fn due_s(&self) -> f64 {
+        let workers = self.workers.iter().map(|worker| worker.due_s);
+        workers.fold(self.launch_s, f64::min)
+    }
+
+    /// Does what is due first.
+    pub fn step(&mut self, db: &mut Database) {
+        let due_s = self.due_s();
+        let position = self.workers.iter().position(|work| work.due_s <= due_s);
+        match position {
+            Some(position) => self.work(position, db),
+            None => self.launch(),
+        }
+    }
+
+    /// A session has ended a transaction.
+    pub fn end_transaction(&mut self, session: usize, now_s: f64, db: &Database) {
+        self.statistics.end_transaction(session, now_s, db);
+    }
+
+    /// What was done, in the order of its end; what is in progress comes last, without an end.
+    #[must_use]
+    pub fn into_done(self) -> Vec<Maintained> {
+        let running = self.workers.iter().filter_map(Worker::unfinished);
+        let running: Vec<Maintained> = running.collect();
+        let mut done = self.done;
+        done.extend(running);
+        done
+    }
+
+    fn needs(&self, place: usize) -> Needs {
+        let known = &self.known[place];
+        let shown = self.statistics.shown(place);
+        let mut needs = known
+            .thresholds
+            .needs(shown, known.class, self.by_unfrozen_share);
+        needs.analyze &= !known.relation.is_toast; // TOAST tables are never analyzed
+        needs
+    }
+
+    /// A worker lists the tables that need something, if there is a free one.
+    fn launch(&mut self) {
+        let now_s = self.launch_s;
+        if self.workers.len() < self.settings.max_workers {
+            let listed = (0..self.known.len()).filter(|&place| {
+                let needs = self.needs(place);
+                needs.vacuum || needs.analyze
+            });
+            let queue: std::collections::VecDeque<usize> = listed.collect();
+            if !queue.is_empty() {
+                self.workers.push(Worker::new(queue, now_s));
+            }
+            self.launch_s = now_s + self.settings.naptime_s;
+        } else {
+            // The launcher waits for a worker to end.
+            let workers = self.workers.iter().map(|worker| worker.due_s);
+            self.launch_s = workers.fold(f64::INFINITY, f64::min).max(now_s) + RETRY_S;
+        }
+    }
+}
+
+/// A launcher that finds no free worker looks again so soon.
+///
+/// Source: `MIN_AUTOVAC_SLEEPTIME`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
+const RETRY_S: f64 = 0.1;
+
+/// What the catalogue has after VACUUM ANALYZE of a freshly loaded table.
+fn class_after_load(db: &Database, relation: Relation) -> Class {
+    let table = db.relation(relation);
+    let heap = table.heap();
+    let rows: usize = heap
+        .pages()
+        .iter()
+        .map(|page| {
+            let items = page.items().iter();
+            items
+                .filter(|item| matches!(item, crate::page::LinePointer::Normal(_)))
+                .count()
+        })
+        .sum();
+    #[allow(clippy::cast_precision_loss)] // rows of a table
+    Class {
+        reltuples: rows as f64,
+        relpages: heap.page_count(),
+        relallfrozen: all_frozen_pages(db, relation),
+    }
+}
+
+/// Source: `visibilitymap_count`, src/backend/access/heap/visibilitymap.c (REL_18_STABLE).
+fn all_frozen_pages(db: &Database, relation: Relation) -> u32 {
+    let heap = db.relation(relation).heap();
+    let blocks = (0..heap.page_count()).map(pgheadroom_layout::BlockNumber);
+    let frozen = blocks.filter(|&block| heap.vm().get(block).all_frozen);
+    u32::try_from(frozen.count()).unwrap_or(u32::MAX)
+}
+
+/// Bytes of a size as PostgreSQL spells it.
+///
+/// Source: `memory_unit_conversion_table`, src/backend/utils/misc/guc.c (REL_18_STABLE).
+#[must_use]
+pub fn bytes_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text
+        .find(|sign: char| !sign.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit: u64 = match text[digits..].trim() {
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes as in postgresql.conf; a bare number has no unit and is refused.
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes_of("128MB"), Some(128 << 20));
+        assert_eq!(bytes_of("1 GB"), Some(1 << 30));
+        assert_eq!(bytes_of("16384"), None);
+        assert_eq!(bytes_of("1mb"), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! What a server does by itself on the simulated clock, and the windows of a series.
+//!
+//! ```text
+//! before each transaction: everything that is due by then, in the order of its time
+//! ```
+
+use crate::autovacuum::{Autovacuum, Maintained, bytes_of};
+use crate::checkpointer::{CheckpointSettings, CheckpointTime, Checkpointer};
+use crate::clock::{Clock, Pace, Phase, place};
+use crate::executor::Database;
+use crate::profile::{ProfileError, ProfileSpec};
+use crate::series::{Point, Recorder};
+
+/// Transactions between two looks at the WAL's length: 16 MiB hold many more.
+const LOOK_EVERY: u64 = 16;
+
+/// What happened by the clock.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Happened {
+    /// How long the run was.
+    pub duration_s: f64,
+    /// What autovacuum did, in the order of its end.
+    pub maintained: Vec<Maintained>,
+    /// Checkpoints.
+    pub checkpoints: Vec<CheckpointTime>,
+    /// Windows, if they were asked for.
+    pub points: Vec<Point>,
+}
+
+/// How time passes in a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timing {
+    /// How fast transactions follow each other.
+    pub pace: Pace,
+    /// Windows of the series; 0: none.
+    pub windows: u32,
+    /// Whether autovacuum and checkpoints happen by this clock, as the profile's settings say;
+    /// else only the windows do.
+    pub drives_server: bool,
+}
+
+/// The clock and what goes by it.
+#[derive(Debug)]
+pub(super) struct Outside {
+    clock: Clock,
+    autovacuum: Option<Autovacuum>,
+    checkpointer: Option<Checkpointer>,
+    recorder: Recorder,
+    begun: u64,
+}
+
+impl Outside {
+    /// A run that begins now, after its tables were loaded.
+    pub fn new(
+        spec: &ProfileSpec,
+        timing: Timing,
+        (transactions, seed): (u64, u64),
+        db: &Database,
+    ) -> Result<Self, ProfileError> {
+        let clock = Clock::new(timing.pace, transactions, seed);
+        let autovacuum = if spec.server.autovacuum && timing.drives_server {
+            Some(Autovacuum::new(spec, db, place(seed, Phase::Autovacuum))?)
+        } else {
+            None
+        };
+        let settings = checkpoint_settings(spec, db)?;
+        let has_checkpoints = settings.timeout_s.is_some() || settings.max_wal_bytes.is_some();
+        let checkpointer = (has_checkpoints && timing.drives_server).then(|| {
+            let segment_frac = place(seed, Phase::WalSegment);
+            Checkpointer::new(settings, segment_frac, place(seed, Phase::Second))
+        });
+        Ok(Self {
+            recorder: Recorder::new(clock.end_s(), timing.windows),
+            clock,
+            autovacuum,
+            checkpointer,
+            begun: 0,
+        })
+    }
+
+    /// The next transaction is about to begin.
+    pub fn begin_transaction(&mut self, db: &mut Database) {
+        let now_s = self.clock.begin();
+        self.until(now_s, db);
+        if self.begun % LOOK_EVERY == 0 {
+            if let Some(checkpointer) = &mut self.checkpointer {
+                checkpointer.look(now_s, db);
+            }
+        }
+        self.begun += 1;
+    }
+
+    /// That transaction has ended, in this session.
+    pub fn end_transaction(&mut self, session: usize, db: &Database) {
+        if let Some(autovacuum) = &mut self.autovacuum {
+            autovacuum.end_transaction(session, self.clock.now_s(), db);
+        }
+    }
+
+    /// The last client has ended.
+    pub fn end(mut self, db: &mut Database) -> Happened {
+        let end_s = self.clock.end_s();
+        self.until(end_s, db);
+        Happened {
+            duration_s: end_s,
+            maintained: self.autovacuum.map_or_else(Vec::new, Autovacuum::into_done),
+            checkpoints: self
+                .checkpointer
+                .map_or_else(Vec::new, |checkpointer| checkpointer.times().to_vec()),
+            points: self.recorder.into_points(),
+        }
+    }
+
+    /// Does what is due by now.
+    fn until(&mut self, now_s: f64, db: &mut Database) {
+        loop {
+            let autovacuum_s = self
+                .autovacuum
+                .as_ref()
+                .map_or(f64::INFINITY, Autovacuum::due_s);
+            let checkpoint_s = self
+                .checkpointer
+                .as_ref()
+                .map_or(f64::INFINITY, Checkpointer::due_s);
+            let window_s = self.recorder.due_s();
+            let first_s = autovacuum_s.min(checkpoint_s).min(window_s);
+            if first_s > now_s {
+                return;
+            }
+            if window_s <= first_s {
+                self.recorder.end_window(self.begun, db);
+            } else if checkpoint_s <= first_s {
+                let checkpointer = self.checkpointer.as_mut().expect("it was due");
+                checkpointer.look(checkpoint_s, db);
+                if checkpointer.due_s() <= checkpoint_s {
+                    return; // the last one is still being written: looked at again soon
+                }
+            } else {
+                let autovacuum = self.autovacuum.as_mut().expect("it was due");
+                autovacuum.step(db);
+            }
+        }
+    }
+}
+
+fn checkpoint_settings(
+    spec: &ProfileSpec,
+    db: &Database,
+) -> Result<CheckpointSettings, ProfileError> {
+    let server = &spec.server;
+    let max_wal_bytes = match &server.max_wal_size {
+        None => None,
+        Some(text) => Some(bytes_of(text).ok_or_else(|| {
+            ProfileError::unsupported("server.max_wal_size", text, "a size such as 1GB")
+        })?),
+    };
+    let name = "checkpoint_completion_target";
+    let completion_target = match server.settings.get(name) {
+        None => db.behaviour().checkpoint_completion_target,
+        Some(text) => text.trim().parse().map_err(|_| {
+            ProfileError::unsupported(format!("server.settings.{name}"), text, "a number")
+        })?,
+    };
+    Ok(CheckpointSettings {
+        timeout_s: server.checkpoint_interval_s,
+        max_wal_bytes,
+        completion_target,
+    })
+}

@@ -1,0 +1,95 @@
+//! A run over simulated time: the same figures as at its end, at the end of each window.
+//!
+//! Figures are sums from the start, so that a window is the difference of two points; pages named
+//! are those of the window alone.
+
+use crate::counters::TableCounters;
+use crate::executor::Database;
+use crate::wal::Totals;
+
+/// A table at the end of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TablePoint {
+    /// Its counters since the start.
+    pub counters: TableCounters,
+    /// Pages of its main fork.
+    pub heap_pages: u32,
+    /// Pages of all its indexes.
+    pub index_pages: u32,
+    /// Records that name its pages, since the start.
+    pub wal: Totals,
+    /// Distinct pages that records of this window name.
+    pub pages_modified: usize,
+}
+
+/// The end of a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// When, in seconds of the run.
+    pub t_s: f64,
+    /// Transactions that had begun by then.
+    pub transactions: u64,
+    /// Each table, in their order.
+    pub tables: Vec<TablePoint>,
+    /// Records that end transactions, since the start.
+    pub transaction_wal: Totals,
+}
+
+/// Windows of equal length.
+#[derive(Debug)]
+pub struct Recorder {
+    every_s: f64,
+    windows: u32,
+    points: Vec<Point>,
+}
+
+impl Recorder {
+    /// So many windows of a run of so many seconds.
+    #[must_use]
+    pub fn new(duration_s: f64, windows: u32) -> Self {
+        Self {
+            every_s: duration_s / f64::from(windows.max(1)),
+            windows,
+            points: Vec::new(),
+        }
+    }
+
+    /// When the current window ends; infinity after the last.
+    #[must_use]
+    pub fn due_s(&self) -> f64 {
+        let done = u32::try_from(self.points.len()).unwrap_or(u32::MAX);
+        if done >= self.windows {
+            return f64::INFINITY;
+        }
+        self.every_s * f64::from(done + 1)
+    }
+
+    /// Ends the current window.
+    pub fn end_window(&mut self, transactions: u64, db: &mut Database) {
+        let t_s = self.due_s();
+        let mut tables = Vec::new();
+        for table in db.tables() {
+            let pages_modified = db.wal_mut().end_slice(table.0);
+            let of = db.table(table);
+            tables.push(TablePoint {
+                counters: *of.counters(),
+                heap_pages: of.heap().page_count(),
+                index_pages: of.index_pages().iter().sum(),
+                wal: db.wal().of_table(table.0),
+                pages_modified,
+            });
+        }
+        self.points.push(Point {
+            t_s,
+            transactions,
+            tables,
+            transaction_wal: db.wal().of_transactions(),
+        });
+    }
+
+    /// All windows that have ended.
+    #[must_use]
+    pub fn into_points(self) -> Vec<Point> {
+        self.points
+    }
+}

@@ -1,0 +1,211 @@
+"""
+Charts of a prediction over simulated time: lines by fillfactor, and what the server did meanwhile.
+
+Panels share their axis. What autovacuum and the checkpointer did is drawn for one run as an
+example; its times differ from run to run, since nobody knows how long autovacuum has slept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from pgheadroom.report import reading
+from pgheadroom.report.charts import (
+    PALETTE,
+    Canvas,
+    Chart,
+    Panel,
+    Row,
+    View,
+    alternative,
+    axis_format,
+    layered,
+    row,
+    title_text,
+)
+from pgheadroom.report.view_proof import column_of, labels, value
+from pgheadroom.report.view_time import FIGURES, chosen
+
+_MOST_BANDS = 2
+"""Cells with which bands can still be told apart."""
+_MOST_PAIRS = 3
+"""Cells that are drawn twice, altered and rewritten."""
+_HEIGHT = 120
+_EVENT_HEIGHT = 18
+_EVENT_COLOURS = {
+    "autovacuum": "var(--c3)",
+    "autoanalyze": "var(--c4)",
+    "checkpoint": "var(--c2)",
+}
+
+Cell = Mapping[str, Any]
+
+
+def charts(result: Mapping[str, Any], *, section: str = "time") -> list[Chart]:
+    """HOT share, heap, WAL and modified pages over time; none without a series."""
+    cells = [cell for cell in reading.cells(result) if "series" in cell]
+    if not cells:
+        return []
+    names = labels(cells)
+    pairs = any("rewritten" in cell for cell in cells)
+    places = chosen(cells, _MOST_PAIRS) if pairs else chosen(cells)
+    end = float(cells[0]["series"]["t_s"][-1])
+    canvas, views, panels = Canvas(), [], []
+    groups = [f"fillfactor {reading.label(names[place])}" for place in places]
+    for key, heading in FIGURES:
+        rows = [
+            item
+            for place, group in zip(places, groups, strict=True)
+            for item in _rows(cells[place], group, key)
+        ]
+        if not any(item["mid"] for item in rows):
+            continue
+        views.append(_panel(canvas, rows, groups, (key, heading), end, paired=pairs))
+        panels.append(Panel(title=heading, rows=rows))
+    if not panels:
+        return []
+    shown = places[len(places) // 2] if len(places) > 2 else places[-1]
+    example = _events(cells[shown], end)
+    caption = _caption(cells, places, pairs=pairs)
+    if example:
+        views.append(_strip(canvas, example, end))
+        caption += (
+            f" Below: what the server does by itself at fillfactor {reading.label(names[shown])}, "
+            "in one of the runs."
+        )
+    for view in views[:-1]:
+        _without_time(view)
+    words = alternative("Over simulated time", panels)
+    first: Any = "key" if section == "key" else "time"
+    return [Chart("Over simulated time", caption, canvas.finish(views, spacing=10), words, first)]
+
+
+def _caption(cells: Sequence[Cell], places: Sequence[int], *, pairs: bool) -> str:
+    said = "Predicted by the twin; each point is a window's own, sizes are those at its end."
+    if pairs:
+        start = reading.label(cells[0].get("from_fillfactor"))
+        said += f" Full lines: loaded at {start} and altered at 0 s. Dashed: rewritten at 0 s."
+    if len(places) < len(cells):
+        said += f" {len(places)} of {len(cells)} fillfactors; the JSON has all."
+    if len(places) <= _MOST_BANDS and not pairs:
+        said += " Bands: the twin's 90 % intervals."
+    return said
+
+
+def _rows(cell: Cell, group: str, key: str) -> list[Row]:
+    found = []
+    sides = {"altered" if "rewritten" in cell else "": cell}
+    if "rewritten" in cell:
+        sides["rewritten"] = cell["rewritten"]
+    for side, part in sides.items():
+        series = reading.mapping(part.get("series"))
+        start = 0.0
+        for t, item in zip(series.get("t_s", ()), series.get(key, ()), strict=True):
+            where = f"{group}{', ' if side else ''}{side}, {start:.0f} to {t:.0f} s"
+            made = row(t, value(item), group=group, where=where, column=column_of(key))
+            start = t
+            if made is not None:
+                found.append(made | {"side": side})
+    return found
+
+
+def _panel(
+    canvas: Canvas,
+    rows: Sequence[Row],
+    groups: Sequence[str],
+    what: tuple[str, str],
+    end: float,
+    *,
+    paired: bool,
+) -> View:
+    key, heading = what
+    scale = alt.Scale(domain=list(groups), range=list(PALETTE[: len(groups)]))
+    legend = alt.Legend(title=None, symbolType="stroke") if len(groups) > 1 else None
+    colour = alt.Color("group:N", scale=scale, legend=legend)
+    share = key.endswith("_frac")
+    largest = max(float(item["high"] if "high" in item else item["mid"]) for item in rows)
+    vertical = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=True, nice=True)
+    axis = alt.Axis(title=None, format=".0%" if share else axis_format(largest), tickCount=4)
+    shared: dict[str, Any] = {"x": _time(end), "color": colour}
+    tooltip = [alt.Tooltip("where:N", title="window"), alt.Tooltip("said:N", title="value")]
+    layers: list[alt.Chart] = []
+    banded = [item for item in rows if "low" in item]
+    if banded and not paired and len(groups) <= _MOST_BANDS:
+        band = alt.Chart(canvas.data(banded)).mark_area(opacity=0.16)
+        low = alt.Y("low:Q", scale=vertical, axis=axis)
+        layers.append(band.encode(y=low, y2=alt.Y2("high"), **shared))
+    if paired:
+        dash = alt.Scale(domain=["altered", "rewritten"], range=[[1, 0], [5, 3]])
+        shared["strokeDash"] = alt.StrokeDash("side:N", scale=dash, legend=None)
+    middle = alt.Y("mid:Q", scale=vertical, axis=axis)
+    line = alt.Chart(canvas.data(rows)).mark_line(strokeWidth=1.5, clip=True)
+    layers.append(line.encode(y=middle, tooltip=tooltip, **shared))
+    return layered(layers, heading, _HEIGHT)
+
+
+def _time(end: float) -> alt.X:
+    axis = alt.Axis(title="seconds of the run", grid=False, tickCount=8)
+    return alt.X("x:Q", axis=axis, scale=alt.Scale(domain=[0, end], nice=False))
+
+
+def _events(cell: Cell, end: float) -> list[Row]:
+    found = []
+    for item in reading.mappings(reading.mapping(cell.get("by_itself")).get("example")):
+        began = reading.number(item.get("began_s"))
+        if began is None:
+            continue
+        kind = str(item.get("kind"))
+        table = item.get("table")
+        ended = reading.number(item.get("ended_s"))
+        lasted = "goes on after the run" if ended is None else f"{ended - began:.2f} s"
+        pages = reading.number(item.get("pages")) or 0
+        found.append(
+            {
+                "x": float(began),
+                "until": end if ended is None else float(ended),
+                "kind": kind,
+                "lane": title_text(f"{kind} {reading.printable(table)}" if table else kind),
+                "said": f"{lasted}, {pages} pages",
+            }
+        )
+    return found
+
+
+def _strip(canvas: Canvas, events: Sequence[Row], end: float) -> View:
+    """A lane for each kind and table: a tick where it begins, a bar as long as it lasts."""
+    lanes = list(dict.fromkeys(str(item["lane"]) for item in events))
+    lane = alt.Y(
+        "lane:N",
+        sort=lanes,
+        axis=alt.Axis(title=None, grid=True, ticks=False, domain=False, labelLimit=150),
+    )
+    tooltip = [
+        alt.Tooltip("lane:N", title="what"),
+        alt.Tooltip("x:Q", title="at, s", format=".1f"),
+        alt.Tooltip("said:N", title="lasted"),
+    ]
+    layers = []
+    # A layer a kind: a scale of colours would be shared with that of the lines above.
+    for kind, colour in _EVENT_COLOURS.items():
+        own = [item for item in events if item["kind"] == kind]
+        if not own:
+            continue
+        base = alt.Chart(canvas.data(own))
+        shared: dict[str, Any] = {"y": lane, "color": alt.value(colour), "tooltip": tooltip}
+        bar = base.mark_bar(height=6, opacity=0.35, clip=True)
+        tick = base.mark_tick(thickness=2, size=12)
+        layers.append(bar.encode(x=_time(end), x2=alt.X2("until"), **shared))
+        layers.append(tick.encode(x=_time(end), **shared))
+    height = _EVENT_HEIGHT * len(lanes)
+    return layered(layers, "What the server does by itself", height)
+
+
+def _without_time(view: View) -> None:
+    """Take the labels off the time axis: panels on the same axis need them once, at the bottom."""
+    for layer in view["layer"]:
+        layer["encoding"]["x"]["axis"] = {
+            "title": None, "labels": False, "grid": False, "tickCount": 8
+        }  # fmt: skip

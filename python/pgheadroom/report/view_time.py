@@ -1,0 +1,308 @@
+"""
+The view of simulated time in a prediction: what the server does by itself, windows, convergence.
+
+Lines of a terminal are drawn with eight heights; the numbers beside them are what they stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgheadroom import units
+from pgheadroom.report import reading
+from pgheadroom.report.reading import Value
+from pgheadroom.report.table import Column, Table
+
+Cell = Mapping[str, Any]
+
+FIGURES: tuple[tuple[str, str], ...] = (
+    ("hot_frac", "HOT updates, share of all updates"),
+    ("heap_pages", "heap, pages"),
+    ("wal_bytes_per_update", "WAL bytes per update, with full-page images"),
+    ("pages_modified", "pages named by each window's WAL"),
+)
+"""What is followed over time, and its heading."""
+
+_SHORT: Mapping[str, str] = {
+    "hot_frac": "HOT updates",
+    "heap_pages": "heap",
+    "wal_bytes_per_update": "WAL per update",
+    "pages_modified": "modified",
+}
+_UNITS: Mapping[str, str] = {
+    "hot_frac": "%",
+    "heap_pages": "pages",
+    "wal_bytes_per_update": "bytes",
+    "pages_modified": "pages",
+}
+_KINDS = (
+    ("autovacuums", "autovacuum", "autovacuums"),
+    ("autoanalyzes", "autoanalyze", "autoanalyzes"),
+    ("checkpoints", "checkpoint", "checkpoints"),
+)
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_MOST_CELLS = 6
+_MOST_IN_TERMINAL = 3
+_WIDTH = 20
+_VERDICTS: Mapping[str, str] = {
+    "at once": "takes effect at once",
+    "converges": "takes effect",
+    "does not converge": "does not settle within the run",
+    "no updates": "no updates",
+}
+
+
+def chosen(cells: Sequence[Cell], most: int = _MOST_CELLS) -> list[int]:
+    """Places of the cells that are shown where all would be too many: evenly, ends included."""
+    if len(cells) <= most:
+        return list(range(len(cells)))
+    return [round(n * (len(cells) - 1) / (most - 1)) for n in range(most)]
+
+
+def is_change(cells: Sequence[Cell]) -> bool:
+    """Whether the tables were loaded at another fillfactor and altered when the run began."""
+    return any(cell.get("from_fillfactor") is not None for cell in cells)
+
+
+def question(cells: Sequence[Cell]) -> str:
+    """What the result answers."""
+    if is_change(cells):
+        return "How long until a new fillfactor takes effect on a table that is not rewritten?"
+    return "What would this profile do at each fillfactor?"
+
+
+def findings(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
+    """What time brings, in sentences."""
+    said = [
+        _effect(cells[place], effect, labels[place])
+        for place in chosen(cells)
+        if (effect := reading.mapping(cells[place].get("effect")))
+    ]
+    own = [part for cell in cells if (part := reading.mapping(cell.get("by_itself")))]
+    if own:
+        counts = []
+        for key, one, several in _KINDS:
+            found = [reading.middle(_value(part.get(key))) for part in own]
+            numbers = sorted({round(number) for number in found if number is not None})
+            if numbers and numbers[-1] > 0:
+                span = str(numbers[0])
+                if numbers[-1] > numbers[0]:
+                    span = f"{numbers[0]} to {numbers[-1]}"
+                counts.append(f"{span} {one if numbers == [1] else several}")
+        duration = reading.number(own[0].get("duration_s")) or 0.0
+        what = _listed(counts) if counts else "neither autovacuum nor a checkpoint"
+        where = " (over the fillfactors)" if len(own) > 1 and counts else ""
+        said.append(f"In {units.show_duration(duration)} the server does by itself: {what}{where}.")
+    return said
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else items[0]
+
+
+def _effect(cell: Cell, effect: Mapping[str, Any], label: object) -> str:
+    start = f"From {reading.label(cell.get('from_fillfactor'))} to {reading.label(label)}"
+    final = reading.number(effect.get("final_hot_frac"))
+    if final is None:
+        return f"{start}: there are no updates."
+    rewritten = reading.number(effect.get("rewritten_hot_frac"))
+    other = "" if rewritten is None else f", {_percent(rewritten)} if rewritten at the start"
+    after_s = reading.number(effect.get("after_s")) or 0.0
+    per_row = reading.number(effect.get("after_updates_per_row")) or 0.0
+    said = {
+        "at once": "takes effect at once",
+        "converges": f"takes effect after {units.show_duration(after_s)} "
+        f"({per_row:.2g} updates a row)",
+        "does not converge": "does not settle within the run",
+    }[str(effect.get("verdict"))]
+    grows = ""
+    if effect.get("still_grows"):
+        added = reading.number(effect.get("pages_added_frac")) or 0.0
+        grows = f" The heap still grows at the end, {_percent(added)} in the last quarter."
+    return f"{start} {said}; HOT at the end: {_percent(final)}{other}.{grows}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"
+
+
+def tables(cells: Sequence[Cell], labels: Sequence[object], *, brief: bool) -> list[Table]:
+    """What the server did, how a change took effect, and lines over time."""
+    found = [_effects(cells, labels), _by_itself(cells, labels)]
+    if brief:
+        found.append(_lines(cells, labels))
+    else:
+        found += [_windows(cells[place], labels[place]) for place in chosen(cells)]
+    return [table for table in found if table is not None and table.rows]
+
+
+def _by_itself(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
+    rows = []
+    for label, cell in zip(labels, cells, strict=True):
+        part = reading.mapping(cell.get("by_itself"))
+        if part:
+            rows.append((label, *(_value(part.get(key)) for key, _, _ in _KINDS)))
+    if not rows:
+        return None
+    columns = (
+        _lead(),
+        *(Column(key=key, title=title, digits=0) for key, _, title in _KINDS),
+    )
+    return Table(
+        title="What the server does by itself",
+        columns=columns,
+        rows=tuple(rows),
+        note="Ranges are from the least to the most of the runs.",
+        section="time",
+    )
+
+
+def _effects(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
+    rows = []
+    for label, cell in zip(labels, cells, strict=True):
+        effect = reading.mapping(cell.get("effect"))
+        rewritten = reading.mapping(reading.mapping(cell.get("rewritten")).get("predicted"))
+        if not rewritten:
+            continue
+        predicted = reading.mapping(cell.get("predicted"))
+        verdict = str(effect.get("verdict", "")) if effect else ""
+        rows.append(
+            (
+                label,
+                _VERDICTS.get(verdict),
+                reading.number(effect.get("after_s")),
+                reading.number(effect.get("after_updates_per_row")),
+                reading.number(effect.get("pages_added_frac")),
+                reading.number(effect.get("final_hot_frac")),
+                reading.number(effect.get("rewritten_hot_frac")),
+                _value(predicted.get("heap_pages")),
+                _value(rewritten.get("heap_pages")),
+            )
+        )
+    if not rows:
+        return None
+    before = reading.label(cells[0].get("from_fillfactor"))
+    columns = (
+        _lead(),
+        Column(key="verdict", title="the setting", align="left", style="text"),
+        Column(key="after_s", title="after", unit="s", digits=0),
+        Column(key="after_updates_per_row", title="updates a row", digits=2),
+        Column(key="added", title="last quarter adds", unit="%", style="share"),
+        Column(key="final", title="altered", unit="%", style="share", group="HOT at the end"),
+        Column(key="fresh", title="rewritten", unit="%", style="share", group="HOT at the end"),
+        Column(key="pages", title="altered", unit="pages", digits=0, group="heap at the end"),
+        Column(key="fresh_pages", title="rewritten", unit="pages", digits=0,
+               group="heap at the end"),
+    )  # fmt: skip
+    return Table(
+        title=f"Loaded at {before}, altered when the run begins",
+        columns=columns,
+        rows=tuple(rows),
+        note="Altered: pages stay as they are. Rewritten: loaded at the new fillfactor.",
+        section="time",
+    )
+
+
+def _lines(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
+    rows = []
+    for place in chosen(cells, _MOST_IN_TERMINAL):
+        series = reading.mapping(cells[place].get("series"))
+        for key, _ in FIGURES:
+            numbers = [reading.middle(_value(item)) for item in series.get(key, ())]
+            known = [number for number in numbers if number is not None]
+            if not any(known):
+                continue
+            column = _figure(key)
+            rows.append(
+                (
+                    f"fillfactor {reading.label(labels[place])}",
+                    _SHORT[key],
+                    _UNITS[key],
+                    sparkline(numbers),
+                    *(column.write(n).main for n in (known[0], known[-1], min(known), max(known))),
+                )
+            )
+    if not rows:
+        return None
+    end = reading.number(list(reading.mapping(cells[0].get("series")).get("t_s", (0,)))[-1])
+    columns = (
+        Column(key="cell", title="cell", align="left", style="text", lead=True),
+        Column(key="figure", title="figure", align="left", style="text", lead=True),
+        Column(key="unit", title="unit", align="left", style="text"),
+        Column(key="line", title=f"0 to {end or 0:.0f} s", align="left", style="text"),
+        *(Column(key=key, title=key, style="text") for key in ("first", "last", "least", "most")),
+    )
+    left = len(cells) - len(chosen(cells, _MOST_IN_TERMINAL))
+    return Table(
+        title="Over simulated time",
+        columns=columns,
+        rows=tuple(rows),
+        note=f"{left} more fillfactors; --format json has all." if left else None,
+        headed=True,
+    )
+
+
+def sparkline(numbers: Sequence[float | None], width: int = _WIDTH) -> str:
+    """A line of eight heights from the least to the most; what is missing is blank."""
+    if len(numbers) > width:
+        numbers = _joined(numbers, width)
+    known = [number for number in numbers if number is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    span = high - low
+
+    def block(number: float | None) -> str:
+        if number is None:
+            return " "
+        share = (number - low) / span if span > 1e-9 * max(1.0, abs(high)) else 0.5
+        return _BLOCKS[min(len(_BLOCKS) - 1, int(share * len(_BLOCKS)))]
+
+    return "".join(map(block, numbers))
+
+
+def _joined(numbers: Sequence[float | None], width: int) -> list[float | None]:
+    """As many means of neighbours."""
+    found: list[float | None] = []
+    for n in range(width):
+        start, end = n * len(numbers) // width, (n + 1) * len(numbers) // width
+        part = [number for number in numbers[start:end] if number is not None]
+        found.append(sum(part) / len(part) if part else None)
+    return found
+
+
+def _windows(cell: Cell, label: object) -> Table | None:
+    series = reading.mapping(cell.get("series"))
+    times = series.get("t_s", ())
+    keys = [key for key, _ in FIGURES if any(_middle(item) for item in series.get(key, ()))]
+    rows = tuple((t, *(_value(series[key][n]) for key in keys)) for n, t in enumerate(times))
+    columns = (
+        Column(key="t_s", title="until", unit="s", digits=0, lead=True),
+        *(_figure(key) for key in keys),
+    )
+    title = f"Window by window at fillfactor {reading.label(label)}"
+    return Table(title=title, columns=columns, rows=rows, section="time") if rows else None
+
+
+def _lead() -> Column:
+    return Column(key="fillfactor", title="fillfactor", unit="%", lead=True)
+
+
+def _figure(key: str) -> Column:
+    share = key.endswith("_frac")
+    return Column(
+        key=key,
+        title=_SHORT[key],
+        unit=_UNITS[key],
+        style="share" if share else "number",
+        digits=1 if share else 0,
+    )
+
+
+def _middle(found: object) -> float | None:
+    return reading.middle(_value(found))
+
+
+def _value(found: object) -> Value:
+    return reading.interval(found) if isinstance(found, Mapping) else reading.number(found)

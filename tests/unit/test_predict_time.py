@@ -1,0 +1,244 @@
+"""A prediction over time: its pace, windows, what the server does by itself, convergence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pgheadroom.errors import InputError
+from pgheadroom.outcome import put_together
+from pgheadroom.predict import Timing, predict
+from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
+from pgheadroom.predict.clock import TPS_PER_CLIENT, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.convergence import takes_effect
+from pgheadroom.predict.series import Series
+from pgheadroom.predict.spread import counted, exact
+from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.report import view_time
+from pgheadroom.types import Interval
+
+Json = dict[str, Any]
+
+
+def _profile(run: Json | None = None, server: Json | None = None, fillfactor: int = 100) -> Profile:
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "server": server or {},
+            "table": [
+                {
+                    "name": "t",
+                    "rows": 4000,
+                    "fillfactor": fillfactor,
+                    "columns": [
+                        {"name": "id", "type": "int4"},
+                        {"name": "n", "type": "int4"},
+                        {"name": "filler", "type": "bpchar(84)"},
+                    ],
+                    "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+                }
+            ],
+            "operation": [
+                {"table": "t", "kind": "update", "sets": ["n"], "pick": {"distribution": "uniform"}}
+            ],
+            "run": run or {"operations": 4000},
+        }
+    )
+
+
+def test_where_the_pace_is_from() -> None:
+    """The profile's rate, what somebody says, else a millisecond in each client."""
+    assert tps_of(_profile({"duration_s": 5, "rate_per_s": 30}), None)[0] == 30
+    assert tps_of(_profile(), 70)[0] == 70
+    guessed, said = tps_of(_profile({"operations": 40, "clients": 4}), None)
+    assert guessed == 4 * TPS_PER_CLIENT
+    assert "--tps" in said
+    assert pace_of(_profile({"duration_s": 5, "rate_per_s": 30}), None) == ("arrivals", 5)
+    assert pace_of(_profile(), 70) == ("even", 70)
+
+
+@pytest.mark.parametrize("tps", [0, -1, float("nan"), float("inf")])
+def test_paces_that_are_none(tps: float) -> None:
+    """Refused with the option's name."""
+    with pytest.raises(InputError, match="--tps"):
+        tps_of(_profile(), tps)
+
+
+def test_a_rate_and_tps_contradict() -> None:
+    """One of the two."""
+    with pytest.raises(InputError, match="rate_per_s = 30"):
+        tps_of(_profile({"duration_s": 5, "rate_per_s": 30}), 40)
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ({}, False),
+        ({"autovacuum": True}, True),
+        ({"checkpoint_interval_s": 30}, True),
+        ({"max_wal_size": "1GB"}, True),
+    ],
+)
+def test_what_goes_by_the_clock(server: Json, expected: bool) -> None:
+    """Autovacuum and checkpoints."""
+    assert has_clockwork(_profile(server=server)) is expected
+
+
+def test_windows_add_up_to_the_run() -> None:
+    """Counters and WAL of the windows are the run's; sizes end where it does; nothing drawn."""
+    (cell,) = predict(_profile(), server="18.4", timing=Timing(windows=9)).cells
+    assert cell.series is not None
+    assert cell.predicted.is_exact
+    assert len(cell.series.t_s) == 9
+    assert cell.series.t_s[-1] == 4
+    for key in ("n_tup_upd", "n_tup_hot_upd", "wal_records", "wal_bytes", "wal_fpi"):
+        values = cell.series.column(key)
+        assert all(isinstance(value, int) for value in values)
+        assert sum(values) == cell.predicted.value(key)  # type: ignore[arg-type]
+    assert cell.series.column("heap_pages")[-1] == cell.predicted.heap_pages
+    assert cell.by_itself is None
+
+
+def test_a_clock_alone_changes_no_figure() -> None:
+    """One client without autovacuum and checkpoints stays exact, with windows or without."""
+    (without,) = predict(_profile(), server="18.4").cells
+    (beside,) = predict(_profile(), server="18.4", timing=Timing(tps=3, windows=4)).cells
+    assert without.predicted == beside.predicted
+    assert without.series is None
+
+
+def test_autovacuum_gives_intervals_and_says_what_it_assumes() -> None:
+    """Over seeds; a pace that nobody gave stands under `assumed`."""
+    server = {"autovacuum": True, "autovacuum_naptime_s": 1}
+    found = predict(_profile({"operations": 8000}, server), server="18.4", seeds=4)
+    assert "1000 transactions a second" in found.assumed["run.duration_s"]
+    assert any("simulated clock" in line for line in found.assumed["twin.approximations"])
+    (cell,) = found.cells
+    assert isinstance(cell.predicted.wal_bytes, Interval)
+    assert cell.by_itself is not None
+    assert cell.by_itself.duration_s == 8
+    kinds = {item.kind for item in cell.by_itself.happened}
+    assert "autoanalyze" in kinds
+    assert "checkpoint" not in kinds
+
+
+def test_more_autovacuum_with_lower_thresholds() -> None:
+    """A reloption overrides the setting, and more dead rows are gone sooner."""
+
+    def vacuums(settings: Json) -> float:
+        server = {"autovacuum": True, "autovacuum_naptime_s": 1, "settings": settings}
+        (cell,) = predict(_profile({"operations": 8000}, server), server="18.4", seeds=2).cells
+        assert cell.by_itself is not None
+        return sum(item.kind == "autovacuum" for item in cell.by_itself.happened)
+
+    assert vacuums({"autovacuum_vacuum_scale_factor": "0.02"}) > vacuums(
+        {"autovacuum_vacuum_scale_factor": "0.5"}
+    )
+
+
+def test_counts_over_runs() -> None:
+    """One number if all agree; else the range, with the coverage that a range of n has."""
+    assert counted([3, 3, 3]) == 3
+    assert counted([2, 4, 3]) == Interval(low=2, mid=3, high=4, level=0.5)
+
+
+def test_cells_are_loaded_at_another_fillfactor() -> None:
+    """The later setting is the cell's own; the profile that is loaded has the old one."""
+    cells = make_cells(_profile(), [80, 70])
+    loaded = loaded_at(cells, 100)
+    assert [cell.fillfactor for cell in loaded] == [80, 70]
+    assert [cell.later for cell in loaded] == [{"t": 80}, {"t": 70}]
+    assert {cell.profile.table("t").fillfactor for cell in loaded} == {100}
+    assert loaded_rows(loaded[0].profile) == 4000
+    with pytest.raises(InputError, match="--fillfactor 5"):
+        loaded_at(cells, 5)
+
+
+def test_pages_stay_until_rows_move() -> None:
+    """Altered, a full table loses its first updates of each page; rewritten it loses none."""
+    found = predict(
+        _profile({"operations": 20_000}),
+        [80],
+        server="18.4",
+        timing=Timing(windows=20),
+        from_fillfactor=100,
+    )
+    (cell,) = found.cells
+    assert cell.rewritten is not None
+    assert cell.effect is not None
+    assert cell.series is not None
+    first, *_, last = cell.series.column("hot_frac")
+    assert isinstance(first, float)
+    assert isinstance(last, float)
+    assert first < 0.95
+    assert last > 0.99
+    assert cell.rewritten.predicted.hot_frac == 1
+    assert cell.effect.verdict == "converges"
+    assert cell.effect.after_s is not None
+    assert 0 < cell.effect.after_s < 15
+    assert cell.effect.after_updates_per_row == pytest.approx(cell.effect.after_s * 1000 / 4000)
+    assert cell.predicted.heap_pages < cell.rewritten.predicted.heap_pages  # type: ignore[operator]
+
+
+def _series(
+    hot: Sequence[int], pages: Sequence[int] | None = None, inserted: int = 0, updates: int = 10_000
+) -> Series:
+    windows = []
+    for n, number in enumerate(hot):
+        sums: dict[str, int | None] = dict.fromkeys(
+            ("n_tup_del", "n_tup_newpage_upd", "index_pages", "wal_records", "wal_bytes"), 0
+        )
+        sums |= {"wal_fpi_bytes": 0, "wal_fpi": 0, "pages_modified": 1}
+        sums |= {"n_tup_ins": inserted, "n_tup_upd": updates, "n_tup_hot_upd": number}
+        sums |= {"heap_pages": 100 if pages is None else pages[n]}
+        windows.append(exact(put_together({"t": sums}, {})))
+    return Series(t_s=tuple(float(n + 1) for n in range(len(hot))), windows=tuple(windows))
+
+
+@pytest.mark.parametrize(
+    ("hot", "verdict", "after_s"),
+    [
+        ([9000] * 8, "at once", 0.0),
+        ([5000, 7000, 8900, 9000, 9010, 9000, 8990, 9000], "converges", 2.0),
+        ([5000, 5500, 6000, 6500, 7000, 7500, 8000, 8500], "does not converge", None),
+        ([9000, 7000, 9000, 7000, 9000, 7000, 9000, 7000], "does not converge", None),
+    ],
+)
+def test_verdicts(hot: list[int], verdict: str, after_s: float | None) -> None:
+    """Within a point of the share over the last quarter, and staying there."""
+    found = takes_effect(_series(hot), None, rows=1000)
+    assert (found.verdict, found.after_s) == (verdict, after_s)
+    assert not found.still_grows
+    assert found.rewritten_hot_frac is None
+
+
+def test_few_updates_a_window_may_be_off_by_chance() -> None:
+    """Fifty updates a window scatter by more than a point without any change."""
+    found = takes_effect(_series([45, 46, 44, 46, 45, 44, 46, 45], updates=50), None, rows=1000)
+    assert found.verdict == "at once"
+
+
+def test_growth_is_recognised_unless_rows_explain_it() -> None:
+    """Pages of the last quarter beyond a per cent, rows that were added aside."""
+    pages = [100, 104, 108, 112, 116, 120, 124, 128]
+    grown = takes_effect(_series([9000] * 8, pages), None, rows=1000)
+    assert grown.still_grows
+    assert grown.pages_added_frac == pytest.approx(128 / 120 - 1)
+    filled = takes_effect(_series([9000] * 8, pages, inserted=40), None, rows=960)
+    assert not filled.still_grows
+
+
+def test_a_table_without_updates() -> None:
+    """Nothing to see."""
+    assert takes_effect(_series([0] * 8, updates=0), None, rows=10).verdict == "no updates"
+
+
+def test_sparklines() -> None:
+    """From the least to the most in eight heights; gaps stay gaps; long ones are joined."""
+    assert view_time.sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+    assert view_time.sparkline([1, None, 2]) == "▁ █"
+    assert view_time.sparkline([None]) == ""
+    assert len(set(view_time.sparkline([0.7, 0.7, 0.7]))) == 1
+    assert view_time.sparkline([1.0] * 60 + [2.0] * 60, width=4) == "▁▁██"
