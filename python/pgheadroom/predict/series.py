@@ -62,13 +62,14 @@ class Series:
         }
 
 
-def series_of(runs: Sequence[_core.Simulated], *, clients: int) -> Series | None:
+def series_of(runs: Sequence[_core.Simulated], *, clients: int, major: int) -> Series | None:
     """
     The windows of one cell's runs: exact with one run, else with intervals.
 
     Args:
         runs: Runs of the same length and number of windows.
         clients: How many wrote side by side.
+        major: The server's major version.
     """
     columns = [run.series for run in runs]
     times: Sequence[float] = columns[0]["t_s"]
@@ -77,7 +78,7 @@ def series_of(runs: Sequence[_core.Simulated], *, clients: int) -> Series | None
     windows = []
     for window in range(len(times)):
         wholes = [_window(run, window) for run in columns]
-        one = exact(wholes[0]) if len(wholes) == 1 else spread(wholes, clients=clients)
+        one = exact(wholes[0]) if len(wholes) == 1 else spread(wholes, clients=clients, major=major)
         windows.append(one)
     return Series(t_s=tuple(times), windows=tuple(windows))
 

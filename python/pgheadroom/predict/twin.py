@@ -323,7 +323,7 @@ def _simulation(
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
         by_itself=by_itself(runs),
-        series=series_of(runs, clients=clients),
+        series=series_of(runs, clients=clients, major=major),
     )
 
 
