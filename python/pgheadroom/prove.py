@@ -205,7 +205,8 @@ def given_by(cell: Cell, run: Played) -> Given:
     """
     What a server's run tells the twin, its times as shares of the transactions.
 
-    An analyze holds a snapshot while it reads the table; so the twin gets it as one.
+    An analyze holds a snapshot while it reads the table; so the twin gets it as one. A vacuum takes
+    its time from its beginning to its end.
     """
     workload = cell.profile.workload.run
     by_duration = workload.duration_s is not None and workload.rate_per_s is None
@@ -221,9 +222,14 @@ def given_by(cell: Cell, run: Played) -> Given:
         if event.kind == "autoanalyze" and began < ended:
             snapshots.append((began, ended))
     placed = [(_shares(event, run)[1], event.kind, event.table) for event in events]
+    placed += [
+        (_shares(event, run)[0], "autovacuum_starting", event.table)
+        for event in events
+        if event.kind == "autovacuum"
+    ]
     return Given(
         operations=run.transactions if by_duration else None,
-        events=tuple(sorted(placed, key=lambda event: event[0])),
+        events=tuple(sorted(placed, key=lambda event: (event[0], event[1] == "autovacuum"))),
         snapshots=tuple(sorted(snapshots)),
     )
 

@@ -292,7 +292,7 @@ def test_when_the_twin_waits_for_the_server(server: Json, run: Json, needed: boo
 def test_what_a_run_tells_the_twin() -> None:
     """Events inside the run, of the profile's tables, as fractions of it."""
     events = (
-        Event(t_s=5.0, kind="autovacuum", table="jobs"),
+        Event(t_s=5.0, kind="autovacuum", table="jobs", elapsed_s=2.45),
         Event(t_s=2.5, kind="checkpoint_starting"),
         Event(t_s=2.6, kind="checkpoint_complete"),
         Event(t_s=3.0, kind="autoanalyze", table="pg_class"),
@@ -303,6 +303,7 @@ def test_what_a_run_tells_the_twin() -> None:
     given = given_by(cell, _played(events, 77))
     assert given.events == (
         (0.25, "checkpoint_starting", None),
+        (0.255, "autovacuum_starting", "jobs"),
         (0.26, "checkpoint_complete", None),
         (0.5, "autovacuum", "jobs"),
     )

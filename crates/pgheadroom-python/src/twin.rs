@@ -204,7 +204,7 @@ fn event((at_frac, kind, table): EventArgument) -> Result<run::Event, ProfileErr
         field: "events".to_owned(),
         reason: format!(
             "an event of the kind {kind:?}: expected checkpoint_starting, checkpoint_complete, \
-             autovacuum or autoanalyze"
+             autovacuum_starting, autovacuum or autoanalyze"
         ),
     })?;
     Ok(run::Event {

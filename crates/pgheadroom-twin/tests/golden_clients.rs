@@ -120,3 +120,30 @@ fn events_happen_at_their_time() {
     assert!(vacuumed.wal.wal_records > calm.wal.wal_records + 200);
     assert_eq!(vacuumed.counters.n_tup_upd, calm.counters.n_tup_upd);
 }
+
+/// A VACUUM that takes its time leaves what dies behind it, and cleans what it reaches later; one
+/// that begins and ends at once is the same as one that is only known by its end.
+#[test]
+fn a_vacuum_takes_its_time() {
+    let mut spec = profile(1, "");
+    spec.server.full_page_writes = false;
+    let event = |at_frac, kind| Event {
+        at_frac,
+        kind,
+        table: Some("t".to_owned()),
+    };
+    let at_end = vec![event(0.5, EventKind::Autovacuum)];
+    let at_once = vec![
+        event(0.5, EventKind::AutovacuumStarting),
+        event(0.5, EventKind::Autovacuum),
+    ];
+    let slowly = vec![
+        event(0.25, EventKind::AutovacuumStarting),
+        event(0.5, EventKind::Autovacuum),
+    ];
+    let [end, once, slow] = [at_end, at_once, slowly].map(|events| played(&spec, 0, events));
+    assert_eq!(end, once);
+    let newpage = |outcome: &Outcome| outcome.tables[0].counters.n_tup_newpage_upd;
+    assert_ne!(newpage(&end), newpage(&slow));
+    assert_eq!(end.transactions, slow.transactions);
+}

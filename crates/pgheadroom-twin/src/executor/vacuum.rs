@@ -78,13 +78,23 @@ impl Database {
     /// Inside a transaction.
     pub fn vacuum_as(&mut self, table: TableId, options: VacuumOptions) -> Vacuumed {
         let done = self.vacuum_whole(table, false, options);
+        self.vacuum_toast(table, options);
+        done
+    }
+
+    /// What follows a table's own VACUUM with default options: that of its TOAST table, and
+    /// sessions forget where they inserted last.
+    pub(crate) fn end_vacuum(&mut self, table: TableId) {
+        self.vacuum_toast(table, VacuumOptions::default());
+    }
+
+    fn vacuum_toast(&mut self, table: TableId, options: VacuumOptions) {
         if self.tables[table.0].toast.is_some() {
             self.vacuum_whole(table, true, options);
         }
         if on(Rule::TargetBlockForgotten) {
             self.forget_target_blocks();
         }
-        done
     }
 
     fn vacuum_whole(&mut self, table: TableId, is_toast: bool, options: VacuumOptions) -> Vacuumed {

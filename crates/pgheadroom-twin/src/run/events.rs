@@ -4,11 +4,12 @@
 //! profile + conditions -> Plan -> Events: [at transaction 1200: CHECKPOINT, at 5000: hold, ...]
 //! ```
 
-use crate::executor::{Database, TableId};
+use crate::executor::{Database, Relation, RunningVacuum, TableId, VacuumStep};
 use crate::horizon::HeldSnapshot;
 use crate::profile::{ProfileError, ProfileSpec, load, support};
 use crate::run::outside::Timing;
 use crate::storage::Storage;
+use crate::vacuum::VacuumOptions;
 
 /// What a server does by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub enum EventKind {
     CheckpointComplete,
     /// Autovacuum has vacuumed a table.
     Autovacuum,
+    /// Autovacuum begins to vacuum a table; without it the whole of that happens at its end.
+    AutovacuumStarting,
     /// Autovacuum has analyzed a table.
     Autoanalyze,
 }
@@ -31,6 +34,7 @@ impl EventKind {
             "checkpoint_starting" => Self::CheckpointStarting,
             "checkpoint_complete" => Self::CheckpointComplete,
             "autovacuum" => Self::Autovacuum,
+            "autovacuum_starting" => Self::AutovacuumStarting,
             "autoanalyze" => Self::Autoanalyze,
             _ => return None,
         })
@@ -46,6 +50,19 @@ pub struct Event {
     pub kind: EventKind,
     /// To which table.
     pub table: Option<String>,
+}
+
+impl Event {
+    fn is_vacuum(&self) -> bool {
+        matches!(
+            self.kind,
+            EventKind::AutovacuumStarting | EventKind::Autovacuum
+        )
+    }
+
+    fn starts(&self) -> bool {
+        self.kind == EventKind::AutovacuumStarting
+    }
 }
 
 /// What a profile leaves open about its run.
@@ -70,7 +87,8 @@ pub struct Conditions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Checkpoint,
-    Vacuum(TableId),
+    /// Until so many transactions are done.
+    Vacuum(TableId, u64),
     Analyze,
     /// The snapshot of this number.
     Hold(usize),
@@ -110,18 +128,34 @@ impl Plan {
     pub fn new(spec: &ProfileSpec, conditions: &Conditions) -> Result<Self, ProfileError> {
         let (transactions, approximations) = support::check(spec, conditions)?;
         let mut actions = Vec::new();
-        for event in conditions.events.iter().flatten() {
+        let events = conditions.events.as_deref().unwrap_or_default();
+        for (position, event) in events.iter().enumerate() {
+            let later = &events[position + 1..];
+            let at = part(event.at_frac, transactions);
             let action = match event.kind {
                 EventKind::CheckpointStarting if !conditions.storage.has_checkpoints() => continue,
                 EventKind::CheckpointStarting => Action::Checkpoint,
                 EventKind::CheckpointComplete => continue,
                 EventKind::Autoanalyze => Action::Analyze,
-                EventKind::Autovacuum => match table_of(spec, event.table.as_deref()) {
-                    Some(table) => Action::Vacuum(table),
-                    None => continue, // a table of the catalogue
-                },
+                EventKind::AutovacuumStarting | EventKind::Autovacuum => {
+                    let Some(table) = table_of(spec, event.table.as_deref()) else {
+                        continue; // a table of the catalogue
+                    };
+                    let is_its = |other: &&Event| other.table == event.table && other.is_vacuum();
+                    let ends = event.kind == EventKind::Autovacuum;
+                    if ends
+                        && events[..position]
+                            .iter()
+                            .rfind(is_its)
+                            .is_some_and(Event::starts)
+                    {
+                        continue; // it has begun before
+                    }
+                    let end = later.iter().find(is_its).filter(|_| !ends);
+                    Action::Vacuum(table, end.map_or(at, |end| part(end.at_frac, transactions)))
+                }
             };
-            actions.push((part(event.at_frac, transactions), action));
+            actions.push((at, action));
         }
         for (number, snapshot) in spec.run.snapshot.iter().enumerate() {
             let end_frac = snapshot.start_frac + snapshot.length_frac;
@@ -167,6 +201,57 @@ pub(super) fn table_of(spec: &ProfileSpec, name: Option<&str>) -> Option<TableId
 pub(super) struct Events<'a> {
     left: &'a [(u64, Action)],
     held: Vec<(usize, HeldSnapshot)>,
+    vacuums: Vec<SpreadVacuum>,
+}
+
+/// A VACUUM whose pages are looked at evenly between two times.
+#[derive(Debug)]
+struct SpreadVacuum {
+    running: RunningVacuum,
+    table: TableId,
+    /// After how many transactions it begins and ends.
+    from: u64,
+    until: u64,
+    /// Pages of the table and its indexes: looked at, and there when it began.
+    done: u64,
+    pages: u64,
+}
+
+impl SpreadVacuum {
+    fn begin(table: TableId, from: u64, until: u64, db: &Database) -> Self {
+        let relation = Relation {
+            table,
+            is_toast: false,
+        };
+        let of = db.table(table);
+        let pages = of.heap().page_count() + of.index_pages().iter().sum::<u32>();
+        Self {
+            running: db.begin_vacuum(relation, VacuumOptions::default()),
+            table,
+            from,
+            until,
+            done: 0,
+            pages: u64::from(pages),
+        }
+    }
+
+    /// Goes on to where it is after so many transactions; whether it is over.
+    fn go_on(&mut self, transactions: u64, db: &mut Database) -> bool {
+        let is_last = transactions >= self.until;
+        let passed = transactions - self.from;
+        while is_last || self.done * (self.until - self.from) < self.pages * passed {
+            match db.vacuum_step(&mut self.running) {
+                VacuumStep::Pages(pages) | VacuumStep::IndexPages(pages) => {
+                    self.done += u64::from(pages);
+                }
+                VacuumStep::Done(_) => {
+                    db.end_vacuum(self.table);
+                    return true;
+                }
+            }
+        }
+        false
+    }
 }
 
 impl<'a> Events<'a> {
@@ -174,11 +259,18 @@ impl<'a> Events<'a> {
         Self {
             left: &plan.actions,
             held: Vec::new(),
+            vacuums: Vec::new(),
         }
     }
 
     /// Does what is due after so many transactions.
     pub fn happen(&mut self, transactions: u64, db: &mut Database) {
+        self.begin_and_end(transactions, db);
+        self.vacuums
+            .retain_mut(|vacuum| !vacuum.go_on(transactions, db));
+    }
+
+    fn begin_and_end(&mut self, transactions: u64, db: &mut Database) {
         while let Some((&(at, action), rest)) = self.left.split_first() {
             if at > transactions {
                 return;
@@ -186,7 +278,10 @@ impl<'a> Events<'a> {
             self.left = rest;
             match action {
                 Action::Checkpoint => db.checkpoint(),
-                Action::Vacuum(table) => db.vacuum(table),
+                Action::Vacuum(table, until) => {
+                    let vacuum = SpreadVacuum::begin(table, at, until.max(at), db);
+                    self.vacuums.push(vacuum);
+                }
                 Action::Analyze => db.forget_target_blocks(),
                 Action::Hold(number) => {
                     let xmin = db.horizon().xmin();

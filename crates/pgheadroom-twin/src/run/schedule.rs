@@ -27,16 +27,24 @@ use crate::transaction::Xid;
 /// the server is 1. How much transactions overlap depends on the machine, so each seed takes
 /// another ratio, evenly on a logarithmic scale: what 18.4 showed of 2, 4 and 8 clients on an idle
 /// and on a busy machine lies among a few seeds (`tests/golden_clients.rs`, docs/method.md).
-const GAP_MIN: f64 = 1.5;
-const GAP_MAX: f64 = 20.0;
+const GAP_MIN: f64 = 1.0;
+const GAP_MAX: f64 = 15.0;
 /// How often a session loses its processor in the middle of a statement, at most, and for how
 /// long: each seed takes another share of it. That is what fills hot pages: nothing that a
 /// transaction removed after the snapshot that stands still can be pruned.
 const STALLS_MAX: f64 = 0.0002;
 const STALL: f64 = 100.0;
-/// Steps of these fractions, modulo 1, divide an interval, or a square, evenly however many there
-/// are: powers of the root of x^3 = x + 1.
-const STEPS: [f64; 2] = [0.754_877_666_246_692_8, 0.569_840_290_998_053_3];
+/// How unevenly clients come on: the logarithm of what multiplies a client's pauses lies within
+/// this to either side of 0, at most, and each seed takes another share of it. A client that is
+/// ahead inserts ahead of the others, and uses up what it deletes earlier.
+const UNEVEN_MAX: f64 = 0.6;
+/// Steps of these fractions, modulo 1, divide an interval, a square or a cube evenly however many
+/// there are: powers of the root of x^4 = x + 1.
+const STEPS: [f64; 3] = [
+    0.819_172_513_396_164_4,
+    0.671_043_606_703_789_2,
+    0.549_700_477_901_971,
+];
 
 /// What a client does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +98,15 @@ pub(super) struct Schedule {
     now: f64,
     /// By client: its snapshot, and its transaction's number.
     running: Vec<Option<(HeldSnapshot, Option<Xid>)>>,
+    /// By client: how long its pauses are, in those of an even one.
+    pauses: Vec<f64>,
 }
 
 impl Schedule {
     /// All clients begin within a short time, in an order that the seed decides.
     pub fn new(clients: usize, seed: u64) -> Self {
         #[allow(clippy::cast_precision_loss)] // any place will do
-        let [busy, stalled] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
+        let [busy, stalled, uneven] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
         let mut schedule = Self {
             prng: Prng::from_seed(seed),
             gap: GAP_MIN * (GAP_MAX / GAP_MIN).powf(busy),
@@ -104,7 +114,12 @@ impl Schedule {
             due: BinaryHeap::new(),
             now: 0.0,
             running: vec![None; clients],
+            pauses: vec![1.0; clients],
         };
+        for client in 0..clients {
+            let place = 2.0 * schedule.uniform() - 1.0;
+            schedule.pauses[client] = (UNEVEN_MAX * uneven * place).exp();
+        }
         for client in 0..clients {
             schedule.push(1.0, Turn::Begin(client));
         }
@@ -162,7 +177,7 @@ impl Schedule {
         if let Some(xid) = xid {
             horizon.end(xid);
         }
-        self.push(self.gap, Turn::Begin(client));
+        self.push(self.gap * self.pauses[client], Turn::Begin(client));
     }
 
     /// After a time with this mean.
