@@ -165,6 +165,8 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     found = [_curve(result)] if len(cells) > 1 else []
     if (variants := view_variants.table(cells, varied(cells))) is not None:
         found.append(variants)
+    if (order := view_variants.order_table(cells, varied(cells))) is not None:
+        found.append(order)
     found += view_time.tables(cells, labels(cells), brief=brief)
     if not brief or len(cells) == 1:
         found += [_details(cell) for cell in cells]
