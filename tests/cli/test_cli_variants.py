@@ -75,6 +75,15 @@ def test_a_variant_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path)
     assert "as they are and in the variant" in page
 
 
+def test_one_fillfactor_needs_no_column(pgheadroom: Run, profile: Path) -> None:
+    """Where nothing but the variant tells cells apart, nothing else is shown."""
+    arguments = ("predict", profile.name, "--without-index", "t_n", "-f", "markdown")
+    markdown = pgheadroom(*arguments).stdout
+    assert "### Beside the variant, all tables together" in markdown
+    assert "| without t_n | +100.00 |" in markdown
+    assert "| fillfactor" not in markdown
+
+
 def test_storage_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path) -> None:
     """The result has a field for it; people are told that it is a model."""
     arguments = ("predict", profile.name, "--storage", "log-structured")

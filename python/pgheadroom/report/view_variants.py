@@ -112,6 +112,8 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
         rows.append(tuple(row))
     if not rows:
         return None
+    if len({str(place) for place in places}) == 1:
+        rows = [row[1:] for row in rows]
     columns = [
         Column(key="fillfactor", title="fillfactor", unit="%", lead=True),
         Column(key="variant", title="variant", align="left", style="text", lead=True),
@@ -125,7 +127,7 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
             )
     return Table(
         title="What the variant changes, against the unchanged profile",
-        columns=tuple(columns),
+        columns=tuple(columns[-len(rows[0]) :]),
         rows=tuple(rows),
         note="BRIN pages are not among those of indexes.",
     )
@@ -138,7 +140,8 @@ def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None
     variants = has_variants(cells)
     for place, cell in zip(places, cells, strict=True):
         for name, found in reading.mapping(cell.get("order")).items():
-            lead = [place, label(cell)] if variants else [place]
+            own = reading.mapping(cell["fillfactor"]).get(name, place)
+            lead = [own, label(cell)] if variants else [own]
             numbers = [reading.number(reading.mapping(found).get(key)) for key in keys]
             rows.append((*lead, reading.printable(name), *numbers))
     if not rows:
