@@ -25,6 +25,7 @@ __all__ = [
     "TableOutcome",
     "__version__",
     "btree_build_pages",
+    "cluster_decay",
     "decode_btree_page",
     "decode_fsm_page",
     "decode_heap_page",
@@ -361,6 +362,19 @@ class Simulated:
         """
 
     @property
+    def model(self) -> str | None:
+        """What of it is a model, in a sentence, if the engine is no server's."""
+
+    @property
+    def order(self) -> dict[str, tuple[tuple[float, float | None], tuple[float, float | None]]]:
+        """
+        Where `order` asked for it: each table's order before the run and after it.
+
+        Of each the distinct heap pages of a range of 1,000 keys, on average, and the correlation
+        of key and place; tables without an integer key or without rows are left out.
+        """
+
+    @property
     def page_life_json(self) -> str | None:
         """
         What happened to the page that `watch` named, as JSON; None without one.
@@ -381,6 +395,8 @@ def simulate(
     fillfactors_later: Sequence[tuple[str, int]] | None = None,
     watch: tuple[str, int] | None = None,
     storage: str = "local",
+    engine: str = "heap",
+    order: bool = False,
     progress: Progress | None = None,
 ) -> Simulated:
     """
@@ -405,12 +421,53 @@ def simulate(
             stay as they are.
         watch: A page whose life is wanted: its table's name and its number, from 0.
         storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
+        engine: How rows are stored once they are loaded: `heap`, `clustered` or `undo`.
+        order: Whether the order of the tables is measured, before the run and after it.
         progress: Tells other threads how far it has come.
 
     Raises:
         InputError: The text is no profile, or the version none that is known.
         TwinError: The profile needs what the twin does not play (the message names the field), a
             server could not run it either, it was cancelled, or the twin found itself at fault.
+    """
+
+def cluster_decay(
+    server_version: str,
+    rows: int,
+    starts: Sequence[int],
+    rounds: Sequence[tuple[float, float, Sequence[int]]],
+    *,
+    fillfactor: int = 100,
+    churn_frac: float = 0.02,
+    engine: str = "heap",
+    is_sorted: bool = False,
+    progress: Progress | None = None,
+) -> list[tuple[float | None, float | None, int, int, int]]:
+    """
+    Play the churn program of the experiment cluster-decay in the twin.
+
+    With a server's seeds the heap is that server's, row by row, from 15 on.
+
+    Args:
+        server_version: The minor version to follow.
+        rows: Rows of the table, loaded in key order.
+        starts: First keys of the ranges (of 1,001 keys) that are looked at before the first round.
+        rounds: Of each round the arguments of `setseed` before DELETE and INSERT, and the first
+            keys of the ranges that are looked at afterwards.
+        fillfactor: Of the table, in percent.
+        churn_frac: Share of the rows that a round deletes; so many are inserted.
+        engine: How rows are stored: `heap`, `clustered` or `undo`.
+        is_sorted: Whether each INSERT's rows come in key order.
+        progress: Tells other threads how far it has come.
+
+    Returns:
+        The state before the first round and after each: distinct heap pages of a range on average
+        (None without ranges), correlation of key and place, pages of the heap and of its index,
+        live rows.
+
+    Raises:
+        InputError: No such version, or a fillfactor out of range.
+        TwinError: No such engine, a table that cannot grow, or it was cancelled.
     """
 
 @final

@@ -289,6 +289,9 @@ def test_ctrl_c_stops_the_twin(environment: dict[str, str], profile: Path) -> No
     assert "Traceback" not in said
 
 
+INDEX_OPTIONS = ("--without-index", "--narrow-index", "--brin-index", "--index-fillfactor")
+
+
 def test_help_names_every_option(pgheadroom: Run) -> None:
     """--help, since -h is the host in this family of tools."""
     for command, options in (
@@ -296,7 +299,9 @@ def test_help_names_every_option(pgheadroom: Run) -> None:
             "predict",
             ("--fillfactor", "--table", "--server", "--seeds", "--tps", "--series", "--html"),
         ),
+        ("predict", ("--storage", "--engine", "--order", *INDEX_OPTIONS)),
         ("prove", ("--fillfactor", "--table", "--server", "--fail-over", "--format", "--output")),
+        ("prove", INDEX_OPTIONS),
     ):
         done = pgheadroom(command, "--help")
         assert done.returncode == 0

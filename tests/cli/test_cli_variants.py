@@ -75,6 +75,15 @@ def test_a_variant_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path)
     assert "as they are and in the variant" in page
 
 
+def test_one_fillfactor_needs_no_column(pgheadroom: Run, profile: Path) -> None:
+    """Where nothing but the variant tells cells apart, nothing else is shown."""
+    arguments = ("predict", profile.name, "--without-index", "t_n", "-f", "markdown")
+    markdown = pgheadroom(*arguments).stdout
+    assert "### Beside the variant, all tables together" in markdown
+    assert "| without t_n | +100.00 |" in markdown
+    assert "| fillfactor" not in markdown
+
+
 def test_storage_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path) -> None:
     """The result has a field for it; people are told that it is a model."""
     arguments = ("predict", profile.name, "--storage", "log-structured")
@@ -86,6 +95,28 @@ def test_storage_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path) -
     assert said in (tmp_path / "out.html").read_text()
 
 
+def test_engines_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path) -> None:
+    """A model is called one wherever its numbers are shown; the order has a table."""
+    arguments = ("predict", profile.name, "--engine", "undo", "--order")
+    result = json.loads(pgheadroom(*arguments, "-f", "json").stdout)
+    assert (result["engine"], result["evidence"]) == ("undo", "model")
+    (cell,) = result["cells"]
+    order = cell["order"]["t"]
+    assert order["range_keys"] == 1000
+    assert order["pages_per_range"] == order["pages_per_range_start"] > 0
+    said = "Engine undo, a model"
+    text = pgheadroom(*arguments, "--html", "out.html").stdout
+    assert said in text
+    assert "Order of rows by key" in text
+    page = (tmp_path / "out.html").read_text()
+    assert said in page
+    assert "Order of rows by key" in page
+    clustered = json.loads(
+        pgheadroom("predict", profile.name, "--engine", "clustered", "-f", "json").stdout
+    )
+    assert "order" in clustered["cells"][0], "what the engine is for is always shown"
+
+
 MISTAKES = [
     (("--without-index", "t_m"), "did you mean t_n?"),
     (("--without-index", "t_pkey"), "t_pkey is the key of t"),
@@ -95,6 +126,8 @@ MISTAKES = [
     (("--index-fillfactor", "t_n=5"), "10 to 100"),
     (("--brin-index", "t_n", "--without-index", "t_n"), "exclude each other"),
     (("--storage", "aurora"), "log-structured"),
+    (("--engine", "columnar"), "clustered"),
+    (("--page", "0", "--engine", "undo"), "expected no variant"),
     (("--page", "0", "--without-index", "t_n"), "expected no variant"),
 ]
 

@@ -14,7 +14,8 @@ import pytest
 
 from pgheadroom.errors import UnsupportedServer
 from pgheadroom.lab.design import Request, parse_settings
-from pgheadroom.lab.experiments import get
+from pgheadroom.lab.experiments import cluster_decay_measure, get
+from pgheadroom.lab.place import Place
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
@@ -55,6 +56,48 @@ def _by(result: dict[str, Any], **levels: object) -> dict[str, Any]:
     return dict(cell)
 
 
+def _check_foreseen(result: dict[str, Any]) -> None:
+    """
+    Near the server's pages, in every state.
+
+    Equal but for pages that were being written while VACUUM wanted to clean them, which it then
+    passes over; that is up to the background writer.
+    """
+    for cell in result["cells"]:
+        near = pytest.approx(cell["pages_per_range"], rel=0.015)
+        assert cell["predicted_pages_per_range"] == near, cell["round"]
+        assert cell["predicted_heap_pages"] == pytest.approx(cell["heap_pages"], abs=3)
+
+
+@pytest.mark.pg(">= 15")
+def test_the_twin_has_the_servers_pages(
+    programs: ServerPrograms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    With the server's random numbers every row lies where the server puts it: equal to the unit.
+
+    Nobody else may hold a page then: no background writer, no checkpoint in a round.
+    """
+    found = cluster_decay_measure.settings
+
+    def quiet(request: Request, place: Place) -> dict[str, str]:
+        return {
+            **found(request, place),
+            "bgwriter_lru_maxpages": "0",
+            "max_wal_size": "10GB",
+            "shared_buffers": "128MB",
+        }
+
+    monkeypatch.setattr(cluster_decay_measure, "settings", quiet)
+    result = _run(programs, tmp_path / "record", "round=0..4", "ranges=20")
+    assert len(result["cells"]) == 10
+    for cell in result["cells"]:
+        assert cell["predicted_pages_per_range"] == cell["pages_per_range"], cell
+        assert cell["predicted_heap_pages"] == cell["heap_pages"], cell
+    said = [text for text in result["findings"] if "equal to the measured ones in all 5" in text]
+    assert len(said) == 2
+
+
 @pytest.mark.pg(">= 15")
 def test_order_decays_as_rows_are_replaced(programs: ServerPrograms, tmp_path: Path) -> None:
     """
@@ -79,6 +122,10 @@ def test_order_decays_as_rows_are_replaced(programs: ServerPrograms, tmp_path: P
     assert fresh["delete_ms"] is None
     assert 1700 < worn["deleted_rows"] < 2300
     assert any("pages after round 0" in text for text in result["findings"])
+    _check_foreseen(result)
+    assert any("The twin's pages of a range are equal" in text for text in result["findings"])
+    # The engine that keeps inserts in order, a model: no more than its overflow pages beside.
+    assert worn["clustered_pages_per_range"] < fresh["pages_per_range"] * 1.15
 
 
 def test_sorted_inserts_lie_closer(newest: ServerPrograms, tmp_path: Path) -> None:
@@ -93,6 +140,7 @@ def test_sorted_inserts_lie_closer(newest: ServerPrograms, tmp_path: Path) -> No
     assert by_key["pages_per_range"] < 0.95 * heap["pages_per_range"]
     assert by_key["live_rows"] == pytest.approx(heap["live_rows"], rel=0.02)
     assert len(result["comparisons"]) == 8
+    _check_foreseen(result)
 
 
 def test_a_brin_index_reads_whole_ranges_of_pages(newest: ServerPrograms, tmp_path: Path) -> None:
@@ -108,6 +156,7 @@ def test_a_brin_index_reads_whole_ranges_of_pages(newest: ServerPrograms, tmp_pa
     assert 128 <= fresh["buffers_per_range"] < 3 * 128
     assert worn["buffers_per_range"] > 0.8 * worn["heap_pages"]
     assert worn["recluster_ms"] is None
+    _check_foreseen(result)
 
 
 def test_an_engine_that_is_not_installed_is_refused(newest: ServerPrograms, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@
 use pyo3::prelude::*;
 
 mod clock;
+mod decay;
 mod decode;
 mod error;
 mod layout;
@@ -20,6 +21,9 @@ mod watch;
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::decay::cluster_decay;
 
     #[pymodule_export]
     use super::decode::{

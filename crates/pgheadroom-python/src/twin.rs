@@ -9,6 +9,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pgheadroom_layout::PgVersion;
+use pgheadroom_twin::engine::Engine;
+use pgheadroom_twin::order::Order;
 use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Monitor, Outcome};
 use pgheadroom_twin::storage::Storage;
@@ -154,7 +156,23 @@ impl Simulated {
 
     #[getter]
     fn is_exact(&self) -> bool {
-        self.outcome.approximations.is_empty()
+        self.outcome.approximations.is_empty() && self.outcome.model.is_none()
+    }
+
+    #[getter]
+    const fn model(&self) -> Option<&'static str> {
+        self.outcome.model
+    }
+
+    #[getter]
+    fn order<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let found = PyDict::new(py);
+        for (table, [before, after]) in self.outcome.tables.iter().zip(&self.outcome.order) {
+            if let (Some(before), Some(after)) = (before, after) {
+                found.set_item(&table.name, (measures(before), measures(after)))?;
+            }
+        }
+        Ok(found)
     }
 
     #[getter]
@@ -195,6 +213,11 @@ impl Simulated {
     }
 }
 
+/// Pages of a range, and the correlation.
+const fn measures(order: &Order) -> (f64, Option<f64>) {
+    (order.pages_per_range, order.correlation)
+}
+
 /// What the server did by itself: when, as a fraction of the run, what, and to which table.
 type EventArgument = (f64, String, Option<String>);
 
@@ -222,11 +245,26 @@ fn storage_of(name: &str) -> Result<Storage, ProfileError> {
     })
 }
 
+/// What a progress shares with the run.
+pub fn monitor_of(progress: &Py<Progress>) -> Arc<Monitor> {
+    Arc::clone(&progress.get().0)
+}
+
+/// The engine of this name.
+pub fn engine_of(name: &str) -> Result<Engine, ProfileError> {
+    Engine::of(name).ok_or_else(|| ProfileError::Unsupported {
+        field: "engine".to_owned(),
+        found: name.to_owned(),
+        expected: Engine::ALL.map(Engine::name).join(" or "),
+    })
+}
+
 /// Plays a profile in the twin.
 #[pyfunction]
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
-    windows=0, fillfactors_later=None, watch=None, storage="local", progress=None
+    windows=0, fillfactors_later=None, watch=None, storage="local",
+    engine="heap", order=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -241,6 +279,8 @@ pub fn simulate(
     fillfactors_later: Option<Vec<(String, i64)>>,
     watch: Option<(String, u32)>,
     storage: &str,
+    engine: &str,
+    order: bool,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
     let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
@@ -261,8 +301,10 @@ pub fn simulate(
         transactions,
         watch,
         storage: storage_of(storage).map_err(CoreError::from)?,
+        engine: engine_of(engine).map_err(CoreError::from)?,
+        order,
     };
-    let monitor = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().0));
+    let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));
     let outcome = py.detach(|| {
         interruptible(&monitor, || {
             run::play(&spec, version, &conditions, &monitor)
@@ -280,10 +322,10 @@ pub fn simulate(
 ///
 /// # Errors
 /// The signal's exception, or `TwinError` when the twin found itself at fault.
-fn interruptible<T: Send>(
+pub fn interruptible<T: Send, E: Send>(
     monitor: &Monitor,
-    work: impl FnOnce() -> Result<T, ProfileError> + Send,
-) -> PyResult<Result<T, ProfileError>> {
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> PyResult<Result<T, E>> {
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         scope.spawn(move || {

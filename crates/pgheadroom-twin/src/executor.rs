@@ -32,6 +32,7 @@ mod brin;
 mod change;
 mod compression;
 mod copy;
+mod engines;
 mod fetch;
 mod index;
 mod session;

@@ -325,6 +325,23 @@ impl HeapPage {
         offset
     }
 
+    /// Gives a tuple another length where it is, if the page has room for that; whether it had.
+    /// For engines that update in place: a heap never does so.
+    ///
+    /// # Panics
+    /// When there is no tuple.
+    pub(crate) fn resize(&mut self, offset: OffsetNumber, tuple_bytes: u16) -> bool {
+        let free = self.pd_upper - self.pd_lower();
+        let old = maxalign(u32::from(self.tuple_mut(offset).lp_len));
+        let new = maxalign(u32::from(tuple_bytes));
+        if new > old + free {
+            return false;
+        }
+        self.tuple_mut(offset).lp_len = tuple_bytes;
+        self.pd_upper = self.pd_upper + old - new;
+        true
+    }
+
     /// Position of the first unused line pointer, which is used from now on.
     fn take_unused(&mut self) -> Option<usize> {
         self.unused_items = self.unused_items.checked_sub(1)?;

@@ -52,6 +52,20 @@ impl Prng {
         Self { s0, s1 }
     }
 
+    /// A generator as `setseed` sets it, by a number from -1 to 1.
+    ///
+    /// Source: `pg_prng_fseed`, src/common/pg_prng.c (REL_18_STABLE).
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss
+    )] // as there
+    #[must_use]
+    pub const fn from_fraction(seed: f64) -> Self {
+        let seed = ((1_u64 << 52) - 1) as f64 * seed;
+        Self::from_seed(seed as i64 as u64)
+    }
+
     /// The next 64 bits.
     ///
     /// Source: `xoroshiro128ss`, src/common/pg_prng.c (REL_18_STABLE).
@@ -84,7 +98,7 @@ impl Prng {
     ///
     /// Source: `pg_prng_double`, src/common/pg_prng.c (REL_18_STABLE).
     #[allow(clippy::cast_precision_loss)] // 52 bits fit exactly
-    fn fraction(&mut self) -> f64 {
+    pub(crate) fn fraction(&mut self) -> f64 {
         const SCALE: f64 = 1.0 / (1_u64 << 52) as f64;
         (self.next_u64() >> 12) as f64 * SCALE
     }

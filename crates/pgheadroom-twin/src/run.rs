@@ -17,6 +17,7 @@ use pgheadroom_layout::{BlockNumber, HeapFillfactor, PgVersion};
 
 use crate::counters::TableCounters;
 use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
+use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
 use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load};
@@ -55,7 +56,7 @@ impl Monitor {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    fn start(&self, total: u64) {
+    pub(crate) fn start(&self, total: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
@@ -107,6 +108,10 @@ pub struct Outcome {
     pub by_record: Vec<(String, Totals)>,
     /// What was not played as a server would, in sentences; none when the result is exact.
     pub approximations: Vec<String>,
+    /// What of it is a model, if the engine is no server's.
+    pub model: Option<&'static str>,
+    /// Where it was asked for: the order of each table before the run and after it.
+    pub order: Vec<[Option<Order>; 2]>,
     /// What happened to the page that was to be watched.
     pub page_life: Option<PageLife>,
     /// What happened by the clock, where there was one.
@@ -130,6 +135,7 @@ pub fn play(
     let plan = Plan::new(spec, conditions)?;
     monitor.start(rows_to_load(spec) + plan.transactions);
     let mut db = load::database(&spec.server, version);
+    let before;
     let outcome = if let Some(pgbench) = &spec.pgbench {
         let tables = load::load_pgbench(&mut db, pgbench, monitor)?;
         let builtin = match pgbench.builtin {
@@ -144,6 +150,7 @@ pub fn play(
         let names = load::PGBENCH_TABLES.map(str::to_owned);
         watch(&mut db, &names, conditions)?;
         let outside = start(&mut db, spec, conditions, &plan)?;
+        before = orders(&db, conditions);
         run_with(&mut db, &mut workload, &names, &plan, (outside, monitor))?
     } else {
         let loaded = load::load_tables(&mut db, &spec.table, monitor)?;
@@ -151,16 +158,24 @@ pub fn play(
         let names: Vec<String> = spec.table.iter().map(|table| table.name.clone()).collect();
         watch(&mut db, &names, conditions)?;
         let outside = start(&mut db, spec, conditions, &plan)?;
+        before = orders(&db, conditions);
         run_with(&mut db, &mut workload, &names, &plan, (outside, monitor))?
     };
-    let approximations = plan.approximations;
-    Ok((
-        db,
-        Outcome {
-            approximations,
-            ..outcome
-        },
-    ))
+    let after = orders(&db, conditions);
+    let order = before.into_iter().zip(after);
+    let outcome = Outcome {
+        approximations: plan.approximations,
+        model: conditions.engine.model(),
+        order: order.map(|(before, after)| [before, after]).collect(),
+        ..outcome
+    };
+    Ok((db, outcome))
+}
+
+/// The order of each table, if it is asked for.
+fn orders(db: &Database, conditions: &Conditions) -> Vec<Option<Order>> {
+    let tables = db.tables().filter(|_| conditions.order);
+    tables.map(|table| order_of(db, table)).collect()
 }
 
 /// What comes between loading and the first transaction.
@@ -183,6 +198,7 @@ fn start(
         let fillfactor = HeapFillfactor::new(*percent).map_err(|error| bad(error.to_string()))?;
         db.set_fillfactor(table, fillfactor);
     }
+    db.use_engine(conditions.engine);
     begin_window(db);
     let timing = conditions.timing;
     timing
@@ -329,6 +345,8 @@ pub(crate) fn outcome(
         transaction_wal: wal.of_transactions(),
         by_record: by_record(db),
         approximations: Vec::new(),
+        model: None,
+        order: Vec::new(),
         page_life: db.page_life(),
         happened: None,
     }

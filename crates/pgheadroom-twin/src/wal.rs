@@ -39,6 +39,10 @@ pub enum RecordType {
     Abort,
     /// A summary of a BRIN index.
     BrinSamepageUpdate,
+    /// An update in place, of the engine that does so.
+    UndoUpdate,
+    /// Another undo page is taken.
+    UndoPage,
 }
 
 impl RecordType {
@@ -78,6 +82,8 @@ impl RecordType {
             Self::Btree(kind) => return format!("Btree/{}", kind.name()),
             Self::HeapFreeze => "Heap2/FREEZE_PAGE",
             Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
+            Self::UndoUpdate => "Undo/UPDATE",
+            Self::UndoPage => "Undo/NEW_PAGE",
             Self::FpiForHint => "XLOG/FPI_FOR_HINT",
             Self::Fpi => "XLOG/FPI",
             Self::Commit => "Transaction/COMMIT",

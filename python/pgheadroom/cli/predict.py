@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +17,13 @@ from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.variants import (
     BrinOption,
+    EngineName,
+    EngineOption,
     FillOption,
     NarrowOption,
+    OrderOption,
+    StorageName,
+    StorageOption,
     WithoutOption,
     changes_of,
 )
@@ -70,22 +74,6 @@ SeedsOption = Annotated[
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page with charts here too.")
 ]
-
-
-class StorageName(StrEnum):
-    """Where pages are kept, as `--storage` spells it."""
-
-    LOCAL = "local"
-    LOG_STRUCTURED = "log-structured"
-
-
-StorageOption = Annotated[
-    StorageName,
-    typer.Option(
-        help="Where pages are kept: local files, or a log that storage turns into pages (no "
-        "checkpoints, no full-page images), as Amazon Aurora does.",
-    ),
-]
 TpsOption = Annotated[
     float | None,
     typer.Option(
@@ -135,6 +123,8 @@ def show(
     series: SeriesOption = False,
     windows: WindowsOption = WINDOWS_DEFAULT,
     from_fillfactor: FromFillfactorOption = None,
+    engine: EngineOption = EngineName.HEAP,
+    order: OrderOption = False,
     page: PageOption = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
@@ -151,7 +141,7 @@ def show(
             "with --page"
         )
     if page is not None:
-        if changes or storage is not StorageName.LOCAL:
+        if changes or order or (storage, engine) != (StorageName.LOCAL, EngineName.HEAP):
             raise InputError("--page: a page lives in the profile as it is, expected no variant")
         predict_page.show(
             read, page, table, levels, server=server, tps=tps, form=form, to=to, html=html
@@ -166,6 +156,8 @@ def show(
             server=server,
             changes=changes,
             storage=storage.value,
+            engine=engine.value,
+            order=order or engine is EngineName.CLUSTERED,
             seeds=seeds,
             timing=Timing(tps=tps, windows=windows if series else 0),
             from_fillfactor=from_fillfactor,

@@ -1,10 +1,11 @@
 """
-Options of `predict` and `prove` that ask for other indexes: text becomes changes.
+Options of `predict` and `prove` that ask for other indexes, another storage or another engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -42,6 +43,47 @@ FillOption = Annotated[
         "--index-fillfactor",
         metavar="NAME=PERCENT",
         help="In the variant the leaves of this index are filled so far (10 to 100).",
+    ),
+]
+
+
+class StorageName(StrEnum):
+    """Where pages are kept, as `--storage` spells it."""
+
+    LOCAL = "local"
+    LOG_STRUCTURED = "log-structured"
+
+
+StorageOption = Annotated[
+    StorageName,
+    typer.Option(
+        help="Where pages are kept: local files, or a log that storage turns into pages (no "
+        "checkpoints, no full-page images), as Amazon Aurora does.",
+    ),
+]
+
+
+class EngineName(StrEnum):
+    """How rows are stored, as `--engine` spells it."""
+
+    HEAP = "heap"
+    CLUSTERED = "clustered"
+    UNDO = "undo"
+
+
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(
+        help="How rows are stored: PostgreSQL's heap; clustered, whose inserts go beside the "
+        "previous key; undo, which updates in place. The latter two are models.",
+    ),
+]
+OrderOption = Annotated[
+    bool,
+    typer.Option(
+        "--order",
+        help="Measure how well tables lie in key order: distinct pages of 1,000 keys, correlation "
+        "(always with --engine clustered).",
     ),
 ]
 

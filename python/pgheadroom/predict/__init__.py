@@ -3,6 +3,7 @@ Predicting what a profile would do, by the page-level twin alone: no server take
 
     cells.py    a profile at other fillfactors
     variants.py a profile with other indexes
+    order.py    how well tables lie in key order
     version.py  which minor version the twin follows
     twin.py     runs of the twin side by side, with progress and a clean stop
     clock.py    how fast a run goes, and what the server does by itself meanwhile
@@ -18,12 +19,13 @@ from __future__ import annotations
 
 from pgheadroom.predict.cells import Cell, make_cells
 from pgheadroom.predict.run import PredictedCell, Prediction, predict
-from pgheadroom.predict.twin import Given, Storage, Timing, predict_cells
+from pgheadroom.predict.twin import Engine, Given, Storage, Timing, predict_cells
 from pgheadroom.predict.variants import IndexChange
 from pgheadroom.predict.version import minor_version
 
 __all__ = [
     "Cell",
+    "Engine",
     "Given",
     "IndexChange",
     "PredictedCell",

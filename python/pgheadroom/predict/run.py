@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pgheadroom
 from pgheadroom.outcome import Outcome, Value
@@ -21,9 +21,13 @@ from pgheadroom.predict.cells import (
 )
 from pgheadroom.predict.clock import ByItself, has_clockwork, tps_of
 from pgheadroom.predict.convergence import TakesEffect, takes_effect
+from pgheadroom.predict.order import KeyOrder
 from pgheadroom.predict.series import Series
 from pgheadroom.predict.twin import (
     SEEDS_DEFAULT,
+    SERVER,
+    Engine,
+    Model,
     Report,
     Simulation,
     Storage,
@@ -62,6 +66,7 @@ class PredictedCell:
     `by_itself` is what the server does by the clock, `series` the windows, where there are any.
     With a `from_fillfactor` the tables were loaded at that one and altered when the run began;
     `rewritten` is the same run on tables loaded at the cell's own, and `effect` compares the two.
+    `order` is that of each table, where it was asked for.
     """
 
     fillfactor: Fillfactor
@@ -73,6 +78,7 @@ class PredictedCell:
     from_fillfactor: int | None = None
     rewritten: Rewritten | None = None
     effect: TakesEffect | None = None
+    order: Mapping[str, KeyOrder] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As in a proof, without what a server measured."""
@@ -88,6 +94,8 @@ class PredictedCell:
             part = getattr(self, key)
             if part is not None:
                 found[key] = part.to_json()
+        if self.order is not None:
+            found["order"] = {name: order.to_json() for name, order in self.order.items()}
         return found
 
 
@@ -97,11 +105,15 @@ class Prediction:
     A curve over fillfactors, or one cell.
 
     `server` is the minor version that the twin followed; `assumed` has each default of the
-    profile by its field's path, and what the twin approximated; `storage` is where pages are kept.
+    profile by its field's path, and what the twin approximated; `storage` is where pages are kept,
+    `engine` how rows are. `evidence` is `exact` where a server gives these very numbers, `interval`
+    where something is drawn, and `model` where no server of ours does what was played.
     """
 
     server: PgVersion
     storage: Storage
+    engine: Engine
+    evidence: Literal["exact", "interval", "model"]
     assumed: Mapping[str, Any]
     cells: tuple[PredictedCell, ...]
 
@@ -113,6 +125,8 @@ class Prediction:
             "tool_version": pgheadroom.__version__,
             "server": str(self.server),
             "storage": self.storage,
+            "engine": self.engine,
+            "evidence": self.evidence,
             "assumed": dict(self.assumed),
             "cells": [cell.to_json() for cell in self.cells],
         }
@@ -126,6 +140,8 @@ def predict(
     server: str | None = None,
     changes: Sequence[IndexChange] = (),
     storage: Storage = "local",
+    engine: Engine = "heap",
+    order: bool = False,
     seeds: int = SEEDS_DEFAULT,
     timing: Timing | None = None,
     from_fillfactor: int | None = None,
@@ -144,6 +160,8 @@ def predict(
         changes: What is changed of the profile's indexes in a variant, which stands beside the
             unchanged profile at each fillfactor.
         storage: Where pages are kept.
+        engine: How rows are stored once they are loaded; all but `heap` are models.
+        order: Whether the order of the tables is measured: pages of a range of keys, correlation.
         seeds: Orders of the clients' transactions that are tried in a statistical cell.
         timing: Transactions a second, and windows of a series; None: no series, and an assumed
             pace where autovacuum, checkpoints or a duration need one.
@@ -159,6 +177,7 @@ def predict(
     """
     cells = make_cells(profile, fillfactors, table, changes)
     timing = timing or Timing()
+    model = Model(storage=storage, engine=engine, order=order)
     told: dict[str, Any] = {}
     version = minor_version(profile, server, told)
     assumed = profile.assumed_on(version.major) | told
@@ -166,7 +185,7 @@ def predict(
     found = predict_cells(
         (*cells, *altered),
         version,
-        storage=storage,
+        model=model,
         timing=timing,
         seeds=seeds,
         executor=executor,
@@ -196,11 +215,19 @@ def predict(
                 else None,
                 by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
                 series=shown[n].series,
+                order=shown[n].order,
             )
         )
         if from_fillfactor is not None:
             made[-1] = _beside_rewritten(made[-1], cell, found[n], from_fillfactor)
-    return Prediction(server=version, storage=storage, assumed=assumed, cells=tuple(made))
+    return Prediction(
+        server=version,
+        storage=storage,
+        engine=engine,
+        evidence=_evidence(model, found),
+        assumed=assumed,
+        cells=tuple(made),
+    )
 
 
 def _beside_rewritten(
@@ -222,5 +249,14 @@ def note(assumed: dict[str, Any], found: Sequence[Simulation], seeds: int) -> No
     lines = list(dict.fromkeys(line for item in found for line in item.approximations))
     if lines:
         assumed["twin.approximations"] = lines
+    models = list(dict.fromkeys(line for item in found for line in item.model))
+    if models:
+        assumed["twin.model"] = models
     if any(not item.outcome.is_exact for item in found):
         assumed["twin.interleavings"] = seeds
+
+
+def _evidence(model: Model, found: Sequence[Simulation]) -> Literal["exact", "interval", "model"]:
+    if (model.storage, model.engine) != (SERVER.storage, SERVER.engine):
+        return "model"
+    return "exact" if all(item.outcome.is_exact for item in found) else "interval"

@@ -21,6 +21,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import exact, images_estimated, spread
 from pgheadroom.profile import Profile, Snapshot, to_json
@@ -34,6 +35,12 @@ Storage = Literal["local", "log-structured"]
 """
 Where pages are kept: PostgreSQL's files; or a log that the storage itself turns into pages, so that
 the server writes no page, has no checkpoint and logs no image that would repair one.
+"""
+
+Engine = Literal["heap", "clustered", "undo"]
+"""
+How rows are stored: PostgreSQL's heap; heap whose inserts go beside the previous key; updates in
+place with undo pages. The latter two are models.
 """
 
 Report = Callable[[int, int], None]
@@ -58,11 +65,33 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """
+    What is not as a server of ours has it, where something is.
+
+    Attributes:
+        storage: Where pages are kept.
+        engine: How rows are stored once they are loaded.
+        order: Whether the order of the tables is measured.
+    """
+
+    storage: Storage = "local"
+    engine: Engine = "heap"
+    order: bool = False
+
+
+SERVER = Model()
+"""Everything as servers have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """
     A cell as the twin sees it: the outcome, and what it had to approximate.
 
     `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
+    `model` says what of it is a model, in sentences; `order` has the order of each table, where
+    that was asked for.
     """
 
     outcome: Outcome
@@ -70,6 +99,8 @@ class Simulation:
     approximations: tuple[str, ...]
     by_itself: ByItself | None = None
     series: Series | None = None
+    model: tuple[str, ...] = ()
+    order: Mapping[str, KeyOrder] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +125,7 @@ class _Piece:
     interleaving: int
     events: tuple[TwinEvent, ...] | None
     transactions: int | None
-    storage: Storage = "local"
+    model: Model = SERVER
     pace: Pace | None = None
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
@@ -105,7 +136,7 @@ def predict_cells(
     version: PgVersion,
     *,
     given: Sequence[Given] | None = None,
-    storage: Storage = "local",
+    model: Model = SERVER,
     timing: Timing | None = None,
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
@@ -118,7 +149,7 @@ def predict_cells(
         cells: The profile at each fillfactor.
         version: The minor that the twin follows.
         given: What a server's run of each cell tells; None for a prediction.
-        storage: Where pages are kept.
+        model: Another storage or engine.
         timing: The clock by which the server does what it does by itself, where no run tells.
         seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
         executor: Where to run; a thread a core when None.
@@ -134,13 +165,13 @@ def predict_cells(
 
     def piece(cell: int, seed: int) -> _Piece:
         made = _piece(cells, told, version, cell, seed, seeds, timing)
-        made = replace(made, storage=storage)
+        made = replace(made, model=model)
         return made if timing is None else _on_clock(made, cells[cell], timing)
 
     with _Runs(executor, report) as runs:
         first = runs.run([piece(n, 0) for n in range(len(cells))])
         images_only = [
-            storage == "local" and _images_only(cells[n], told[n], first[(n, 0)])
+            model.storage == "local" and _images_only(cells[n], told[n], first[(n, 0)])
             for n in range(len(cells))
         ]
         more = [
@@ -162,8 +193,8 @@ def predict_cells(
 
 
 def _is_exact(cell: Cell, run: _core.Simulated) -> bool:
-    """Whether a server would repeat it: the twin says so, and nothing waits for a clock."""
-    return run.is_exact and cell.profile.workload.run.duration_s is None
+    """Whether another run gives the same: nothing was drawn, and nothing waits for a clock."""
+    return not run.approximations and cell.profile.workload.run.duration_s is None
 
 
 def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
@@ -300,10 +331,12 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
         interleaving=piece.interleaving,
         events=piece.events,
         transactions=piece.transactions,
-        storage=piece.storage,
         pace=piece.pace,
         windows=piece.windows,
         fillfactors_later=list(piece.later),
+        storage=piece.model.storage,
+        engine=piece.model.engine,
+        order=piece.model.order,
         progress=progress,
     )
 
@@ -324,6 +357,8 @@ def _simulation(
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
         by_itself=by_itself(runs),
         series=series_of(runs, clients=clients, major=major),
+        model=() if runs[0].model is None else (runs[0].model,),
+        order=order_of([run.order for run in runs]),
     )
 
 

@@ -41,7 +41,15 @@ def charts(result: Result) -> list[Chart]:
         charts_generic.against(
             result,
             across,
-            shown(("pages_per_range", "buffers_per_range", "correlation")),
+            shown(
+                (
+                    "pages_per_range",
+                    "predicted_pages_per_range",
+                    "clustered_pages_per_range",
+                    "buffers_per_range",
+                    "correlation",
+                )
+            ),
             title="How the order decays",
             section_key=True,
         ),

@@ -11,9 +11,23 @@ from pgheadroom.report.table import Table
 from pgheadroom.report.view_common import cells_table, constant_note
 from pgheadroom.report.view_generic import further
 
-ORDER = ("pages_per_range", "buffers_per_range", "correlation", "range_ms")
+ORDER = (
+    "pages_per_range",
+    "predicted_pages_per_range",
+    "clustered_pages_per_range",
+    "buffers_per_range",
+    "correlation",
+    "range_ms",
+)
 STEPS = ("delete_ms", "vacuum_ms", "insert_ms", "count_ms")
-_WAL_AND_SIZE = ("insert_wal_bytes", "wal_bytes", "checkpoints", "heap_pages", "index_pages")
+_WAL_AND_SIZE = (
+    "insert_wal_bytes",
+    "wal_bytes",
+    "checkpoints",
+    "heap_pages",
+    "predicted_heap_pages",
+    "index_pages",
+)
 _AGAIN = ("recluster_ms", "recluster_wal_bytes")
 _ROWS = ("live_rows", "deleted_rows")
 

@@ -165,6 +165,8 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     found = [_curve(result)] if len(cells) > 1 else []
     if (variants := view_variants.table(cells, varied(cells))) is not None:
         found.append(variants)
+    if (order := view_variants.order_table(cells, varied(cells))) is not None:
+        found.append(order)
     found += view_time.tables(cells, labels(cells), brief=brief)
     if not brief or len(cells) == 1:
         found += [_details(cell) for cell in cells]
@@ -279,9 +281,12 @@ def _same(cell: Cell, key: str) -> bool:
 def _curve(result: Mapping[str, Any]) -> Table:
     cells: Sequence[Cell] = result["cells"]
     proof = result["kind"] == "proof"
-    columns = [Column(key="fillfactor", title="fillfactor", unit="%", lead=True)]
+    places = varied(cells)
+    alone = view_variants.has_variants(cells) and len({str(place) for place in places}) == 1
+    lead = Column(key="fillfactor", title="fillfactor", unit="%", lead=True)
+    columns = [] if alone else [lead]
     changed = view_time.is_change(cells)
-    rows: list[list[object]] = [[label] for label in varied(cells)]
+    rows: list[list[object]] = [[] if alone else [place] for place in places]
     if view_variants.has_variants(cells):
         columns.append(
             Column(key="variant", title="variant", align="left", style="text", lead=True)
@@ -308,8 +313,9 @@ def _curve(result: Mapping[str, Any]) -> Table:
             row.append(value(cell["predicted"][key]))
             row.append(value(cell["measured"][key]))
             row.append(error_text(key, value(cell["error"][key])))
+    over = "Beside the variant" if alone else "Over fillfactors"
     return Table(
-        title=f"Over fillfactors, all tables together{', altered only' if changed else ''}",
+        title=f"{over}, all tables together{', altered only' if changed else ''}",
         columns=tuple(columns),
         rows=tuple(map(tuple, rows)),
         note=_kept_note(cells),

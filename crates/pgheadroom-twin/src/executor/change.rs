@@ -104,23 +104,32 @@ impl Table {
         let tuple_bytes = self.prepare_row(row, &mut writer(horizon, wal, statement))?;
         let xid = horizon.assign();
         let fsm = self.fsm;
+        let chosen = self.chosen_page(row, tuple_bytes, horizon, wal)?;
+        let mut target = chosen.unwrap_or(self.target);
         let placed = self.heap.insert(
-            &mut self.target,
+            &mut target,
             Mode::Row,
             row,
             tuple_bytes,
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
+        if chosen.is_none() {
+            self.target = target;
+        }
+        let undo = self.log_undo(None, wal);
         let hole = self.hole(placed.tid);
         let vm = self.log_visibility(placed.cleared_visibility, placed.tid.block, wal);
         let length = u32::from(tuple_bytes);
         if placed.initialises_page {
             let page = wal.init(self.main, placed.tid.block);
-            wal.record(RecordType::HeapInsertInit, heap_insert(length, page, vm));
+            wal.record(
+                RecordType::HeapInsertInit,
+                heap_insert(length, page, vm) + undo,
+            );
         } else {
             let page = wal.change_with_tuples(self.main, placed.tid.block, hole);
-            wal.record(RecordType::HeapInsert, heap_insert(length, page, vm));
+            wal.record(RecordType::HeapInsert, heap_insert(length, page, vm) + undo);
         }
         self.counters.n_tup_ins += 1;
         self.pending.inserted += 1;
@@ -226,6 +235,13 @@ impl Table {
         }
         let tuple_bytes = page_bytes(measured)?;
         let wal = &mut *to.wal;
+        if keeps_keys && !needs_toast {
+            let values = (before.as_slice(), after.as_slice());
+            if let Some(done) = self.update_in_place(old, tuple_bytes, values, changed, wal) {
+                self.set_slots(row, after, changed);
+                return Ok(done);
+            }
+        }
         let old_hole = self.hole(old);
         let fsm = self.fsm;
         let done = self.heap.update(
@@ -238,6 +254,7 @@ impl Table {
             &mut |block| wal.hint(fsm, block, 0),
         )?;
         self.log_lock(old, old_hole, &done, wal);
+        let undo = self.log_undo(self.version_bytes(old), wal);
         if done.is_newpage {
             let mut logged = measured;
             if !on(Rule::MovedUpdateIsLoggedWhole) {
@@ -247,12 +264,12 @@ impl Table {
                     row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
                 logged.tuple_bytes -= shared.prefix + shared.suffix;
             }
-            self.log_update_cross_page(old, &done, logged, wal);
+            self.log_update_cross_page(old, &done, logged, undo, wal);
         } else {
             let (row_type, texts) = (&self.row_type, &self.texts);
             let data_bytes = measured.tuple_bytes - measured.hoff;
             let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
-            self.log_update_same_page(old, &done, measured, shared, wal);
+            self.log_update_same_page(old, &done, measured, shared, undo, wal);
         }
         self.set_slots(row, after, changed);
         Ok(done)
@@ -287,6 +304,7 @@ impl Table {
         done: &Updated,
         measured: Measured,
         shared: impl FnOnce() -> SharedBytes,
+        undo: u32,
         wal: &mut Wal,
     ) {
         let vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
@@ -305,11 +323,18 @@ impl Table {
         };
         let Measured { tuple_bytes, hoff } = measured;
         let bytes = heap_update_same_page(tuple_bytes, hoff, shared, page, vm);
-        wal.record(record, bytes);
+        wal.record(record, bytes + undo);
     }
 
     /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    fn log_update_cross_page(&self, old: Tid, done: &Updated, measured: Measured, wal: &mut Wal) {
+    fn log_update_cross_page(
+        &self,
+        old: Tid,
+        done: &Updated,
+        measured: Measured,
+        undo: u32,
+        wal: &mut Wal,
+    ) {
         let new = done.new.tid;
         let old_vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
         let shares_map_page = done.cleared_old_visibility
@@ -325,7 +350,7 @@ impl Table {
         let old_page = wal.change(self.main, old.block, self.hole(old));
         let length = measured.tuple_bytes;
         let bytes = heap_update_cross_page(length, new_page, old_page, [old_vm, new_vm]);
-        wal.record(record, bytes);
+        wal.record(record, bytes + undo);
     }
 
     /// Source: `heap_delete`, src/backend/access/heap/heapam.c (REL_18_STABLE).
@@ -339,10 +364,11 @@ impl Table {
         let row = self.row_at(tid);
         self.note_hints(tid, horizon, wal);
         let xid = horizon.assign();
+        let undo = self.log_undo(self.version_bytes(tid), wal);
         let cleared = self.heap.delete(tid, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
-        wal.record(RecordType::HeapDelete, heap_delete(page, vm));
+        wal.record(RecordType::HeapDelete, heap_delete(page, vm) + undo);
         self.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
         self.pending.deleted += 1;

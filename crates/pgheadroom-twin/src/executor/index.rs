@@ -189,6 +189,20 @@ impl Index {
         })
     }
 
+    /// Whether it has every row, by columns.
+    pub fn is_whole(&self) -> bool {
+        let is_column = |part: &Part| matches!(part.source, IndexKey::Column(_));
+        self.predicate.is_none() && self.keys.iter().all(is_column)
+    }
+
+    /// The column of the table that its keys begin with.
+    pub fn first_column(&self) -> Option<usize> {
+        match self.keys[0].source {
+            IndexKey::Column(column) => Some(column),
+            IndexKey::Expression(_) => None,
+        }
+    }
+
     /// Whether an UPDATE that assigns these columns leaves the key's columns alone, which says
     /// nothing of their values.
     ///

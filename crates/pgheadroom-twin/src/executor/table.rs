@@ -5,6 +5,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, OffsetNumber};
 use crate::btree::{Btree, Entry};
 use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
+use crate::engine::Store;
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
@@ -43,6 +44,8 @@ pub struct Table {
     pub(super) counters: TableCounters,
     pub(super) pending: Pending,
     pub(super) target: InsertTargetBlock,
+    /// What the engine keeps beside the heap.
+    pub(super) store: Store,
     pub(super) main: ForkId,
     pub(super) fsm: ForkId,
     pub(super) vm: ForkId,
@@ -118,6 +121,7 @@ impl Table {
             counters: TableCounters::default(),
             pending: Pending::default(),
             target: InsertTargetBlock::default(),
+            store: Store::default(),
             main,
             fsm,
             vm,
@@ -295,7 +299,7 @@ impl Table {
     }
 
     /// The newest version of a row.
-    pub(super) fn row_view(&self, row: u32) -> Row<'_> {
+    pub(crate) fn row_view(&self, row: u32) -> Row<'_> {
         Row {
             row_type: &self.row_type,
             slots: self.slots_of(row),

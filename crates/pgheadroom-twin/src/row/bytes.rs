@@ -28,7 +28,7 @@ pub(crate) struct Measured {
 
 impl ColumnLayout {
     /// Where the value begins when the one before ends at `end`, and where it ends.
-    pub(super) fn place(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
+    pub(crate) fn place(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
         if let Some(width) = self.width {
             let start = end.next_multiple_of(self.align);
             return (start, start + width);

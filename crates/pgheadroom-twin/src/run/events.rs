@@ -4,6 +4,7 @@
 //! profile + conditions -> Plan -> Events: [at transaction 1200: CHECKPOINT, at 5000: hold, ...]
 //! ```
 
+use crate::engine::Engine;
 use crate::executor::{Database, Relation, RunningVacuum, TableId, VacuumStep};
 use crate::horizon::HeldSnapshot;
 use crate::profile::{ProfileError, ProfileSpec, load, support};
@@ -82,6 +83,10 @@ pub struct Conditions {
     pub watch: Option<(String, u32)>,
     /// Where pages are kept.
     pub storage: Storage,
+    /// How rows are stored once they are loaded.
+    pub engine: Engine,
+    /// Whether the order of the tables is measured, before the run and after it.
+    pub order: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -141,6 +141,24 @@ MEASURES = (
         unit="bytes",
         better="lower",
     ),
+    Measure(
+        name="predicted_pages_per_range",
+        description="pages_per_range as the twin predicts it, with the server's random numbers",
+        unit="pages",
+        better="lower",
+    ),
+    Measure(
+        name="predicted_heap_pages",
+        description="heap_pages likewise",
+        unit="pages",
+        better="lower",
+    ),
+    Measure(
+        name="clustered_pages_per_range",
+        description="the same of the twin's engine clustered, a model, with the same draws",
+        unit="pages",
+        better="lower",
+    ),
 )
 
 

@@ -5,10 +5,9 @@ Measurement of one trial of `cluster-decay`: the document's program, and what it
 from __future__ import annotations
 
 import functools
-import random
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,13 @@ from pgheadroom.lab.counters import checkpoints_begun
 from pgheadroom.lab.design import Request, Trial, Value
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiments.cluster_decay_draws import (
+    RANGE_KEYS,
+    Draws,
+    Round,
+    drawn,
+    predicted,
+)
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.units import PAGE_BYTES, setting_bytes
 
@@ -30,9 +36,6 @@ TABLE = "testtab"
 INDEX = "testtabi"
 ROWS_PER_SCALE = 100_000
 ROW_CHARACTERS = 350
-RANGE_KEYS = 1000
-"""The document's `BETWEEN st AND st + 1000`."""
-
 EXTENSION = "clustered_heap"
 _INDEX_TUPLE_BYTES = 20  # an int4 key: 8 bytes of header, 8 aligned, 4 of line pointer
 
@@ -130,10 +133,13 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         environment = describe_server(server)
         with server.connect() as connection:
             _prepare_session(connection, request, cell)
-            found = _Program(server, connection, request, trial).play()
+            draws = drawn(request, trial, rows)
+            found = _Program(server, connection, request, trial, draws).play()
         assumed = dict(server.assumed)
     if request.options["index_only"] == "off":
         assumed["enable_indexonlyscan"] = "off: the document's server had no index-only scans"
+    for number, measures in enumerate(predicted(trial, draws, rows, place.version)):
+        found[number].update(measures)
     if EXTENSION not in place.contrib:
         assumed["engine clustered"] = f"not run: this server does not have {EXTENSION}"
     return Outcome(measures=rounds.flat(found), assumed=assumed, environment=environment)
@@ -170,6 +176,7 @@ class _Program:
         connection: psycopg.Connection[Any],
         request: Request,
         trial: Trial,
+        draws: Draws,
     ) -> None:
         self._server = server
         self._connection = connection
@@ -177,31 +184,33 @@ class _Program:
         self._cell = trial.cell
         self._rows = row_count(request.scale)
         self._churned = self._rows * int(trial.cell["churn_pct"]) // 100
-        # Draws belong to the block: each arm gets the same keys and the same ranges.
-        self._draws = random.Random(request.seed * 1000 + trial.repetition)  # noqa: S311
+        self._draws = draws
 
     def play(self) -> dict[int, dict[str, float | None]]:
         """Measures by round; 0 is the state before the first."""
         last = max(int(level) for level in self._request.levels["round"])
-        found = {0: self._state(0)}
-        for number in range(1, last + 1):
-            found[number] = {**self._churn(), **self._state(number)}
+        found = {0: self._state(0, self._draws.starts)}
+        for number, drawn_here in enumerate(self._draws.rounds, start=1):
+            found[number] = {
+                **self._churn(drawn_here),
+                **self._state(number, drawn_here.starts),
+            }
         if self._cell["index"] == "btree":
             found[last].update(self._recluster())
         return found
 
-    def _churn(self) -> dict[str, float | None]:
+    def _churn(self, drawn_here: Round) -> dict[str, float | None]:
         """DELETE, VACUUM, INSERT as in the document."""
         share = int(self._cell["churn_pct"]) / 100
         order = " ORDER BY 1" if self._cell["engine"] == "sorted" else ""
         checkpoints = checkpoints_begun(self._connection, self._server.version)
-        self._seed()
+        self._seed(drawn_here.delete_seed)
         with self._spent() as delete:
             done = self._connection.execute(f"DELETE FROM {TABLE} WHERE random() < {share}")
             delete.rows = done.rowcount
         with self._spent() as vacuum:
             self._connection.execute(f"VACUUM {TABLE}")
-        self._seed()
+        self._seed(drawn_here.insert_seed)
         with self._spent() as insert:
             done = self._connection.execute(
                 f"INSERT INTO {TABLE} SELECT (random() * {self._rows})::int, "
@@ -220,10 +229,8 @@ class _Program:
             "checkpoints": checkpoints_begun(self._connection, self._server.version) - checkpoints,
         }
 
-    def _state(self, number: int) -> dict[str, float | None]:
+    def _state(self, number: int, starts: Sequence[int]) -> dict[str, float | None]:
         """What range queries pay now; ANALYZE comes last, since it reads much of the table."""
-        span = max(self._rows - RANGE_KEYS, 1)
-        starts = [self._draws.randint(1, span) for _ in range(int(self._request.options["ranges"]))]
         times_ms = []
         for start in starts:
             with self._spent() as select:
@@ -289,8 +296,8 @@ class _Program:
         row = self._one(f"SELECT count(*) FROM {TABLE} WHERE {condition}")
         return int(row[0])
 
-    def _seed(self) -> None:
-        self._connection.execute("SELECT setseed(%s)", (self._draws.uniform(-1, 1),))
+    def _seed(self, seed: float) -> None:
+        self._connection.execute("SELECT setseed(%s)", (seed,))
 
     @contextmanager
     def _spent(self) -> Iterator[_Spent]:

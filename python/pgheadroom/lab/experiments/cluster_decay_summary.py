@@ -69,6 +69,7 @@ def summarise(request: Request, samples: Sequence[Sample], measures: Sequence[Me
     findings.extend(_ratios(comparisons))
     for group in _groups(cells):
         findings.extend(_recluster(request, group))
+    findings.extend(_foreseen(cells))
     return Summary(
         cells=cells,
         comparisons=comparisons,
@@ -171,6 +172,35 @@ def _ratios(comparisons: Sequence[dict[str, Any]]) -> list[str]:
         said.append(
             f"({_label(cell)}) {words[item['measure']]}, against {against['engine']}: {found}."
         )
+    return said
+
+
+def _foreseen(cells: Sequence[dict[str, Any]]) -> list[str]:
+    """How the twin's pages per range compare with the measured ones, engine by engine."""
+    said = []
+    for group in _groups(cells):
+        pairs = [
+            (cell["predicted_pages_per_range"], cell["pages_per_range"])
+            for cell in group
+            if cell["predicted_pages_per_range"] is not None and cell["pages_per_range"]
+        ]
+        if not pairs:
+            continue
+        same = sum(1 for foreseen, found in pairs if foreseen == found)
+        off = max(abs(foreseen / found - 1) for foreseen, found in pairs)
+        how = (
+            f"equal to the measured ones in all {len(pairs)} states"
+            if same == len(pairs)
+            else f"equal in {same} of {len(pairs)} states, at most {100 * off:.1f} % off"
+        )
+        last = group[-1]
+        model = ""
+        if last["engine"] != "clustered" and last["clustered_pages_per_range"] is not None:
+            model = (
+                f"; the engine clustered, a model, would end at "
+                f"{last['clustered_pages_per_range']:.1f} pages"
+            )
+        said.append(f"({_label(last)}) The twin's pages of a range are {how}{model}.")
     return said
 
 

@@ -1,0 +1,102 @@
+"""
+What `cluster-decay` draws, and what the twin makes of it.
+
+`random()` after `setseed` is a generator that the twin has too, from 15 on. So it deletes the same
+rows and inserts the same keys, and on plain heap each row lies where the server puts it: pages per
+range are predicted to the unit, not on average. A page that is being written when VACUUM wants to
+clean it is passed over, which the twin does not know of: now and then a state is off a little.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgheadroom import _core
+from pgheadroom.lab.design import Request, Trial
+from pgheadroom.types import PgVersion
+
+RANGE_KEYS = 1000
+"""The document's `BETWEEN st AND st + 1000`."""
+
+FIRST_MAJOR, LAST_MAJOR = 15, 18
+"""Versions whose `random()` and heap the twin has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """
+    What a round draws: arguments of `setseed` for DELETE and INSERT, and first keys of ranges.
+    """
+
+    delete_seed: float
+    insert_seed: float
+    starts: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """First keys of ranges before the first round, and each round's draws."""
+
+    starts: Sequence[int]
+    rounds: Sequence[Round]
+
+
+def drawn(request: Request, trial: Trial, rows: int) -> Draws:
+    """All draws of a trial; they belong to its block: each arm gets the same keys and ranges."""
+    draws = random.Random(request.seed * 1000 + trial.repetition)  # noqa: S311
+    span = max(rows - RANGE_KEYS, 1)
+
+    def starts() -> list[int]:
+        return [draws.randint(1, span) for _ in range(int(request.options["ranges"]))]
+
+    first = starts()
+    rounds = [
+        Round(delete_seed=draws.uniform(-1, 1), insert_seed=draws.uniform(-1, 1), starts=starts())
+        for _ in range(max(int(level) for level in request.levels["round"]))
+    ]
+    return Draws(starts=first, rounds=rounds)
+
+
+def predicted(
+    trial: Trial, draws: Draws, rows: int, version: PgVersion
+) -> list[dict[str, float | None]]:
+    """
+    Measures that the twin predicts, by round: of the trial's engine, and of `clustered`.
+
+    Of another version than the twin has, all are None.
+    """
+    if not FIRST_MAJOR <= version.major <= LAST_MAJOR:
+        nothing = dict.fromkeys(
+            ("predicted_pages_per_range", "predicted_heap_pages", "clustered_pages_per_range")
+        )
+        return [dict(nothing) for _ in range(len(draws.rounds) + 1)]
+    in_order = trial.cell["engine"] == "sorted"
+    clustered = _play(trial, draws, rows, version, engine="clustered", in_order=in_order)
+    own = clustered
+    if trial.cell["engine"] != "clustered":
+        own = _play(trial, draws, rows, version, engine="heap", in_order=in_order)
+    return [
+        {
+            "predicted_pages_per_range": mine[0],
+            "predicted_heap_pages": mine[2],
+            "clustered_pages_per_range": other[0],
+        }
+        for mine, other in zip(own, clustered, strict=True)
+    ]
+
+
+def _play(
+    trial: Trial, draws: Draws, rows: int, version: PgVersion, *, engine: str, in_order: bool
+) -> list[tuple[float | None, float | None, int, int, int]]:
+    return _core.cluster_decay(
+        str(version),
+        rows,
+        draws.starts,
+        [(item.delete_seed, item.insert_seed, item.starts) for item in draws.rounds],
+        fillfactor=int(trial.cell["fillfactor"]),
+        churn_frac=int(trial.cell["churn_pct"]) / 100,
+        engine=engine,
+        is_sorted=in_order,
+    )
