@@ -109,3 +109,17 @@ def test_autovacuum_comes_when_the_twin_says(programs: ServerPrograms) -> None:
     assert abs(began_s - foreseen.began_s) <= NAPTIME_S + 1
     checkpoints = [event for event in played.events if event.kind == "checkpoint_starting"]
     assert checkpoints[0].t_s == pytest.approx(30, abs=1.1)
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_wal_brings_checkpoints_when_the_twin_says(programs: ServerPrograms) -> None:
+    """One each segment of 16 MB: as many, and as many images."""
+    profile = _profile({"max_wal_size": "48MB"}, 25)
+    played = play(profile, server=str(programs.bin_dir))
+    (cell,) = predict(profile, server=str(played.server)).cells
+    assert _missed(cell, played) == []
+    assert cell.by_itself is not None
+    low, high = _counts(cell.by_itself.counts["checkpoints"])
+    seen = [event for event in played.events if event.kind == "checkpoint_starting"]
+    assert low >= 2
+    assert low - 1 <= len(seen) <= high + 1

@@ -38,10 +38,11 @@ pub struct CheckpointSettings {
 }
 
 impl CheckpointSettings {
-    /// A checkpoint is wanted when WAL enters the segment this far behind that of the redo
-    /// pointer, less one.
+    /// A checkpoint is wanted when WAL has filled so many segments, that of the redo pointer
+    /// included.
     ///
-    /// Source: `CalculateCheckpointSegments`, src/backend/access/transam/xlog.c (REL_18_STABLE).
+    /// Source: `CalculateCheckpointSegments`, and `XLogCheckpointNeeded` of the segment that
+    /// `XLogWrite` has finished, src/backend/access/transam/xlog.c (REL_18_STABLE).
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
@@ -148,7 +149,7 @@ impl Checkpointer {
             return; // one at a time
         }
         let by_wal = self.settings.segments().is_some_and(|segments| {
-            at_bytes / SEGMENT_BYTES >= self.redo_bytes / SEGMENT_BYTES + segments - 1
+            at_bytes / SEGMENT_BYTES >= self.redo_bytes / SEGMENT_BYTES + segments
         });
         let by_time = now_s >= self.due_s;
         if !by_time && !by_wal {
