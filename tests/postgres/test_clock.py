@@ -25,7 +25,12 @@ NAPTIME_S = 3
 RATE_PER_S = 1200
 
 
-def _profile(server: dict[str, Any], seconds: int) -> Profile:
+def _profile(
+    server: dict[str, Any],
+    seconds: int,
+    rows: int = 40_000,
+    hot: dict[str, Any] | None = None,
+) -> Profile:
     columns = [
         {"name": "id", "type": "int4"},
         {"name": "owner", "type": "int4", "values": {"kind": "random", "ndistinct": 3000}},
@@ -34,7 +39,7 @@ def _profile(server: dict[str, Any], seconds: int) -> Profile:
     ]
     table = {
         "name": "t",
-        "rows": 40_000,
+        "rows": rows,
         "fillfactor": 90,
         "reloptions": {"autovacuum_vacuum_scale_factor": "0.1"},
         "columns": columns,
@@ -43,7 +48,7 @@ def _profile(server: dict[str, Any], seconds: int) -> Profile:
             {"name": "t_owner", "columns": ["owner"]},
         ],
     }
-    hot = {"distribution": "hot_set", "rows_frac": 0.1, "weight": 0.6}
+    hot = hot or {"distribution": "hot_set", "rows_frac": 0.1, "weight": 0.6}
     return parse_profile(
         {
             "schema_version": 1,
@@ -114,7 +119,7 @@ def test_autovacuum_comes_when_the_twin_says(programs: ServerPrograms) -> None:
 @pytest.mark.pg(">= 18, < 19")
 def test_wal_brings_checkpoints_when_the_twin_says(programs: ServerPrograms) -> None:
     """One each segment of 16 MB: as many, and as many images."""
-    profile = _profile({"max_wal_size": "48MB"}, 25)
+    profile = _profile({"max_wal_size": "48MB"}, 25, 120_000, {"distribution": "uniform"})
     played = play(profile, server=str(programs.bin_dir))
     (cell,) = predict(profile, server=str(played.server)).cells
     assert _missed(cell, played) == []
