@@ -92,7 +92,7 @@ def findings(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
                 counts.append(f"{span} {one if numbers == [1] else several}")
         duration = reading.number(own[0].get("duration_s")) or 0.0
         what = _listed(counts) if counts else "neither autovacuum nor a checkpoint"
-        where = " (over the fillfactors)" if len(own) > 1 and counts else ""
+        where = " (over all cells)" if len(own) > 1 and counts else ""
         said.append(f"In {units.show_duration(duration)} the server does by itself: {what}{where}.")
     return said
 
