@@ -25,7 +25,12 @@ NAPTIME_S = 3
 RATE_PER_S = 1200
 
 
-def _profile(server: dict[str, Any], seconds: int) -> Profile:
+def _profile(
+    server: dict[str, Any],
+    seconds: int,
+    rows: int = 40_000,
+    hot: dict[str, Any] | None = None,
+) -> Profile:
     columns = [
         {"name": "id", "type": "int4"},
         {"name": "owner", "type": "int4", "values": {"kind": "random", "ndistinct": 3000}},
@@ -34,7 +39,7 @@ def _profile(server: dict[str, Any], seconds: int) -> Profile:
     ]
     table = {
         "name": "t",
-        "rows": 40_000,
+        "rows": rows,
         "fillfactor": 90,
         "reloptions": {"autovacuum_vacuum_scale_factor": "0.1"},
         "columns": columns,
@@ -43,7 +48,7 @@ def _profile(server: dict[str, Any], seconds: int) -> Profile:
             {"name": "t_owner", "columns": ["owner"]},
         ],
     }
-    hot = {"distribution": "hot_set", "rows_frac": 0.1, "weight": 0.6}
+    hot = hot or {"distribution": "hot_set", "rows_frac": 0.1, "weight": 0.6}
     return parse_profile(
         {
             "schema_version": 1,
@@ -109,3 +114,17 @@ def test_autovacuum_comes_when_the_twin_says(programs: ServerPrograms) -> None:
     assert abs(began_s - foreseen.began_s) <= NAPTIME_S + 1
     checkpoints = [event for event in played.events if event.kind == "checkpoint_starting"]
     assert checkpoints[0].t_s == pytest.approx(30, abs=1.1)
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_wal_brings_checkpoints_when_the_twin_says(programs: ServerPrograms) -> None:
+    """One each segment of 16 MB: as many, and as many images."""
+    profile = _profile({"max_wal_size": "48MB"}, 25, 120_000, {"distribution": "uniform"})
+    played = play(profile, server=str(programs.bin_dir))
+    (cell,) = predict(profile, server=str(played.server)).cells
+    assert _missed(cell, played) == []
+    assert cell.by_itself is not None
+    low, high = _counts(cell.by_itself.counts["checkpoints"])
+    seen = [event for event in played.events if event.kind == "checkpoint_starting"]
+    assert low >= 2
+    assert low - 1 <= len(seen) <= high + 1

@@ -70,12 +70,10 @@ def charts(result: Mapping[str, Any], *, section: str = "time") -> list[Chart]:
     shown = places[len(places) // 2] if len(places) > 2 else places[-1]
     example = _events(cells[shown], end)
     caption = _caption(cells, places, pairs=pairs)
+    where = f" at fillfactor {reading.label(names[shown])}" if len(cells) > 1 else ""
     if example:
         views.append(_strip(canvas, example, end))
-        caption += (
-            f" Below: what the server does by itself at fillfactor {reading.label(names[shown])}, "
-            "in one of the runs."
-        )
+        caption += f" Below: what the server does by itself{where}, in one of the runs."
     for view in views[:-1]:
         _without_time(view)
     words = alternative("Over simulated time", panels)

@@ -92,7 +92,7 @@ def findings(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
                 counts.append(f"{span} {one if numbers == [1] else several}")
         duration = reading.number(own[0].get("duration_s")) or 0.0
         what = _listed(counts) if counts else "neither autovacuum nor a checkpoint"
-        where = " (over the fillfactors)" if len(own) > 1 and counts else ""
+        where = " (over all cells)" if len(own) > 1 and counts else ""
         said.append(f"In {units.show_duration(duration)} the server does by itself: {what}{where}.")
     return said
 
@@ -145,14 +145,12 @@ def _by_itself(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
             rows.append((label, *(_value(part.get(key)) for key, _, _ in _KINDS)))
     if not rows:
         return None
-    columns = (
-        _lead(),
-        *(Column(key=key, title=title, digits=0) for key, _, title in _KINDS),
-    )
+    lead = () if len(cells) == 1 else (_lead(),)  # one cell needs no name
+    columns = (*lead, *(Column(key=key, title=title, digits=0) for key, _, title in _KINDS))
     return Table(
         title="What the server does by itself",
         columns=columns,
-        rows=tuple(rows),
+        rows=tuple(row[-len(columns) :] for row in rows),
         note="Ranges are from the least to the most of the runs.",
         section="time",
     )
@@ -208,6 +206,7 @@ def _lines(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
     rows = []
     for place in chosen(cells, _MOST_IN_TERMINAL):
         series = reading.mapping(cells[place].get("series"))
+        name = f"fillfactor {reading.label(labels[place])}" if len(cells) > 1 else "all tables"
         for key, _ in FIGURES:
             numbers = [reading.middle(_value(item)) for item in series.get(key, ())]
             known = [number for number in numbers if number is not None]
@@ -216,7 +215,7 @@ def _lines(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
             column = _figure(key)
             rows.append(
                 (
-                    f"fillfactor {reading.label(labels[place])}",
+                    name,
                     _SHORT[key],
                     _UNITS[key],
                     sparkline(numbers),

@@ -10,12 +10,12 @@ use crate::vacuum::{VacuumOptions, Vacuumed};
 
 /// Processor time of a page, beside what sleeping takes; with the times in docs/method.md.
 const PAGE_S: f64 = 10e-6;
-/// Processor time of a page that ANALYZE reads: it copies, sorts and compares its rows.
-const SAMPLED_PAGE_S: f64 = 50e-6;
-/// Pages that ANALYZE reads for each of `default_statistics_target`.
+/// Processor time of a row in ANALYZE's sample, which is copied, sorted and compared.
+const SAMPLED_ROW_S: f64 = 2.5e-6;
+/// Rows in that sample, and at most as many pages, for each of `default_statistics_target`.
 ///
 /// Source: `std_typanalyze`, src/backend/commands/analyze.c (REL_18_STABLE).
-const SAMPLED_PAGES: f64 = 300.0;
+const SAMPLED: f64 = 300.0;
 
 /// A worker.
 #[derive(Debug)]
@@ -88,11 +88,11 @@ impl Autovacuum {
                         VacuumStep::Pages(pages) => {
                             job.scanned_pages += pages;
                             // Itself, and its entry in the free space map.
-                            let cost_s = self.cost_s(job.place, (pages, 2), dirtied, PAGE_S, db);
+                            let cost_s = self.cost_s(job.place, (pages, 2), dirtied, db);
                             self.go_on(position, job, cost_s);
                         }
                         VacuumStep::IndexPages(pages) => {
-                            let cost_s = self.cost_s(job.place, (pages, 1), dirtied, PAGE_S, db);
+                            let cost_s = self.cost_s(job.place, (pages, 1), dirtied, db);
                             self.go_on(position, job, cost_s);
                         }
                         VacuumStep::Done(done) => {
@@ -180,13 +180,15 @@ impl Autovacuum {
     fn begin_analyze(&mut self, position: usize, place: usize, db: &mut Database) {
         let relation = self.known[place].relation;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let max_pages = (SAMPLED_PAGES * self.settings.statistics_target) as u32;
+        let max_pages = (SAMPLED * self.settings.statistics_target) as u32;
         let xmin = db.horizon().xmin();
         let snapshot = db.horizon_mut().hold_at(xmin);
         let before = db.wal().pages().dirtied();
         let found = db.analyze(relation.table, max_pages);
         let dirtied = db.wal().pages().dirtied() - before;
-        let cost_s = self.cost_s(place, (found.pages_read, 1), dirtied, SAMPLED_PAGE_S, db);
+        let sampled = found.live_rows.min(f64::from(max_pages));
+        let pages = (found.pages_read, 1);
+        let cost_s = self.cost_s(place, pages, dirtied, db) + sampled * SAMPLED_ROW_S;
         let worker = &mut self.workers[position];
         worker.job = Some(Job {
             place,
@@ -222,14 +224,7 @@ impl Autovacuum {
     /// Source: `vacuum_delay_point` and `AutoVacuumUpdateCostLimit` (the limit is shared by the
     /// workers that have none of their own).
     #[allow(clippy::cast_precision_loss)] // pages
-    fn cost_s(
-        &self,
-        place: usize,
-        (pages, asked): (u32, u32),
-        dirtied: u64,
-        page_s: f64,
-        db: &Database,
-    ) -> f64 {
+    fn cost_s(&self, place: usize, (pages, asked): (u32, u32), dirtied: u64, db: &Database) -> f64 {
         let settings = &self.settings;
         let all: u64 = db
             .tables()
@@ -254,6 +249,6 @@ impl Autovacuum {
             limit = (limit / (sharing.count() + 1) as f64).floor().max(1.0);
         }
         let slept_s = cost / limit * known.cost_limit.delay_ms / 1000.0;
-        slept_s + pages * page_s
+        slept_s + pages * PAGE_S
     }
 }

@@ -1,0 +1,146 @@
+"""Predictions over simulated time: sentences, tables, charts and the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+import vl_convert
+from rich.console import Console
+
+from pgheadroom.predict import Timing, predict
+from pgheadroom.profile import parse_profile
+from pgheadroom.report import charts, html, text, view_proof, view_time, views
+
+Json = dict[str, Any]
+HOSTILE = "t <script>alert(1)</script>"
+SERVER = {"autovacuum": True, "autovacuum_naptime_s": 2, "checkpoint_interval_s": 30}
+
+
+@cache
+def _result(shape: str) -> Json:
+    """A prediction of a small table, as its file has it."""
+    levels, before, server, name = {
+        "one cell": (None, None, SERVER, "t"),
+        "curve": ([100, 90, 80, 70, 60, 50, 40, 30], None, SERVER, "t"),
+        "change": ([90, 80], 100, {}, "t"),
+        "hostile": (None, None, SERVER, HOSTILE),
+    }[shape]
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "server": server,
+            "table": [
+                {
+                    "name": name,
+                    "rows": 1000,
+                    "columns": [
+                        {"name": "id", "type": "int4"},
+                        {"name": "n", "type": "int4"},
+                        {"name": "filler", "type": "bpchar(84)"},
+                    ],
+                    "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+                }
+            ],
+            "operation": [
+                {
+                    "table": name,
+                    "kind": "update",
+                    "sets": ["n"],
+                    "pick": {"distribution": "uniform"},
+                }
+            ],
+            "run": {"operations": 4000},
+        }
+    )
+    found = predict(
+        profile,
+        levels,
+        server="18.4",
+        seeds=3,
+        timing=Timing(tps=50, windows=8),
+        from_fillfactor=before,
+    )
+    return view_proof.described(found.to_json(), command="pgheadroom predict p.toml --series")
+
+
+SHAPES = ("one cell", "curve", "change", "hostile")
+
+
+def _text(result: Json, *, width: int = 100, brief: bool = True) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, highlight=False, no_color=True)
+    text.print_tables(views.tables(result, brief=brief), console)
+    return stream.getvalue()
+
+
+def test_what_the_server_does_is_said() -> None:
+    """How long the run is, and how often autovacuum and checkpoints come."""
+    said = view_proof.findings(_result("one cell"))
+    assert re.search(
+        r"In 80 s the server does by itself: .*autoanalyze.* and 2 checkpoints", said[-1]
+    )
+
+
+def test_a_change_is_the_answer() -> None:
+    """From where to where, when it has taken effect, and what a rewrite would give."""
+    result = _result("change")
+    said = view_proof.findings(result)
+    assert len(said) == 2
+    assert re.match(r"From 100 to 90 takes effect (after|at once)", said[0])
+    assert "if rewritten at the start" in said[0]
+    assert "not rewritten" in result["question"]
+    assert "Loaded at 100, altered when the run begins" in _text(result)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("width", [80, 120])
+def test_fits_the_terminal(shape: str, width: int) -> None:
+    """No line is wider, lines over time included."""
+    shown = _text(_result(shape), width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "Over simulated time" in shown
+    assert any(block in shown for block in "▁█")
+
+
+def test_a_long_curve_shows_a_few_cells() -> None:
+    """Evenly, both ends, and how many there are besides."""
+    shown = _text(_result("curve"), width=120)
+    assert re.findall(r"^ fillfactor (\d+) *$", shown, re.MULTILINE) == ["100", "60", "30"]
+    assert "5 more fillfactors" in shown
+    assert view_time.chosen([{}] * 8, 3) == [0, 4, 7]
+    assert view_time.chosen([{}] * 2, 3) == [0, 1]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_charts_draw(shape: str) -> None:
+    """Lines over time compile; they come first where they are the answer."""
+    drawn = views.charts(_result(shape), [])
+    (chart,) = [chart for chart in drawn if chart.title == "Over simulated time"]
+    svg = vl_convert.vegalite_to_svg(charts.resolved(chart.spec))
+    assert "<svg" in svg
+    assert "<script" not in svg
+    assert chart.section == ("time" if shape == "curve" else "key")
+    panels = [view["title"]["text"] for view in chart.spec["vconcat"]]
+    assert panels[0].startswith("HOT updates")
+    assert ("What the server does by itself" in panels) == (shape != "change")
+
+
+def test_both_states_are_drawn() -> None:
+    """Altered and rewritten, window by window."""
+    chart = views.charts(_result("change"), [])[0]
+    (line,) = chart.spec["vconcat"][0]["layer"]
+    rows = chart.spec["datasets"][line["data"]["name"]]
+    assert {row["side"] for row in rows} == {"altered", "rewritten"}
+    assert len(rows) == 2 * 2 * 8
+
+
+def test_the_page_holds_it_all() -> None:
+    """Chart and tables under their own heading; a table's name cannot become a script."""
+    page = html.render([(_result("hostile"), ())], title="t")
+    assert "Over time" in page
+    assert "Window by window" in page
+    assert "<script>alert" not in page
