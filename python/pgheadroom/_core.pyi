@@ -410,9 +410,9 @@ def simulate(
         server_version: The minor version to follow: `18.4`.
         interleaving: Seed of the order in which several clients' transactions run.
         events: What the server did by itself during the run: the fraction of the run, from 0 to
-            1, the kind (`checkpoint_starting`, `checkpoint_complete`,
-            `autovacuum_starting`, `autovacuum`, `autoanalyze`) and the table. A profile with autovacuum or checkpoints needs them, be
-            it an empty list, or a pace.
+            1, the kind (`checkpoint_starting`, `checkpoint_complete`, `autovacuum_starting`,
+            `autovacuum`, `autoanalyze`) and the table. A profile with autovacuum or checkpoints
+            needs them, be it an empty list, or a pace.
         transactions: How many a run did that is given by its duration.
         pace: `("even", N)`: N transactions a second; `("arrivals", S)`: at random within S
             seconds. With it and without events, autovacuum and checkpoints go by this clock.

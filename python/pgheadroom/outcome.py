@@ -8,7 +8,7 @@ What a version does not count is None, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -120,9 +120,9 @@ def _value(value: Any) -> Value:
     return found
 
 
-def summed(parts: list[int | None]) -> int | None:
+def summed(parts: Sequence[float | None]) -> float | None:
     """The sum; one that is missing makes it missing."""
-    total = 0
+    total: float = 0
     for value in parts:
         if value is None:
             return None
@@ -130,7 +130,7 @@ def summed(parts: list[int | None]) -> int | None:
     return total
 
 
-def with_quotients(sums: Mapping[str, int | None]) -> dict[str, Any]:
+def with_quotients(sums: Mapping[str, float | None]) -> dict[str, Any]:
     """
     The sums of a table or of a whole, and their quotients, in the order of `KEYS`.
 
@@ -139,7 +139,7 @@ def with_quotients(sums: Mapping[str, int | None]) -> dict[str, Any]:
     """
     updates = sums["n_tup_upd"]
 
-    def per_update(value: int | None) -> float | None:
+    def per_update(value: float | None) -> float | None:
         return None if not updates or value is None else value / updates
 
     wal_bytes, fpi_bytes = sums["wal_bytes"], sums["wal_fpi_bytes"]
@@ -155,7 +155,7 @@ def with_quotients(sums: Mapping[str, int | None]) -> dict[str, Any]:
 
 
 def put_together(
-    by_table: Mapping[str, Mapping[str, int | None]], transactions: Mapping[str, int]
+    by_table: Mapping[str, Mapping[str, Any]], transactions: Mapping[str, float]
 ) -> dict[str, Any]:
     """
     The whole of a window out of its parts, as the object of a proof.

@@ -99,6 +99,16 @@ FromFillfactorOption = Annotated[
         "a rewrite. With --series: how long until it takes effect.",
     ),
 ]
+SampleOption = Annotated[
+    int | None,
+    typer.Option(
+        "--sample-pages",
+        min=1,
+        metavar="N",
+        help="Simulate about N pages of the largest table, several times, instead of all (default: "
+        "all, up to 2 GB).",
+    ),
+]
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
 
@@ -125,6 +135,7 @@ def show(
     from_fillfactor: FromFillfactorOption = None,
     engine: EngineOption = EngineName.HEAP,
     order: OrderOption = False,
+    sample_pages: SampleOption = None,
     page: PageOption = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
@@ -143,6 +154,8 @@ def show(
     if page is not None:
         if changes or order or (storage, engine) != (StorageName.LOCAL, EngineName.HEAP):
             raise InputError("--page: a page lives in the profile as it is, expected no variant")
+        if sample_pages is not None:
+            raise InputError("--page: a page lives in the whole table, expected no --sample-pages")
         predict_page.show(
             read, page, table, levels, server=server, tps=tps, form=form, to=to, html=html
         )
@@ -161,6 +174,7 @@ def show(
             seeds=seeds,
             timing=Timing(tps=tps, windows=windows if series else 0),
             from_fillfactor=from_fillfactor,
+            sample_pages=sample_pages,
             report=report,
         )
     output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))

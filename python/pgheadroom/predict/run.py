@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pgheadroom
+from pgheadroom.errors import InputError
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict.cells import (
     Cell,
@@ -22,6 +23,7 @@ from pgheadroom.predict.cells import (
 from pgheadroom.predict.clock import ByItself, has_clockwork, tps_of
 from pgheadroom.predict.convergence import TakesEffect, takes_effect
 from pgheadroom.predict.order import KeyOrder
+from pgheadroom.predict.sampling import Sample, heap_pages, sample_if_big, sample_of
 from pgheadroom.predict.series import Series
 from pgheadroom.predict.twin import (
     SEEDS_DEFAULT,
@@ -145,6 +147,7 @@ def predict(
     seeds: int = SEEDS_DEFAULT,
     timing: Timing | None = None,
     from_fillfactor: int | None = None,
+    sample_pages: int | None = None,
     executor: Executor | None = None,
     report: Report | None = None,
 ) -> Prediction:
@@ -167,12 +170,14 @@ def predict(
             pace where autovacuum, checkpoints or a duration need one.
         from_fillfactor: Percent at which the varied tables are loaded; the cell's own is set when
             the run begins, and pages stay as they are.
+        sample_pages: Heap pages of the largest table that are simulated and stand for the whole;
+            None: all, up to `sampling.WHOLE_PAGES_MAX` of a profile that can be sampled.
         executor: Where to run (`concurrent.futures`); a thread a core when None.
         report: Called with the rows and transactions that are done, and their number.
 
     Raises:
         InputError: A fillfactor, table, index or version that is none; a change that is not
-            possible; a run whose length nobody knows.
+            possible; a run whose length nobody knows; a sample of what has none.
         TwinError: The twin cannot play the profile; the message names the field.
     """
     cells = make_cells(profile, fillfactors, table, changes)
@@ -182,9 +187,22 @@ def predict(
     version = minor_version(profile, server, told)
     assumed = profile.assumed_on(version.major) | told
     altered = () if from_fillfactor is None else loaded_at(cells, from_fillfactor, table)
+    over_time = timing.windows > 0 or order or from_fillfactor is not None
+    if sample_pages is not None and over_time:
+        raise InputError(
+            "--sample-pages: a sample gives no --series, --order or --from-fillfactor; ask for "
+            "them without it"
+        )
+    samples = None if over_time else _samples(cells, sample_pages)
+    if samples is not None:
+        assumed["twin.sample"] = (
+            f"{seeds} samples of {heap_pages(samples[0].profile)} of "
+            f"{heap_pages(cells[0].profile)} heap pages; rows and operations shrink alike"
+        )
     found = predict_cells(
         (*cells, *altered),
         version,
+        samples=samples,
         model=model,
         timing=timing,
         seeds=seeds,
@@ -228,6 +246,16 @@ def predict(
         assumed=assumed,
         cells=tuple(made),
     )
+
+
+def _samples(cells: Sequence[Cell], pages: int | None) -> list[Sample] | None:
+    """What stands for each cell; None when all are simulated whole."""
+    if pages is not None:
+        return [sample_of(cell.profile, pages) for cell in cells]
+    found = [sample_if_big(cell.profile) for cell in cells]
+    samples = [sample for sample in found if sample is not None]
+    # All cells or none, so that a curve has no step where sampling begins.
+    return samples if len(samples) == len(found) else None
 
 
 def _beside_rewritten(

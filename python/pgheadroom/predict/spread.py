@@ -16,6 +16,7 @@ from typing import Any
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
 from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES
 
 LEVEL = 0.9
 """Coverage that statistical values state."""
@@ -46,6 +47,12 @@ _OPEN_PAGES_PER_CLIENT = 0.5
 # (RelationAddExtraBlocks, same file, REL_15_STABLE): 11 to 40 pages with 4 clients.
 _EXTRA_PAGES_PER_CLIENT = 10
 _EXTRA_PAGES_UNTIL_MAJOR = 15
+_PER_MODIFIED_PAGE = {
+    "pages_modified": 1,
+    "wal_fpi": 1,
+    "wal_fpi_bytes": PAGE_BYTES,
+    "wal_bytes": PAGE_BYTES,
+}
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
 
@@ -86,7 +93,32 @@ class _Growth:
     more: float = 0.0
 
 
-def spread(runs: Sequence[Mapping[str, Any]], *, clients: int, major: int) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class OfSamples:
+    """
+    That each run was a sample of the whole, blown up.
+
+    Attributes:
+        share: Of the whole in each. What is foreseen is the whole, which varies less than a sample
+            and is met by their mean.
+        index_pages: By how many pages the indexes may be off, since each has whole pages in a
+            sample.
+        modified_pages: By how many pages and images the whole may be too high, since some are
+            there once, but in each sample.
+    """
+
+    share: float = 1.0
+    index_pages: float = 0.0
+    modified_pages: float = 0.0
+
+
+WHOLE = OfSamples()
+"""Each run was the whole."""
+
+
+def spread(
+    runs: Sequence[Mapping[str, Any]], *, clients: int, major: int, samples: OfSamples = WHOLE
+) -> Outcome:
     """
     The outcome of a statistical cell.
 
@@ -94,13 +126,16 @@ def spread(runs: Sequence[Mapping[str, Any]], *, clients: int, major: int) -> Ou
         runs: The whole of each run of the twin, as `outcome.put_together` gives it; at least two.
         clients: How many wrote side by side.
         major: The server's major version.
+        samples: How much of the whole each run was.
     """
     assert len(runs) >= 2, "one run shows no spread"
     tables = {
-        name: Outcome(**_spread_of([run["by_table"][name] for run in runs], clients, major))
+        name: Outcome(
+            **_spread_of([run["by_table"][name] for run in runs], clients, major, samples)
+        )
         for name in runs[0]["by_table"]
     }
-    return replace(Outcome(**_spread_of(runs, clients, major)), by_table=tables)
+    return replace(Outcome(**_spread_of(runs, clients, major, samples)), by_table=tables)
 
 
 def counted(numbers: Sequence[int]) -> Value:
@@ -116,10 +151,14 @@ def counted(numbers: Sequence[int]) -> Value:
     return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
 
 
-def _spread_of(runs: Sequence[Mapping[str, Any]], clients: int, major: int) -> dict[str, Any]:
+def _spread_of(
+    runs: Sequence[Mapping[str, Any]], clients: int, major: int, samples: OfSamples
+) -> dict[str, Any]:
     updates = math.fsum(run["n_tup_upd"] for run in runs) / len(runs)
     growth = _growth(runs, clients, major)
-    return {key: _interval(key, [run[key] for run in runs], updates, growth) for key in KEYS}
+    return {
+        key: _interval(key, [run[key] for run in runs], updates, growth, samples) for key in KEYS
+    }
 
 
 def _growth(runs: Sequence[Mapping[str, Any]], clients: int, major: int) -> _Growth:
@@ -132,7 +171,11 @@ def _growth(runs: Sequence[Mapping[str, Any]], clients: int, major: int) -> _Gro
 
 
 def _interval(
-    key: str, values: Sequence[int | float | None], updates: float, growth: _Growth
+    key: str,
+    values: Sequence[int | float | None],
+    updates: float,
+    growth: _Growth,
+    samples: OfSamples,
 ) -> Value:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
@@ -142,15 +185,18 @@ def _interval(
     model = _model(key, mean, updates)
     if key in _COUNTS_OF_PAGES and model > 0:
         model = math.hypot(model, growth.either_side)
+    if key == "index_pages":
+        model = math.hypot(model, samples.index_pages)
     if all(value == first for value in numbers) and (key in _STEADY or model == 0):
         return first
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
-    drawn = _t(len(numbers) - 1) * math.sqrt(variance * (1 + 1 / len(numbers)))
+    drawn = _t(len(numbers) - 1) * math.sqrt(variance * (samples.share + 1 / len(numbers)))
     half = math.hypot(drawn, model)
     high = min(1.0, mean + half) if key in SHARES else mean + half
     if key == "heap_pages":
         high += growth.more
-    return Interval(low=max(0.0, mean - half), mid=mean, high=max(high, mean), level=LEVEL)
+    low = mean - half - samples.modified_pages * _PER_MODIFIED_PAGE.get(key, 0)
+    return Interval(low=max(0.0, low), mid=mean, high=max(high, mean), level=LEVEL)
 
 
 def _model(key: str, mean: float, updates: float) -> float:

@@ -22,8 +22,9 @@ from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
 from pgheadroom.predict.order import KeyOrder, order_of
+from pgheadroom.predict.sampling import Sample
 from pgheadroom.predict.series import Series, series_of
-from pgheadroom.predict.spread import exact, images_estimated, spread
+from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
 from pgheadroom.profile import Profile, Snapshot, to_json
 from pgheadroom.schedule import run_pieces
 from pgheadroom.types import PgVersion
@@ -136,6 +137,7 @@ def predict_cells(
     version: PgVersion,
     *,
     given: Sequence[Given] | None = None,
+    samples: Sequence[Sample] | None = None,
     model: Model = SERVER,
     timing: Timing | None = None,
     seeds: int = SEEDS_DEFAULT,
@@ -149,6 +151,7 @@ def predict_cells(
         cells: The profile at each fillfactor.
         version: The minor that the twin follows.
         given: What a server's run of each cell tells; None for a prediction.
+        samples: What stands for each cell's profile; None: it is simulated whole.
         model: Another storage or engine.
         timing: The clock by which the server does what it does by itself, where no run tells.
         seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
@@ -164,20 +167,26 @@ def predict_cells(
     told = given or [Given() for _ in cells]
 
     def piece(cell: int, seed: int) -> _Piece:
-        made = _piece(cells, told, version, cell, seed, seeds, timing)
+        played = cells[cell]
+        if samples is not None:
+            played = replace(played, profile=samples[cell].with_seed(seed))
+        made = _piece(played, told[cell], version, cell, seed, seeds, timing)
         made = replace(made, model=model)
         return made if timing is None else _on_clock(made, cells[cell], timing)
 
     with _Runs(executor, report) as runs:
         first = runs.run([piece(n, 0) for n in range(len(cells))])
         images_only = [
-            model.storage == "local" and _images_only(cells[n], told[n], first[(n, 0)])
+            samples is None
+            and model.storage == "local"
+            and _images_only(cells[n], told[n], first[(n, 0)])
             for n in range(len(cells))
         ]
         more = [
             piece(n, seed)
             for n in range(len(cells))
-            if not _is_exact(cells[n], first[(n, 0)]) and not images_only[n]
+            if samples is not None
+            or (not _is_exact(cells[n], first[(n, 0)]) and not images_only[n])
             for seed in range(1, seeds)
         ]
         found = first | runs.run(more)
@@ -187,6 +196,7 @@ def predict_cells(
             images_only=images_only[n],
             clients=cells[n].profile.workload.run.clients,
             major=version.major,
+            sample=None if samples is None else samples[n],
         )
         for n in range(len(cells))
     ]
@@ -207,20 +217,20 @@ def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
 
 
 def _piece(
-    cells: Sequence[Cell],
-    given: Sequence[Given],
+    cell: Cell,
+    given: Given,
     version: PgVersion,
-    cell: int,
+    number: int,
     seed: int,
     seeds: int,
     timing: Timing | None,
 ) -> _Piece:
-    profile = as_given(cells[cell].profile, given[cell])
+    profile = as_given(cell.profile, given)
     tps = None if timing is None else tps_of(profile, timing.tps)[0]
-    count = transactions_of(profile, given[cell], seed, seeds, tps)
+    count = transactions_of(profile, given, seed, seeds, tps)
     text = json.dumps(to_json(profile))
-    later = tuple(cells[cell].later.items())
-    return _Piece(cell, text, str(version), seed, given[cell].events, count, later=later)
+    later = tuple(cell.later.items())
+    return _Piece(number, text, str(version), seed, given.events, count, later=later)
 
 
 def _on_clock(piece: _Piece, cell: Cell, timing: Timing) -> _Piece:
@@ -342,15 +352,23 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
 
 
 def _simulation(
-    runs: Sequence[_core.Simulated], *, images_only: bool, clients: int, major: int
+    runs: Sequence[_core.Simulated],
+    *,
+    images_only: bool,
+    clients: int,
+    major: int,
+    sample: Sample | None,
 ) -> Simulation:
     wholes = [whole(run) for run in runs]
+    doubt = WHOLE
+    if sample is not None:
+        wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
     if images_only:
         outcome = images_estimated(wholes[0])
     elif len(wholes) == 1:
         outcome = exact(wholes[0])
     else:
-        outcome = spread(wholes, clients=clients, major=major)
+        outcome = spread(wholes, clients=clients, major=major, samples=doubt)
     return Simulation(
         outcome=outcome,
         transactions=runs[0].transactions,

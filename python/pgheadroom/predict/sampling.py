@@ -1,0 +1,225 @@
+"""
+Big tables by a sample: a profile with a share of its rows and operations stands for the whole.
+
+A page's life depends on how often its own rows change and on the room beside them, not on how many
+other pages there are. So a table with a tenth of the rows and a tenth of the operations, picked in
+the same way, has a tenth of the pages, updates and WAL; only what is there once (an index's
+metapage and root, the upper levels of the free space map) does not shrink. Several samples, each
+with another seed, say how far one lies from the whole.
+
+Not everything shrinks: what does not is refused by name (`share_of`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom import layout
+from pgheadroom.errors import InputError
+from pgheadroom.outcome import SUMMED, put_together
+from pgheadroom.predict.spread import WHOLE, OfSamples
+from pgheadroom.profile import Operation, Profile, Run, TableProfile
+
+WHOLE_PAGES_MAX = 262_144
+"""Heap pages of the largest table (2 GB) that are simulated whole unless a sample is asked for."""
+
+SAMPLE_PAGES = 4096
+"""Heap pages of the largest table in a sample that nobody asked for."""
+
+_ROWS_MIN = 1000
+"""Rows that each table of a sample keeps at least: fewer fill too few pages to be a sample."""
+
+_ONCE_PER_BTREE = 2
+"""Its metapage and its root."""
+
+_MAP_PAGES = 3
+"""Two upper levels of a free space map, and the first page of the visibility map."""
+
+_NOT_SHRINKING: Mapping[str, str] = {
+    "zipfian": "its hottest rows get the same share of the updates however few rows there are",
+    "stride": "which rows its steps meet depends on their number",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """
+    A profile that is a share of another one.
+
+    Attributes:
+        profile: What is simulated.
+        share: Its operations over those of the whole; rows follow it to within one per client.
+        once: Pages of each table's indexes that are there once, whatever its size.
+    """
+
+    profile: Profile
+    share: float
+    once: Mapping[str, int]
+
+    @property
+    def doubt(self) -> OfSamples:
+        """What the blown up figures may be off by, besides their spread."""
+        if self.share == 1:
+            return WHOLE
+        btree_pages = sum(self.once.values())
+        return OfSamples(
+            share=self.share,
+            index_pages=btree_pages / _ONCE_PER_BTREE / self.share,
+            modified_pages=(btree_pages + _MAP_PAGES * len(self.once)) * (1 / self.share - 1),
+        )
+
+    def with_seed(self, n: int) -> Profile:
+        """The sample of this number: the same with other random values."""
+        run = self.profile.workload.run
+        workload = replace(self.profile.workload, run=replace(run, seed=run.seed + n))
+        return replace(self.profile, workload=workload)
+
+    def blown_up(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        What the whole would have been, by one sample's run.
+
+        Args:
+            whole: The sample's figures, as `outcome.put_together` gives them.
+        """
+        by_table: dict[str, dict[str, Any]] = {}
+        transactions = {key: whole[key] or 0 for key in SUMMED}
+        for name, figures in whole["by_table"].items():
+            found = {}
+            for key in SUMMED:
+                value = figures[key]
+                if value is not None:
+                    transactions[key] -= value
+                    once = self.once[name] if key == "index_pages" else 0
+                    value = (value - once) / self.share + once
+                found[key] = value
+            by_table[name] = found
+        records = {key: transactions[key] / self.share for key in ("wal_records", "wal_bytes")}
+        return put_together(by_table, records)
+
+
+def heap_pages(profile: Profile) -> int:
+    """
+    Pages of the largest table as it is loaded.
+
+    Raises:
+        InputError: A profile of pgbench's own tables.
+    """
+    return max(_pages(table) for table in layout.of_profile(profile, None)["tables"])
+
+
+def _pages(table: Mapping[str, Any]) -> int:
+    (row,) = (row for row in table["fillfactors"] if row["fillfactor"] == table["fillfactor"])
+    return int(row["heap_pages"])
+
+
+def sample_of(profile: Profile, pages: int) -> Sample:
+    """
+    The sample whose largest table has about so many pages.
+
+    Args:
+        profile: The whole.
+        pages: Heap pages that are simulated of its largest table.
+
+    Raises:
+        InputError: Fewer pages than a sample needs, or a profile that does not shrink; the message
+            says why.
+    """
+    share = share_of(profile, pages)
+    run = profile.workload.run
+    tables = tuple(_smaller(table, share, run.clients) for table in profile.tables)
+    once = {
+        table.name: _ONCE_PER_BTREE * sum(index.method == "btree" for index in table.indexes)
+        for table in tables
+    }
+    shrunk = _shorter(run, share)
+    return Sample(
+        profile=replace(profile, tables=tables, workload=replace(profile.workload, run=shrunk)),
+        share=_operations(shrunk) / _operations(run),
+        once=once,
+    )
+
+
+def sample_if_big(profile: Profile) -> Sample | None:
+    """The sample of a profile too large to be simulated whole; None if it is not, or has none."""
+    if profile.workload.builtin is not None or _obstacle(profile) is not None:
+        return None
+    return sample_of(profile, SAMPLE_PAGES) if heap_pages(profile) > WHOLE_PAGES_MAX else None
+
+
+def share_of(profile: Profile, pages: int) -> float:
+    """
+    The share of the rows that so many pages of the largest table hold; 1 when it has no more.
+
+    Raises:
+        InputError: As in `sample_of`.
+    """
+    if pages < 1:
+        raise InputError(f"--sample-pages {pages}: expected at least 1")
+    if (why := _obstacle(profile)) is not None:
+        raise InputError(f"--sample-pages: {why}")
+    share = min(1.0, pages / heap_pages(profile))
+    for table in profile.tables:
+        if share < 1 and share * table.rows < _ROWS_MIN:
+            needed = math.ceil(_ROWS_MIN / table.rows * heap_pages(profile))
+            raise InputError(
+                f"--sample-pages {pages}: {share * table.rows:.0f} rows would be left of table "
+                f"{table.name}, expected at least {_ROWS_MIN}; take {needed} pages or more"
+            )
+    return share
+
+
+def _obstacle(profile: Profile) -> str | None:
+    """What of the profile has no smaller likeness."""
+    workload = profile.workload
+    if workload.builtin is not None:
+        return "pgbench's own tables come at whole scales; give a smaller scale instead"
+    if workload.run.operations is None:
+        return "run.duration_s: a sample needs run.operations, the number that it takes a share of"
+    server = profile.server
+    if server.autovacuum or server.checkpoint_interval_s or server.max_wal_size_bytes:
+        return "autovacuum and checkpoints do not shrink with the tables"
+    return next(filter(None, map(_operation_obstacle, workload.operations)), None)
+
+
+def _operation_obstacle(operation: Operation) -> str | None:
+    if operation.find == "seqscan":
+        return f"{operation.kind} on {operation.table} reads whole tables, which are smaller then"
+    pick = operation.pick
+    if pick is not None and pick.distribution in _NOT_SHRINKING:
+        why = _NOT_SHRINKING[pick.distribution]
+        return f"{operation.kind} on {operation.table} picks {pick.distribution} keys: {why}"
+    return None
+
+
+def _smaller(table: TableProfile, share: float, clients: int) -> TableProfile:
+    rows = _divisible(table.rows * share, clients)
+    columns = tuple(
+        column
+        if column.values.ndistinct is None
+        # As many rows of one value as in the whole, so that posting lists are as long.
+        else replace(
+            column,
+            values=replace(
+                column.values, ndistinct=max(1, round(column.values.ndistinct * rows / table.rows))
+            ),
+        )
+        for column in table.columns
+    )
+    return replace(table, rows=rows, columns=columns)
+
+
+def _shorter(run: Run, share: float) -> Run:
+    return replace(run, operations=_divisible(_operations(run) * share, run.clients))
+
+
+def _operations(run: Run) -> int:
+    assert run.operations is not None, "others are refused"
+    return run.operations
+
+
+def _divisible(wanted: float, clients: int) -> int:
+    """The nearest number that the clients share evenly, at least one each."""
+    return max(1, round(wanted / clients)) * clients

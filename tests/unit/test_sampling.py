@@ -1,0 +1,169 @@
+"""A share of a table stands for the whole: what shrinks, what does not, and how close it comes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.predict import Timing, predict
+from pgheadroom.predict.sampling import (
+    SAMPLE_PAGES,
+    heap_pages,
+    sample_if_big,
+    sample_of,
+    share_of,
+)
+from pgheadroom.predict.twin import whole
+from pgheadroom.profile import Profile, parse_profile, to_json
+from pgheadroom.types import Interval
+
+COLUMNS = [
+    {"name": "aid", "type": "int4"},
+    {"name": "owner", "type": "int4", "values": {"kind": "random", "ndistinct": 12_000}},
+    {"name": "n", "type": "int4"},
+    {"name": "filler", "type": "bpchar(84)"},
+]
+INDEXES = [
+    {"name": "t_pkey", "columns": ["aid"], "unique": True},
+    {"name": "t_owner", "columns": ["owner"]},
+]
+UPDATE = {"table": "t", "kind": "update", "sets": ["n"], "pick": {"distribution": "uniform"}}
+MIX = [
+    UPDATE | {"weight": 3, "pick": {"distribution": "hot_set", "rows_frac": 0.2, "weight": 0.8}},
+    {"table": "t", "kind": "insert"},
+    {"table": "t", "kind": "delete", "pick": {"distribution": "oldest"}},
+]
+
+
+def _profile(operations: list[Any] | None = None, **run: Any) -> Profile:
+    table = {"name": "t", "rows": 100_000, "fillfactor": 96, "columns": COLUMNS}
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "server": {"version": "18"},
+            "table": [table | {"indexes": INDEXES}],
+            "operation": operations or [UPDATE],
+            "run": {"operations": 100_000} | run,
+        }
+    )
+
+
+def _run(profile: Profile) -> dict[str, Any]:
+    return whole(_core.simulate(json.dumps(to_json(profile)), "18.4", events=[]))
+
+
+@pytest.mark.parametrize("operations", [[UPDATE], [UPDATE | {"sets": ["owner"]}], MIX])
+def test_samples_give_the_whole(operations: list[Any]) -> None:
+    """Eight samples of a fifth: the mean within 3 of its standard errors, and 1 % of the whole."""
+    profile = _profile(operations)
+    truth = _run(profile)
+    sample = sample_of(profile, heap_pages(profile) // 5)
+    runs = [sample.blown_up(_run(sample.with_seed(n))) for n in range(8)]
+    for key in ("hot_frac", "heap_pages", "index_pages", "wal_nonfpi_bytes_per_update", "wal_fpi"):
+        values = [run[key] for run in runs]
+        error = abs(fmean(values) - truth[key])
+        spread = 3 * stdev(values) / len(values) ** 0.5
+        # An index has whole pages in the sample, and each stands for five.
+        doubts = {"index_pages": sample.doubt.index_pages, "wal_fpi": sample.doubt.modified_pages}
+        rounding = doubts.get(key, 0)
+        assert error <= max(0.01 * truth[key], spread, rounding), (key, truth[key], values)
+
+
+def test_a_sample_keeps_what_shapes_pages() -> None:
+    """Rows, operations and distinct values shrink alike; clients share them evenly."""
+    profile = _profile(clients=8)
+    sample = sample_of(profile, 320)
+    (table,), run = sample.profile.tables, sample.profile.workload.run
+    assert heap_pages(sample.profile) == pytest.approx(320, abs=1)
+    assert run.operations is not None
+    assert (run.operations % 8, table.rows % 8) == (0, 0)
+    assert sample.share == pytest.approx(320 / heap_pages(profile), rel=0.01)
+    assert table.rows / 100_000 == pytest.approx(sample.share, rel=0.001)
+    assert table.column("owner").values.ndistinct == pytest.approx(12_000 * sample.share, abs=1)
+    assert sample.once == {"t": 4}
+    assert sample.with_seed(3).workload.run.seed == run.seed + 3
+
+
+def test_a_prediction_by_samples() -> None:
+    """`predict` takes them for every cell, says so, and its intervals hold the whole."""
+    profile = _profile(MIX)
+    found = predict(profile, [100, 90], sample_pages=400)
+    assert "8 samples of 4" in found.assumed["twin.sample"]
+    for cell, fillfactor in zip(found.cells, (100, 90), strict=True):
+        truth = _run(profile.with_fillfactor({"t": fillfactor}))
+        for key in ("hot_frac", "heap_pages", "index_pages", "wal_fpi", "pages_modified"):
+            value = cell.predicted.value(key)
+            assert isinstance(value, Interval)
+            assert value.low <= truth[key] <= value.high, (fillfactor, key, value, truth[key])
+    with pytest.raises(InputError, match="--series"):
+        predict(profile, sample_pages=400, timing=Timing(windows=4))
+    whole = predict(profile)
+    assert whole.evidence == "exact"
+    assert "twin.sample" not in whole.assumed, "small tables are simulated whole"
+
+
+def test_big_tables_are_sampled_unasked() -> None:
+    """From 2 GB on, where a profile can be."""
+    assert sample_if_big(_profile()) is None
+    profile = _profile()
+    (table,) = profile.tables
+    big = replace(profile, tables=(replace(table, rows=20_000_000),))
+    sample = sample_if_big(big)
+    assert sample is not None
+    assert heap_pages(sample.profile) == pytest.approx(SAMPLE_PAGES, abs=1)
+    zipfian = [UPDATE | {"pick": {"distribution": "zipfian", "theta": 1.1}}]
+    assert sample_if_big(replace(big, workload=_profile(zipfian).workload)) is None
+
+
+def test_a_small_table_is_its_own_sample() -> None:
+    """More pages than there are: everything is simulated."""
+    profile = _profile()
+    assert share_of(profile, 10**6) == 1
+    sample = sample_of(profile, 10**6)
+    assert (sample.profile, sample.share) == (profile, 1)
+    found = _run(profile)
+    assert sample.blown_up(found) == found
+
+
+@pytest.mark.parametrize(
+    ("operation", "run", "server", "expected"),
+    [
+        ({"pick": {"distribution": "zipfian", "theta": 1.1}}, {}, {}, "zipfian keys"),
+        ({"pick": {"distribution": "stride", "n": 7}}, {}, {}, "stride keys"),
+        ({"find": "seqscan"}, {}, {}, "reads whole tables"),
+        ({}, {"operations": None, "duration_s": 10}, {}, r"run\.duration_s"),
+        ({}, {}, {"autovacuum": True}, "autovacuum and checkpoints"),
+        ({}, {}, {"max_wal_size": "1GB"}, "autovacuum and checkpoints"),
+    ],
+)
+def test_what_does_not_shrink(
+    operation: dict[str, Any], run: dict[str, Any], server: dict[str, Any], expected: str
+) -> None:
+    """It is refused by name, before anything is simulated."""
+    given = {"operations": 100_000} | run
+    data = {
+        "schema_version": 1,
+        "server": {"version": "18"} | server,
+        "table": [{"name": "t", "rows": 100_000, "columns": COLUMNS, "indexes": INDEXES}],
+        "operation": [UPDATE | operation],
+        "run": {key: value for key, value in given.items() if value is not None},
+    }
+    with pytest.raises(InputError, match=expected):
+        sample_of(parse_profile(data), 300)
+
+
+def test_too_small_a_sample_names_one_that_is_not() -> None:
+    """The message's number of pages is accepted."""
+    profile = _profile()
+    with pytest.raises(InputError, match=r"take (\d+) pages or more") as raised:
+        sample_of(profile, 2)
+    pages = int(str(raised.value).rpartition("take ")[2].split()[0])
+    assert sample_of(profile, pages).profile.tables[0].rows >= 1000
+    with pytest.raises(InputError, match="at least 1"):
+        sample_of(profile, 0)
