@@ -80,7 +80,7 @@ impl Steady {
             workload,
             names,
         };
-        steady.update(3 * rows);
+        steady.update(5 * rows);
         steady
     }
 
@@ -107,7 +107,10 @@ impl Steady {
 /// How long this thread has run on a core. Source: /proc/thread-self/schedstat, first number.
 fn time_on_core() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux's /proc");
-    let first = text.split(' ').next().and_then(|number| number.parse().ok());
+    let first = text
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse().ok());
     Duration::from_nanos(first.expect("nanoseconds"))
 }
 
@@ -166,7 +169,9 @@ fn updates(criterion: &mut Criterion) {
     let rows = std::env::var("PGHEADROOM_BENCH_ROWS").ok();
     let rows: u64 = rows.map_or(1_000_000, |text| text.parse().expect("a number of rows"));
     let mut group = criterion.benchmark_group("updates");
-    group.throughput(Throughput::Elements(UPDATES)).sample_size(10);
+    group
+        .throughput(Throughput::Elements(UPDATES))
+        .sample_size(10);
     for case in &CASES {
         let mut steady: Option<Steady> = None; // a case that is filtered out is not loaded
         group.bench_function(BenchmarkId::new(case.name, rows), |bencher| {
