@@ -113,6 +113,7 @@ pub struct RecordSize {
 impl RecordSize {
     /// A record with so many bytes of main data and no block yet.
     #[must_use]
+    #[inline]
     pub const fn with_main_data(main_bytes: u32) -> Self {
         let header = match main_bytes {
             0 => 0,
@@ -127,6 +128,7 @@ impl RecordSize {
 
     /// Adds a block of the same relation as the blocks before it; forks do not matter.
     #[must_use]
+    #[inline]
     pub const fn block(self, page: Page, data_bytes: u32) -> Self {
         let relation = if self.has_block { 0 } else { SIZE_OF_RELATION };
         let contents = match page {

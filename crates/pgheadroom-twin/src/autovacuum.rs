@@ -189,7 +189,7 @@ fn class_after_load(db: &Database, relation: Relation) -> Class {
         .pages()
         .iter()
         .map(|page| {
-            let items = page.items().iter();
+            let items = page.items().into_iter();
             items
                 .filter(|item| matches!(item, crate::page::LinePointer::Normal(_)))
                 .count()

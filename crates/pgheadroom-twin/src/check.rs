@@ -115,9 +115,9 @@ pub fn page_after(
     require(targets.len() == redirects, "two redirects to one tuple")
 }
 
-fn tuples(page: &HeapPage) -> impl Iterator<Item = (usize, &Tuple)> {
+fn tuples(page: &HeapPage) -> impl Iterator<Item = (usize, Tuple)> {
     page.items()
-        .iter()
+        .into_iter()
         .enumerate()
         .filter_map(|(position, item)| match item {
             LinePointer::Normal(tuple) => Some((position, tuple)),

@@ -107,12 +107,14 @@ impl PageStates {
 
     /// Whether the page's LSN is not behind the redo pointer: a logged change carries its image.
     #[must_use]
+    #[inline]
     pub fn owes_image(&self, fork: ForkId, block: BlockNumber) -> bool {
         self.state(fork, block) & LOGGED_SINCE_REDO == 0
     }
 
     /// Whether the page has to be written.
     #[must_use]
+    #[inline]
     pub fn is_dirty(&self, fork: ForkId, block: BlockNumber) -> bool {
         self.state(fork, block) & DIRTY != 0
     }
@@ -126,9 +128,12 @@ impl PageStates {
     }
 
     /// The page changed, and a record of that was written.
+    #[inline]
     pub fn log(&mut self, fork: ForkId, block: BlockNumber) {
-        self.change(fork, block);
-        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO | NAMED;
+        let state = self.state_mut(fork, block);
+        let was_clean = *state & DIRTY == 0;
+        *state |= DIRTY | LOGGED_SINCE_REDO | NAMED;
+        self.dirtied += u64::from(was_clean);
     }
 
     /// The page changed, and a record names it without moving its LSN.
@@ -145,19 +150,26 @@ impl PageStates {
         }
     }
 
+    #[inline]
     fn state(&self, fork: ForkId, block: BlockNumber) -> u8 {
         let pages = &self.forks[fork.0];
         pages.get(block.0 as usize).copied().unwrap_or(0)
     }
 
+    #[inline]
     fn state_mut(&mut self, fork: ForkId, block: BlockNumber) -> &mut u8 {
         let pages = &mut self.forks[fork.0];
         let index = block.0 as usize;
         if index >= pages.len() {
-            pages.resize(index + 1, 0);
+            grow(pages, index + 1);
         }
         &mut pages[index]
     }
+}
+
+#[cold]
+fn grow(pages: &mut Vec<u8>, count: usize) {
+    pages.resize(count, 0);
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 
 use std::cell::RefCell;
 
-use pgheadroom_layout::wal_record::{COMMIT, COMMIT_LOGICAL, heap_confirm};
+use pgheadroom_layout::wal_record::{COMMIT, heap_confirm};
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 
 use crate::btree::{self, UniqueViolation};
@@ -35,7 +35,9 @@ mod copy;
 mod engines;
 mod fetch;
 mod index;
+mod rows;
 mod session;
+mod steady;
 mod table;
 mod text_order;
 mod toast;
@@ -44,6 +46,7 @@ mod vacuum;
 pub use analyze::Analyzed;
 pub use copy::CopyRow;
 pub use index::{IndexDefinition, IndexKey, IndexMethod};
+pub(crate) use steady::LookAhead;
 pub use table::{Table, TableDefinition};
 pub use vacuum::{Relation, RunningVacuum, VacuumStep};
 
@@ -102,6 +105,9 @@ pub struct Database {
     sessions: session::Sessions,
     /// The table that has a watched page.
     watched: Option<TableId>,
+    /// Whether simple updates may take the short way (`steady`).
+    takes_short_way: bool,
+    short_ways: u64,
 }
 
 impl Database {
@@ -116,6 +122,8 @@ impl Database {
             statement: 0,
             sessions: session::Sessions::default(),
             watched: None,
+            takes_short_way: true,
+            short_ways: 0,
         }
     }
 
@@ -243,12 +251,7 @@ impl Database {
     pub fn commit(&mut self) {
         let had_xid = self.horizon.commit().is_some();
         if had_xid || !on(Rule::NoXidNoCommitRecord) {
-            let bytes = if self.wal.is_logical() {
-                COMMIT_LOGICAL
-            } else {
-                COMMIT
-            };
-            self.wal.record(RecordType::Commit, bytes);
+            self.wal.record_commit();
         }
         for table in &mut self.tables {
             table.end_transaction(true);
@@ -348,6 +351,8 @@ impl Database {
         let table = &mut self.tables[table.0];
         let index = table.btree_position(index);
         let mut found_rows = 0;
+        let mut entry_count = 0;
+        let mut only = None;
         let mut next = table.indexes[index].tree.scan_start(low);
         let mut last_block = None;
         // The slot of the last row found keeps its page pinned until the next one is found, so
@@ -357,6 +362,7 @@ impl Database {
         while let Some(leaf) = next {
             let scanned = table.indexes[index].tree.scan_page(leaf, low, high);
             dead.clear();
+            entry_count += scanned.entries.len();
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
@@ -371,6 +377,7 @@ impl Database {
                         self.horizon.note_slot(table.main, found.block);
                         found_rows += 1;
                         table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
+                        only = table.newest(found);
                         if !on(Rule::ScanVisitsOlderEntries) {
                             break;
                         }
@@ -392,6 +399,11 @@ impl Database {
             next = scanned.next;
         }
         table.dead_entries = dead;
+        if let (1, [key], Some((row, tid))) = (entry_count, low, only) {
+            if low == high {
+                table.places.note(&mut table.rows, (index, *key), row, tid);
+            }
+        }
         Ok(found_rows)
     }
 

@@ -14,7 +14,7 @@ use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
 
 use crate::fsm::{FreeSpaceMap, Modified};
 use crate::hint::{self, Check};
-use crate::page::{HeapPage, Tid, Tuple, XmaxHint};
+use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, Visit};
 use crate::rules::{Rule, on};
 use crate::transaction::{Transactions, Xid};
@@ -174,6 +174,7 @@ impl Heap {
 
     /// Whether a reader prunes this page.
     #[must_use]
+    #[inline]
     pub fn is_worth_pruning(&self, block: BlockNumber, transactions: &impl Transactions) -> bool {
         let page = &self.pages[block.0 as usize];
         prune::is_worth_while(page, self.fillfactor, transactions)
@@ -194,8 +195,8 @@ impl Heap {
     /// Source: `HeapTupleSatisfiesUpdate`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE).
     pub fn note_hints_of(&mut self, tid: Tid, transactions: &impl Transactions) -> bool {
-        let tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
-        hint::note(tuple, Check::Thorough, transactions)
+        let mut tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
+        hint::note(&mut tuple, Check::Thorough, transactions)
     }
 
     /// A reader looks at a page and may prune it.
@@ -222,6 +223,30 @@ impl Heap {
             self.note(block, || event);
         }
         visit
+    }
+
+    /// Prunes a page that is simple; see [`HeapPage::prune_pending`].
+    #[inline(always)]
+    pub(crate) fn prune_pending(&mut self, block: BlockNumber) -> Option<Settled> {
+        self.pages[block.0 as usize].prune_pending(&self.behaviour)
+    }
+
+    /// A HOT update of a page that is simple; see [`HeapPage::update_in_place`].
+    #[inline(always)]
+    pub(crate) fn update_in_place(
+        &mut self,
+        old: Tid,
+        xid: Xid,
+        settled: Settled,
+    ) -> Option<InPlace> {
+        self.pages[old.block.0 as usize].update_in_place(old.offset, xid, settled)
+    }
+
+    /// The row whose newest version is at this TID; see [`HeapPage::live_row`].
+    #[inline(always)]
+    pub(crate) fn live_row(&self, tid: Tid, transactions: &impl Transactions) -> Option<u32> {
+        let page = self.pages.get(tid.block.0 as usize)?;
+        page.live_row(tid.offset, transactions)
     }
 
     /// What the last visit that pruned a page did.
@@ -312,12 +337,13 @@ impl Heap {
             tuple.xmax_hint = XmaxHint::UnsetCarriedLock;
         }
         let new = self.put(block, tuple);
-        let replaced = self.pages[old.block.0 as usize].tuple_mut(old.offset);
+        let mut replaced = self.pages[old.block.0 as usize].tuple_mut(old.offset);
         replaced.xmax = xid;
         replaced.xmax_hint = XmaxHint::Unset;
         replaced.is_locked_only = false;
         replaced.is_hot_updated = is_hot;
         replaced.next = new.tid;
+        drop(replaced);
         self.note_update(old, new.tid, is_hot);
         Ok(Updated {
             new,
@@ -357,12 +383,13 @@ impl Heap {
         if on(Rule::DeleteSetsPruneHint) {
             page.set_prunable(xid);
         }
-        let tuple = page.tuple_mut(tid.offset);
+        let mut tuple = page.tuple_mut(tid.offset);
         tuple.xmax = xid;
         tuple.xmax_hint = XmaxHint::Unset;
         tuple.is_locked_only = false;
         tuple.is_hot_updated = false;
         tuple.next = tid;
+        drop(tuple);
         let cleared = self.clear_visibility(tid.block);
         let item = tid.offset.0;
         self.note(tid.block, || EventKind::Delete { item });
@@ -377,12 +404,13 @@ impl Heap {
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE). Differs: a
     /// second locker replaces the first (no multixacts).
     pub fn lock(&mut self, tid: Tid, xid: Xid) -> bool {
-        let tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
+        let mut tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
         tuple.xmax = xid;
         tuple.xmax_hint = XmaxHint::Unset;
         tuple.is_locked_only = true;
         tuple.is_hot_updated = false;
         tuple.next = tid;
+        drop(tuple);
         let item = tid.offset.0;
         self.note(tid.block, || EventKind::Lock { item });
         if !on(Rule::LockClearsFrozenOnly) {

@@ -11,7 +11,9 @@
 //! what a tuple is to whom is asked of the transactions. Left out: asynchronous commits, which
 //! delay the notes.
 
-use crate::page::{Tuple, XmaxHint, XminHint};
+use pgheadroom_layout::OffsetNumber;
+
+use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, offset_of};
 use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions};
 
@@ -48,6 +50,35 @@ pub fn note(tuple: &mut Tuple, check: Check, transactions: &impl Transactions) -
     if looks_at_xmax && transactions.outcome(tuple.xmax) != Outcome::InProgress {
         tuple.xmax_hint = XmaxHint::Set;
         is_new = true;
+    }
+    is_new
+}
+
+/// Notes what a check of every tuple of a page finds out; says whether any of that is new.
+pub(crate) fn note_all(
+    page: &mut HeapPage,
+    check: Check,
+    transactions: &impl Transactions,
+) -> bool {
+    let offsets = (0..page.item_count() as usize).map(offset_of);
+    note_some(page, offsets, check, transactions)
+}
+
+/// The same of these tuples.
+pub(crate) fn note_some(
+    page: &mut HeapPage,
+    offsets: impl Iterator<Item = OffsetNumber>,
+    check: Check,
+    transactions: &impl Transactions,
+) -> bool {
+    let mut is_new = false;
+    for offset in offsets {
+        if let Some(LinePointer::Normal(mut tuple)) = page.get(offset) {
+            if note(&mut tuple, check, transactions) {
+                page.put_hints(offset, &tuple);
+                is_new = true;
+            }
+        }
     }
     is_new
 }

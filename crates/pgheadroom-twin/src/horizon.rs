@@ -172,6 +172,12 @@ impl Horizon {
         pins.any(|&(of, page, until)| (of, page) == (fork, block) && until > self.clock)
     }
 
+    /// Whether a transaction is in progress, here or for other sessions.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.current.is_some() || !self.running.is_empty() || !self.pins.is_empty()
+    }
+
     /// Another session takes a snapshot now and keeps it.
     pub fn hold(&mut self) -> HeldSnapshot {
         self.hold_at(self.current.unwrap_or(self.next))

@@ -22,6 +22,7 @@ pub mod heap;
 pub mod hint;
 pub mod horizon;
 mod md5;
+mod memory;
 pub mod order;
 pub mod page;
 pub mod pgbench;

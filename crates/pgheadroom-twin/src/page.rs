@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Keeps what decides placement: lengths, states, transactions and chains. Where on the page a
-//! tuple's bytes lie is left out, since nothing but their sum matters.
+//! tuple's bytes lie is left out, since nothing but their sum matters. How it is kept in few cache
+//! lines is `packed`; the way of an update that touches the fewest is `pending`.
 
 use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::page::{
@@ -19,6 +20,19 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 use crate::rules::{Rule, on};
 use crate::transaction::Xid;
 use crate::unsettled::{Unsettled, is_settled};
+
+mod packed;
+mod pending;
+
+pub use packed::TupleMut;
+pub(crate) use pending::{InPlace, Settled};
+
+use packed::{Link, Packed};
+use pending::Pending;
+
+/// Where the first tuple's bytes end.
+#[allow(clippy::cast_possible_truncation)] // 8192
+const END: u16 = BLCKSZ as u16;
 
 /// Where a tuple is: block and line pointer. 6 bytes, as PostgreSQL packs it.
 ///
@@ -69,7 +83,7 @@ pub enum XmaxHint {
     UnsetCarriedLock,
 }
 
-/// One row version. 28 bytes, so that a page's tuples stay in a few cache lines.
+/// One row version; what a page keeps of it is smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tuple {
     /// Which row this is a version of; the twin's own number, nothing on disk.
@@ -146,19 +160,28 @@ pub enum LinePointer {
 }
 
 /// A heap page.
+///
+/// The parts that every update asks for come first and fit a cache line.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct HeapPage {
-    items: Vec<LinePointer>,
-    unsettled: Unsettled,
+    items: Vec<Packed>,
+    /// A HOT update that is not noted in the items yet.
+    pending: Pending,
+    prune_xid: Xid,
+    block: BlockNumber,
+    pd_upper: u16,
     unused_items: u16,
     /// No unused line pointer stands at a lower position.
     unused_from: u16,
-    pd_upper: u32,
-    prune_xid: Xid,
     has_free_lines: bool,
     is_full: bool,
     is_all_visible: bool,
     is_new: bool,
+    unsettled: Unsettled,
+    /// What tuples with a deleter, a locker or a next version have besides; shorter than the items
+    /// or empty where none has.
+    links: Vec<Link>,
 }
 
 impl HeapPage {
@@ -167,15 +190,18 @@ impl HeapPage {
     pub const fn never_initialised() -> Self {
         Self {
             items: Vec::new(),
-            unsettled: Unsettled::NONE,
+            pending: Pending::NONE,
+            prune_xid: Xid::INVALID,
+            block: BlockNumber(0),
+            pd_upper: END,
             unused_items: 0,
             unused_from: 0,
-            pd_upper: BLCKSZ,
-            prune_xid: Xid::INVALID,
             has_free_lines: false,
             is_full: false,
             is_all_visible: false,
             is_new: true,
+            unsettled: Unsettled::NONE,
+            links: Vec::new(),
         }
     }
 
@@ -200,10 +226,13 @@ impl HeapPage {
         self.is_new
     }
 
-    /// The line pointers in order; number 1 comes first.
+    /// The line pointers in order, put together; number 1 comes first.
     #[must_use]
-    pub fn items(&self) -> &[LinePointer] {
-        &self.items
+    pub fn items(&self) -> Vec<LinePointer> {
+        let positions = 0..self.items.len();
+        positions
+            .map(|position| self.item_at(offset_of(position)))
+            .collect()
     }
 
     /// Line pointers of the page, `PageGetMaxOffsetNumber`.
@@ -219,18 +248,21 @@ impl HeapPage {
     /// When the page has none such: the twin's own state would be wrong.
     #[must_use]
     pub fn item(&self, offset: OffsetNumber) -> LinePointer {
-        self.items[index_of(offset)]
+        assert!(index_of(offset) < self.items.len(), "item {}", offset.0);
+        self.item_at(offset)
     }
 
-    /// The line pointer of this number, to be changed; none beyond the last.
-    pub(crate) fn item_mut(&mut self, offset: OffsetNumber) -> Option<&mut LinePointer> {
-        self.items.get_mut(index_of(offset))
+    /// The line pointer of this number; none beyond the last.
+    #[inline]
+    pub(crate) fn get(&self, offset: OffsetNumber) -> Option<LinePointer> {
+        (index_of(offset) < self.items.len()).then(|| self.item_at(offset))
     }
 
     /// The tuple of this number, if the line pointer has one.
     #[must_use]
-    pub fn tuple(&self, offset: OffsetNumber) -> Option<&Tuple> {
-        match self.items.get(index_of(offset)) {
+    #[inline]
+    pub fn tuple(&self, offset: OffsetNumber) -> Option<Tuple> {
+        match self.get(offset) {
             Some(LinePointer::Normal(tuple)) => Some(tuple),
             _ => None,
         }
@@ -240,20 +272,23 @@ impl HeapPage {
     ///
     /// # Panics
     /// When there is no tuple.
-    pub fn tuple_mut(&mut self, offset: OffsetNumber) -> &mut Tuple {
+    pub fn tuple_mut(&mut self, offset: OffsetNumber) -> TupleMut<'_> {
+        self.note_pending();
         self.unsettled.add(offset);
-        match &mut self.items[index_of(offset)] {
-            LinePointer::Normal(tuple) => tuple,
+        match self.item(offset) {
+            LinePointer::Normal(tuple) => TupleMut {
+                page: self,
+                offset,
+                tuple,
+            },
             other => panic!("line pointer {} is {other:?}, not a tuple", offset.0),
         }
     }
 
-    /// All tuples, to note in them how transactions ended and nothing else.
-    pub(crate) fn tuples_mut(&mut self) -> impl Iterator<Item = &mut Tuple> {
-        self.items.iter_mut().filter_map(|item| match item {
-            LinePointer::Normal(tuple) => Some(tuple),
-            _ => None,
-        })
+    /// Notes in a tuple how its transactions ended, as the hints of `tuple` have it.
+    pub(crate) fn put_hints(&mut self, offset: OffsetNumber, tuple: &Tuple) {
+        self.note_pending();
+        self.items[index_of(offset)].set_hints(tuple.xmin_hint, tuple.xmax_hint);
     }
 
     /// End of the line pointers.
@@ -265,7 +300,7 @@ impl HeapPage {
     /// Start of the tuples.
     #[must_use]
     pub const fn pd_upper(&self) -> u32 {
-        self.pd_upper
+        self.pd_upper as u32
     }
 
     /// Bytes between line pointers and tuples; a full-page image leaves them out.
@@ -273,7 +308,7 @@ impl HeapPage {
     /// Source: `PageGetExactFreeSpace`, src/backend/storage/page/bufpage.c.
     #[must_use]
     pub fn exact_free_space(&self) -> u32 {
-        self.pd_upper - self.pd_lower()
+        self.pd_upper() - self.pd_lower()
     }
 
     /// Free bytes that a new tuple may use on this heap page.
@@ -286,7 +321,7 @@ impl HeapPage {
     /// Differs: no.
     #[must_use]
     pub fn heap_free_space(&self) -> u32 {
-        let space = page_free_space(self.pd_lower(), self.pd_upper);
+        let space = page_free_space(self.pd_lower(), self.pd_upper());
         let is_limited = on(Rule::LinePointerLimit);
         if is_limited && space > 0 && self.item_count() >= MAX_HEAP_TUPLES_PER_PAGE {
             let has_unused = self.has_free_lines && self.unused_items > 0;
@@ -302,27 +337,41 @@ impl HeapPage {
     ///
     /// Source: `PageAddItemExtended`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
     pub fn add(&mut self, block: BlockNumber, mut tuple: Tuple) -> OffsetNumber {
-        let aligned = maxalign(u32::from(tuple.lp_len));
-        assert!(aligned <= MAX_HEAP_TUPLE_SIZE, "tuple longer than a page");
+        assert!(
+            u32::from(tuple.lp_len) <= MAX_HEAP_TUPLE_SIZE,
+            "tuple longer than a page"
+        );
+        let aligned = aligned(tuple.lp_len);
         assert!(!self.is_new, "tuple for a page without header");
+        self.note_pending();
+        self.block = block;
+        let offset = self.new_item();
+        assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
+        assert!(
+            self.pd_lower() + u32::from(aligned) <= self.pd_upper(),
+            "tuple does not fit"
+        );
+        tuple.next = Tid { block, offset };
+        self.pd_upper -= aligned;
+        self.put(offset, LinePointer::Normal(tuple));
+        self.unsettled.add(offset);
+        offset
+    }
+
+    /// A line pointer for a new tuple: an unused one, or one more.
+    #[inline]
+    fn new_item(&mut self) -> OffsetNumber {
         let takes_unused = self.has_free_lines && on(Rule::LowestLinePointer);
         let unused = takes_unused.then(|| self.take_unused()).flatten();
         let position = unused.unwrap_or_else(|| {
             self.has_free_lines = false;
-            self.items.push(LinePointer::Unused);
+            if self.items.len() == self.items.capacity() {
+                self.items.reserve_exact(self.items.len() / 4 + 8);
+            }
+            self.items.push(Packed::UNUSED);
             self.items.len() - 1
         });
-        assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
-        assert!(
-            self.pd_lower() + aligned <= self.pd_upper,
-            "tuple does not fit"
-        );
-        let offset = offset_of(position);
-        tuple.next = Tid { block, offset };
-        self.pd_upper -= aligned;
-        self.items[position] = LinePointer::Normal(tuple);
-        self.unsettled.add(offset);
-        offset
+        offset_of(position)
     }
 
     /// Gives a tuple another length where it is, if the page has room for that; whether it had.
@@ -331,10 +380,10 @@ impl HeapPage {
     /// # Panics
     /// When there is no tuple.
     pub(crate) fn resize(&mut self, offset: OffsetNumber, tuple_bytes: u16) -> bool {
-        let free = self.pd_upper - self.pd_lower();
-        let old = maxalign(u32::from(self.tuple_mut(offset).lp_len));
-        let new = maxalign(u32::from(tuple_bytes));
-        if new > old + free {
+        let free = self.exact_free_space();
+        let old = aligned(self.tuple_mut(offset).lp_len);
+        let new = aligned(tuple_bytes);
+        if u32::from(new) > u32::from(old) + free {
             return false;
         }
         self.tuple_mut(offset).lp_len = tuple_bytes;
@@ -346,9 +395,7 @@ impl HeapPage {
     fn take_unused(&mut self) -> Option<usize> {
         self.unused_items = self.unused_items.checked_sub(1)?;
         let from = usize::from(self.unused_from);
-        let unused = self.items[from..]
-            .iter()
-            .position(|item| *item == LinePointer::Unused);
+        let unused = self.items[from..].iter().position(|item| item.is_unused());
         let position = from + unused.expect("as many unused line pointers as counted");
         self.unused_from = offset_of(position).0; // the position behind it
         Some(position)
@@ -356,7 +403,12 @@ impl HeapPage {
 
     /// The tuples that pruning has to look at; none when that is all of them.
     pub(crate) fn unsettled(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {
-        self.unsettled.listed()
+        let mut unsettled = self.unsettled;
+        if let Some(pending) = self.pending() {
+            unsettled.add(pending.old);
+            unsettled.add(pending.new);
+        }
+        unsettled.listed()
     }
 
     /// The oldest transaction that may have left something to prune (`pd_prune_xid`).
@@ -413,13 +465,20 @@ impl HeapPage {
         behaviour: &Behaviour,
         changes: impl Iterator<Item = (OffsetNumber, LinePointer)>,
     ) {
+        self.note_pending();
         for (offset, item) in changes {
-            if let LinePointer::Normal(tuple) = self.items[index_of(offset)] {
-                self.pd_upper += maxalign(u32::from(tuple.lp_len));
+            if let LinePointer::Normal(tuple) = self.item(offset) {
+                self.pd_upper += aligned(tuple.lp_len);
             }
             self.set_item(offset, item);
         }
-        let truncates = on(Rule::PruneTruncatesLinePointers);
+        self.after_prune(behaviour);
+    }
+
+    /// Cuts unused line pointers off the end, and says whether there are others.
+    #[inline]
+    fn after_prune(&mut self, behaviour: &Behaviour) {
+        let truncates = on(Rule::PruneTruncatesLinePointers) && self.unused_items > 0;
         if truncates && behaviour.line_pointer_truncation == LinePointerTruncation::VacuumAndPrune {
             self.truncate_line_pointers(0);
         }
@@ -428,17 +487,29 @@ impl HeapPage {
 
     /// Puts something without a tuple in the place of a line pointer that is in use.
     fn set_item(&mut self, offset: OffsetNumber, item: LinePointer) {
-        let old = std::mem::replace(&mut self.items[index_of(offset)], item);
-        assert_ne!(old, LinePointer::Unused, "item {}", offset.0);
+        let was_unused = self.items[index_of(offset)].is_unused();
+        assert!(!was_unused, "item {}", offset.0);
+        self.put(offset, item);
         if item == LinePointer::Unused {
-            self.unused_items += 1;
+            self.count_unused(offset);
+        }
+    }
+
+    /// This line pointer is unused from now on.
+    #[inline]
+    fn count_unused(&mut self, offset: OffsetNumber) {
+        if self.unused_items == 0 {
+            self.unused_from = offset.0 - 1;
+        } else {
             self.unused_from = self.unused_from.min(offset.0 - 1);
         }
+        self.unused_items += 1;
     }
 
     /// New hints after pruning looked at every tuple: when there is something to prune next, and
     /// that there may be room. Says whether that changed the page.
     pub(crate) fn set_prune_hints(&mut self, prune_xid: Xid) -> bool {
+        self.note_pending();
         let changed = self.prune_xid != prune_xid || self.is_full;
         self.prune_xid = prune_xid;
         self.is_full = false;
@@ -448,20 +519,20 @@ impl HeapPage {
 
     /// After pruning has looked at all unsettled tuples.
     fn forget_settled(&mut self) {
-        let is_unsettled = |item: &LinePointer| match item {
-            LinePointer::Normal(tuple) => !is_settled(tuple),
+        let is_unsettled = |offset: OffsetNumber| match self.get(offset) {
+            Some(LinePointer::Normal(tuple)) => !is_settled(&tuple),
             _ => false,
         };
         let mut left = Unsettled::NONE;
         if let Some(listed) = self.unsettled.listed() {
             for offset in listed {
-                if self.items.get(index_of(offset)).is_some_and(is_unsettled) {
+                if is_unsettled(offset) {
                     left.add(offset);
                 }
             }
         } else {
-            for (position, item) in self.items.iter().enumerate() {
-                if is_unsettled(item) {
+            for position in 0..self.items.len() {
+                if is_unsettled(offset_of(position)) {
                     left.add(offset_of(position));
                 }
             }
@@ -477,6 +548,7 @@ impl HeapPage {
     /// # Panics
     /// When one of them is not dead.
     pub fn reclaim_dead(&mut self, behaviour: &Behaviour, dead: &[OffsetNumber]) {
+        self.note_pending();
         for &offset in dead {
             assert_eq!(self.item(offset), LinePointer::Dead, "item {}", offset.0);
             self.set_item(offset, LinePointer::Unused);
@@ -489,15 +561,23 @@ impl HeapPage {
 
     /// Removes unused line pointers at the end, down to `keep`.
     fn truncate_line_pointers(&mut self, keep: usize) {
-        while self.items.len() > keep && self.items.last() == Some(&LinePointer::Unused) {
+        while self.items.len() > keep && self.items.last().is_some_and(Packed::is_unused) {
             self.items.pop();
             self.unused_items -= 1;
         }
     }
 }
 
+/// Length of a tuple with the bytes that align the next one.
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // callers compare it with the page's room
+fn aligned(lp_len: u16) -> u16 {
+    maxalign(u32::from(lp_len)) as u16
+}
+
 /// Position in the array of a line pointer's number, which counts from 1.
-fn index_of(offset: OffsetNumber) -> usize {
+#[inline]
+pub(crate) fn index_of(offset: OffsetNumber) -> usize {
     assert!(offset.0 >= 1, "offset number 0 is invalid");
     usize::from(offset.0) - 1
 }
@@ -510,68 +590,4 @@ pub(crate) fn offset_of(position: usize) -> OffsetNumber {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use pgheadroom_layout::PgVersion;
-
-    pub(crate) fn tuple(lp_len: u16) -> Tuple {
-        Tuple::new(0, lp_len, Xid(3))
-    }
-
-    /// The struct stays small: a full page of the usual rows is a few kilobytes.
-    #[test]
-    fn line_pointers_are_compact() {
-        assert!(size_of::<LinePointer>() <= 28);
-    }
-
-    /// A page takes as many rows as the layout says, and the room is what is left.
-    #[test]
-    fn fills_as_the_layout_says() {
-        let mut page = HeapPage::empty();
-        assert_eq!(page.heap_free_space(), 8164);
-        for _ in 0..75 {
-            assert!(page.heap_free_space() >= 104);
-            page.add(BlockNumber(0), tuple(101));
-        }
-        assert_eq!(page.pd_lower(), 24 + 300);
-        assert_eq!(page.heap_free_space(), 8168 - 75 * 108 - 4);
-    }
-
-    /// 291 line pointers are the limit even when bytes are left; a free one lifts it only while
-    /// the hint says so.
-    #[test]
-    fn line_pointers_run_out() {
-        let behaviour = PgVersion::new(18, 4).unwrap().behaviour();
-        let mut page = HeapPage::empty();
-        for _ in 0..291 {
-            page.add(BlockNumber(0), tuple(24));
-        }
-        assert_eq!(page.heap_free_space(), 0);
-        let gone = [(OffsetNumber(7), LinePointer::Unused)];
-        page.apply_prune(&behaviour, gone.into_iter());
-        assert_eq!(page.heap_free_space(), 8168 - 291 * 4 - 290 * 24 - 4);
-        assert_eq!(page.add(BlockNumber(0), tuple(24)), OffsetNumber(7));
-        assert_eq!(page.heap_free_space(), 0);
-    }
-
-    /// Trailing line pointers: 13 keeps them, 14 frees them in VACUUM, 15 when pruning too.
-    #[test]
-    fn trailing_line_pointers() {
-        for (major, after_prune, after_vacuum) in [(13, 3, 3), (14, 3, 1), (15, 2, 1)] {
-            let behaviour = PgVersion::new(major, 4).unwrap().behaviour();
-            let mut page = HeapPage::empty();
-            for _ in 0..3 {
-                page.add(BlockNumber(0), tuple(100));
-            }
-            let changes = [
-                (OffsetNumber(2), LinePointer::Dead),
-                (OffsetNumber(3), LinePointer::Unused),
-            ];
-            page.apply_prune(&behaviour, changes.into_iter());
-            assert_eq!(page.item_count(), after_prune, "{major}");
-            assert_eq!(page.pd_upper(), 8192 - 104);
-            page.reclaim_dead(&behaviour, &[OffsetNumber(2)]);
-            assert_eq!(page.item_count(), after_vacuum, "{major}");
-        }
-    }
-}
+pub(crate) mod tests;

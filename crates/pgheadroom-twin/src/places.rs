@@ -90,10 +90,10 @@ fn heap_page(page: &page::HeapPage) -> HeapPage {
     if page.is_new() {
         return HeapPage::New;
     }
-    let items = page.items().iter().map(|item| match item {
+    let items = page.items().into_iter().map(|item| match item {
         LinePointer::Unused => HeapItem::Unused,
         LinePointer::Dead => HeapItem::Dead,
-        LinePointer::Redirect(to) => HeapItem::Redirect(*to),
+        LinePointer::Redirect(to) => HeapItem::Redirect(to),
         LinePointer::Normal(tuple) => HeapItem::Normal(HeapTuple {
             lp_len: tuple.lp_len,
             xmin: tuple.xmin.0,

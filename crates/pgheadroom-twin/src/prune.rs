@@ -223,6 +223,7 @@ pub fn visit(
 ///
 /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
 #[must_use]
+#[inline]
 pub fn is_worth_while(
     page: &HeapPage,
     fillfactor: HeapFillfactor,
@@ -317,13 +318,14 @@ mod tests {
             new.is_heap_only = version > 1;
             let offset = page.add(BLOCK, new);
             if version > 1 {
-                let old = page.tuple_mut(at(version - 1));
+                let mut old = page.tuple_mut(at(version - 1));
                 old.xmax = Xid(10 + u32::from(version));
                 old.is_hot_updated = true;
                 old.next = Tid {
                     block: BLOCK,
                     offset,
                 };
+                drop(old);
                 page.set_prunable(Xid(10 + u32::from(version)));
             }
         }

@@ -285,6 +285,12 @@ mod switch {
         OFF.with(|off| off.get() != Some(rule))
     }
 
+    /// Whether all rules hold on this thread: shortcuts rely on it.
+    #[must_use]
+    pub fn all_hold() -> bool {
+        OFF.with(|off| off.get().is_none())
+    }
+
     /// Does something without a rule.
     pub fn without<R>(rule: Rule, work: impl FnOnce() -> R) -> R {
         struct Restore;
@@ -299,5 +305,13 @@ mod switch {
     }
 }
 
+/// Whether all rules hold: shortcuts rely on it.
+#[cfg(not(feature = "mutations"))]
+#[inline(always)]
+#[must_use]
+pub const fn all_hold() -> bool {
+    true
+}
+
 #[cfg(feature = "mutations")]
-pub use switch::{on, without};
+pub use switch::{all_hold, on, without};

@@ -7,6 +7,7 @@
 //! One client's run is exact. What depends on time is given ([`Conditions`]) or drawn: the order
 //! of several clients' transactions, checkpoints and autovacuums.
 
+mod ahead;
 mod events;
 mod outside;
 mod schedule;
@@ -24,11 +25,19 @@ use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load};
 use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
 use crate::workload::{Access, Deed, End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
+use ahead::Ahead;
 use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
 use outside::Outside;
 pub use outside::{Happened, Timing};
 use schedule::{Schedule, Turn};
+
+/// Short transactions that the monitor is told of together.
+const TOLD_AT_ONCE: u64 = 256;
+
+/// Transactions from which on it is asked whether memory should be gathered: a shorter run is over
+/// in no time.
+const LEAST_TO_GATHER: u64 = 1 << 19;
 
 /// How far a run has come, and whether it shall stop; shared with other threads.
 #[derive(Debug, Default)]
@@ -264,7 +273,9 @@ fn run_with(
 ) -> Result<Outcome, ProfileError> {
     let mut schedule = Schedule::new(workload.clients(), plan.interleaving);
     let mut events = Events::new(plan);
-    let mut operations = Vec::new();
+    let is_alone = workload.clients() == 1;
+    let mut ahead = Ahead::new(workload.clients());
+    let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
     let (mut transactions, mut statements) = (0, 0);
     while let Some(turn) = schedule.next() {
         let client = match turn {
@@ -277,19 +288,39 @@ fn run_with(
         if transactions == plan.transactions {
             continue;
         }
-        let Some(end) = workload.next_transaction(client, &mut operations) else {
+        let left = plan.transactions - transactions;
+        let drawn = ahead.next(workload, client, left, db);
+        let Some(end) = drawn else {
             continue;
         };
         if let Some(outside) = &mut outside {
             outside.begin_transaction(db);
         }
         events.happen(transactions, db);
+        if transactions == gathers_at {
+            db.gather_memory(transactions);
+            gathers_at *= 2;
+        }
+        if is_alone && end == End::Commit && perform_alone(db, ahead.operations()) {
+            transactions += 1;
+            statements += 1;
+            schedule.go_on();
+            if let Some(outside) = &mut outside {
+                outside.end_transaction(client, db);
+            }
+            untold += 1;
+            if untold == TOLD_AT_ONCE {
+                monitor.advance(std::mem::take(&mut untold))?;
+            }
+            continue;
+        }
+        let operations = ahead.operations();
         transactions += 1;
         db.note_moment(transactions);
         db.use_session(client);
         let xmin = db.horizon().xmin();
         schedule.begin(db.horizon_mut());
-        for operation in &operations {
+        for operation in operations {
             perform(db, operation).map_err(|error| {
                 let name = &names[operation.table().0];
                 load::failure(error, transactions, name, name)
@@ -306,9 +337,9 @@ fn run_with(
         if let Some(outside) = &mut outside {
             outside.end_transaction(client, db);
         }
-        operations.clear();
-        monitor.advance(1)?;
+        monitor.advance(std::mem::take(&mut untold) + 1)?;
     }
+    monitor.advance(untold)?;
     events.happen(plan.transactions, db);
     let happened = outside.map(|outside| outside.end(db));
     Ok(Outcome {
@@ -364,6 +395,24 @@ fn by_record(db: &Database) -> Vec<(String, Totals)> {
         }
     }
     named
+}
+
+/// Carries out a transaction of one simple update of the only client, COMMIT included; false when
+/// it is none such.
+fn perform_alone(db: &mut Database, operations: &[Operation]) -> bool {
+    let [
+        Operation::Find {
+            table,
+            by: Access::Index(index),
+            low,
+            high,
+            deed: Deed::Update(sets),
+        },
+    ] = operations
+    else {
+        return false;
+    };
+    low == high && db.update_alone(*table, *index, *low, sets)
 }
 
 /// Carries out one operation.

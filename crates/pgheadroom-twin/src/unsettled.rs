@@ -15,10 +15,11 @@ const CAPACITY: usize = 7;
 
 /// Line pointers whose tuples are not known to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Unsettled {
-    offsets: [u16; CAPACITY],
-    /// How many; above the capacity when all tuples count.
+    /// How many; above the capacity when all tuples count. The first, for most only ask for it.
     len: u16,
+    offsets: [u16; CAPACITY],
 }
 
 impl Unsettled {
@@ -33,6 +34,12 @@ impl Unsettled {
         offsets: [0; CAPACITY],
         len: u16::MAX,
     };
+
+    /// Whether no tuple counts.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.len == 0
+    }
 
     /// The line pointers to look at; none when that is all of them.
     pub fn listed(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {

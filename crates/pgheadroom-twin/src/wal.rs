@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::version::HeapCleaningRecords;
-use pgheadroom_layout::wal_record::{Image, Page, fpi_for_hint};
+use pgheadroom_layout::wal_record::{COMMIT, COMMIT_LOGICAL, Image, Page, fpi_for_hint};
 
 use crate::btree::{Record, RecordKind, Sink};
 use crate::checkpoint::{ForkId, PageStates};
@@ -45,7 +45,73 @@ pub enum RecordType {
     UndoPage,
 }
 
+/// Records of a table by type: places of [`RecordType::place`].
+type Sums = [Totals; RecordType::PLACES];
+
 impl RecordType {
+    /// All types, in order.
+    const ALL: [Self; 22] = [
+        Self::HeapInsert,
+        Self::HeapInsertInit,
+        Self::HeapMultiInsert,
+        Self::HeapMultiInsertInit,
+        Self::HeapUpdate,
+        Self::HeapUpdateInit,
+        Self::HeapHotUpdate,
+        Self::HeapDelete,
+        Self::HeapLock,
+        Self::HeapConfirm,
+        Self::HeapPrune,
+        Self::HeapPruneVacuum,
+        Self::HeapVacuum,
+        Self::HeapVisible,
+        Self::HeapFreeze,
+        Self::FpiForHint,
+        Self::Fpi,
+        Self::Commit,
+        Self::Abort,
+        Self::BrinSamepageUpdate,
+        Self::UndoUpdate,
+        Self::UndoPage,
+    ];
+    const PLACES: usize = Self::ALL.len() + RecordKind::ALL.len();
+
+    /// Its place among sums by type.
+    #[inline]
+    const fn place(self) -> usize {
+        match self {
+            Self::HeapInsert => 0,
+            Self::HeapInsertInit => 1,
+            Self::HeapMultiInsert => 2,
+            Self::HeapMultiInsertInit => 3,
+            Self::HeapUpdate => 4,
+            Self::HeapUpdateInit => 5,
+            Self::HeapHotUpdate => 6,
+            Self::HeapDelete => 7,
+            Self::HeapLock => 8,
+            Self::HeapConfirm => 9,
+            Self::HeapPrune => 10,
+            Self::HeapPruneVacuum => 11,
+            Self::HeapVacuum => 12,
+            Self::HeapVisible => 13,
+            Self::HeapFreeze => 14,
+            Self::FpiForHint => 15,
+            Self::Fpi => 16,
+            Self::Commit => 17,
+            Self::Abort => 18,
+            Self::BrinSamepageUpdate => 19,
+            Self::UndoUpdate => 20,
+            Self::UndoPage => 21,
+            Self::Btree(kind) => Self::ALL.len() + kind as usize,
+        }
+    }
+
+    /// The type at a place.
+    fn at(place: usize) -> Self {
+        let heap = Self::ALL.get(place).copied();
+        heap.unwrap_or_else(|| Self::Btree(RecordKind::ALL[place - Self::ALL.len()]))
+    }
+
     /// Resource manager and record type, as this version's `pg_waldump` spells them.
     ///
     /// Source: `heap_identify` and `heap2_identify`, src/backend/access/rmgrdesc/heapdesc.c
@@ -107,6 +173,13 @@ pub struct Totals {
 }
 
 impl Totals {
+    const NONE: Self = Self {
+        wal_records: 0,
+        wal_bytes: 0,
+        wal_fpi: 0,
+        wal_fpi_bytes: 0,
+    };
+
     pub(crate) const fn add(&mut self, other: Self) {
         self.wal_records += other.wal_records;
         self.wal_bytes += other.wal_bytes;
@@ -135,7 +208,8 @@ pub struct WalSettings {
 pub struct Wal {
     settings: WalSettings,
     pages: PageStates,
-    sums: BTreeMap<(Owner, RecordType), Totals>,
+    /// Of what belongs to no table, then of each table.
+    sums: Vec<Sums>,
     /// By fork.
     owners: Vec<Owner>,
     /// By fork: the share that compression leaves of an image; none without compression.
@@ -153,13 +227,15 @@ pub struct Wal {
 type Owner = Option<usize>;
 
 impl Wal {
+    const NO_SUMS: Sums = [Totals::NONE; RecordType::PLACES];
+
     /// An empty log.
     #[must_use]
     pub fn new(settings: WalSettings) -> Self {
         Self {
             settings,
             pages: PageStates::default(),
-            sums: BTreeMap::new(),
+            sums: vec![Self::NO_SUMS],
             owners: Vec::new(),
             compression: Vec::new(),
             opened: None,
@@ -188,8 +264,11 @@ impl Wal {
     }
 
     /// Forks added from now on belong to the table at this position.
-    pub const fn open_table(&mut self, table: usize) {
+    pub fn open_table(&mut self, table: usize) {
         self.opened = Some(table);
+        if self.sums.len() < table + 2 {
+            self.sums.resize(table + 2, Self::NO_SUMS);
+        }
     }
 
     /// A new, empty fork.
@@ -229,7 +308,7 @@ impl Wal {
 
     /// Begins to count anew.
     pub fn reset_totals(&mut self) {
-        self.sums.clear();
+        self.sums.fill(Self::NO_SUMS);
         self.pages.start_window();
     }
 
@@ -242,7 +321,7 @@ impl Wal {
     /// All types that occurred, in order.
     pub fn by_type(&self) -> impl Iterator<Item = (RecordType, Totals)> + use<> {
         let mut by_type: BTreeMap<RecordType, Totals> = BTreeMap::new();
-        for (&(_, record), &totals) in &self.sums {
+        for (_, record, totals) in self.counted() {
             by_type.entry(record).or_default().add(totals);
         }
         by_type.into_iter()
@@ -288,9 +367,20 @@ impl Wal {
             .sum()
     }
 
+    /// Types that occurred, by table.
+    fn counted(&self) -> impl Iterator<Item = (Owner, RecordType, Totals)> {
+        let owners = self.sums.iter().enumerate();
+        owners.flat_map(|(number, sums)| {
+            let counted = sums.iter().enumerate();
+            let counted = counted.filter(|(_, totals)| totals.wal_records > 0);
+            counted
+                .map(move |(place, totals)| (number.checked_sub(1), RecordType::at(place), *totals))
+        })
+    }
+
     fn sum(&self, is_wanted: impl Fn(Owner, RecordType) -> bool) -> Totals {
         let mut sum = Totals::default();
-        for (&(owner, record), &totals) in &self.sums {
+        for (owner, record, totals) in self.counted() {
             if is_wanted(owner, record) {
                 sum.add(totals);
             }
@@ -302,6 +392,7 @@ impl Wal {
     /// is the page's hole after the change, 0 for maps.
     ///
     /// Source: `XLogRecordAssemble`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
+    #[inline]
     pub fn change(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> Page {
         let owes = self.settings.full_page_writes
             && self.pages.owes_image(fork, block)
@@ -319,6 +410,7 @@ impl Wal {
     ///
     /// Source: `REGBUF_KEEP_DATA` in `heap_insert`, `heap_multi_insert` and `log_heap_update`,
     /// src/backend/access/heap/heapam.c (REL_18_STABLE).
+    #[inline]
     pub fn change_with_tuples(&mut self, fork: ForkId, block: BlockNumber, hole: u32) -> Page {
         match self.change(fork, block, hole) {
             Page::Image(image) if self.is_logical() => Page::ImageAndChange(image),
@@ -378,21 +470,39 @@ impl Wal {
     }
 
     /// Writes the record whose pages were announced.
+    #[inline]
     pub fn record(&mut self, record: RecordType, bytes: u32) {
         self.knows_redo = true;
-        let mut totals = std::mem::take(&mut self.images);
-        totals.wal_records = 1;
-        totals.wal_bytes = u64::from(bytes);
         let owner = self.named.take();
-        self.sums.entry((owner, record)).or_default().add(totals);
+        let owner = owner.map_or(0, |table| table + 1);
+        let sum = &mut self.sums[owner][record.place()];
+        sum.wal_records += 1;
+        sum.wal_bytes += u64::from(bytes);
+        if self.images.wal_fpi > 0 {
+            sum.add(std::mem::take(&mut self.images));
+        }
+    }
+
+    /// Writes the record of a COMMIT.
+    #[inline]
+    pub fn record_commit(&mut self) {
+        let bytes = if self.is_logical() {
+            COMMIT_LOGICAL
+        } else {
+            COMMIT
+        };
+        self.record(RecordType::Commit, bytes);
     }
 
     /// A hint changed on a page: hint bits, dead index entries, free space.
     ///
     /// Source: `MarkBufferDirtyHint`, src/backend/storage/buffer/bufmgr.c, and
     /// `XLogSaveBufferForHint`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
+    #[inline]
     pub fn hint(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) {
-        self.hint_image(fork, block, hole_bytes);
+        if !self.pages.is_dirty(fork, block) {
+            self.hint_image(fork, block, hole_bytes);
+        }
     }
 
     /// The same; says whether an image was written.
@@ -469,5 +579,18 @@ impl Sink for IndexLog<'_, '_> {
 
     fn fsm_hint(&mut self, fsm_block: BlockNumber) {
         self.wal.borrow_mut().hint(self.fsm, fsm_block, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every type has a place of its own.
+    #[test]
+    fn places_are_those_of_the_types() {
+        for place in 0..RecordType::PLACES {
+            assert_eq!(RecordType::at(place).place(), place);
+        }
     }
 }

@@ -238,7 +238,7 @@ impl Watch {
         let page = page.unwrap_or(&absent);
         let items: Vec<Item> = (1..)
             .zip(page.items())
-            .map(|(number, item)| item_of(number, item, self.block))
+            .map(|(number, item)| item_of(number, &item, self.block))
             .collect();
         let is_tuple = |number: u16| {
             matches!(

@@ -28,7 +28,47 @@ pub enum Deed {
     /// DELETE.
     Delete,
     /// UPDATE, with its SET clause.
-    Update(Vec<Assignment<'static>>),
+    Update(Sets),
+}
+
+/// A SET clause. Most have one column, which takes no memory of its own.
+#[derive(Debug, Clone)]
+pub struct Sets(Columns);
+
+#[derive(Debug, Clone)]
+enum Columns {
+    One(Assignment<'static>),
+    Many(Vec<Assignment<'static>>),
+}
+
+impl std::ops::Deref for Sets {
+    type Target = [Assignment<'static>];
+
+    fn deref(&self) -> &[Assignment<'static>] {
+        match &self.0 {
+            Columns::One(one) => std::slice::from_ref(one),
+            Columns::Many(many) => many,
+        }
+    }
+}
+
+impl FromIterator<Assignment<'static>> for Sets {
+    fn from_iter<I: IntoIterator<Item = Assignment<'static>>>(columns: I) -> Self {
+        let mut columns = columns.into_iter();
+        Self(match (columns.next(), columns.next()) {
+            (Some(one), None) => Columns::One(one),
+            (first, second) => {
+                let first = first.into_iter().chain(second);
+                Columns::Many(first.chain(columns).collect())
+            }
+        })
+    }
+}
+
+impl From<Vec<Assignment<'static>>> for Sets {
+    fn from(columns: Vec<Assignment<'static>>) -> Self {
+        columns.into_iter().collect()
+    }
 }
 
 /// One statement.
@@ -63,7 +103,7 @@ pub enum Operation {
         /// Values of all columns, row by row.
         rows: Vec<Vec<Value>>,
         /// What is done to a row that is there already.
-        sets: Vec<Assignment<'static>>,
+        sets: Sets,
     },
 }
 

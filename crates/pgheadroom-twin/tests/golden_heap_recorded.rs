@@ -190,11 +190,11 @@ fn page_text(page: &HeapPage) -> String {
     if page.is_new() {
         return "new".to_owned();
     }
-    let items = page.items().iter().map(|item| match item {
+    let items = page.items().into_iter().map(|item| match item {
         LinePointer::Unused => "u".to_owned(),
         LinePointer::Redirect(target) => format!("r{}", target.0),
         LinePointer::Dead => "d".to_owned(),
-        LinePointer::Normal(tuple) => tuple_text(tuple),
+        LinePointer::Normal(tuple) => tuple_text(&tuple),
     });
     let flags = u8::from(page.has_free_lines())
         + 2 * u8::from(page.is_full())

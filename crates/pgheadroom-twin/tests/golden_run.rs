@@ -18,7 +18,7 @@ use pgheadroom_twin::profile::{BuiltinName, PgbenchSpec, load};
 use pgheadroom_twin::run::{Monitor, Outcome, Plan, run};
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
-use pgheadroom_twin::workload::{Access, Deed, End, Operation, PgbenchWorkload, Workload};
+use pgheadroom_twin::workload::{Access, Deed, End, Operation, PgbenchWorkload, Sets, Workload};
 
 const VERSIONS: [&str; 3] = ["15.18", "16.14", "18.4"];
 
@@ -138,10 +138,8 @@ impl Workload for Mixed {
             deed,
         };
         let add = |column, addend| {
-            vec![Assignment {
-                column,
-                change: Change::Add(addend),
-            }]
+            let change = Change::Add(addend);
+            Sets::from(vec![Assignment { column, change }])
         };
         operations.push(match what {
             ..=4 => by_key(key, Deed::Update(add(2, 1))),

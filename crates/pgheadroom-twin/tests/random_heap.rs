@@ -214,7 +214,8 @@ fn check_pruned(before: &HeapPage, after: &HeapPage, transactions: &impl Transac
         let LinePointer::Normal(tuple) = item else {
             continue;
         };
-        let left = after.items().get(position);
+        let items = after.items();
+        let left = items.get(position);
         match TupleState::of(tuple, transactions) {
             TupleState::Dead => assert!(!matches!(left, Some(LinePointer::Normal(_)))),
             TupleState::RecentlyDead => {}
@@ -224,15 +225,15 @@ fn check_pruned(before: &HeapPage, after: &HeapPage, transactions: &impl Transac
     let mut found_from = vec![0; after.items().len()];
     for item in after.items() {
         let mut next = match item {
-            LinePointer::Redirect(target) => Some(*target),
-            LinePointer::Normal(tuple) if !tuple.is_heap_only => following(tuple, transactions),
+            LinePointer::Redirect(target) => Some(target),
+            LinePointer::Normal(tuple) if !tuple.is_heap_only => following(&tuple, transactions),
             _ => None,
         };
         while let Some(offset) = next {
             found_from[usize::from(offset.0) - 1] += 1;
             next = after
                 .tuple(offset)
-                .and_then(|tuple| following(tuple, transactions));
+                .and_then(|tuple| following(&tuple, transactions));
         }
     }
     for (position, item) in after.items().iter().enumerate() {

@@ -96,6 +96,7 @@ impl SharedBytes {
 ///
 /// Source: `log_heap_update`, src/backend/access/heap/heapam.c.
 #[must_use]
+#[inline]
 pub const fn heap_update_same_page(
     tuple_bytes: u32,
     hoff: u32,
@@ -204,6 +205,7 @@ pub struct PageCleaning {
 /// Source: `log_heap_prune_and_freeze` (REL_17_STABLE), `heap_page_prune` (before),
 /// src/backend/access/heap/pruneheap.c.
 #[must_use]
+#[inline]
 pub const fn heap_prune(behaviour: &Behaviour, cleaning: PageCleaning, page: Page) -> u32 {
     let pointers = 4 * cleaning.redirected + 2 * cleaning.dead + 2 * cleaning.unused;
     let main = match behaviour.heap_cleaning_records {
@@ -264,6 +266,7 @@ pub const fn heap_freeze(
 /// The record of 17 and later: only the parts that are not empty, each with a count.
 ///
 /// Source: `log_heap_prune_and_freeze`, src/backend/access/heap/pruneheap.c (REL_17_STABLE).
+#[inline]
 const fn combined_cleaning(cleaning: PageCleaning, page: Page) -> u32 {
     let mut data = 0;
     if cleaning.frozen > 0 {

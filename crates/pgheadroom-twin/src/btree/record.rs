@@ -49,6 +49,27 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    /// All kinds, in order.
+    pub(crate) const ALL: [Self; 15] = [
+        Self::InsertLeaf,
+        Self::InsertPost,
+        Self::InsertUpper,
+        Self::InsertMeta,
+        Self::SplitL,
+        Self::SplitR,
+        Self::NewRoot,
+        Self::Delete,
+        Self::Vacuum,
+        Self::Dedup,
+        Self::MarkPageHalfdead,
+        Self::UnlinkPage,
+        Self::UnlinkPageMeta,
+        Self::MetaCleanup,
+        Self::ReusePage,
+    ];
+}
+
+impl RecordKind {
     /// Its name in pg_waldump.
     ///
     /// Source: `btree_identify`, src/backend/access/rmgrdesc/nbtdesc.c.

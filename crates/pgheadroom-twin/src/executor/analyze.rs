@@ -40,7 +40,7 @@ impl Database {
             for item in table.heap.pages()[block.0 as usize].items() {
                 match item {
                     LinePointer::Dead => dead += 1,
-                    LinePointer::Normal(tuple) => match TupleState::of(tuple, horizon) {
+                    LinePointer::Normal(tuple) => match TupleState::of(&tuple, horizon) {
                         TupleState::Dead | TupleState::RecentlyDead => dead += 1,
                         TupleState::Live | TupleState::DeleteInProgress => live += 1,
                         TupleState::InsertInProgress => {}

@@ -485,6 +485,8 @@ impl Table {
                 on(Rule::UnchangedKeyHint) && index.is_unchanged_by(assigned)
             }
         });
+        let key = found.key.values()[0];
+        self.places.forget(&mut self.rows, (index.main, key), row);
         let entry = Entry {
             key: found.key.values(),
             shape: found.shape,

@@ -132,10 +132,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     pub fn visible_tuples(&mut self, block: BlockNumber, statement: u32, found: &mut Vec<Tid>) {
         let page = self.parts.heap.page_mut(block);
         if !page.is_all_visible() {
-            let mut is_new = false;
-            for tuple in page.tuples_mut() {
-                is_new |= hint::note(tuple, Check::Snapshot, self.horizon);
-            }
+            let is_new = hint::note_all(page, Check::Snapshot, self.horizon);
             if is_new {
                 self.hinted(block);
             }
@@ -165,19 +162,21 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let mut offset = tid.offset;
         let found = loop {
             let page = self.parts.heap.page_mut(tid.block);
-            match page.item_mut(offset) {
-                Some(&mut LinePointer::Redirect(target)) if at_start => {
+            match page.get(offset) {
+                Some(LinePointer::Redirect(target)) if at_start => {
                     offset = target;
                     at_start = false;
                 }
-                Some(LinePointer::Normal(tuple)) => {
+                Some(LinePointer::Normal(mut tuple)) => {
                     let is_foreign = (at_start && tuple.is_heap_only)
                         || (prior_xmax.is_valid() && tuple.xmin != prior_xmax);
                     if is_foreign {
                         break None;
                     }
-                    is_new |= hint::note(tuple, check, self.horizon);
-                    let tuple = *tuple;
+                    if hint::note(&mut tuple, check, self.horizon) {
+                        page.put_hints(offset, &tuple);
+                        is_new = true;
+                    }
                     if is_wanted(self, &tuple) {
                         break Some(offset);
                     }

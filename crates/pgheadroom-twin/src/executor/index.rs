@@ -217,6 +217,23 @@ impl Index {
         })
     }
 
+    /// The column of a unique index over one integer column of the table, of all rows.
+    pub fn is_plain_key(&self) -> Option<usize> {
+        match (&self.keys[..], &self.predicate) {
+            (
+                [
+                    Part {
+                        source: IndexKey::Column(column),
+                        kind: Kind::Integer { .. },
+                        ..
+                    },
+                ],
+                None,
+            ) if self.tree.definition().is_unique => Some(*column),
+            _ => None,
+        }
+    }
+
     /// Gives labels to the strings of these rows, which the index is built with.
     pub fn learn<'r>(
         &mut self,

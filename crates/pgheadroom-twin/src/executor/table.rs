@@ -10,6 +10,8 @@ use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
 use crate::executor::index::{Index, IndexDefinition, IndexEntry, IndexMethod};
+use crate::executor::rows::Rows;
+use crate::executor::steady::Places;
 use crate::executor::toast::Toast;
 use crate::heap::{Heap, InsertTargetBlock};
 use crate::page::{LinePointer, Tid, offset_of};
@@ -51,8 +53,8 @@ pub struct Table {
     pub(super) vm: ForkId,
     columns: Vec<ColumnDefinition>,
     pub(super) row_type: RowType,
-    /// Slots of the newest version of each row, all columns of a row together.
-    pub(super) slots: Vec<i64>,
+    /// Slots of the newest version of each row, and where it is.
+    pub(super) rows: Rows,
     /// Strings that slots refer to.
     pub(super) texts: Texts,
     /// By column: whether its change keeps an update from being HOT.
@@ -65,6 +67,10 @@ pub struct Table {
     /// Strings that the transaction replaced, and what by.
     undo_texts: Vec<(i64, i64)>,
     pub(super) scratch: Scratch,
+    /// Where rows are found without a scan.
+    pub(super) places: Places,
+    /// By column: whether an update of it is as simple as can be.
+    pub(super) stays_in_place: Vec<bool>,
     /// Kept between scans to save allocations.
     pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
 }
@@ -111,6 +117,7 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<Self, StatementError> {
         let (main, fsm, vm) = (wal.add_fork(), wal.add_fork(), wal.add_fork());
+        let rows = Rows::new(row_type.columns.len());
         let mut table = Self {
             heap: Heap::new(behaviour, definition.fillfactor),
             indexes: Vec::new(),
@@ -128,7 +135,7 @@ impl Table {
             blocks_hot: vec![false; definition.columns.len()],
             columns: definition.columns,
             row_type,
-            slots: Vec::new(),
+            rows,
             texts: Texts::default(),
             changed_by: Vec::new(),
             undo: Vec::new(),
@@ -136,10 +143,13 @@ impl Table {
             undo_texts: Vec::new(),
             scratch: Scratch::default(),
             dead_entries: Vec::new(),
+            places: Places::default(),
+            stays_in_place: Vec::new(),
         };
         for index in definition.indexes {
             table.build_index(behaviour, index, wal)?;
         }
+        table.learn_columns();
         Ok(table)
     }
 
@@ -172,8 +182,20 @@ impl Table {
         for &column in &index.blocking {
             self.blocks_hot[column] = true;
         }
+        if let Some(column) = index.is_plain_key() {
+            let first_key = (!self.rows.is_empty()).then(|| self.slots_of(0)[column]);
+            let position = self.indexes.len();
+            self.places
+                .offer(position, index.main, first_key.unwrap_or(1));
+            for (entry, tid) in &entries {
+                let row = self.row_at(*tid);
+                let key = entry.key.values()[0];
+                self.places.note(&mut self.rows, (position, key), row, *tid);
+            }
+        }
         self.btree_positions.push(Some(self.indexes.len()));
         self.indexes.push(index);
+        self.learn_columns();
         Ok(())
     }
 
@@ -196,6 +218,7 @@ impl Table {
         }
         self.btree_positions.push(None);
         self.brins.push(brin);
+        self.learn_columns();
         Ok(())
     }
 
@@ -272,6 +295,18 @@ impl Table {
         page.tuple(tid.offset).expect("a visible tuple").row
     }
 
+    /// A row and where its newest version may be, by a version of it: here, or where a HOT update
+    /// has put the next; `None` when another update or a delete followed.
+    pub(super) fn newest(&self, tid: Tid) -> Option<(u32, Tid)> {
+        let page = &self.heap.pages()[tid.block.0 as usize];
+        let tuple = page.tuple(tid.offset)?;
+        if tuple.is_hot_updated {
+            return Some((tuple.row, tuple.next));
+        }
+        let is_newest = !tuple.xmax.is_valid() || tuple.is_locked_only;
+        is_newest.then_some((tuple.row, tid))
+    }
+
     /// Where the session inserted last, in the table and in its TOAST table.
     pub(super) fn target_blocks(&self) -> [InsertTargetBlock; 2] {
         let toast = self.toast.as_ref().map(|toast| toast.table.target);
@@ -294,8 +329,7 @@ impl Table {
 
     /// Newest slots of a row.
     pub(super) fn slots_of(&self, row: u32) -> &[i64] {
-        let width = self.row_type.columns.len();
-        &self.slots[row as usize * width..][..width]
+        self.rows.slots(row)
     }
 
     /// The newest version of a row.
@@ -313,10 +347,9 @@ impl Table {
         index: usize,
         row: u32,
     ) -> Result<Option<IndexEntry>, StatementError> {
-        let width = self.row_type.columns.len();
         let view = Row {
             row_type: &self.row_type,
-            slots: &self.slots[row as usize * width..][..width],
+            slots: self.rows.slots(row),
             texts: &self.texts,
         };
         self.indexes[index].entry_of(view)
@@ -329,11 +362,12 @@ impl Table {
     pub(super) fn add_row(&mut self, values: &[Value], statement: u32) -> Result<u32, ValueError> {
         assert_eq!(values.len(), self.row_type.columns.len(), "values of a row");
         let row = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
+        self.rows.begin();
         for (column, value) in values.iter().enumerate() {
             match self.row_type.slot(column, value.clone(), &mut self.texts) {
-                Ok(slot) => self.slots.push(slot),
+                Ok(slot) => self.rows.push(slot),
                 Err(error) => {
-                    self.slots.truncate(row as usize * values.len());
+                    self.rows.truncate(row);
                     return Err(error);
                 }
             }
@@ -346,21 +380,18 @@ impl Table {
     pub(super) fn take_back_row(&mut self, row: u32) {
         assert_eq!(row as usize + 1, self.changed_by.len(), "the last row");
         self.changed_by.pop();
-        self.slots
-            .truncate(row as usize * self.row_type.columns.len());
+        self.rows.truncate(row);
     }
 
     /// Puts the stored forms of a new row in the place of its values.
     pub(super) fn store_row(&mut self, row: u32, slots: &[i64]) {
-        let start = row as usize * slots.len();
-        self.slots[start..start + slots.len()].copy_from_slice(slots);
+        self.rows.slots_mut(row).copy_from_slice(slots);
     }
 
     /// Replaces a row's slots, of which the columns in `changed` differ; a rollback brings the old
     /// ones back.
     pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
-        let width = self.row_type.columns.len();
-        let old = &mut self.slots[row as usize * width..][..width];
+        let old = self.rows.slots_mut(row);
         self.undo.push(row);
         self.undo_slots.extend_from_slice(old);
         for &column in changed {
@@ -397,7 +428,7 @@ impl Table {
             while let Some(row) = self.undo.pop() {
                 let start = self.undo_slots.len() - width;
                 let old = self.undo_slots.drain(start..);
-                for (slot, old) in self.slots[row as usize * width..].iter_mut().zip(old) {
+                for (slot, old) in self.rows.slots_mut(row).iter_mut().zip(old) {
                     *slot = old;
                 }
             }

@@ -9,6 +9,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::executor::fetch::HeapAccess;
+use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Database, TableId};
 use crate::fsm::Modified;
@@ -193,7 +194,7 @@ impl Table {
             fsm: self.fsm,
             vm: self.vm,
             row_type: &self.row_type,
-            slots: &self.slots,
+            rows: &self.rows,
         };
         let scan = &mut running.scan;
         let goes_on = match running.phase {
@@ -256,7 +257,7 @@ struct HeapLog<'a> {
     fsm: ForkId,
     vm: ForkId,
     row_type: &'a RowType,
-    slots: &'a [i64],
+    rows: &'a Rows,
 }
 
 impl HeapLog<'_> {
@@ -341,7 +342,7 @@ impl VacuumLog for HeapLog<'_> {
 
     fn freeze_kind(&self, row: u32) -> FreezeKind {
         let columns = &self.row_type.columns;
-        let slots = &self.slots[row as usize * columns.len()..][..columns.len()];
+        let slots = self.rows.slots(row);
         let is_null = |slot: &i64| *slot == NULL_SLOT;
         let mut filled = columns.iter().zip(slots).filter(|(_, slot)| !is_null(slot));
         FreezeKind {

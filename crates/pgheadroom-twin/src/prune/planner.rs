@@ -39,7 +39,9 @@ impl<'a, T: Transactions> Planner<'a, T> {
 
     /// Decides about all chains of the page.
     pub fn plan_all(&mut self) {
-        for (position, item) in self.page.items().iter().enumerate() {
+        let count = self.page.item_count() as usize;
+        for position in 0..count {
+            let item = self.page.item(offset_of(position));
             let is_root = match item {
                 LinePointer::Redirect(_) => true,
                 LinePointer::Normal(tuple) => !tuple.is_heap_only,
@@ -48,11 +50,11 @@ impl<'a, T: Transactions> Planner<'a, T> {
             if is_root {
                 self.prune_chain(offset_of(position));
             }
-            if *item == LinePointer::Dead && self.dead_roots == DeadRoots::Go {
+            if item == LinePointer::Dead && self.dead_roots == DeadRoots::Go {
                 self.plan.now_unused.push(offset_of(position));
             }
         }
-        for position in 0..self.page.items().len() {
+        for position in 0..count {
             self.prune_unreached(offset_of(position));
         }
     }
@@ -71,7 +73,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
             if root.0 == 0 {
                 return false;
             }
-            let leads = match self.page.items().get(usize::from(root.0) - 1) {
+            let leads = match self.page.get(root) {
                 Some(LinePointer::Redirect(_)) => true,
                 Some(LinePointer::Normal(tuple)) => !tuple.is_heap_only,
                 _ => false,
@@ -126,8 +128,8 @@ impl<'a, T: Transactions> Planner<'a, T> {
         let mut at = root;
         loop {
             let position = usize::from(at.0) - 1;
-            let tuple = match self.page.items().get(position) {
-                Some(&LinePointer::Redirect(target)) if chain.is_empty() => {
+            let tuple = match self.page.get(at) {
+                Some(LinePointer::Redirect(target)) if chain.is_empty() => {
                     chain.push(at);
                     at = target;
                     continue;
@@ -139,15 +141,15 @@ impl<'a, T: Transactions> Planner<'a, T> {
                 break;
             }
             chain.push(at);
-            match TupleState::of(tuple, self.transactions) {
+            match TupleState::of(&tuple, self.transactions) {
                 TupleState::Dead => {
                     dead_members = chain.len();
-                    self.plan.note_removed(tuple, self.transactions);
+                    self.plan.note_removed(&tuple, self.transactions);
                 }
                 TupleState::RecentlyDead => {}
                 _ => break,
             }
-            if !self.is_hot_updated(tuple) {
+            if !self.is_hot_updated(&tuple) {
                 break;
             }
             prior_xmax = tuple.xmax;
@@ -164,12 +166,12 @@ impl<'a, T: Transactions> Planner<'a, T> {
         if self.is_processed(usize::from(offset.0) - 1) {
             return;
         }
-        if TupleState::of(tuple, self.transactions) == TupleState::Dead {
+        if TupleState::of(&tuple, self.transactions) == TupleState::Dead {
             assert!(
-                !self.is_hot_updated(tuple),
+                !self.is_hot_updated(&tuple),
                 "dead heap-only tuple outside any chain"
             );
-            self.plan.note_removed(tuple, self.transactions);
+            self.plan.note_removed(&tuple, self.transactions);
             self.remove_heap_only(offset);
         } else {
             self.keep(offset);
@@ -203,8 +205,8 @@ impl<'a, T: Transactions> Planner<'a, T> {
     fn keep(&mut self, offset: OffsetNumber) {
         self.mark(offset);
         if let Some(tuple) = self.page.tuple(offset) {
-            let state = TupleState::of(tuple, self.transactions);
-            self.plan.note_kept(tuple, state);
+            let state = TupleState::of(&tuple, self.transactions);
+            self.plan.note_kept(&tuple, state);
         }
     }
 

@@ -115,6 +115,7 @@ impl ColumnLayout {
     }
 
     /// The bytes of a fixed-width value.
+    #[inline]
     fn fixed_bytes(&self, slot: i64) -> [u8; 8] {
         if self.kind == Kind::Float4 {
             #[allow(clippy::cast_possible_truncation)] // it was a float4 before
@@ -127,7 +128,8 @@ impl ColumnLayout {
 
 impl RowType {
     /// Bytes of the header with its null bitmap.
-    fn hoff(&self, slots: &[i64]) -> u32 {
+    #[inline]
+    pub(crate) fn hoff(&self, slots: &[i64]) -> u32 {
         let bitmap = if slots.contains(&NULL_SLOT) && on(Rule::NullBitmap) {
             u32::try_from(slots.len().div_ceil(8)).expect("at most 1600 columns")
         } else {
@@ -204,42 +206,64 @@ impl RowType {
             }
             return shared;
         }
-        let (mut first, mut end) = (new_data_bytes, 0);
+        let mut differing = Differing::NOTHING;
         for &column in changed {
-            let layout = &self.columns[column];
-            let start = layout.offset.expect("a fixed place");
-            let width = layout.width.expect("a fixed length") as usize;
-            let (old, new) = (
-                layout.fixed_bytes(old[column]),
-                layout.fixed_bytes(new[column]),
-            );
-            for (at, (old, new)) in (start..).zip(old.into_iter().zip(new).take(width)) {
-                if old != new {
-                    first = first.min(at);
-                    end = end.max(at + 1);
-                }
-            }
+            differing.add(&self.columns[column], old[column], new[column]);
         }
+        differing.shared(new_data_bytes)
+    }
+
+    fn last(&self, changed: &[usize]) -> usize {
+        changed.iter().max().map_or(0, |&column| column)
+    }
+}
+
+/// From where to where the fixed-width values of two versions differ, in bytes behind `t_hoff`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Differing {
+    first: u32,
+    end: u32,
+}
+
+impl Differing {
+    pub const NOTHING: Self = Self {
+        first: u32::MAX,
+        end: 0,
+    };
+
+    /// A column with a fixed place has these slots, neither of them NULL, and no NULL is before.
+    #[inline(always)]
+    pub fn add(&mut self, layout: &ColumnLayout, old: i64, new: i64) {
+        let start = layout.offset.expect("a fixed place");
+        let width = layout.width.expect("a fixed length");
+        let old = u64::from_le_bytes(layout.fixed_bytes(old));
+        let new = u64::from_le_bytes(layout.fixed_bytes(new));
+        let bits = (old ^ new) & (u64::MAX >> (64 - 8 * width));
+        if bits != 0 {
+            self.first = self.first.min(start + bits.trailing_zeros() / 8);
+            self.end = self.end.max(start + 8 - bits.leading_zeros() / 8);
+        }
+    }
+
+    /// What the new version repeats of the old one.
+    #[inline]
+    pub fn shared(self, data_bytes: u32) -> SharedBytes {
         let least = if on(Rule::SharedBytesAtLeastThree) {
             3
         } else {
             0
         };
         let at_least_3 = |bytes: u32| if bytes < least { 0 } else { bytes };
-        if end == 0 {
+        if self.end == 0 {
             return SharedBytes {
-                prefix: at_least_3(new_data_bytes),
+                prefix: at_least_3(data_bytes),
                 suffix: 0,
             };
         }
         SharedBytes {
-            prefix: at_least_3(first),
-            suffix: at_least_3(new_data_bytes - end),
+            prefix: at_least_3(self.first),
+            suffix: at_least_3(data_bytes - self.end),
         }
-    }
-
-    fn last(&self, changed: &[usize]) -> usize {
-        changed.iter().max().map_or(0, |&column| column)
     }
 }
 

@@ -105,6 +105,24 @@ impl RowType {
         Ok(())
     }
 
+    /// The new slot of a column that holds no string; `None` when there is an error to tell.
+    #[inline(always)]
+    pub(crate) fn changed_slot(
+        &self,
+        column: usize,
+        slot: i64,
+        change: &Change<'_>,
+        texts: &mut Texts,
+    ) -> Option<i64> {
+        match change {
+            Change::Same => Some(slot),
+            _ if slot == NULL_SLOT => Some(slot),
+            Change::Add(addend) => self.add(column, slot, *addend).ok(),
+            Change::Next { .. } => self.next(column, slot, 0, texts).ok(),
+            Change::Computed(_) => None,
+        }
+    }
+
     /// Drops the string of a slot that is not needed, unless it is the same as `kept`.
     fn give_up(&self, column: usize, slot: i64, kept: i64, texts: &mut Texts) {
         if slot != kept && slot != NULL_SLOT && self.columns[column].kind.is_text() {
@@ -112,6 +130,7 @@ impl RowType {
         }
     }
 
+    #[inline]
     fn next(
         &self,
         column: usize,
@@ -143,6 +162,7 @@ impl RowType {
         Ok(texts.add(new))
     }
 
+    #[inline]
     fn add(&self, column: usize, slot: i64, addend: i64) -> Result<i64, ValueError> {
         let layout = &self.columns[column];
         let sum = slot

@@ -106,6 +106,7 @@ impl Kind {
     }
 
     /// Whether an integer fits; the smallest int8 stands for NULL in tables.
+    #[inline]
     pub fn checked(self, number: i64, type_name: &str) -> Result<(), ValueError> {
         let fits = match self {
             Self::Integer { width: 2 } => i16::try_from(number).is_ok(),

@@ -14,7 +14,7 @@ mod load_rule;
 mod numeric;
 mod texts;
 
-pub(crate) use bytes::Measured;
+pub(crate) use bytes::{Differing, Measured};
 pub use change::{Assignment, Assignments, Change};
 pub use hash::hashint8extended;
 pub use load_rule::{LoadRule, Numbers};

@@ -96,6 +96,8 @@ pub(super) struct Schedule {
     stalls: f64,
     due: BinaryHeap<Due>,
     now: f64,
+    /// Whether the only client has ended a transaction and begins the next.
+    is_idle: bool,
     /// By client: its snapshot, and its transaction's number.
     running: Vec<Option<(HeldSnapshot, Option<Xid>)>>,
     /// By client: how long its pauses are, in those of an even one.
@@ -113,6 +115,7 @@ impl Schedule {
             stalls: STALLS_MAX * stalled,
             due: BinaryHeap::new(),
             now: 0.0,
+            is_idle: false,
             running: vec![None; clients],
             pauses: vec![1.0; clients],
         };
@@ -127,7 +130,11 @@ impl Schedule {
     }
 
     /// Who is next; `None` when all have stopped.
+    #[inline]
     pub fn next(&mut self) -> Option<Turn> {
+        if std::mem::take(&mut self.is_idle) {
+            return Some(Turn::Begin(0));
+        }
         let due = self.due.pop()?;
         self.now = due.time;
         Some(due.turn)
@@ -159,6 +166,10 @@ impl Schedule {
     /// The client's transaction is done, but goes on to hold what its snapshot and its number
     /// hold until the time that it has reached.
     pub fn hold(&mut self, client: usize, (xmin, xid): (Xid, Option<Xid>), horizon: &mut Horizon) {
+        if self.running.len() == 1 {
+            self.go_on();
+            return; // nobody is there to be held up
+        }
         self.running[client] = Some((horizon.hold_at(xmin), xid));
         let time = horizon.clock();
         if let Some(xid) = xid {
@@ -168,6 +179,12 @@ impl Schedule {
             time,
             turn: Turn::End(client),
         });
+    }
+
+    /// The only client has ended a transaction, and begins the next.
+    #[inline]
+    pub fn go_on(&mut self) {
+        self.is_idle = true;
     }
 
     /// The client's transaction has ended; its next one follows.

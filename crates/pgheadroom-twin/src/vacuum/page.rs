@@ -188,13 +188,13 @@ impl Cleaner<'_> {
     ) -> (u32, u32) {
         let mut plans = Vec::with_capacity(survey.freezable.len());
         for &offset in &survey.freezable {
-            let tuple = page.tuple_mut(offset);
-            let (old_xmin, old_xmax) = freezable_parts(tuple, transactions);
+            let mut tuple = page.tuple_mut(offset);
+            let (old_xmin, old_xmax) = freezable_parts(&tuple, transactions);
             if old_xmin {
                 tuple.xmin_hint = XminHint::Frozen;
             }
             if old_xmax {
-                clear_xmax(tuple);
+                clear_xmax(&mut tuple);
             }
             let this = Tid {
                 block: self.block,
@@ -246,20 +246,10 @@ fn found(page: &HeapPage, plan: PrunePlan, survey: &Survey, frozen_tuples: u32) 
 
 /// Notes how the transactions of every tuple of a page ended; says whether any note is new.
 pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) -> bool {
-    let mut is_new = false;
-    let listed = page.unsettled();
-    if let Some(listed) = listed {
-        for offset in listed {
-            if let Some(LinePointer::Normal(tuple)) = page.item_mut(offset) {
-                is_new |= hint::note(tuple, Check::Thorough, transactions);
-            }
-        }
-        return is_new;
+    match page.unsettled() {
+        Some(listed) => hint::note_some(page, listed, Check::Thorough, transactions),
+        None => hint::note_all(page, Check::Thorough, transactions),
     }
-    for tuple in page.tuples_mut() {
-        is_new |= hint::note(tuple, Check::Thorough, transactions);
-    }
-    is_new
 }
 
 /// Whether everyone sees every tuple, and if so whether all are frozen.
@@ -268,7 +258,7 @@ pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) ->
 pub(super) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
     let mut all_frozen = true;
     for item in page.items() {
-        match item {
+        match &item {
             LinePointer::Normal(tuple) => {
                 let is_live = TupleState::of(tuple, transactions) == TupleState::Live;
                 if !is_live || !is_visible_to_all(tuple, transactions) {

@@ -72,10 +72,8 @@ impl Workload for PgbenchWorkload {
             deed,
         };
         let add = |column| {
-            Deed::Update(vec![Assignment {
-                column,
-                change: Change::Add(drawn.delta),
-            }])
+            let change = Change::Add(drawn.delta);
+            Deed::Update(std::iter::once(Assignment { column, change }).collect())
         };
         let tables = self.tables;
         if self.builtin != Builtin::SelectOnly {

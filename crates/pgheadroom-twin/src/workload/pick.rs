@@ -86,6 +86,7 @@ pub(super) struct Past {
 
 /// The first key of a statement over `width` keys of a table of `rows`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // keys are below 2^53
+#[inline]
 pub(super) fn key(
     pick: Pick,
     scatter: bool,

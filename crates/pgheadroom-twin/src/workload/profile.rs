@@ -33,6 +33,7 @@ impl Set {
     }
 
     /// What this statement does, with its draw.
+    #[inline]
     fn draw(&self, changed_frac_below_one: bool, client: &mut Prng) -> Assignment<'static> {
         let mut change = Change::Next { grows_bytes: 0 };
         if changed_frac_below_one || self.grows.is_some() {
@@ -133,9 +134,10 @@ impl ProfileOperation {
     /// # Panics
     /// When a value cannot be made, which loading the table has shown to be possible.
     #[must_use]
+    #[inline]
     pub fn at(&self, low: i64, client: &mut Prng) -> Operation {
         let sets = self.sets.iter();
-        let sets: Vec<_> = sets
+        let sets = sets
             .map(|(set, at_times)| set.draw(*at_times, client))
             .collect();
         let table = self.table;

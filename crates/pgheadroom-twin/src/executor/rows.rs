@@ -1,0 +1,105 @@
+//! Rows of a table: the slots of their newest versions, and where those are.
+//!
+//! ```text
+//! | place of row 0 | slot | slot | ... | place of row 1 | slot | slot | ...
+//! ```
+//!
+//! Place and slots lie together, for whoever looks up a row by its key wants both, and in a large
+//! table each is a cache miss of its own.
+
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::memory::{Pieces, prefetch};
+use crate::page::Tid;
+
+/// No place is known.
+const NOWHERE: i64 = 0;
+
+/// Slots and places by row.
+#[derive(Debug)]
+pub(super) struct Rows {
+    cells: Vec<i64>,
+    /// Cells of a row: its place and a slot for each column.
+    stride: usize,
+}
+
+impl Rows {
+    /// Rows with so many columns.
+    pub const fn new(columns: usize) -> Self {
+        Self {
+            cells: Vec::new(),
+            stride: columns + 1,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Slots of a row.
+    #[inline]
+    pub fn slots(&self, row: u32) -> &[i64] {
+        &self.cells[row as usize * self.stride..][1..self.stride]
+    }
+
+    /// Slots of a row, to be changed.
+    #[inline]
+    pub fn slots_mut(&mut self, row: u32) -> &mut [i64] {
+        &mut self.cells[row as usize * self.stride..][1..self.stride]
+    }
+
+    /// A new row, whose slots are pushed next.
+    pub fn begin(&mut self) {
+        self.cells.push(NOWHERE);
+    }
+
+    /// The next slot of the last row.
+    pub fn push(&mut self, slot: i64) {
+        self.cells.push(slot);
+    }
+
+    /// Only so many rows are left.
+    pub fn truncate(&mut self, rows: u32) {
+        self.cells.truncate(rows as usize * self.stride);
+    }
+
+    /// Where the newest version of a row was seen last, if it is worth knowing.
+    #[inline]
+    pub fn place(&self, row: u32) -> Option<Tid> {
+        let place = *self.cells.get(row as usize * self.stride)?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // packed below
+        (place != NOWHERE).then_some(Tid {
+            block: BlockNumber((place >> 16) as u32),
+            offset: OffsetNumber(place as u16),
+        })
+    }
+
+    /// Notes where the newest version of a row is.
+    #[inline]
+    pub fn set_place(&mut self, row: u32, tid: Tid) {
+        let place = i64::from(tid.block.0) << 16 | i64::from(tid.offset.0);
+        self.cells[row as usize * self.stride] = place;
+    }
+
+    /// Where the newest version is, is not known any more.
+    pub fn forget_place(&mut self, row: u32) {
+        if let Some(place) = self.cells.get_mut(row as usize * self.stride) {
+            *place = NOWHERE;
+        }
+    }
+
+    /// The memory of all rows.
+    pub fn pieces(&self, pieces: &mut Pieces) {
+        pieces.add(&self.cells);
+    }
+
+    /// Asks for the memory of a row.
+    #[inline]
+    pub fn look_ahead(&self, row: u32) {
+        let first = row as usize * self.stride;
+        if let Some(cells) = self.cells.get(first..first + self.stride) {
+            prefetch(&cells[0]);
+            prefetch(&cells[cells.len() - 1]);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a page keeps of a line pointer and its tuple: 16 bytes, four to a cache line.
+//!
+//! ```text
+//! | row or redirect's target 4 | xmin 4 | lp_len 2 | root 2 | flags 2 | - 2 |
+//! ```
+//!
+//! Nearly all tuples of a page have neither deleter nor locker and are their own next version; what
+//! the others have besides is a [`Link`], in an array beside that most pages do without.
+
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, XminHint, index_of};
+use crate::transaction::Xid;
+
+/// Which kind of line pointer it is: 0 unused.
+const KIND: u16 = 3;
+const REDIRECT: u16 = 1;
+const DEAD: u16 = 2;
+const NORMAL: u16 = 3;
+const HAS_LINK: u16 = 1 << 2;
+const IS_HEAP_ONLY: u16 = 1 << 3;
+const IS_UPDATED: u16 = 1 << 4;
+const IS_HOT_UPDATED: u16 = 1 << 5;
+const IS_LOCKED_ONLY: u16 = 1 << 6;
+const XMIN_SET: u16 = 1 << 7;
+const XMIN_FROZEN: u16 = 1 << 8;
+const XMAX_UNSET: u16 = 1 << 9;
+const XMAX_CARRIED: u16 = 1 << 10;
+const HINTS: u16 = XMIN_SET | XMIN_FROZEN | XMAX_UNSET | XMAX_CARRIED;
+
+/// A line pointer with the most of its tuple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub(super) struct Packed {
+    row: u32,
+    pub xmin: Xid,
+    pub lp_len: u16,
+    pub root: OffsetNumber,
+    flags: u16,
+}
+
+const _: () = assert!(size_of::<Packed>() == 16);
+
+/// The rest of a tuple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Link {
+    pub xmax: Xid,
+    pub next: Tid,
+}
+
+impl Link {
+    const NONE: Self = Self {
+        xmax: Xid::INVALID,
+        next: Tid {
+            block: BlockNumber(0),
+            offset: OffsetNumber(0),
+        },
+    };
+}
+
+impl Packed {
+    pub const UNUSED: Self = Self {
+        row: 0,
+        xmin: Xid::INVALID,
+        lp_len: 0,
+        root: OffsetNumber(0),
+        flags: 0,
+    };
+
+    /// A redirect.
+    pub const fn redirect(target: OffsetNumber) -> Self {
+        Self {
+            row: target.0 as u32,
+            flags: REDIRECT,
+            ..Self::UNUSED
+        }
+    }
+
+    /// A heap-only version whose inserter is noted as committed, which nobody has changed.
+    pub const fn settled_heap_only(row: u32, xmin: Xid, lp_len: u16, root: OffsetNumber) -> Self {
+        Self {
+            row,
+            xmin,
+            lp_len,
+            root,
+            flags: NORMAL | IS_HEAP_ONLY | IS_UPDATED | XMIN_SET,
+        }
+    }
+
+    pub const fn is_unused(&self) -> bool {
+        self.flags & KIND == 0
+    }
+
+    /// Whether it is a tuple that nobody has deleted, locked or replaced, and whose inserter's end
+    /// is noted; its row then.
+    pub const fn settled_row(&self) -> Option<u32> {
+        let asked = KIND | HAS_LINK | XMAX_UNSET | XMAX_CARRIED;
+        let is_settled = self.flags & asked == NORMAL && self.flags & (XMIN_SET | XMIN_FROZEN) != 0;
+        if is_settled { Some(self.row) } else { None }
+    }
+
+    pub const fn is_heap_only(&self) -> bool {
+        self.flags & IS_HEAP_ONLY != 0
+    }
+
+    pub fn set_hints(&mut self, xmin: XminHint, xmax: XmaxHint) {
+        self.flags = (self.flags & !HINTS) | hints(xmin, xmax);
+    }
+}
+
+fn hints(xmin: XminHint, xmax: XmaxHint) -> u16 {
+    let xmin = match xmin {
+        XminHint::Unset => 0,
+        XminHint::Set => XMIN_SET,
+        XminHint::Frozen => XMIN_FROZEN,
+    };
+    xmin | match xmax {
+        XmaxHint::Set => 0,
+        XmaxHint::Unset => XMAX_UNSET,
+        XmaxHint::UnsetCarriedLock => XMAX_CARRIED,
+    }
+}
+
+/// A tuple that is being changed; it is put back when this goes.
+pub struct TupleMut<'a> {
+    pub(super) page: &'a mut HeapPage,
+    pub(super) offset: OffsetNumber,
+    pub(super) tuple: Tuple,
+}
+
+impl std::ops::Deref for TupleMut<'_> {
+    type Target = Tuple;
+
+    fn deref(&self) -> &Tuple {
+        &self.tuple
+    }
+}
+
+impl std::ops::DerefMut for TupleMut<'_> {
+    fn deref_mut(&mut self) -> &mut Tuple {
+        &mut self.tuple
+    }
+}
+
+impl Drop for TupleMut<'_> {
+    fn drop(&mut self) {
+        self.page.put(self.offset, LinePointer::Normal(self.tuple));
+    }
+}
+
+impl HeapPage {
+    /// What the items say, the pending update left out.
+    #[inline]
+    pub(super) fn packed_item(&self, offset: OffsetNumber) -> LinePointer {
+        let packed = &self.items[index_of(offset)];
+        let has = |flag: u16| packed.flags & flag != 0;
+        match packed.flags & KIND {
+            0 => return LinePointer::Unused,
+            #[allow(clippy::cast_possible_truncation)] // an offset number
+            REDIRECT => return LinePointer::Redirect(OffsetNumber(packed.row as u16)),
+            DEAD => return LinePointer::Dead,
+            _ => {}
+        }
+        let link = if has(HAS_LINK) {
+            self.links[index_of(offset)]
+        } else {
+            let block = self.block;
+            Link {
+                xmax: Xid::INVALID,
+                next: Tid { block, offset },
+            }
+        };
+        LinePointer::Normal(Tuple {
+            row: packed.row,
+            xmin: packed.xmin,
+            xmax: link.xmax,
+            next: link.next,
+            lp_len: packed.lp_len,
+            root: packed.root,
+            is_locked_only: has(IS_LOCKED_ONLY),
+            is_hot_updated: has(IS_HOT_UPDATED),
+            is_heap_only: has(IS_HEAP_ONLY),
+            is_updated: has(IS_UPDATED),
+            xmin_hint: if has(XMIN_FROZEN) {
+                XminHint::Frozen
+            } else if has(XMIN_SET) {
+                XminHint::Set
+            } else {
+                XminHint::Unset
+            },
+            xmax_hint: if has(XMAX_CARRIED) {
+                XmaxHint::UnsetCarriedLock
+            } else if has(XMAX_UNSET) {
+                XmaxHint::Unset
+            } else {
+                XmaxHint::Set
+            },
+        })
+    }
+
+    /// Puts something in the place of a line pointer.
+    pub(super) fn put(&mut self, offset: OffsetNumber, item: LinePointer) {
+        let position = index_of(offset);
+        let tuple = match item {
+            LinePointer::Unused => {
+                self.items[position] = Packed::UNUSED;
+                return;
+            }
+            LinePointer::Redirect(target) => {
+                self.items[position] = Packed::redirect(target);
+                return;
+            }
+            LinePointer::Dead => {
+                self.items[position] = Packed {
+                    flags: DEAD,
+                    ..Packed::UNUSED
+                };
+                return;
+            }
+            LinePointer::Normal(tuple) => tuple,
+        };
+        let block = self.block;
+        let has_link = tuple.xmax.is_valid() || tuple.next != (Tid { block, offset });
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        self.items[position] = Packed {
+            row: tuple.row,
+            xmin: tuple.xmin,
+            lp_len: tuple.lp_len,
+            root: tuple.root,
+            flags: NORMAL
+                | flag(has_link, HAS_LINK)
+                | flag(tuple.is_heap_only, IS_HEAP_ONLY)
+                | flag(tuple.is_updated, IS_UPDATED)
+                | flag(tuple.is_hot_updated, IS_HOT_UPDATED)
+                | flag(tuple.is_locked_only, IS_LOCKED_ONLY)
+                | hints(tuple.xmin_hint, tuple.xmax_hint),
+        };
+        if has_link {
+            if self.links.len() <= position {
+                self.links.resize(self.items.len(), Link::NONE);
+            }
+            self.links[position] = Link {
+                xmax: tuple.xmax,
+                next: tuple.next,
+            };
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The update that most pages live on: a HOT update, alone on its page until the next visitor
+//! prunes it away.
+//!
+//! ```text
+//!              root        old       new            items touched
+//! update       redirect    normal    (taken)        none: it is noted in the header
+//! visit        -> new      unused    normal         root, new, and old if nobody takes it at once
+//! ```
+//!
+//! A steady page is updated once, pruned by the next visitor, updated again, and so on. Written out
+//! at once, an update would touch two items, and pruning it the same two and the root: all of them
+//! cache misses in a large table. So the update is only noted in the page's header, and what the
+//! items become is written when it is pruned. Whoever asks for an item meanwhile is told what it
+//! is; whoever changes one has the update written out before ([`HeapPage::note_pending`]).
+
+use pgheadroom_layout::OffsetNumber;
+use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
+use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
+use pgheadroom_layout::version::Behaviour;
+
+use crate::memory::{Pieces, prefetch};
+use crate::page::packed::Packed;
+use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, aligned, index_of};
+use crate::transaction::{Outcome, Transactions, Xid};
+
+/// A HOT update that the items do not show yet. The old version is settled but for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub row: u32,
+    pub xid: Xid,
+    pub old: OffsetNumber,
+    /// 0 when there is no update.
+    pub new: OffsetNumber,
+    pub root: OffsetNumber,
+    /// Length of the new version, and of the old one.
+    pub lp_len: u16,
+}
+
+impl Pending {
+    pub const NONE: Self = Self {
+        row: 0,
+        xid: Xid::INVALID,
+        old: OffsetNumber(0),
+        new: OffsetNumber(0),
+        root: OffsetNumber(0),
+        lp_len: 0,
+    };
+}
+
+/// What pruning a pending update did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// Whether the root was a redirect before, so that the old version's line pointer is unused.
+    pub frees_item: bool,
+    /// That line pointer, if it is the only unused one and not written as such yet; else 0.
+    freed: OffsetNumber,
+}
+
+impl Settled {
+    /// Nothing was pruned.
+    pub const NOTHING: Self = Self {
+        frees_item: false,
+        freed: OffsetNumber(0),
+    };
+}
+
+/// A HOT update that was noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InPlace {
+    /// The new version's line pointer.
+    pub new: OffsetNumber,
+    /// Its length.
+    pub lp_len: u16,
+}
+
+impl HeapPage {
+    /// The pending update, if there is one.
+    #[inline]
+    pub(super) fn pending(&self) -> Option<Pending> {
+        (self.pending.new.0 != 0).then_some(self.pending)
+    }
+
+    /// What a line pointer is, the pending update included.
+    #[inline]
+    pub(super) fn item_at(&self, offset: OffsetNumber) -> LinePointer {
+        let Some(pending) = self.pending() else {
+            return self.packed_item(offset);
+        };
+        if offset == pending.new {
+            return LinePointer::Normal(self.pending_new(pending));
+        }
+        let item = self.packed_item(offset);
+        if offset != pending.old {
+            return item;
+        }
+        let LinePointer::Normal(mut tuple) = item else {
+            unreachable!("the old version is a tuple");
+        };
+        tuple.xmax = pending.xid;
+        tuple.xmax_hint = XmaxHint::Unset;
+        tuple.is_hot_updated = true;
+        tuple.next = Tid {
+            block: self.block,
+            offset: pending.new,
+        };
+        LinePointer::Normal(tuple)
+    }
+
+    fn pending_new(&self, pending: Pending) -> Tuple {
+        let mut tuple = Tuple::new(pending.row, pending.lp_len, pending.xid);
+        tuple.is_heap_only = true;
+        tuple.is_updated = true;
+        tuple.root = pending.root;
+        tuple.next = Tid {
+            block: self.block,
+            offset: pending.new,
+        };
+        tuple
+    }
+
+    /// Writes the pending update out, as any other update is at once.
+    #[inline]
+    pub(super) fn note_pending(&mut self) {
+        if let Some(pending) = self.pending() {
+            self.write_pending(pending);
+        }
+    }
+
+    #[cold]
+    fn write_pending(&mut self, pending: Pending) {
+        let old = self.item_at(pending.old);
+        let new = self.item_at(pending.new);
+        self.pending = Pending::NONE;
+        self.put(pending.old, old);
+        self.put(pending.new, new);
+        self.unsettled.add(pending.old);
+        self.unsettled.add(pending.new);
+    }
+
+    /// The memory of the items.
+    pub(crate) fn pieces(&self, pieces: &mut Pieces) {
+        pieces.add(&self.items);
+    }
+
+    /// Asks for the memory of the items that pruning the pending update and updating this tuple
+    /// will touch.
+    #[inline]
+    pub(crate) fn look_at_items(&self, offset: OffsetNumber) {
+        for offset in [self.pending.root, self.pending.new, offset] {
+            if let Some(item) = self.items.get(usize::from(offset.0).wrapping_sub(1)) {
+                prefetch(item);
+            }
+        }
+    }
+
+    /// The row whose newest version this is, if that is known without looking further: nobody has
+    /// changed or locked it, and its inserter has committed.
+    #[inline(always)]
+    pub(crate) fn live_row(
+        &self,
+        offset: OffsetNumber,
+        transactions: &impl Transactions,
+    ) -> Option<u32> {
+        let (row, xmin) = if offset == self.pending.new {
+            (self.pending.row, self.pending.xid)
+        } else if offset == self.pending.old {
+            return None;
+        } else {
+            let packed = self.items.get(index_of(offset))?;
+            (packed.settled_row()?, packed.xmin)
+        };
+        (transactions.outcome(xmin) == Outcome::Committed).then_some(row)
+    }
+
+    /// Prunes the pending update away, where that is all that a visitor finds to do: nothing else
+    /// on the page is unsettled, and every snapshot sees it as ended. `None` when that is not so,
+    /// and nothing was done then. [`HeapPage::update_in_place`] or [`HeapPage::leave_freed`] has to
+    /// follow.
+    ///
+    /// Source: as `prune::plan` and `PrunePlan::apply`, for one root, one dead version and one
+    /// live.
+    #[inline(always)]
+    pub(crate) fn prune_pending(&mut self, behaviour: &Behaviour) -> Option<Settled> {
+        let pending = self.pending()?;
+        if !self.unsettled.is_none() || self.prune_xid != pending.xid {
+            return None;
+        }
+        let Pending { root, old, new, .. } = pending;
+        self.pending = Pending::NONE;
+        self.items[index_of(root)] = Packed::redirect(new);
+        self.items[index_of(new)] =
+            Packed::settled_heap_only(pending.row, pending.xid, pending.lp_len, root);
+        self.pd_upper += aligned(pending.lp_len);
+        let mut settled = Settled::NOTHING;
+        if root != old {
+            settled.frees_item = true;
+            self.count_unused(old);
+            if usize::from(old.0) < self.items.len() && self.unused_items == 1 {
+                // The only unused one, and not the last: there is nothing to cut off.
+                settled.freed = old;
+                self.has_free_lines = true;
+            } else {
+                self.items[index_of(old)] = Packed::UNUSED;
+                self.after_prune(behaviour);
+            }
+        } else {
+            self.after_prune(behaviour);
+        }
+        self.prune_xid = Xid::INVALID;
+        self.is_full = false;
+        Some(settled)
+    }
+
+    /// Writes what [`HeapPage::prune_pending`] has left open, for whoever does not update now.
+    pub(crate) fn leave_freed(&mut self, settled: Settled) {
+        if settled.freed.0 != 0 {
+            self.items[index_of(settled.freed)] = Packed::UNUSED;
+        }
+    }
+
+    /// A HOT update of a settled tuple by a version of the same length, if it fits and nothing
+    /// else is unsettled on the page; `None` when it is not that simple, and nothing was done then.
+    ///
+    /// The caller has asked [`HeapPage::live_row`] about the tuple, and makes sure that the
+    /// transaction commits.
+    ///
+    /// Source: as `Heap::update`.
+    #[inline(always)]
+    pub(crate) fn update_in_place(
+        &mut self,
+        old: OffsetNumber,
+        xid: Xid,
+        settled: Settled,
+    ) -> Option<InPlace> {
+        let packed = self.items[index_of(old)];
+        let row = packed.settled_row()?;
+        let root = if packed.is_heap_only() {
+            packed.root
+        } else {
+            old
+        };
+        let is_simple = self.pending.new.0 == 0
+            && root.0 != 0
+            && self.unsettled.is_none()
+            && !self.prune_xid.is_valid()
+            && !self.is_all_visible
+            && u32::from(packed.lp_len) <= TOAST_TUPLE_THRESHOLD
+            && u32::from(aligned(packed.lp_len)) <= self.heap_free_space();
+        if !is_simple {
+            return None;
+        }
+        let new = if settled.freed.0 != 0 {
+            self.unused_items = 0;
+            self.unused_from = settled.freed.0;
+            settled.freed
+        } else {
+            self.new_item()
+        };
+        assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
+        self.pd_upper -= aligned(packed.lp_len);
+        self.prune_xid = xid;
+        self.pending = Pending {
+            row,
+            xid,
+            old,
+            new,
+            root,
+            lp_len: packed.lp_len,
+        };
+        Some(InPlace {
+            new,
+            lp_len: packed.lp_len,
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! The short way of simple updates against the long one: random histories give the same figures,
+//! and the same places of everything, whether updates may take it or not.
+
+use pgheadroom_layout::{HeapFillfactor, PgVersion};
+use pgheadroom_twin::executor::{
+    Assignment, Change, ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId,
+};
+use pgheadroom_twin::pgbench::Prng;
+use pgheadroom_twin::places;
+use pgheadroom_twin::run::{Monitor, Plan, run};
+use pgheadroom_twin::value::{Text, Value};
+use pgheadroom_twin::wal::WalSettings;
+use pgheadroom_twin::workload::{Access, Deed, End, Operation, Sets, Workload};
+use proptest::prelude::*;
+
+/// What a history is like; shares are of 100.
+#[derive(Debug, Clone)]
+struct Case {
+    rows: i64,
+    fillfactor: i64,
+    major: u16,
+    filler_bytes: u32,
+    has_nulls: bool,
+    full_page_writes: bool,
+    hints_are_logged: bool,
+    is_logical: bool,
+    second_index: Option<usize>,
+    simple_share: i64,
+    abort_share: i64,
+    /// Transactions between two things from outside, and which.
+    pauses: Vec<(u16, u8)>,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let shape = (1_i64..400, 10_i64..=100, 13_u16..=18, 1_u32..900);
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let shares = (
+        proptest::option::of(1_usize..4),
+        prop_oneof![Just(100_i64), 0_i64..100],
+        prop_oneof![Just(0_i64), 0_i64..40],
+    );
+    let pauses = proptest::collection::vec((1_u16..600, 0_u8..5), 1..6);
+    (shape, switches, shares, pauses, any::<u64>()).prop_map(
+        |(
+            (rows, fillfactor, major, filler_bytes),
+            (has_nulls, full_page_writes, hints_are_logged, is_logical),
+            (second_index, simple_share, abort_share),
+            pauses,
+            seed,
+        )| Case {
+            rows,
+            fillfactor,
+            major,
+            filler_bytes,
+            has_nulls,
+            full_page_writes,
+            hints_are_logged,
+            is_logical,
+            second_index,
+            simple_share,
+            abort_share,
+            pauses,
+            seed,
+        },
+    )
+}
+
+/// Rows: key, an integer that may be NULL, a small integer, an integer, a string.
+fn row(case: &Case, key: i64) -> Vec<Value> {
+    let second = if case.has_nulls && key % 3 == 0 {
+        Value::Null
+    } else {
+        Value::Integer(key % 7)
+    };
+    let filler = Value::Text(Text::padded(b'x', case.filler_bytes));
+    vec![key.into(), second, 0.into(), (key * 255).into(), filler]
+}
+
+/// Statements of one client, drawn one after the other.
+struct Random {
+    case: Case,
+    table: TableId,
+    prng: Prng,
+}
+
+impl Random {
+    fn operation(&mut self) -> Operation {
+        let table = self.table;
+        let key = self.prng.random(1, self.case.rows);
+        let set = |column, change| Sets::from(vec![Assignment { column, change }]);
+        let by_key = |high, deed| Operation::Find {
+            table,
+            by: Access::Index(0),
+            low: key,
+            high,
+            deed,
+        };
+        let addend = self.prng.random(-300, 300);
+        if self.prng.random(1, 100) <= self.case.simple_share {
+            return match self.prng.random(1, 4) {
+                1 => by_key(key, Deed::Update(set(1, Change::Next { grows_bytes: 0 }))),
+                2 => by_key(key, Deed::Update(set(2, Change::Same))),
+                _ => by_key(key, Deed::Update(set(3, Change::Add(addend)))),
+            };
+        }
+        match self.prng.random(1, 11) {
+            1 => by_key(key, Deed::Delete),
+            2 => by_key(key, Deed::Lock),
+            3 => by_key(key + 5, Deed::Read),
+            4 => by_key(key, Deed::Update(set(0, Change::Add(self.case.rows)))),
+            5 => by_key(key + 9, Deed::Update(set(3, Change::Add(1)))),
+            6 => by_key(key, Deed::Update(set(4, Change::Next { grows_bytes: 3 }))),
+            7 => Operation::Insert {
+                table,
+                rows: vec![row(
+                    &self.case,
+                    3 * self.case.rows + addend.abs() + key * 1000,
+                )],
+            },
+            8 => Operation::Find {
+                table,
+                by: Access::SeqScan(0),
+                low: key,
+                high: key + 2,
+                deed: Deed::Update(set(2, Change::Next { grows_bytes: 0 })),
+            },
+            _ => Operation::Upsert {
+                table,
+                index: 0,
+                rows: vec![row(&self.case, key)],
+                sets: set(3, Change::Add(1)),
+            },
+        }
+    }
+}
+
+impl Workload for Random {
+    fn clients(&self) -> usize {
+        1
+    }
+
+    fn transactions_left(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn next_transaction(&mut self, _: usize, operations: &mut Vec<Operation>) -> Option<End> {
+        let statements = if self.prng.random(1, 100) <= self.case.simple_share {
+            1
+        } else {
+            self.prng.random(1, 3)
+        };
+        for _ in 0..statements {
+            operations.push(self.operation());
+        }
+        let fails = self.prng.random(1, 100) <= self.case.abort_share;
+        Some(if fails { End::Rollback } else { End::Commit })
+    }
+}
+
+/// A loaded table.
+fn loaded(case: &Case) -> (Database, TableId) {
+    let version = PgVersion::new(case.major, 3).unwrap();
+    let settings = WalSettings {
+        full_page_writes: case.full_page_writes,
+        hints_are_logged: case.hints_are_logged,
+        is_logical: case.is_logical,
+    };
+    let mut db = Database::new(version.behaviour(), settings);
+    let types = ["int4", "int4", "int2", "int8", "varchar"];
+    let columns = types.iter().enumerate();
+    let columns = columns.map(|(number, kind)| {
+        ColumnDefinition::new(&format!("c{number}"), kind).expect("a known type")
+    });
+    let definition = TableDefinition {
+        columns: columns.collect(),
+        indexes: Vec::new(),
+        fillfactor: HeapFillfactor::new(case.fillfactor).unwrap(),
+    };
+    let table = db.create_table(definition).unwrap();
+    for key in 1..=case.rows {
+        db.insert(table, &row(case, key)).unwrap();
+    }
+    db.commit();
+    let key = IndexDefinition::on_columns(vec![0], true);
+    db.create_index(table, key).unwrap();
+    if let Some(column) = case.second_index {
+        let index = IndexDefinition::on_columns(vec![column], false);
+        db.create_index(table, index).unwrap();
+    }
+    db.checkpoint();
+    (db, table)
+}
+
+/// What a history leaves behind, and how many updates took the short way.
+fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
+    let (mut db, table) = loaded(case);
+    db.take_short_way(takes_short_way);
+    let mut workload = Random {
+        case: case.clone(),
+        table,
+        prng: Prng::from_seed(case.seed),
+    };
+    let names = ["t".to_owned()];
+    let mut left = Vec::new();
+    let mut held = Vec::new();
+    let monitor = Monitor::default();
+    for &(transactions, event) in &case.pauses {
+        let plan = Plan::of_one_client(u64::from(transactions));
+        let outcome = run(&mut db, &mut workload, &names, &plan, &monitor);
+        let is_over = outcome.is_err(); // such as a taken key
+        left.push(format!("{outcome:?}"));
+        if is_over {
+            db.rollback();
+        }
+        let indexes = 1 + usize::from(case.second_index.is_some());
+        let places = places::of_table(db.table(table), "t", &["t_pk", "t_second"][..indexes]);
+        left.push(format!("{places:?}"));
+        match event {
+            0 => db.vacuum(table),
+            1 => db.checkpoint(),
+            2 => held.push(db.horizon_mut().hold()),
+            3 => held
+                .drain(..)
+                .for_each(|snapshot| db.horizon_mut().release(snapshot)),
+            _ => {}
+        }
+    }
+    left.push(format!("{:?}", db.wal().totals()));
+    (left, db.short_ways())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Figures, records and places are the same.
+    #[test]
+    fn both_ways_agree(case in case()) {
+        let (short, _) = play(&case, true);
+        let (long, none) = play(&case, false);
+        prop_assert_eq!(none, 0);
+        for (one, other) in short.iter().zip(&long) {
+            let differ = one.bytes().zip(other.bytes()).position(|(one, other)| one != other);
+            let from = differ.unwrap_or(0).saturating_sub(60);
+            let part = |text: &str| text.get(from..(from + 160).min(text.len())).map(str::to_owned);
+            prop_assert!(one == other, "{:?}\n{:?}", part(one), part(other));
+        }
+    }
+}
+
+/// On a steady table nearly every update takes the short way.
+#[test]
+fn steady_tables_take_the_short_way() {
+    let case = Case {
+        rows: 300,
+        fillfactor: 80,
+        major: 18,
+        filler_bytes: 60,
+        has_nulls: false,
+        full_page_writes: true,
+        hints_are_logged: true,
+        is_logical: false,
+        second_index: None,
+        simple_share: 100,
+        abort_share: 0,
+        pauses: vec![(2000, 1), (2000, 4)],
+        seed: 1,
+    };
+    let (_, taken) = play(&case, true);
+    assert!(taken > 3500, "{taken} of 4000");
+}
