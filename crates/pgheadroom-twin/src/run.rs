@@ -271,7 +271,7 @@ fn run_with(
     plan: &Plan,
     (mut outside, monitor): (Option<Outside>, &Monitor),
 ) -> Result<Outcome, ProfileError> {
-    let mut schedule = Schedule::new(workload.clients(), plan.interleaving);
+    let mut schedule = Schedule::new(workload.clients(), plan.interleaving, plan.rate_per_s);
     let mut events = Events::new(plan);
     let is_alone = workload.clients() == 1;
     let mut ahead = Ahead::new(workload.clients());

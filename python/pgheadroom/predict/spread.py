@@ -31,7 +31,7 @@ _MODEL_SHARE = 0.0015
 _IMAGE_FRAC = 0.05  # recorded profiles (golden/compressed) were off by 3.4 % at most
 _MODEL_FRAC: Mapping[str, float] = {
     "heap_pages": 0.005,
-    "index_pages": 0.003,
+    "index_pages": 0.01,
     "wal_bytes": 0.0125,
     "wal_fpi_bytes": 0.0125,
     "wal_fpi": 0.0125,

@@ -109,6 +109,8 @@ pub struct Plan {
     pub transactions_each: u64,
     /// Seed of the order in which several clients' transactions run.
     pub interleaving: u64,
+    /// Transactions a second, if they come at a rate.
+    pub rate_per_s: Option<f64>,
     /// What is not played as a server would, in sentences.
     pub approximations: Vec<String>,
     /// In order: after how many transactions, and what.
@@ -175,6 +177,7 @@ impl Plan {
             transactions,
             transactions_each: transactions.div_ceil(u64::from(spec.run.clients)),
             interleaving: conditions.interleaving,
+            rate_per_s: spec.run.rate_per_s,
             approximations,
             actions,
         })

@@ -29,6 +29,10 @@ use crate::transaction::Xid;
 /// and on a busy machine lies among a few seeds (`tests/golden_clients.rs`, docs/method.md).
 const GAP_MIN: f64 = 1.0;
 const GAP_MAX: f64 = 15.0;
+/// Shortest and longest time of a statement on the server, in seconds: with a rate it says how many
+/// of them fit between two transactions.
+const STATEMENT_S_MIN: f64 = 0.000_03;
+const STATEMENT_S_MAX: f64 = 0.000_3;
 /// How often a session loses its processor in the middle of a statement, at most, and for how
 /// long: each seed takes another share of it. That is what fills hot pages: nothing that a
 /// transaction removed after the snapshot that stands still can be pruned.
@@ -102,29 +106,39 @@ pub(super) struct Schedule {
     running: Vec<Option<(HeldSnapshot, Option<Xid>)>>,
     /// By client: how long its pauses are, in those of an even one.
     pauses: Vec<f64>,
+    /// With a rate: the time of the last transaction that has one.
+    throttle: Option<f64>,
 }
 
 impl Schedule {
     /// All clients begin within a short time, in an order that the seed decides.
-    pub fn new(clients: usize, seed: u64) -> Self {
+    /// With a rate pgbench's throttle gives each transaction its time, and whoever is free takes
+    /// the next: clients go round in turn, unless one is late.
+    ///
+    /// Source: `CSTATE_PREPARE_THROTTLE`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
+    pub fn new(clients: usize, seed: u64, rate_per_s: Option<f64>) -> Self {
         #[allow(clippy::cast_precision_loss)] // any place will do
         let [busy, stalled, uneven] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
+        let within = |low: f64, high: f64| low * (high / low).powf(busy);
+        let spacing =
+            rate_per_s.map(|rate| 1.0 / (rate * within(STATEMENT_S_MIN, STATEMENT_S_MAX)));
         let mut schedule = Self {
             prng: Prng::from_seed(seed),
-            gap: GAP_MIN * (GAP_MAX / GAP_MIN).powf(busy),
+            gap: spacing.unwrap_or_else(|| within(GAP_MIN, GAP_MAX)),
             stalls: STALLS_MAX * stalled,
             due: BinaryHeap::new(),
             now: 0.0,
             is_idle: false,
             running: vec![None; clients],
             pauses: vec![1.0; clients],
+            throttle: rate_per_s.map(|_| 0.0),
         };
         for client in 0..clients {
             let place = 2.0 * schedule.uniform() - 1.0;
             schedule.pauses[client] = (UNEVEN_MAX * uneven * place).exp();
         }
         for client in 0..clients {
-            schedule.push(1.0, Turn::Begin(client));
+            schedule.begin_after(1.0, client);
         }
         schedule
     }
@@ -194,12 +208,20 @@ impl Schedule {
         if let Some(xid) = xid {
             horizon.end(xid);
         }
-        self.push(self.gap * self.pauses[client], Turn::Begin(client));
+        self.begin_after(self.gap * self.pauses[client], client);
     }
 
-    /// After a time with this mean.
-    fn push(&mut self, mean: f64, turn: Turn) {
-        let time = self.now + self.draw(mean);
+    /// The client begins its next transaction: after a pause with this mean, or at the next time
+    /// that the throttle gives.
+    fn begin_after(&mut self, pause: f64, client: usize) {
+        let time = if let Some(last) = self.throttle {
+            let next = last + self.draw(self.gap);
+            self.throttle = Some(next);
+            next.max(self.now)
+        } else {
+            self.now + self.draw(pause)
+        };
+        let turn = Turn::Begin(client);
         self.due.push(Due { time, turn });
     }
 
@@ -226,7 +248,7 @@ mod tests {
         use crate::transaction::Transactions;
 
         let mut horizon = Horizon::default();
-        let mut schedule = Schedule::new(2, 1);
+        let mut schedule = Schedule::new(2, 1, None);
         let xmin = horizon.xmin();
         let first = horizon.assign();
         horizon.commit();
@@ -248,11 +270,19 @@ mod tests {
         assert!(horizon.is_removable(second));
     }
 
+    /// At a rate clients take turns, as long as none is late.
+    #[test]
+    fn a_throttle_makes_clients_take_turns() {
+        let mut schedule = Schedule::new(4, 3, Some(1000.0));
+        let turns: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
+        assert_eq!(turns, [0, 1, 2, 3].map(Turn::Begin));
+    }
+
     /// The same seed gives the same order, and another one another.
     #[test]
     fn seeds_decide_the_order() {
         let order = |seed| {
-            let mut schedule = Schedule::new(20, seed);
+            let mut schedule = Schedule::new(20, seed, None);
             std::iter::from_fn(|| schedule.next()).collect::<Vec<_>>()
         };
         assert_eq!(order(3), order(3));
