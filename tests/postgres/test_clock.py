@@ -72,23 +72,12 @@ def _profile(
 
 
 def _missed(cell: PredictedCell, played: Played) -> list[str]:
-    """
-    Figures beyond the bounds of the contract; and those outside their interval, if too many are.
-
-    Of intervals of 90 % one in ten misses, and a run that is a bit off moves several figures at
-    once, so that up to a third may: more than that of well-stated ones does not happen.
-    """
-    found = [
-        figure
-        for figure in figures(cell.predicted, Outcome.from_json(played.measured))
-        if figure.table is None
-    ]
-    outside = [figure for figure in found if figure.holds is False]
-    stated = sum(figure.holds is not None for figure in found)
-    wrong = [figure for figure in found if figure.missed]
+    """Figures beyond the bounds of the contract, or outside their interval."""
+    found = figures(cell.predicted, Outcome.from_json(played.measured))
     return [
         f"{figure.key}: predicted {figure.predicted}, measured {figure.measured}"
-        for figure in (outside if len(outside) > stated / 3 else wrong)
+        for figure in found
+        if figure.table is None and (figure.missed or figure.holds is False)
     ]
 
 

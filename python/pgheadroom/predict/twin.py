@@ -368,7 +368,13 @@ def _simulation(
     elif len(wholes) == 1:
         outcome = exact(wholes[0])
     else:
-        outcome = spread(wholes, clients=clients, major=major, samples=doubt)
+        outcome = spread(
+            wholes,
+            clients=clients,
+            major=major,
+            samples=doubt,
+            by_clock=by_itself(runs) is not None,
+        )
     return Simulation(
         outcome=outcome,
         transactions=runs[0].transactions,
