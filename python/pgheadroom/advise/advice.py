@@ -1,0 +1,375 @@
+"""
+The advice as a value: per table the causes, the curve, the verdict, and what it forecasts.
+
+Made by `advise`, saved as JSON (`kind = "advice"`), read by plans, verification and reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
+
+from pgheadroom.types import Interval
+
+Value = float | Interval | None
+"""A number where it is certain, an interval where it is not, None where nothing is known."""
+
+Verdict = Literal["CHANGE", "KEEP", "ABSTAIN"]
+Evidence = Literal["measured", "sampled", "estimated", "predicted", "assumed"]
+CauseKind = Literal["hot", "indexed_column", "no_room", "row_grew", "unknown"]
+Certainty = Literal["certain", "possible"]
+RemarkKind = Literal[
+    "horizon", "index", "autovacuum", "column_order", "row_width", "growth", "access", "workload"
+]
+
+CAUSES: tuple[CauseKind, ...] = ("hot", "indexed_column", "no_room", "row_grew", "unknown")
+"""Every update of the interval belongs to one of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blamed:
+    """
+    An index that has taken HOT away, or may have.
+
+    Attributes:
+        name: As in the catalog.
+        columns: Its columns that the updates assign.
+        updates: Updates of the interval that it made non-HOT; shared out where several have.
+        certainty: `certain` where the counters agree, `possible` where only statements say so.
+        scans: Its index scans in the interval; None where nobody counted.
+        total_scans: The same since the statistics began.
+        unique: Whether it is unique, so that it cannot just go.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    updates: Value
+    certainty: Certainty
+    scans: int | None = None
+    total_scans: int | None = None
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """
+    A part of the interval's updates, and why they were what they were.
+
+    Attributes:
+        kind: One of `CAUSES`.
+        updates: Rows updated.
+        frac: Of all updates of the table.
+        evidence: Where the number is from.
+        detail: One sentence for people.
+        indexes: Those that took HOT away, for `indexed_column`.
+        wal_bytes: WAL of these updates in the interval, estimated; None where nobody can say.
+    """
+
+    kind: CauseKind
+    updates: Value
+    frac: Value
+    evidence: Evidence
+    detail: str
+    indexes: tuple[Blamed, ...] = ()
+    wal_bytes: Value = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """
+    One fillfactor: what the table does in its steady state there.
+
+    Per update where a name says so; sizes are those at the end of the simulated time.
+
+    Attributes:
+        fillfactor: Percent.
+        hot_frac: HOT updates over updates.
+        newpage_frac: Updates that went to another page, over updates.
+        heap_bytes: Main fork of the table.
+        index_bytes: Main forks of its B-trees.
+        wal_bytes_per_update: Everything that the table writes, over its updates; images included.
+        pages_modified_per_update: Pages that a checkpoint's distance dirties, over its updates.
+        seq_scan_pages: Pages that a sequential scan reads.
+        misses_per_update: Pages not found in shared buffers, over updates; None where unknown.
+        vacuum_pages_per_update: Pages that vacuums look at, over updates; None without vacuums.
+        cost: By the policy, a day; see `policy`.
+    """
+
+    fillfactor: int
+    hot_frac: Value
+    newpage_frac: Value
+    heap_bytes: Value
+    index_bytes: Value
+    wal_bytes_per_update: Value
+    pages_modified_per_update: Value
+    seq_scan_pages: Value
+    misses_per_update: Value = None
+    vacuum_pages_per_update: Value = None
+    cost: Value = None
+
+
+MEASURES: tuple[str, ...] = (
+    "hot_frac",
+    "newpage_frac",
+    "heap_bytes",
+    "index_bytes",
+    "wal_bytes_per_update",
+    "pages_modified_per_update",
+    "seq_scan_pages",
+    "misses_per_update",
+    "vacuum_pages_per_update",
+    "cost",
+)
+"""The fields of a `Point` that a curve shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """
+    How well the twin repeats what was observed at the setting in force.
+
+    Attributes:
+        observed_hot_frac: Of the interval.
+        predicted_hot_frac: The twin's at the current fillfactor, in the state that it takes the
+            table to be in.
+        observed_newpage_frac: Of the interval; None on 15.
+        predicted_newpage_frac: The twin's.
+        agrees: Whether the observed share lies inside the predicted interval, or within a point.
+        fitted: Named physical inputs that were set so that it does, with their values, as
+            `{"changed_frac of orders.state": 0.1}`; empty where the observation alone sufficed.
+        note: One sentence for people.
+    """
+
+    observed_hot_frac: float | None
+    predicted_hot_frac: Value
+    observed_newpage_frac: float | None
+    predicted_newpage_frac: Value
+    agrees: bool
+    fitted: Mapping[str, Any]
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """
+    The way to the new setting when nothing is rewritten.
+
+    Attributes:
+        verdict: `at once`, `converges`, `does not converge`, `no updates`.
+        after_s: Seconds at the observed rate until the HOT share is within a point of its final
+            value; None where it never is, or nobody knows.
+        after_updates_per_row: The same in updates a row.
+        final_hot_frac: The share that it arrives at without a rewrite.
+        rewritten_hot_frac: The share with the rewrite.
+        final_heap_bytes: The size that it arrives at without a rewrite.
+    """
+
+    verdict: Literal["at once", "converges", "does not converge", "no updates"]
+    after_s: float | None
+    after_updates_per_row: float | None
+    final_hot_frac: float | None
+    rewritten_hot_frac: float | None
+    final_heap_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """
+    A finding beside the fillfactor, with its gain where there is one.
+
+    Attributes:
+        kind: What it is about.
+        text: One or two sentences for people.
+        evidence: Where its figures are from.
+        gain: Measures with and without, as `{"hot_frac": {"now": ..., "then": ...}}`.
+        statements: Statements that would act on it: `{"sql": ..., "undo": ...}`; never part of a
+            plan unless they are safe and reversible.
+    """
+
+    kind: RemarkKind
+    text: str
+    evidence: Evidence
+    gain: Mapping[str, Any]
+    statements: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAdvice:
+    """
+    One table: what was seen, why, what to do.
+
+    Attributes:
+        table: Its name in the profile.
+        schema: Of the server.
+        name: Of the server; a pseudonym in a masked profile.
+        oid: Of the server.
+        relfilenode: When it was observed.
+        parent: The partitioned table it belongs to.
+        rows: Rows.
+        heap_bytes: Main fork when it was observed.
+        fillfactor: In force.
+        updates_per_s: Over the interval.
+        updates: In the interval.
+        hot_frac: Observed; None without updates.
+        verdict: What to do.
+        reason: Why, in one sentence.
+        advised_fillfactor: The setting that is best by the policy; the current one for KEEP, None
+            for ABSTAIN.
+        gain_frac: Part of the cost that the change saves, by the policy; None without a curve.
+        causes: The interval's updates by cause; empty without updates.
+        calibration: None where nothing was simulated.
+        curve: Points by falling fillfactor; the current and the advised one are among them. Empty
+            where nothing was simulated.
+        transition: The way there without a rewrite; None unless CHANGE.
+        remarks: Further findings.
+        missing: What was not known and would have helped.
+    """
+
+    table: str
+    schema: str
+    name: str
+    oid: int | None
+    relfilenode: int | None
+    parent: str | None
+    rows: int
+    heap_bytes: int | None
+    fillfactor: int
+    updates_per_s: float
+    updates: int
+    hot_frac: float | None
+    verdict: Verdict
+    reason: str
+    advised_fillfactor: int | None
+    gain_frac: Value
+    causes: tuple[Cause, ...]
+    calibration: Calibration | None
+    curve: tuple[Point, ...]
+    transition: Transition | None
+    remarks: tuple[Remark, ...]
+    missing: tuple[str, ...]
+
+    def point(self, fillfactor: int | None) -> Point | None:
+        """The curve's point at a fillfactor, if it has one."""
+        return next((point for point in self.curve if point.fillfactor == fillfactor), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """
+    Where and when the advice's facts were taken.
+
+    `database_oid` and `system_identifier` (None where it was not to be had, or masked) say which
+    database a plan is for.
+    """
+
+    server_version: str
+    database: str | None
+    database_oid: int | None
+    system_identifier: str | None
+    observed_at: str | None
+    interval_s: float
+    masked: bool
+    levels: tuple[str, ...]
+    missing: tuple[str, ...]
+    broken: tuple[str, ...]
+    modules: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """
+    All tables, ranked by gain.
+
+    `first` are findings about the whole server that go before everything else (a horizon that is
+    held: no fillfactor helps then). `policy` is that of `policy.py`, with its prices.
+    `partitioned` sums up the partitions of each parent.
+    """
+
+    tool_version: str
+    observation: Observation
+    policy: Mapping[str, Any]
+    first: tuple[Remark, ...]
+    tables: tuple[TableAdvice, ...]
+    partitioned: tuple[Mapping[str, Any], ...]
+    assumed: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        return {
+            "schema_version": 1,
+            "kind": "advice",
+            "tool_version": self.tool_version,
+            "observation": _plain(self.observation),
+            "policy": dict(self.policy),
+            "first": [_plain(remark) for remark in self.first],
+            "tables": [_plain(table) for table in self.tables],
+            "partitioned": [dict(item) for item in self.partitioned],
+            "assumed": list(self.assumed),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        observation: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in data["observation"].items()
+        }
+        return cls(
+            tool_version=data["tool_version"],
+            observation=Observation(**observation),
+            policy=data["policy"],
+            first=tuple(map(_remark, data["first"])),
+            tables=tuple(map(_table, data["tables"])),
+            partitioned=tuple(data["partitioned"]),
+            assumed=tuple(data["assumed"]),
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return value.to_json()
+    if hasattr(value, "__dataclass_fields__"):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _value(found: Any) -> Any:
+    if isinstance(found, Mapping) and set(found) == {"low", "mid", "high", "level"}:
+        return Interval(**found)
+    return found
+
+
+def _values(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _value(value) for key, value in data.items()}
+
+
+def _remark(data: Mapping[str, Any]) -> Remark:
+    return Remark(**{**data, "statements": tuple(data["statements"])})
+
+
+def _cause(data: Mapping[str, Any]) -> Cause:
+    indexes = tuple(
+        Blamed(**{**_values(item), "columns": tuple(item["columns"])}) for item in data["indexes"]
+    )
+    return Cause(**{**_values(data), "indexes": indexes})
+
+
+def _table(data: Mapping[str, Any]) -> TableAdvice:
+    found = _values(data)
+    calibration, transition = data["calibration"], data["transition"]
+    return TableAdvice(
+        **{
+            **found,
+            "causes": tuple(map(_cause, data["causes"])),
+            "calibration": None if calibration is None else Calibration(**_values(calibration)),
+            "curve": tuple(Point(**_values(point)) for point in data["curve"]),
+            "transition": None if transition is None else Transition(**_values(transition)),
+            "remarks": tuple(map(_remark, data["remarks"])),
+            "missing": tuple(data["missing"]),
+        }
+    )
