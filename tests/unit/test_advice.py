@@ -146,8 +146,13 @@ def test_goals_weigh_differently_and_prices_replace() -> None:
 
 @pytest.mark.parametrize(
     ("goal", "prices", "growth"),
-    [("best", {}, None), ("wal", {"gold": 1.0}, None), ("wal", {"wal_gb": -1.0}, None)]
-    + [("wal", {}, -0.1), ("wal", {"kept_gb": float("nan")}, None)],
+    [
+        ("best", {}, None),
+        ("wal", {"gold": 1.0}, None),
+        ("wal", {"wal_gb": -1.0}, None),
+        ("wal", {}, -0.1),
+        ("wal", {"kept_gb": float("nan")}, None),
+    ],
 )
 def test_what_is_no_policy_is_refused(
     goal: str, prices: dict[str, float], growth: float | None
