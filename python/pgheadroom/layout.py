@@ -13,7 +13,7 @@ from typing import Any
 import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError
-from pgheadroom.profile import ColumnProfile, Kind, Profile
+from pgheadroom.profile import ColumnProfile, Kind, Profile, TableProfile
 from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
 
 FILLFACTORS = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
@@ -51,7 +51,7 @@ def of_profile(profile: Profile, table: str | None) -> dict[str, Any]:
     for found in profile.tables:
         if table not in (None, found.name):
             continue
-        columns = [_profile_column(column, found.name, assumed) for column in found.columns]
+        columns = profile_columns(found, assumed)
         keys: dict[str, tuple[str | None, ...]] = {
             index.name: (*index.columns, *index.include, *(None for _ in index.expressions))
             for index in found.indexes
@@ -82,6 +82,11 @@ def of_live_tables(
         what = "no table of its own" if table is None else f"no table {table!r}"
         raise InputError(f"the database has {what} that this role can see")
     return _result(laid_out, assumed, access=access) | {"server": server}
+
+
+def profile_columns(table: TableProfile, assumed: dict[str, str]) -> list[_core.Column]:
+    """A row of the table, without NULLs and with strings of their mean width, column by column."""
+    return [_profile_column(column, table.name, assumed) for column in table.columns]
 
 
 def _profile_column(column: ColumnProfile, table: str, assumed: dict[str, str]) -> _core.Column:

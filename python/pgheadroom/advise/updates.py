@@ -1,0 +1,202 @@
+"""
+The interval's updates of one table: what the counters say, and what each class assigned.
+
+Classes of statements bound how many updates can have changed an indexed column: assigned is not
+changed (an equal value keeps HOT), but what is not assigned has not changed, triggers aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.profile import TableProfile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigning:
+    """
+    Updates that assign the same columns.
+
+    Attributes:
+        columns: Names in the catalog; none that is assigned to itself.
+        appended: Those that get something appended to their own value.
+        rows_low: Updates that it has made at least.
+        rows: Its likely updates.
+        rows_high: Updates that it can have made at most.
+        rows_per_statement: None where nobody counted.
+    """
+
+    columns: frozenset[str]
+    appended: frozenset[str]
+    rows_low: float
+    rows: float
+    rows_high: float
+    rows_per_statement: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """
+    An index whose change ends HOT.
+
+    `columns` are all on which it depends, of expressions and predicates too.
+    """
+
+    name: str
+    columns: frozenset[str]
+    is_unique: bool
+    is_key: bool
+    scans: int | None
+    total_scans: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updates:
+    """
+    The updates of an interval.
+
+    Attributes:
+        count: All.
+        hot: HOT ones.
+        newpage: Those that went to another page; None on 15, which does not count them.
+        classes: What statements assigned.
+        unknown: Likely updates that no statement accounts for.
+        unknown_high: The same at most.
+        is_counted: Classes are counted in rows that are the table's own.
+        indexes: Those whose change ends HOT.
+    """
+
+    count: int
+    hot: int
+    newpage: int | None
+    classes: tuple[Assigning, ...]
+    unknown: float
+    unknown_high: float
+    is_counted: bool
+    indexes: tuple[Index, ...]
+
+    @property
+    def same_page_cold(self) -> int | None:
+        """
+        Not HOT though there was room on the page; None on 15.
+
+        From 16 on each of them changed an indexed column: `heap_update` (heapam.c) makes every
+        update HOT that stays on its page and changes no such column. 15 makes none HOT on a page
+        that is marked as full, so there it would be less than certain even with a counter.
+        """
+        return None if self.newpage is None else self.count - self.hot - self.newpage
+
+    @property
+    def blocking(self) -> frozenset[str]:
+        """Columns whose change ends HOT."""
+        return frozenset().union(*(index.columns for index in self.indexes))
+
+    def assigning(self, *, indexed: bool) -> tuple[Assigning, ...]:
+        """The classes that assign a column whose change ends HOT, or those that do not."""
+        blocking = self.blocking
+        return tuple(c for c in self.classes if bool(c.columns & blocking) is indexed)
+
+    def bounds(self, *, indexed: bool) -> tuple[float, float, float]:
+        """Updates at least, likely and at most that assign such a column, or do not."""
+        chosen = self.assigning(indexed=indexed)
+        likely = sum(c.rows for c in chosen)
+        high = min(sum(c.rows_high for c in chosen) + self.unknown_high, self.count)
+        if indexed and not self.indexes:
+            return 0.0, 0.0, 0.0
+        low = min(sum(c.rows_low for c in chosen), high)
+        return low, min(max(likely, low), high), high
+
+
+def updates_of(table: TableProfile, major: int) -> Updates | None:
+    """
+    Read them from an observed table; None where none were counted.
+
+    Args:
+        table: With `observed`.
+        major: Of the server.
+    """
+    observed = table.observed or {}
+    counters = observed.get("counters") or {}
+    count, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    if not count or hot is None:
+        return None
+    newpage = counters.get("n_tup_newpage_upd") if major >= 16 else None
+    hot = min(int(hot), int(count))
+    if newpage is not None:
+        newpage = min(int(newpage), int(count) - hot)
+    seen = observed.get("updates") or {}
+    classes, unknown, unknown_high, is_counted = _classes(seen, int(count))
+    return Updates(
+        count=int(count),
+        hot=hot,
+        newpage=newpage,
+        classes=classes,
+        unknown=unknown,
+        unknown_high=unknown_high,
+        is_counted=is_counted,
+        indexes=tuple(_indexes(observed.get("indexes") or (), major)),
+    )
+
+
+def _classes(
+    seen: Mapping[str, Any], count: int
+) -> tuple[tuple[Assigning, ...], float, float, bool]:
+    """Classes by rows where the source counts rows of this table, else by shares alone."""
+    listed = [found for found in seen.get("classes") or () if found.get("frac")]
+    if not listed:
+        return (), float(count), float(count), False
+    lost = seen.get("unattributed_frac")
+    is_counted = lost is not None and all(found["rows"] is not None for found in listed)
+    total = sum(found["rows"] for found in listed) if is_counted else 0
+    missing, beyond = max(count - total, 0), max(total - count, 0)
+    is_noise = missing <= count * float(seen.get("unattributed_resolution") or 0)
+    made = []
+    for found in listed:
+        per_statement = None
+        if found["rows"] and found["calls"] and found["kind"] == "update":
+            per_statement = found["rows"] / found["calls"]
+        rows = float(found["frac"]) * count
+        low, high = 0.0, float(count)
+        if is_counted:
+            low, high = max(found["rows"] - beyond, 0.0), min(float(found["rows"]), count)
+            rows = float(found["rows"])
+            if beyond or is_noise:
+                rows *= count / max(total, 1)
+            high = max(high, min(rows, count))
+        same, appended = set(found.get("same") or ()), found.get("appended") or ()
+        made.append(
+            Assigning(
+                columns=frozenset(found["columns"]) - same,
+                appended=frozenset(appended),
+                rows_low=min(low, rows),
+                rows=rows,
+                rows_high=high,
+                rows_per_statement=per_statement,
+            )
+        )
+    if not is_counted:
+        return tuple(made), 0.0, float(count), False
+    return tuple(made), 0.0 if is_noise else float(missing), float(missing), True
+
+
+def _indexes(listed: Iterable[Mapping[str, Any]], major: int) -> Iterable[Index]:
+    listed = tuple(listed)
+    for found in listed:
+        # From 16 on summarizing indexes (BRIN) do not end HOT, whatever a profile says.
+        if not found["ends_hot"] or (major >= 16 and found.get("is_summarizing")):
+            continue
+        columns = frozenset(found["ends_hot_by_columns"])
+        if not columns:
+            continue
+        scans = (found.get("counters") or {}).get("idx_scan")
+        total = (found.get("totals") or {}).get("idx_scan")
+        yield Index(
+            name=str(found["name"]),
+            columns=columns,
+            is_unique=bool(found["is_unique"] or found.get("is_exclusion")),
+            is_key=bool(found["is_primary"]),
+            scans=scans,
+            total_scans=total,
+        )
