@@ -80,6 +80,9 @@ class Policy:
         }
 
 
+DEFAULT_POLICY = Policy()
+"""Balanced, without a limit to growth."""
+
 PRICES = ("kept_gb", "wal_gb", "written_mpages", "read_mpages")
 
 

@@ -16,6 +16,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import TableProfile
 
+_TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _HEADER_BYTES = 23  # SizeofHeapTupleHeader, src/include/access/htup_details.h
 _RECORD_BYTES = 24  # SizeOfXLogRecord, src/include/access/xlogrecord.h
 _BLOCK_BYTES = 20  # a block reference that names its relation
@@ -150,3 +151,9 @@ def wal_level_of(server: Mapping[str, Any] | None) -> str:
     """The setting that was observed; `replica` where nobody did."""
     settings = (server or {}).get("settings") or {}
     return str((settings.get("wal_level") or {}).get("setting", "replica"))
+
+
+def rows_per_page(table: TableProfile, fillfactor: int) -> int:
+    """Rows that loading puts on a page at a fillfactor, at least one."""
+    length = min(round(tuple_bytes_of(table)), _TUPLE_BYTES_MAX)
+    return max(1, _core.rows_per_page(length, fillfactor))

@@ -70,24 +70,69 @@ def show(
     dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
 ) -> None:
     """Watch a live database, only reading, and write a profile of its tables and workload."""
-    length_s = parse_duration_s(length)
-    ticks = max(min(round(length_s / 2), 10), round(length_s / _TICK_S_MAX), 1)
-    request = Request(duration_s=length_s, ticks=ticks, samples=not no_sample)
     given = {"host": host, "port": port, "user": user, "dbname": dbname}
     parameters = {name: value for name, value in given.items() if value is not None}
     if to is not None:
         output.check_writable(to)
     if print_sql:
-        _write(psql_script(request), to)
+        _write(psql_script(request_of(length, no_sample=no_sample)), to)
         return
     if source is not None and (target or parameters):
         raise InputError("--from stands beside a connection: expected one of them")
     if print_grants:
         _print_grants(target, parameters)
         return
+    profile = observed(
+        target,
+        parameters,
+        source=source,
+        length=length,
+        tables=tuple(table or ()),
+        mask=mask,
+        no_sample=no_sample,
+        logs=tuple(log or ()),
+        statements=tuple(statements or ()),
+    )
+    _write(json.dumps(to_json(profile), indent=1, ensure_ascii=False) + "\n", to)
+    summarize(profile)
+
+
+def request_of(length: str, *, no_sample: bool) -> Request:
+    """What to watch, for so long; the horizon is looked at ten times or each half minute."""
+    length_s = parse_duration_s(length)
+    ticks = max(min(round(length_s / 2), 10), round(length_s / _TICK_S_MAX), 1)
+    return Request(duration_s=length_s, ticks=ticks, samples=not no_sample)
+
+
+def observed(
+    target: str,
+    parameters: dict[str, str],
+    *,
+    source: Path | None,
+    length: str,
+    tables: tuple[str, ...],
+    mask: bool,
+    no_sample: bool,
+    logs: tuple[Path, ...],
+    statements: tuple[Path, ...],
+) -> Profile:
+    """
+    Watch a database, or read what the psql script has written, and make the profile.
+
+    Args:
+        target: A connection, as libpq takes it.
+        parameters: Of the connection, beside it.
+        source: The script's folder instead of a connection.
+        length: How long to watch, as people write it.
+        tables: Only these; empty: all.
+        mask: Put pseudonyms for names.
+        no_sample: Read no rows.
+        logs: Server logs with statements.
+        statements: Files of statements.
+    """
     # Files first: a mistake in them should not cost an interval.
-    files = [read_statements(path) for path in statements or ()]
-    for path in log or ():
+    files = [read_statements(path) for path in statements]
+    for path in logs:
         if not path.is_file():
             raise InputError(f"--log {path} is not a file: expected csvlog, jsonlog or stderr log")
     if source is not None:
@@ -96,18 +141,16 @@ def show(
         with read_only_session(
             target, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection:
-            recording = watch(connection, request, _say)
+            recording = watch(connection, request_of(length, no_sample=no_sample), _say)
     database = str((recording.row("identity", "shape") or {}).get("database"))
-    logs = [read_log(path, database) for path in log or ()]
-    profile = observe.observe(
+    read = [read_log(path, database) for path in logs]
+    return observe.observe(
         recording,
-        observe.find_classes(recording, logs, files),
+        observe.find_classes(recording, read, files),
         mask=mask,
         sampled=_was_sampled(recording) if source is not None else not no_sample,
-        only=tuple(table or ()),
+        only=tables,
     )
-    _write(json.dumps(to_json(profile), indent=1, ensure_ascii=False) + "\n", to)
-    _summarize(profile)
 
 
 def _was_sampled(recording: Recording) -> bool:
@@ -139,7 +182,7 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _summarize(profile: Profile) -> None:
+def summarize(profile: Profile) -> None:
     """For people: what was seen, what was not, the tables with most updates."""
     observed = profile.server.observed
     assert observed is not None, "observe writes what it observed"

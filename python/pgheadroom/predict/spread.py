@@ -206,7 +206,7 @@ def _interval(
     if all(value == first for value in numbers) and (key in _STEADY or model == 0):
         return first
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
-    drawn = _t(len(numbers) - 1) * math.sqrt(variance * (samples.share + 1 / len(numbers)))
+    drawn = students_t(len(numbers) - 1) * math.sqrt(variance * (samples.share + 1 / len(numbers)))
     half = math.hypot(drawn, model)
     high = min(1.0, mean + half) if key in SHARES else mean + half
     if key == "heap_pages":
@@ -225,7 +225,7 @@ def _model(key: str, mean: float, updates: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _t(degrees: int) -> float:
+def students_t(degrees: int) -> float:
     """Student's t for a two-sided interval of `LEVEL`."""
     from scipy.stats import t  # noqa: PLC0415 - half a second of import, only needed here
 

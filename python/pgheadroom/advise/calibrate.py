@@ -1,0 +1,393 @@
+"""
+Does the twin repeat what was observed at the setting in force? If not: which named input explains?
+
+Nothing that comes out is ever scaled. What an observation leaves open (how often an assigned
+column really changes, by how much strings grow, for how long horizons are held, how much the table
+has lived already) may be set to the value with which the twin gives the observed counters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.advise.advice import Calibration, Value
+from pgheadroom.advise.runs import STEADY_FROM, WINDOWS, Piece, Played, Runner
+from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, observed_hold_s, writes
+from pgheadroom.predict.spread import spread
+from pgheadroom.profile import Kind, Profile
+from pgheadroom.profile.model import Pick, TableProfile
+from pgheadroom.types import Interval, PgVersion
+
+AGREES_WITHIN = 0.02
+"""HOT shares this near to each other agree, whatever the intervals: two points."""
+
+BRIN_KEEPS_HOT_FROM = 16
+"""From this version on a summarizing index does not end HOT."""
+
+_SEEDS = 2
+_HOLDS_S = (5.0, 30.0, 120.0, 600.0)
+_GROWTHS_BYTES = (2, 4, 8, 16, 32, 64, 128, 256)
+_Z = 1.645  # of a two-sided 90 %
+_CLUSTERED = 1.5  # updates of one statement or page go together: wider than a binomial's; arbitrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """
+    The interval's updates of a table, as shares.
+
+    `hot`, `newpage` and `indexed` add up to 1; `newpage` and `indexed` (same page, not HOT) are
+    None on 15, which does not count them.
+    """
+
+    updates: int
+    hot: float
+    newpage: float | None
+    indexed: float | None
+
+    def error(self, share: float) -> float:
+        """What chance alone may do to a share of so many updates, to either side at 90 %."""
+        share = min(max(share, 1 / (self.updates + 1)), 1 - 1 / (self.updates + 1))
+        return _CLUSTERED * _Z * math.sqrt(share * (1 - share) / self.updates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """
+    The scenario with which the twin comes nearest to the observation.
+
+    Attributes:
+        scenario: With the inputs that were set.
+        calibration: What agrees, and what was set.
+        off: By how much the predicted HOT share misses the observed one where they disagree, else
+            0: what is foreseen elsewhere is as unsure.
+        growth_bytes: By which a row grows at each update, where that explains the observation.
+    """
+
+    scenario: Scenario
+    calibration: Calibration
+    off: float
+    growth_bytes: float
+
+
+def observed_shares(table: TableProfile) -> Observed | None:
+    """The interval's shares; None without updates, or where a counter went backwards."""
+    assert table.observed is not None, "an observed profile"
+    counters: Mapping[str, Any] = table.observed["counters"]
+    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    if not updates or hot is None:
+        return None
+    newpage = counters.get("n_tup_newpage_upd")
+    # Sessions report their counters one by one: HOT may be ahead of the rest by a few.
+    hot = min(hot, updates)
+    if newpage is None:
+        return Observed(updates=updates, hot=hot / updates, newpage=None, indexed=None)
+    newpage = min(newpage, updates - hot)
+    return Observed(
+        updates=updates,
+        hot=hot / updates,
+        newpage=newpage / updates,
+        indexed=(updates - hot - newpage) / updates,
+    )
+
+
+def calibrate(
+    profile: Profile,
+    table: TableProfile,
+    observed: Observed,
+    version: str,
+    runner: Runner,
+    *,
+    sample_pages: int,
+    tick: Callable[[], None] | None = None,
+) -> Fitted | None:
+    """
+    Find the scenario that repeats the observation.
+
+    Args:
+        profile: The observed profile.
+        table: One of its tables, with updates.
+        observed: Its shares.
+        version: The minor version that the twin follows.
+        runner: Plays.
+        sample_pages: Heap pages that are simulated.
+        tick: Called while runs are under way.
+
+    Returns:
+        The nearest scenario; None where nothing can be played.
+
+    Raises:
+        TwinError: The twin cannot play the table.
+    """
+    assert table.observed is not None, "an observed profile"
+    fitted: dict[str, Any] = {}
+    knobs = _changed(profile, table, observed, fitted)
+    lived = _lived(table)
+
+    def trial(knobs: Knobs) -> _Trial | None:
+        scenario = make_scenario(profile, table, knobs, sample_pages=sample_pages)
+        if scenario is None:
+            return None
+        pieces = [
+            Piece(scenario=scenario, version=version, fillfactor=table.fillfactor, seed=seed)
+            for seed in range(_SEEDS)
+        ]
+        return _Trial(scenario, knobs, runner.play(pieces, tick), lived)
+
+    best = trial(knobs)
+    if best is None:
+        return None
+    if not best.agrees(observed):
+        for name, candidate in _explanations(profile, table, observed, best):
+            found = trial(candidate)
+            if found is not None and found.distance(observed) < best.distance(observed):
+                best = found
+                fitted = {**_only_changed(fitted), **name}
+                if best.agrees(observed):
+                    break
+    moment = best.moment(observed)
+    if moment is not None and not best.agrees(observed):
+        best = replace_moment(best, moment)
+        fitted["updates a row that the table has lived through"] = round(best.updates_until, 2)
+    return _judged(best, observed, fitted)
+
+
+def _only_changed(fitted: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fitted.items() if key.startswith("changed_frac")}
+
+
+class _Trial:
+    """One setting of the knobs, played."""
+
+    def __init__(
+        self, scenario: Scenario, knobs: Knobs, played: Sequence[Played], lived: float | None
+    ) -> None:
+        self.scenario = scenario
+        self.knobs = knobs
+        self.played = played
+        self.first, self.last = self._window(lived)
+
+    def _window(self, lived: float | None) -> tuple[int, int]:
+        """The windows that show the table as old as it is; the steady half if nobody knows."""
+        whole = self.scenario.updates_per_row
+        if lived is None or whole <= 0 or lived >= whole / 2:
+            return STEADY_FROM, WINDOWS
+        place = min(int(lived / whole * WINDOWS), STEADY_FROM)
+        return place, place + 1
+
+    @property
+    def updates_until(self) -> float:
+        """Updates a row before the windows that are compared."""
+        return self.scenario.updates_per_row * self.first / WINDOWS
+
+    def shares(self, first: int | None = None, last: int | None = None) -> tuple[float, float]:
+        """HOT and new-page share over windows, the mean of the runs."""
+        first = self.first if first is None else first
+        last = self.last if last is None else last
+        found = [run.figures(first, last) for run in self.played]
+        updates = math.fsum(run["n_tup_upd"] for run in found)
+        if not updates:
+            return 0.0, 0.0
+        return (
+            math.fsum(run["n_tup_hot_upd"] for run in found) / updates,
+            math.fsum(run["n_tup_newpage_upd"] for run in found) / updates,
+        )
+
+    def distance(self, observed: Observed, first: int | None = None) -> float:
+        """How far from the observation, in shares of the updates."""
+        last = None if first is None else first + 1
+        hot, newpage = self.shares(first, last)
+        if observed.newpage is None:
+            return abs(hot - observed.hot)
+        return max(abs(hot - observed.hot), abs(newpage - observed.newpage))
+
+    def agrees(self, observed: Observed) -> bool:
+        return self.distance(observed) <= max(AGREES_WITHIN, observed.error(observed.hot))
+
+    def moment(self, observed: Observed) -> int | None:
+        """The window in which the table looks as observed, if there is one."""
+        near = min(range(WINDOWS), key=lambda place: self.distance(observed, place))
+        within = max(AGREES_WITHIN, observed.error(observed.hot))
+        return near if self.distance(observed, near) <= within else None
+
+
+def replace_moment(trial: _Trial, place: int) -> _Trial:
+    """The same trial, compared in another window."""
+    trial.first, trial.last = place, place + 1
+    return trial
+
+
+def _lived(table: TableProfile) -> float | None:
+    """
+    Updates a row that the table has seen, at least; None where the counters do not tell.
+
+    Totals begin when the statistics do, and a rewrite in between begins the pages anew.
+    """
+    assert table.observed is not None, "an observed profile"
+    total = (table.observed.get("totals") or {}).get("n_tup_upd")
+    if total is None or table.rows < 1:
+        return None
+    return float(total) / table.rows
+
+
+def _changed(
+    profile: Profile, table: TableProfile, observed: Observed, fitted: dict[str, Any]
+) -> Knobs:
+    """
+    How often columns that an index has really change, by the counters.
+
+    An update that stays on its page and is not HOT has changed one of them; among all that stay,
+    that is the share that changes.
+    """
+    blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
+    updates = [o for o in writes(profile, table.name) if o.kind == "update"]
+    total = sum(o.weight * o.rows_per_statement for o in updates)
+    if not blocking or not total:
+        return Knobs()
+    assigning = [
+        (o.weight * o.rows_per_statement / total, columns)
+        for o in updates
+        if (columns := [c.column for c in o.sets if c.column in blocking and c.changed_frac > 0])
+    ]
+    share = math.fsum(part for part, _ in assigning)
+    changed = _changing(observed)
+    if changed is None:
+        return Knobs()
+    if changed > share + max(AGREES_WITHIN, observed.error(changed)):
+        if observed.indexed is None:
+            return Knobs()  # on 15 it may as well be room that was missing
+        frac = round((changed - share) / (1 - share), 4)
+        column = blocking[0]
+        fitted[f"changed_frac of {table.name}.{column}, which no known statement explains"] = frac
+        return Knobs(also_changes=(column, frac))
+    if changed >= share - observed.error(share):
+        return Knobs()
+    width = max(len(columns) for _, columns in assigning)
+    each = round(1 - (1 - changed / share) ** (1 / width), 4)
+    names = sorted({column for _, columns in assigning for column in columns})
+    for name in names:
+        fitted[f"changed_frac of {table.name}.{name}"] = each
+    return Knobs(changed_frac=dict.fromkeys(names, each))
+
+
+def _changing(observed: Observed) -> float | None:
+    """The share of updates that changed an indexed column; on 15 not more than this."""
+    if observed.indexed is None:
+        return 1 - observed.hot
+    stayed = observed.hot + observed.indexed
+    return observed.indexed / stayed if stayed * observed.updates >= 1 else None
+
+
+def _blocking(table: TableProfile, major: int) -> list[str]:
+    """Columns of the profile whose change ends HOT, the key aside, in the order of the indexes."""
+    found: list[str] = []
+    for index in table.indexes:
+        if index.method == "brin" and major >= BRIN_KEEPS_HOT_FROM:
+            continue
+        found += [*index.columns, *index.include]
+        text = " ".join([*index.expressions, index.where or ""])
+        found += [column.name for column in table.columns if column.name in text]
+    key = table.key
+    return [name for name in dict.fromkeys(found) if key is None or name != key.name]
+
+
+def _explanations(
+    profile: Profile, table: TableProfile, observed: Observed, tried: _Trial
+) -> list[tuple[dict[str, Any], Knobs]]:
+    """What else may be: more new pages than foreseen, or fewer."""
+    hot, newpage = tried.shares()
+    knobs = tried.knobs
+    missing = newpage < observed.newpage if observed.newpage is not None else hot > observed.hot
+    found: list[tuple[dict[str, Any], Knobs]] = []
+    if missing:
+        blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
+        if observed.newpage is None and blocking and hot > 0:
+            frac = round(1 - observed.hot / hot, 4)
+            told = f"changed_frac of {table.name}.{blocking[0]}, which no known statement explains"
+            found.append(({told: frac}, replace(knobs, also_changes=(blocking[0], frac))))
+        for column in _strings(profile, table):
+            found += [
+                (
+                    {f"grows_bytes of {table.name}.{column}": f"1 to {size}"},
+                    replace(knobs, grows_bytes={column: size}),
+                )
+                for size in _GROWTHS_BYTES
+            ]
+        already = observed_hold_s(profile)
+        found += [
+            ({"seconds that a horizon is held": hold}, replace(knobs, held_s=hold))
+            for hold in _HOLDS_S
+            if hold > already
+        ]
+    elif observed_hold_s(profile) > 0:
+        found.append(({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0)))
+    return [*_picks(profile, table, knobs), *found]
+
+
+def _picks(
+    profile: Profile, table: TableProfile, knobs: Knobs
+) -> list[tuple[dict[str, Any], Knobs]]:
+    """Other rows that may be the updated ones, where no sample of ages says which."""
+    assert table.observed is not None, "an observed profile"
+    if table.observed["updates"]["pick"]["evidence"] != "assumed":
+        return []
+    picks = [
+        Pick(distribution="hot_set", rows_frac=frac, weight=weight)
+        for frac, weight in ((0.2, 0.8), (0.05, 0.95))
+    ]
+    if any(operation.kind == "insert" for operation in writes(profile, table.name)):
+        picks.insert(0, Pick(distribution="newest"))
+    return [
+        ({f"rows of {table.name} that are updated": _told(pick)}, replace(knobs, pick=pick))
+        for pick in picks
+    ]
+
+
+def _told(pick: Pick) -> str:
+    if pick.distribution == "newest":
+        return "the last inserted"
+    return f"{pick.weight:.0%} of the updates on {pick.rows_frac:.0%} of the rows"
+
+
+def _strings(profile: Profile, table: TableProfile) -> list[str]:
+    """Strings of varying width that updates assign."""
+    assigned = {c.column for o in writes(profile, table.name) for c in o.sets}
+    return [c.name for c in table.columns if c.name in assigned and c.kind is Kind.STRING]
+
+
+def _judged(best: _Trial, observed: Observed, fitted: dict[str, Any]) -> Fitted:
+    wholes = [{**run.figures(best.first, best.last), "by_table": {}} for run in best.played]
+    major = int(best.played[0].piece.version.split(".")[0])
+    outcome = spread(wholes, clients=1, major=major, by_clock=True)
+    predicted: Value = outcome.hot_frac
+    hot, _ = best.shares()
+    agrees = best.agrees(observed) or (
+        isinstance(predicted, Interval) and not predicted.excludes(observed.hot)
+    )
+    off = 0.0 if agrees else best.distance(observed)
+    age = "in its steady state"
+    if (best.first, best.last) != (STEADY_FROM, WINDOWS):
+        age = f"after {best.updates_until:.2g} updates a row"
+    note = (
+        f"at fillfactor {best.played[0].piece.fillfactor} the twin foresees {hot:.1%} HOT "
+        f"{age}, observed were {observed.hot:.1%}"
+    )
+    if not agrees:
+        note += ": what is foreseen elsewhere may be off by as much"
+    return Fitted(
+        scenario=best.scenario,
+        calibration=Calibration(
+            observed_hot_frac=observed.hot,
+            predicted_hot_frac=predicted,
+            observed_newpage_frac=observed.newpage,
+            predicted_newpage_frac=outcome.newpage_frac,
+            agrees=agrees,
+            fitted=fitted,
+            note=note,
+        ),
+        off=off,
+        growth_bytes=sum((1 + size) / 2 for size in best.knobs.grows_bytes.values()),
+    )

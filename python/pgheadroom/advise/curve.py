@@ -1,0 +1,328 @@
+"""
+A table over fillfactors: the steady state of each, what it costs, and the way there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.advise.advice import Point, Transition, Value
+from pgheadroom.advise.policy import Policy, with_cost
+from pgheadroom.advise.row import rows_per_page
+from pgheadroom.advise.runs import WINDOWS, Piece, Played, Runner
+from pgheadroom.advise.scenario import Scenario
+from pgheadroom.predict.convergence import takes_effect
+from pgheadroom.predict.series import series_of
+from pgheadroom.predict.spread import OfSamples, spread
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES
+
+SEEDS = 3
+"""Runs of each point: enough for a spread."""
+
+FILLFACTORS = (100, 90, 80, 70, 60, 50)
+"""Where a curve begins; around the best of them it is looked at by fives."""
+
+_STEP = 5
+_WIDE_ROWS_PER_PAGE = 12  # fewer than this: a step of five per cent may not be a row's room
+_LOWEST = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costed:
+    """A point and, run by run, what it costs a day: runs with the same seed are comparable."""
+
+    point: Point
+    costs: tuple[float, ...]
+
+
+def candidates(table: TableProfile) -> tuple[int, ...]:
+    """
+    Fillfactors that are tried first: by tens, or for wide rows the highest for each number a page.
+
+    The setting in force is among them.
+    """
+    found = {table.fillfactor}
+    if _is_narrow(table):
+        found.update(FILLFACTORS)
+    else:
+        highest: dict[int, int] = {}
+        for percent in range(_LOWEST, 101):
+            highest[rows_per_page(table, percent)] = percent
+        found.update(highest.values())
+    return tuple(sorted(found, reverse=True))
+
+
+def beside(table: TableProfile, curve: Sequence[Costed]) -> tuple[int, ...]:
+    """Fillfactors beside the best of a curve that are worth a look too."""
+    if not _is_narrow(table):
+        return ()
+    best = min(curve, key=lambda found: sum(found.costs)).point.fillfactor
+    known = {found.point.fillfactor for found in curve}
+    near = {best - _STEP, best + _STEP} - known
+    return tuple(sorted((f for f in near if FILLFACTORS[-1] <= f <= 100), reverse=True))
+
+
+def _is_narrow(table: TableProfile) -> bool:
+    return rows_per_page(table, 100) >= _WIDE_ROWS_PER_PAGE
+
+
+def curve_of(
+    table: TableProfile,
+    scenario: Scenario,
+    fillfactors: Sequence[int],
+    version: str,
+    policy: Policy,
+    runner: Runner,
+    *,
+    off: float,
+    tick: Callable[[], None] | None = None,
+) -> tuple[Costed, ...]:
+    """
+    Play each fillfactor to its steady state.
+
+    Args:
+        table: As observed.
+        scenario: That repeats the observation.
+        fillfactors: By falling fillfactor.
+        version: The minor version that the twin follows.
+        policy: What things cost.
+        runner: Plays.
+        off: By how much the calibration missed the observed HOT share; it widens all intervals.
+        tick: Called while runs are under way.
+
+    Raises:
+        TwinError: The twin cannot play the table.
+    """
+    pieces = [
+        Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+        for fillfactor in fillfactors
+        for seed in range(SEEDS)
+    ]
+    played = runner.play(pieces, tick)
+    found = []
+    for n, fillfactor in enumerate(fillfactors):
+        runs = played[n * SEEDS : (n + 1) * SEEDS]
+        point = _point(table, scenario, fillfactor, runs, off)
+        found.append(_costed(point, runs, table, scenario, policy))
+    return tuple(found)
+
+
+def _point(
+    table: TableProfile, scenario: Scenario, fillfactor: int, runs: Sequence[Played], off: float
+) -> Point:
+    figures = [run.figures() for run in runs]
+    major = int(runs[0].piece.version.split(".")[0])
+    outcome = spread(
+        [{**found, "by_table": {}} for found in figures],
+        clients=1,
+        major=major,
+        samples=OfSamples(share=scenario.share),
+        by_clock=True,
+    )
+    updates = math.fsum(found["n_tup_upd"] for found in figures) / len(figures)
+    heap_bytes = _times(outcome.heap_pages, PAGE_BYTES / scenario.share)
+    return Point(
+        fillfactor=fillfactor,
+        hot_frac=_widened(outcome.hot_frac, off),
+        newpage_frac=_widened(outcome.newpage_frac, off),
+        heap_bytes=heap_bytes,
+        index_bytes=_times(outcome.index_pages, PAGE_BYTES / scenario.share),
+        wal_bytes_per_update=outcome.wal_bytes_per_update,
+        pages_modified_per_update=(
+            _times(_written(outcome, scenario), 1 / updates) if updates else None
+        ),
+        seq_scan_pages=_times(outcome.heap_pages, 1 / scenario.share),
+        misses_per_update=misses(table, _mid(heap_bytes)),
+        vacuum_pages_per_update=(
+            math.fsum(found["vacuum_pages"] for found in figures) / len(figures) / updates
+            if updates and scenario.profile.server.autovacuum
+            else None
+        ),
+    )
+
+
+def _written(outcome: Any, scenario: Scenario) -> Value:
+    """
+    Pages that checkpoints write.
+
+    A page's first change after a checkpoint has its image in the WAL, so images count pages by
+    checkpoint distance; without images, distinct pages by window do, which is a little more.
+    """
+    images: Value = outcome.wal_fpi
+    modified: Value = outcome.pages_modified
+    return images if scenario.profile.server.full_page_writes else modified
+
+
+def _costed(
+    point: Point,
+    runs: Sequence[Played],
+    table: TableProfile,
+    scenario: Scenario,
+    policy: Policy,
+) -> Costed:
+    assert table.observed is not None, "an observed profile"
+    per_s = scenario.updates_per_row * table.rows / scenario.duration_s
+    rates = {"updates_per_s": per_s, "seq_scans_per_s": seq_scans_per_s(table)}
+    costs = []
+    for run in runs:
+        found = run.figures()
+        updates = found["n_tup_upd"]
+        written = found["wal_fpi" if scenario.profile.server.full_page_writes else "pages_modified"]
+        single = replace(
+            point,
+            heap_bytes=found["heap_pages"] * PAGE_BYTES / scenario.share,
+            index_bytes=found["index_pages"] * PAGE_BYTES / scenario.share,
+            wal_bytes_per_update=found["wal_bytes"] / updates if updates else 0.0,
+            pages_modified_per_update=written / updates if updates else 0.0,
+            seq_scan_pages=found["heap_pages"] / scenario.share,
+        )
+        cost = with_cost(single, policy.prices, **rates).cost
+        assert isinstance(cost, float), "every part is a number"
+        costs.append(cost)
+    return Costed(point=with_cost(point, policy.prices, **rates), costs=tuple(costs))
+
+
+def seq_scans_per_s(table: TableProfile) -> float:
+    """Sequential scans of the table a second, as observed."""
+    assert table.observed is not None, "an observed profile"
+    counters, rates = table.observed["counters"], table.observed["per_s"]
+    updates, per_s = counters.get("n_tup_upd"), rates.get("n_tup_upd")
+    scans = counters.get("seq_scan")
+    if not scans or not updates or not per_s:
+        return 0.0
+    return float(scans) * float(per_s) / float(updates)
+
+
+def misses(table: TableProfile, heap_bytes: float | None) -> float | None:
+    """
+    Pages an update does not find in shared buffers, if the heap had this size.
+
+    With as much of the heap in memory as now: what is cached of S bytes at a miss share m is
+    (1 - m) S, and stays. Estimated; None where nothing was counted.
+    """
+    assert table.observed is not None, "an observed profile"
+    counters = table.observed["counters"]
+    read, hit = counters.get("heap_blks_read"), counters.get("heap_blks_hit")
+    updates = counters.get("n_tup_upd")
+    now = table.observed.get("main_bytes")
+    if read is None or hit is None or not updates or not read + hit or not now or not heap_bytes:
+        return None
+    cached = (1 - read / (read + hit)) * now
+    share = max(0.0, 1 - cached / heap_bytes) if read else 0.0
+    return float(share * (read + hit) / updates)
+
+
+def transition_of(
+    table: TableProfile,
+    scenario: Scenario,
+    fillfactor: int,
+    version: str,
+    runner: Runner,
+    tick: Callable[[], None] | None = None,
+) -> Transition:
+    """
+    The way to a new fillfactor without a rewrite.
+
+    Args:
+        table: As observed, with the setting in force.
+        scenario: That repeats the observation.
+        fillfactor: That is set.
+        version: The minor version that the twin follows.
+        runner: Plays.
+        tick: Called while runs are under way.
+    """
+    altered = runner.play(
+        [
+            Piece(
+                scenario=scenario,
+                version=version,
+                fillfactor=table.fillfactor,
+                seed=seed,
+                later=fillfactor,
+            )
+            for seed in range(2)
+        ],
+        tick,
+    )
+    rewritten = runner.play(
+        [
+            Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+            for seed in range(2)
+        ],
+        tick,
+    )
+    major = int(version.split(".", maxsplit=1)[0])
+    series = series_of([run.simulated for run in altered], clients=1, major=major)
+    other = series_of([run.simulated for run in rewritten], clients=1, major=major)
+    assert series is not None, "runs of an advice have windows"
+    effect = takes_effect(series, other, scenario.table.rows)
+    pages = math.fsum(run.columns["heap_pages"][-1] for run in altered) / len(altered)
+    return Transition(
+        verdict=effect.verdict,
+        after_s=effect.after_s,
+        after_updates_per_row=effect.after_updates_per_row,
+        final_hot_frac=effect.final_hot_frac,
+        rewritten_hot_frac=effect.rewritten_hot_frac,
+        final_heap_bytes=pages * PAGE_BYTES / scenario.share,
+    )
+
+
+def without_index(scenario: Scenario, name: str) -> Scenario | None:
+    """The same run without one of its indexes; None where it cannot go, or is not played."""
+    table = scenario.table
+    if table.key_index is None or name == table.key_index.name:
+        return None
+    left = tuple(index for index in table.indexes if index.name != name)
+    if len(left) == len(table.indexes):
+        return None
+    return replace(
+        scenario, profile=replace(scenario.profile, tables=(replace(table, indexes=left),))
+    )
+
+
+def grows_without_bound(runs: Sequence[Played]) -> bool:
+    """Whether the heap still grows in the last quarter by more than rows are added, over 1 %."""
+    first = WINDOWS * 3 // 4 - 1
+    for run in runs:
+        pages = run.columns["heap_pages"]
+        rows = run.piece.scenario.table.rows + sum(
+            run.columns["n_tup_ins"][n] - run.columns["n_tup_del"][n] for n in range(first + 1)
+        )
+        added = sum(
+            run.columns["n_tup_ins"][n] - run.columns["n_tup_del"][n]
+            for n in range(first + 1, WINDOWS)
+        )
+        by_rows = max(0.0, added / rows) if rows > 0 else 0.0
+        if pages[first] and pages[-1] / pages[first] - 1 - by_rows <= 0.01:
+            return False
+    return True
+
+
+def _times(value: Value, factor: float) -> Value:
+    if isinstance(value, Interval):
+        return Interval(
+            low=value.low * factor,
+            mid=value.mid * factor,
+            high=value.high * factor,
+            level=value.level,
+        )
+    return None if value is None else value * factor
+
+
+def _widened(value: Value, off: float) -> Value:
+    if value is None or not off:
+        return value
+    if not isinstance(value, Interval):
+        value = Interval(low=value, mid=value, high=value, level=0.9)
+    low = math.hypot(value.mid - value.low, off)
+    high = math.hypot(value.high - value.mid, off)
+    return replace(value, low=max(0.0, value.mid - low), high=min(1.0, value.mid + high))
+
+
+def _mid(value: Value) -> float | None:
+    return value.mid if isinstance(value, Interval) else value

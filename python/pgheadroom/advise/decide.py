@@ -1,0 +1,263 @@
+"""
+From a curve to a verdict: CHANGE, KEEP or ABSTAIN, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.advise.advice import Calibration, Value, Verdict
+from pgheadroom.advise.curve import Costed
+from pgheadroom.advise.policy import Policy
+from pgheadroom.advise.row import rows_per_page
+from pgheadroom.advise.scenario import HORIZON_S
+from pgheadroom.predict.spread import LEVEL, students_t
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
+
+UPDATES_MIN = 100
+"""Fewer updates in an interval say too little about a table."""
+
+_OFF_MAX = 0.10  # a twin that misses the observed HOT share by more is no ground for advice
+_MODEL_GAIN = 0.005  # of the cost: the model's own error where two fillfactors are compared
+_TRIVIAL_GB_DAYS = 0.02  # what cannot save this much a day is not worth a change
+_NOT_HOT_WAL_BYTES = 2000.0  # an update that is not HOT, with its index entries: an upper bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A verdict, its reason, the advised setting and what it saves of the cost."""
+
+    verdict: Verdict
+    reason: str
+    fillfactor: int | None
+    gain_frac: Value = None
+
+
+def keep(table: TableProfile, reason: str, gain: Value = None) -> Decision:
+    """Leave it."""
+    return Decision(verdict="KEEP", reason=reason, fillfactor=table.fillfactor, gain_frac=gain)
+
+
+def abstain(reason: str) -> Decision:
+    """Say nothing, and why."""
+    return Decision(verdict="ABSTAIN", reason=reason, fillfactor=None)
+
+
+def without_curve(
+    table: TableProfile, server: Mapping[str, Any], policy: Policy
+) -> Decision | None:
+    """
+    What can be said of a table without playing it; None if it has to be played.
+
+    Args:
+        table: As observed.
+        server: What was observed of the server.
+        policy: In force.
+    """
+    assert table.observed is not None, "an observed profile"
+    if server["in_recovery"]:
+        return abstain("a standby counts no writes: observe the primary")
+    if server["broken"]:
+        return abstain(f"the interval is broken: {server['broken'][0]}")
+    if server["is_idle"]:
+        return abstain("nothing was written inside the interval: observe while the work goes on")
+    rewritten = [text for text in server["changed"] if text.startswith(f"{_shown(table)} was")]
+    if rewritten:
+        return abstain(rewritten[0])
+    counters = table.observed["counters"]
+    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    if updates is None or hot is None:
+        return abstain("its counters were reset inside the interval, or cannot be seen")
+    if updates == 0:
+        return keep(table, "nothing updated it inside the interval")
+    bound = most(table, policy)
+    if bound < _TRIVIAL_GB_DAYS:
+        return keep(
+            table,
+            f"{_rate(table):.3g} updates a second, {hot / updates:.0%} of them HOT: nothing that "
+            "a fillfactor does would matter",
+        )
+    if updates < UPDATES_MIN:
+        return abstain(
+            f"{updates} updates inside the interval, expected at least {UPDATES_MIN}: observe for "
+            f"{_longer(server, updates)}"
+        )
+    return None
+
+
+def _shown(table: TableProfile) -> str:
+    assert table.observed is not None, "an observed profile"
+    schema, name = table.observed["schema"], table.observed["name"]
+    return str(name) if schema == "public" else f"{schema}.{name}"
+
+
+def _rate(table: TableProfile) -> float:
+    assert table.observed is not None, "an observed profile"
+    return float(table.observed["per_s"].get("n_tup_upd") or 0.0)
+
+
+def most(table: TableProfile, policy: Policy) -> float:
+    """
+    The most that any fillfactor could save a day, in the policy's unit.
+
+    That is all WAL of updates that are not HOT, and all room that is kept free; 0 where nothing is
+    known.
+    """
+    assert table.observed is not None, "an observed profile"
+    counters = table.observed["counters"]
+    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    if not updates or hot is None:
+        return 0.0
+    prices = policy.prices
+    not_hot_a_day = _rate(table) * 86_400 * max(0.0, 1 - hot / updates)
+    per_update = prices.wal_gb * _NOT_HOT_WAL_BYTES / 1e9 + prices.written_mpages * 4 / 1e6
+    reserve_bytes = (1 - table.fillfactor / 100) * float(table.observed.get("main_bytes") or 0)
+    return float(not_hot_a_day * per_update + prices.kept_gb * reserve_bytes / 1e9)
+
+
+def _longer(server: Mapping[str, Any], updates: int) -> str:
+    needed_s = float(server["interval_s"]) * UPDATES_MIN / updates * 1.5
+    return f"{math.ceil(needed_s / 60)} minutes" if needed_s < 5400 else f"{needed_s / 3600:.0f} h"
+
+
+def decide(
+    table: TableProfile,
+    calibration: Calibration,
+    off: float,
+    curve: Sequence[Costed],
+    policy: Policy,
+    *,
+    growth_bytes: float = 0.0,
+) -> Decision:
+    """
+    Pick a point of the curve by the policy.
+
+    Args:
+        table: As observed.
+        calibration: How well the twin repeats it.
+        off: By how much it misses the observed HOT share.
+        curve: Points with their costs; the setting in force is among them.
+        policy: In force.
+        growth_bytes: By which its rows grow at each update.
+    """
+    if off > _OFF_MAX:
+        observed = calibration.observed_hot_frac
+        assert observed is not None, "a table with updates"
+        foreseen = _mid(calibration.predicted_hot_frac)
+        return abstain(
+            f"the twin does not repeat what was observed: {foreseen:.0%} HOT instead of "
+            f"{observed:.0%} at fillfactor {table.fillfactor}"
+        )
+    now = next(found for found in curve if found.point.fillfactor == table.fillfactor)
+    allowed = [found for found in curve if _is_allowed(found, now, policy)]
+    lasting = [found for found in allowed if found is now or _lasts(table, found, growth_bytes)]
+    if len(lasting) < len(allowed):
+        least = min(allowed, key=lambda found: _mean(found.costs))
+        if least not in lasting:
+            return keep(table, _why_growth(table, least, growth_bytes))
+    allowed = lasting
+    least = min(allowed, key=lambda found: _mean(found.costs))
+    # Of points that cost the same within half of what a change must save, the nearest to now.
+    slack = _mean(least.costs) + 0.5 * policy.min_gain_frac * _mean(now.costs)
+    near = [found for found in allowed if _mean(found.costs) <= slack]
+    best = min(near, key=lambda found: abs(found.point.fillfactor - table.fillfactor))
+    if best is now:
+        gain = _gain(now, least, off)
+        return keep(table, _why_keep(now, least, gain, policy), gain)
+    best = min(near, key=lambda found: (-found.point.fillfactor, _mean(found.costs)))
+    gain = _gain(now, best, off)
+    if gain.mid < policy.min_gain_frac or gain.low <= 0:
+        return keep(table, _why_keep(now, best, gain, policy), gain)
+    return Decision(
+        verdict="CHANGE",
+        reason=_why_change(now, best, gain),
+        fillfactor=best.point.fillfactor,
+        gain_frac=gain,
+    )
+
+
+def _is_allowed(found: Costed, now: Costed, policy: Policy) -> bool:
+    if found is now or policy.max_growth_frac is None:
+        return True
+    limit = _mid(now.point.heap_bytes) * (1 + policy.max_growth_frac)
+    return _mid(found.point.heap_bytes) <= limit
+
+
+def _lasts(table: TableProfile, found: Costed, growth_bytes: float) -> bool:
+    """Whether growing rows leave the room of a fillfactor for a month."""
+    return _lasts_s(table, found.point.fillfactor, growth_bytes) >= HORIZON_S
+
+
+def _lasts_s(table: TableProfile, fillfactor: int, growth_bytes: float) -> float:
+    """Seconds until growing rows have filled what a fillfactor leaves free."""
+    updates_per_row_s = _rate(table) / table.rows
+    if growth_bytes <= 0 or updates_per_row_s <= 0 or fillfactor == 100:
+        return math.inf
+    free_bytes = (100 - fillfactor) / 100 * PAGE_BYTES
+    rows = rows_per_page(table, fillfactor)
+    return free_bytes / rows / growth_bytes / updates_per_row_s
+
+
+def _why_growth(table: TableProfile, found: Costed, growth_bytes: float) -> str:
+    lasts_s = _lasts_s(table, found.point.fillfactor, growth_bytes)
+    return (
+        f"its rows grow by about {growth_bytes:.2g} bytes an update: what fillfactor "
+        f"{found.point.fillfactor} leaves free is used up within {show_duration(lasts_s)}"
+    )
+
+
+def _gain(now: Costed, then: Costed, off: float) -> Interval:
+    """The part of the cost that is saved, from runs with the same seeds."""
+    gains = [
+        1 - after / before if before else 0.0
+        for before, after in zip(now.costs, then.costs, strict=True)
+    ]
+    mean = _mean(gains)
+    drawn = 0.0
+    if len(gains) > 1:
+        variance = math.fsum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1)
+        drawn = students_t(len(gains) - 1) * math.sqrt(variance / len(gains))
+    half = math.hypot(drawn, _MODEL_GAIN, off * abs(mean))
+    return Interval(low=mean - half, mid=mean, high=mean + half, level=LEVEL)
+
+
+def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
+    hot = _mid(now.point.hot_frac)
+    if then is now:
+        return f"nothing tried costs less: {hot:.1%} HOT in the steady state at this fillfactor"
+    size = _mid(then.point.heap_bytes) - _mid(now.point.heap_bytes)
+    trade = f"{_mid(then.point.hot_frac):.1%} HOT instead of {hot:.1%}"
+    more = f"{show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
+    if gain.mid < policy.min_gain_frac:
+        return (
+            f"the best other setting, {then.point.fillfactor}, would save {gain.mid:.1%} of the "
+            f"cost ({trade}, {more}): less than {policy.min_gain_frac:.0%}"
+        )
+    return (
+        f"{then.point.fillfactor} may save {gain.mid:.1%} of the cost, but that lies within the "
+        f"error ({gain.low:.1%} to {gain.high:.1%})"
+    )
+
+
+def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
+    size = _mid(then.point.heap_bytes) / _mid(now.point.heap_bytes) - 1
+    wal = _mid(then.point.wal_bytes_per_update) / _mid(now.point.wal_bytes_per_update) - 1
+    return (
+        f"{_mid(then.point.hot_frac):.1%} HOT instead of {_mid(now.point.hot_frac):.1%}, WAL per "
+        f"update {wal:+.0%}, heap {size:+.1%}: saves {gain.mid:.0%} of the cost"
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _mid(value: Value) -> float:
+    if isinstance(value, Interval):
+        return value.mid
+    return value if value is not None else 0.0

@@ -1,0 +1,323 @@
+"""
+One observed table as a run of the twin: alone, shrunk to a sample, long enough to be steady.
+
+Tables of a database share nothing that decides where row versions go but the cleanup horizon and
+the clock of checkpoints, so each is played by itself, with both as they were observed. A page's
+life depends on its own rows, so a share of the rows with the same share of the operations has the
+same HOT share, the same part of its pages modified between two checkpoints, and WAL and size in
+proportion.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pgheadroom.advise.row import rows_per_page
+from pgheadroom.profile import Change, Operation, Profile, Run, ServerSettings, Snapshot
+from pgheadroom.profile.model import Pick, TableProfile, Workload
+
+SAMPLE_PAGES = 500
+"""Heap pages that are simulated of a table: shares are then good to a few tenths of a point."""
+
+_ROWS_MIN = 1000
+UPDATES_PER_ROW = 4.0
+"""How long a run is, where nothing asks for more: after the first round of updates a page that was
+full has room from the second on."""
+
+_OPERATIONS_MAX = 400_000  # a second of the twin's time or less, where most updates are HOT
+_OPERATIONS_COLD_MAX = 120_000  # the same where most are not
+_COLD_FROM = 0.2
+_NAPTIMES_MIN = 6
+_CHECKPOINTS_MIN = 4
+HORIZON_S = 30 * 86_400.0
+"""What comes later than in a month is no reason for a change now."""
+
+_GROWTH_MAX = 4.0  # rows inserted over rows at the start
+_THRESHOLDS = ("autovacuum_vacuum_threshold", "autovacuum_analyze_threshold")
+_THRESHOLD = 50
+_INSERT_THRESHOLD = 1000
+_CHECKPOINT_COMPLETION = 0.9
+_CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
+_SNAPSHOTS_MAX = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """
+    Named physical inputs that an observation leaves open, and that a calibration may set.
+
+    Attributes:
+        changed_frac: By column: in which part of the updates that assign it its value changes.
+        also_changes: A column and in which part of all updates its value changes, for updates that
+            no known statement explains; None: none.
+        grows_bytes: By column: by how many bytes its strings grow at most, from 1 on.
+        pick: How updates pick rows; None: as observed.
+        held_s: For how long a transaction holds the cleanup horizon, one after another; 0: each
+            for its own time only.
+    """
+
+    changed_frac: Mapping[str, float] = field(default_factory=dict)
+    also_changes: tuple[str, float] | None = None
+    grows_bytes: Mapping[str, int] = field(default_factory=dict)
+    pick: Pick | None = None
+    held_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """
+    A run of the twin that stands for a table.
+
+    Attributes:
+        profile: Of this table alone, without what was observed.
+        share: Its rows over those of the table.
+        per_s: Transactions a second in the run.
+        duration_s: Of the run, on the twin's clock.
+        updates_per_row: In the whole run.
+        assumed: What is not as observed, in sentences.
+    """
+
+    profile: Profile
+    share: float
+    per_s: float
+    duration_s: float
+    updates_per_row: float
+    assumed: tuple[str, ...]
+
+    @property
+    def table(self) -> TableProfile:
+        """The table."""
+        return self.profile.tables[0]
+
+
+def writes(profile: Profile, table: str) -> tuple[Operation, ...]:
+    """Operations on a table that change it."""
+    return tuple(
+        operation
+        for operation in profile.workload.operations
+        if operation.table == table and operation.kind not in ("select", "lock")
+    )
+
+
+def make_scenario(
+    profile: Profile, table: TableProfile, knobs: Knobs, *, sample_pages: int = SAMPLE_PAGES
+) -> Scenario | None:
+    """
+    The run for a table; None where nothing writes to it.
+
+    Args:
+        profile: The observed profile.
+        table: One of its tables.
+        knobs: What the observation leaves open.
+        sample_pages: Heap pages that are simulated, about; fewer where much happens to each.
+    """
+    assert profile.server.observed is not None, "an observed profile"
+    operations = writes(profile, table.name)
+    weight = sum(operation.weight for operation in operations)
+    if not weight or table.rows < 1:
+        return None
+    assumed: list[str] = []
+    server = _server(profile.server, assumed)
+    work = _Work.of(operations, table.rows, float(profile.server.observed["interval_s"]))
+    duration_s = work.duration_s(server)
+    wanted = max(_ROWS_MIN, sample_pages * rows_per_page(table, 100))
+    most = _OPERATIONS_COLD_MAX if _is_cold(table) else _OPERATIONS_MAX
+    by_work = most / (duration_s * work.per_s) * table.rows
+    rows = max(1, min(table.rows, wanted, max(_ROWS_MIN, round(by_work))))
+    share = rows / table.rows
+    per_s = work.per_s * share
+    count = max(100, min(round(duration_s * per_s), most))
+    duration_s = count / per_s
+    run = Run(
+        operations=count,
+        duration_s=None,
+        rate_per_s=None,
+        clients=1,
+        seed=1,
+        snapshots=_snapshots(profile, knobs.held_s, duration_s, assumed),
+    )
+    workload = Workload(
+        operations=tuple(_turned(operation, knobs) for operation in operations),
+        builtin=None,
+        run=run,
+    )
+    return Scenario(
+        profile=Profile(
+            server=server,
+            tables=(_shrunk(table, rows, share, profile.server),),
+            workload=workload,
+        ),
+        share=share,
+        per_s=per_s,
+        duration_s=duration_s,
+        updates_per_row=count * work.updates_frac / rows,
+        assumed=tuple(assumed),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is done to a table: operations a second, and by operation updates and more rows."""
+
+    rows: int
+    per_s: float
+    updates_frac: float
+    growth_frac: float
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation], rows: int, interval_s: float) -> _Work:
+        weight = sum(operation.weight for operation in operations)
+
+        def touched(kind: str) -> float:
+            found = (o.weight * o.rows_per_statement for o in operations if o.kind == kind)
+            return sum(found) / weight
+
+        return cls(
+            rows=rows,
+            per_s=weight / interval_s,
+            updates_frac=touched("update"),
+            growth_frac=max(0.0, touched("insert") - touched("delete")),
+        )
+
+    def duration_s(self, server: ServerSettings) -> float:
+        """Of a run: enough for a steady state, and no more than is worth waiting for."""
+        wanted = UPDATES_PER_ROW / self.updates_frac if self.updates_frac else 1.0
+        found = wanted * self.rows / self.per_s
+        at_least = 0.0
+        if server.autovacuum:
+            at_least = _NAPTIMES_MIN * (server.autovacuum_naptime_s or 60.0)
+        distance = server.checkpoint_interval_s
+        assert distance is not None, "set for every scenario"
+        at_least = max(at_least, _CHECKPOINTS_MIN * distance)
+        found = min(max(found, at_least), max(HORIZON_S, at_least))
+        if self.growth_frac:
+            found = min(found, _GROWTH_MAX * self.rows / self.growth_frac / self.per_s)
+        # Whole checkpoints in either half, so that chance does not decide on how many.
+        return 2 * distance * max(1, round(found / (2 * distance)))
+
+
+def _is_cold(table: TableProfile) -> bool:
+    """Whether many of its updates are not HOT, which takes the twin longer."""
+    assert table.observed is not None, "an observed profile"
+    counters = table.observed["counters"]
+    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    return bool(updates) and hot is not None and hot < (1 - _COLD_FROM) * updates
+
+
+def _shrunk(table: TableProfile, rows: int, share: float, server: ServerSettings) -> TableProfile:
+    columns = tuple(
+        column
+        if column.values.ndistinct is None
+        # As many rows of one value as in the whole, so that posting lists are as long.
+        else replace(
+            column,
+            values=replace(column.values, ndistinct=max(1, round(column.values.ndistinct * share))),
+        )
+        for column in table.columns
+    )
+    options = dict(table.reloptions)
+    for name, default in (
+        *((name, _THRESHOLD) for name in _THRESHOLDS),
+        ("autovacuum_vacuum_insert_threshold", _INSERT_THRESHOLD),
+    ):
+        # Thresholds beside the scale factors are numbers of rows, which shrink as rows do.
+        whole = float(options.get(name, server.settings.get(name, default)))
+        if whole >= 0 and share < 1:
+            options[name] = str(round(whole * share))
+    return replace(table, rows=rows, columns=columns, reloptions=options, observed=None)
+
+
+def _turned(operation: Operation, knobs: Knobs) -> Operation:
+    """The operation as the knobs have it."""
+    if operation.kind != "update":
+        return operation
+    sets = tuple(_change(change, knobs) for change in operation.sets)
+    if knobs.also_changes is not None:
+        column, frac = knobs.also_changes
+        if all(change.column != column for change in sets):
+            sets += (Change(column=column, changed_frac=frac),)
+    pick = operation.pick if knobs.pick is None else knobs.pick
+    return replace(operation, sets=sets, pick=pick)
+
+
+def _change(change: Change, knobs: Knobs) -> Change:
+    frac = knobs.changed_frac.get(change.column)
+    if frac is not None and change.changed_frac > 0:
+        change = replace(change, changed_frac=frac)
+    grows = knobs.grows_bytes.get(change.column)
+    if grows:
+        change = replace(change, grows_min_bytes=1, grows_max_bytes=grows)
+    return change
+
+
+def _server(server: ServerSettings, assumed: list[str]) -> ServerSettings:
+    """The server with checkpoints as far apart as they were, by time or by WAL."""
+    assert server.observed is not None, "an observed profile"
+    return replace(
+        server,
+        checkpoint_interval_s=_checkpoint_s(server, assumed),
+        max_wal_size_bytes=None,
+        observed=None,
+    )
+
+
+def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
+    """Seconds between checkpoints: as counted where several were, else by time and WAL."""
+    assert server.observed is not None, "an observed profile"
+    counters: Mapping[str, Any] = server.observed["counters"]
+    interval_s = float(server.observed["interval_s"])
+    seen = counters.get("checkpoint") or {}
+    number = int(seen.get("num_timed") or 0) + int(seen.get("num_requested") or 0)
+    timeout_s = server.checkpoint_interval_s or 300.0
+    if number >= 3:
+        found = interval_s / number
+        assumed.append(f"checkpoints every {found:.0f} s, as counted in the interval")
+    else:
+        found = timeout_s
+        wal_bytes_per_s = float(counters.get("wal_bytes_per_s") or 0.0)
+        if server.max_wal_size_bytes is not None and wal_bytes_per_s > 0:
+            # CalculateCheckpointSegments, src/backend/access/transam/xlog.c
+            by_wal = server.max_wal_size_bytes / (1 + _CHECKPOINT_COMPLETION) / wal_bytes_per_s
+            found = min(found, by_wal)
+        assumed.append(f"checkpoints every {found:.0f} s, by checkpoint_timeout and max_wal_size")
+    return min(max(found, _CHECKPOINT_S_MIN), _CHECKPOINT_S_MAX)
+
+
+def _snapshots(
+    profile: Profile, held_s: float | None, duration_s: float, assumed: list[str]
+) -> tuple[Snapshot, ...]:
+    """Transactions that hold the horizon for so long, one after another."""
+    if held_s is None:
+        held_s = observed_hold_s(profile)
+    if held_s <= 0:
+        return ()
+    held_s = max(held_s, duration_s / _SNAPSHOTS_MAX)
+    assumed.append(f"the cleanup horizon is held for {held_s:.0f} s at a time")
+    number = math.ceil(duration_s / held_s)
+    edges = [min(1.0, n * held_s / duration_s) for n in range(number + 1)]
+    return tuple(
+        Snapshot(start_frac=start, length_frac=max(0.0, end - start - 1e-9))
+        for start, end in itertools.pairwise(edges)
+        if end > start
+    )
+
+
+def observed_hold_s(profile: Profile) -> float:
+    """For how long the horizon stood still at a time, by the observation; 0: it did not."""
+    observed = profile.server.observed
+    assert observed is not None, "an observed profile"
+    still = observed["horizon"]["stood_still"]
+    if not still:
+        return 0.0
+    interval_s = float(observed["interval_s"])
+    longest = max(float(part["length_frac"]) for part in still) * interval_s
+    ages = [
+        float(holder["transaction_age_s"])
+        for holder in observed["horizon"]["holders"]
+        if holder.get("transaction_age_s") is not None and holder.get("holds_data")
+    ]
+    return max(longest, *ages) if ages else longest

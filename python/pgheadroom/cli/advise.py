@@ -1,0 +1,148 @@
+"""
+`pgheadroom advise`: per table why updates miss HOT, what to set, what that changes and costs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgheadroom.advise import BUDGET_S, Options, advise, make_policy
+from pgheadroom.cli import observe, output
+from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.predict import HtmlOption, check_outputs, said
+from pgheadroom.errors import InputError
+from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.run import Progress
+from pgheadroom.profile import Profile, read_profile
+from pgheadroom.units import parse_duration_s
+
+
+def show(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="A profile that `observe` wrote, the folder of its psql script, or a connection "
+            "(without it, as libpq's PG*), which is then observed first."
+        ),
+    ] = "",
+    goal: Annotated[
+        str, typer.Option(metavar="NAME", help="balanced, wal, size or latency: what to save.")
+    ] = "balanced",
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N",
+            help="Instead of the goal's: kept_gb, wal_gb, written_mpages, read_mpages; again for "
+            "more. The unit is one GB kept for a day.",
+        ),
+    ] = None,
+    max_growth: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="The heap may grow by this part: 0.1 or 10%."),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Time for simulations; the tables that promise most come first."
+        ),
+    ] = f"{BUDGET_S:g}s",
+    length: Annotated[
+        str, typer.Option("--for", help="How long to observe a connection, e.g. 5m.")
+    ] = "5m",
+    no_sample: Annotated[
+        bool, typer.Option("--no-sample", help="Of a connection: read no rows.")
+    ] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option("--log", help="A server log with statements: csvlog, jsonlog or stderr."),
+    ] = None,
+    statements: Annotated[
+        list[Path] | None,
+        typer.Option("--statements", help="A file of statements or a pgbench script; FILE@N."),
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
+    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
+    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
+    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every table in full, not only changes.")
+    ] = False,
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
+    check_outputs(to, html)
+    policy = make_policy(goal, _prices(price or []), _share(max_growth))
+    budget_s = parse_duration_s(budget)
+    given = {"host": host, "port": port, "user": user, "dbname": dbname}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    path = Path(target)
+    profile: Profile
+    if target and path.is_file():
+        if parameters or log or statements or no_sample:
+            raise InputError(
+                f"{target} is a profile: connections, --log, --statements and --no-sample belong "
+                "to `pgheadroom observe`, which made it"
+            )
+        profile = read_profile(path)
+    else:
+        is_folder = bool(target) and path.is_dir()
+        profile = observe.observed(
+            "" if is_folder else target,
+            parameters,
+            source=path if is_folder else None,
+            length=length,
+            tables=(),
+            mask=False,
+            no_sample=no_sample,
+            logs=tuple(log or ()),
+            statements=tuple(statements or ()),
+        )
+        observe.summarize(profile)
+    options = Options(policy=policy, budget_s=budget_s, tables=tuple(table or ()))
+    with output.progress("advise") as step:
+        found = advise(
+            profile,
+            options,
+            say=lambda done, total, name: step(
+                Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
+            ),
+        )
+    output.put_advice(
+        found.to_json(),
+        form,
+        to,
+        page=html,
+        command=command_line(sys.argv[1:]),
+        verbose=verbose,
+    )
+    said(html)
+
+
+def _prices(given: list[str]) -> dict[str, float]:
+    found = {}
+    for item in given:
+        name, _, number = item.partition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise InputError(f"--price {item}: expected NAME=NUMBER, such as wal_gb=5") from None
+    return found
+
+
+def _share(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise InputError(f"--max-growth {text}: expected a share such as 0.1 or 10%") from None
