@@ -16,10 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from pgheadroom.advise.advice import Advice
 from pgheadroom.errors import InputError
 from pgheadroom.lab.record import Record, write_atomically
 from pgheadroom.lab.run import Progress
-from pgheadroom.report import text, view_proof, views
+from pgheadroom.report import advice_text, text, view_advice, view_proof, views
 from pgheadroom.units import show_duration
 
 
@@ -192,6 +193,51 @@ def print_proof(shown: Mapping[str, Any], console: Console, *, brief: bool = Tru
         console.print(f"~ {line}", markup=False)
     console.print()
     text.print_tables(views.tables(shown, brief=brief), console)
+
+
+def put_advice(
+    result: Mapping[str, Any],
+    form: Format,
+    output: Path | None,
+    *,
+    page: Path | None = None,
+    command: str | None = None,
+    verbose: bool = False,
+) -> None:
+    """
+    Write an advice to a file or standard output, and its page.
+
+    Args:
+        result: Of kind "advice", as `Advice.to_json` gives it; the JSON form is this value.
+        form: Its form.
+        output: The file, or None for standard output.
+        page: Where the HTML page goes, if one is wanted.
+        command: What repeats it, for the page.
+        verbose: As text and Markdown: every table in full.
+    """
+    advice = Advice.from_json(result)
+    if page is not None:
+        from pgheadroom.report import advice_html  # noqa: PLC0415 - the template library is slow
+
+        write_atomically(page, advice_html.render(advice, command=command))
+    if form is Format.JSON:
+        content = text.as_json(result)
+    elif form is Format.CSV:
+        content = view_advice.as_csv(advice)
+    elif form is Format.MARKDOWN:
+        content = advice_text.as_markdown(advice, verbose=verbose)
+    elif output is None:
+        advice_text.print_advice(advice, Terminal(highlight=False), verbose=verbose)
+        return
+    else:
+        stream = io.StringIO()
+        console = Console(file=stream, width=120, highlight=False)
+        advice_text.print_advice(advice, console, verbose=verbose)
+        content = stream.getvalue()
+    if output is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(output, content)
 
 
 @contextmanager

@@ -63,9 +63,7 @@ def as_csv(result: Mapping[str, Any]) -> str:
     names = _csv_names(result, cells)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [_csv_text(head) for name, spread in names for head in _csv_heads(name, spread)]
-    )
+    writer.writerow([csv_text(head) for name, spread in names for head in _csv_heads(name, spread)])
     for cell in cells:
         row: list[object] = []
         for name, spread in names:
@@ -277,28 +275,29 @@ def _cells(text: str) -> int:
 
 
 def _markdown_table(table: Table) -> str:
-    lines = [f"### {_markdown(table.title)}", ""]
+    lines = [f"### {markdown_text(table.title)}", ""]
     if table.columns:
         heads = []
         for column in table.columns:
             unit = f" ({column.unit})" if column.unit else ""
             heads.append(
-                _markdown(f"{column.group}: " if column.group else "")
-                + _markdown(column.title + unit)
+                markdown_text(f"{column.group}: " if column.group else "")
+                + markdown_text(column.title + unit)
             )
         rules = ["---:" if column.align == "right" else ":---" for column in table.columns]
         lines += [f"| {' | '.join(heads)} |", f"| {' | '.join(rules)} |"]
         lines += [
-            f"| {' | '.join(_markdown(str(value)) for value in row)} |" for row in table.written()
+            f"| {' | '.join(markdown_text(str(value)) for value in row)} |"
+            for row in table.written()
         ]
         lines.append("")
     for note in (table.evidence(), range_note(table), table.note):
         if note:
-            lines += [_markdown(note), ""]
+            lines += [markdown_text(note), ""]
     return "\n".join(lines)
 
 
-def _markdown(content: str) -> str:
+def markdown_text(content: str) -> str:
     """Escape what Markdown, or the HTML inside it, would take for markup."""
     shown = reading.printable(content)
     for character in "\\`*|":
@@ -340,9 +339,9 @@ def _csv_value(value: object) -> object:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return "" if reading.number(value) is None else value
-    return _csv_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return csv_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _csv_text(content: str) -> str:
+def csv_text(content: str) -> str:
     """Text that no spreadsheet takes for a formula."""
     return f"'{content}" if content[:1] in ("=", "+", "-", "@", "\t", "\r") else content

@@ -1,0 +1,209 @@
+"""
+An advice as one self-contained HTML page: what goes first, tables by gain, each in full.
+
+It opens from disk, loads nothing and runs no script; its Content-Security-Policy forbids both.
+Every foreign text passes through Jinja's escaping; the pictures are numbers and words of ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pgheadroom.advise.advice import Advice, Evidence, TableAdvice, Value
+from pgheadroom.report import (
+    advice_drawing,
+    advice_tables,
+    advice_text,
+    advice_values,
+    html_tables,
+    reading,
+    view_advice,
+)
+from pgheadroom.report.table import NOTHING
+from pgheadroom.units import show_bytes
+
+MOST_DETAILS = 30
+"""Tables with curve, causes and statements; a page of hundreds of charts would not be read."""
+
+_LEAST_LABELLED = 0.12
+"""Part of the bar from which it has room for its name."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def render(advice: Advice, *, command: str | None = None) -> str:
+    """
+    Make the page.
+
+    Args:
+        advice: What is shown.
+        command: The command that makes it again.
+    """
+    import jinja2  # noqa: PLC0415 - only pages need it
+    from markupsafe import Markup  # noqa: PLC0415
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    details, more = advice_text.details(advice, verbose=False, most=MOST_DETAILS)
+    # What the advice had room for in full: every table of a small database, too.
+    if len(advice.tables) <= MOST_DETAILS:
+        details = [view_advice.detail(advice, table) for table in advice.tables]
+        more = 0
+    places = {id(item.table): f"table-{place}" for place, item in enumerate(details, start=1)}
+    parents = advice_tables.partitioned(advice)
+    css = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
+    css += (_TEMPLATES / "advice.css").read_text(encoding="utf-8")
+    return environment.get_template("advice.html.j2").render(
+        title=view_advice.title(advice),
+        policy=_POLICY,
+        css=Markup(css),  # noqa: S704 - files of ours
+        first=[
+            {"text": view_advice.remark_text(remark),
+             "statements": view_advice.remark_statements(remark)}
+            for remark in advice.first
+        ],
+        summary=view_advice.summary(advice),
+        meta=_meta(advice),
+        rows=[_row(table, places.get(id(table))) for table in advice.tables],
+        details=[_detail(advice, item.table, places[id(item.table)]) for item in details],
+        more=more,
+        parents=html_tables.laid(parents, "partitioned-table") if parents else None,
+        prices=html_tables.laid(advice_tables.prices(advice), "prices-table"),
+        unseen=view_advice.unseen(advice.observation),
+        assumed=[reading.printable(line) for line in advice.assumed],
+        command=reading.printable(command) if command else None,
+        version=advice.tool_version,
+    )  # fmt: skip
+
+
+def _meta(advice: Advice) -> list[tuple[str, str]]:
+    seen = advice.observation
+    items = [
+        ("Server", f"PostgreSQL {reading.printable(seen.server_version)}"),
+        ("Database", reading.text(seen.database)),
+        ("Observed", view_advice.observed_at(seen)),
+        ("Names", "masked" if seen.masked else None),
+        ("Goal", reading.text(advice.policy["goal"])),
+        ("Made by", f"pgheadroom {reading.printable(advice.tool_version)}"),
+    ]
+    return [(term, value) for term, value in items if value]
+
+
+def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
+    """A line of the list; numbers apart, so that they stand in line."""
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    change = table.verdict == "CHANGE" and then is not None
+    return {
+        "name": view_advice.full_name(table),
+        "place": place,
+        "verdict": table.verdict,
+        "fillfactor": str(table.fillfactor),
+        "advised": str(table.advised_fillfactor) if change else "",
+        "hot": advice_values.share(table.hot_frac),
+        "hot_then": _pair(then.hot_frac) if change and then else ("", ""),
+        "wal": advice_values.short(now.wal_bytes_per_update) if now else NOTHING,
+        "wal_then": advice_values.short(then.wal_bytes_per_update) if change and then else "",
+        "size": view_advice.size(table),
+        "rate": advice_values.short(table.updates_per_s),
+        "gain": advice_values.share(table.gain_frac, ranged=False) if change else NOTHING,
+        "reason": reading.printable(table.reason),
+    }
+
+
+def _pair(value: Value) -> tuple[str, str]:
+    main, _, spread = advice_values.share(value).partition(" ")
+    return main, spread
+
+
+def _detail(advice: Advice, table: TableAdvice, ident: str) -> dict[str, Any]:
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    found = view_advice.detail(advice, table, all_points=True)
+    tables = {item.title: item for item in found.tables}
+    curve = advice_tables.curve(table, all_points=True)
+    others = [item for item in tables.values() if curve is None or item.title != curve.title]
+    return {
+        "id": ident,
+        "title": found.title,
+        "verdict": table.verdict,
+        "sentences": found.sentences,
+        "facts": _facts(table),
+        "remarks": found.remarks,
+        "missing": found.missing,
+        "bar": _bar(table),
+        "panels": [
+            # Safe: numbers and words of ours.
+            {"title": panel.title, "picture": Markup(panel.picture)}  # noqa: S704
+            for panel in advice_drawing.panels(table)
+        ],
+        "curve": html_tables.laid(curve, f"{ident}-curve") if curve else None,
+        "tables": [
+            html_tables.laid(item, f"{ident}-{place}") for place, item in enumerate(others, 1)
+        ],
+        "statements": found.statements,
+    }
+
+
+def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
+    """The numbers that lead, each with where it is from."""
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    at = table.advised_fillfactor
+    facts: list[tuple[str, str | None, Evidence]] = [
+        ("Updates a second", advice_values.short(table.updates_per_s), "measured"),
+        ("HOT now", _percent(table.hot_frac), "measured"),
+    ]
+    changes = table.verdict == "CHANGE" and then is not None
+    if changes and then is not None:
+        facts.append((f"HOT at {at}", _percent(then.hot_frac), "predicted"))
+    if now is not None:
+        facts.append(("WAL bytes per update now", _ranged(now.wal_bytes_per_update), "predicted"))
+    if changes and then is not None:
+        facts.append(
+            (f"WAL bytes per update at {at}", _ranged(then.wal_bytes_per_update), "predicted")
+        )
+    if table.heap_bytes is not None:
+        facts.append(("Heap now", show_bytes(table.heap_bytes), "measured"))
+    if changes and then is not None and (mid := advice_values.middle(then.heap_bytes)) is not None:
+        facts.append((f"Heap at {at}", show_bytes(mid), "predicted"))
+    if changes and table.gain_frac is not None:
+        facts.append(("Saved, of the cost", _percent(table.gain_frac), "predicted"))
+    return [(term, value, how) for term, value, how in facts if value is not None]
+
+
+def _percent(value: Value) -> str | None:
+    if value is None:
+        return None
+    main, spread = _pair(value)
+    return f"{main} %{f' {spread}' if spread else ''}"
+
+
+def _ranged(value: Value) -> str | None:
+    return None if value is None else advice_values.plain(value, ranged=True)
+
+
+def _bar(table: TableAdvice) -> list[dict[str, Any]]:
+    """Parts of the stacked bar; their lengths sum to 100 %."""
+    mids = [(cause, max(0.0, advice_values.middle(cause.frac) or 0.0)) for cause in table.causes]
+    total = sum(mid for _, mid in mids)
+    if not total:
+        return []
+    return [
+        {
+            "kind": cause.kind,
+            "title": advice_tables.CAUSE_TITLES[cause.kind],
+            "width": f"{100 * mid / total:.3f}",
+            "labelled": mid / total >= _LEAST_LABELLED,
+            "share": advice_values.share(cause.frac),
+            "evidence": cause.evidence,
+        }
+        for cause, mid in sorted(
+            mids, key=lambda item: list(advice_tables.CAUSE_TITLES).index(item[0].kind)
+        )
+        if mid
+    ]

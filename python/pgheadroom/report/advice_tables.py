@@ -1,0 +1,230 @@
+"""
+The tables that an advice has of one table and of its policy: causes, indexes, curve, prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pgheadroom.advise.advice import CAUSES, Advice, CauseKind, Point, TableAdvice, Value
+from pgheadroom.report import reading
+from pgheadroom.report.advice_values import middle
+from pgheadroom.report.table import Column, Table
+from pgheadroom.types import Interval
+
+CAUSE_TITLES: Mapping[CauseKind, str] = {
+    "hot": "HOT",
+    "indexed_column": "indexed column changed",
+    "no_room": "no room on the page",
+    "row_grew": "row grew",
+    "unknown": "unknown",
+}
+
+
+_MOST_POINTS = 7
+"""Points of a curve in a small table."""
+
+
+_PRICES: Mapping[str, tuple[str, str]] = {
+    "kept_gb": ("kept", "a GB of heap and indexes, kept for a day"),
+    "wal_gb": ("wal", "a GB of WAL, full-page images included"),
+    "written_mpages": ("written", "a million pages dirtied, once a checkpoint distance"),
+    "read_mpages": ("read", "a million pages read by sequential scans and by misses of updates"),
+}
+
+
+FORMULA = (
+    "cost a day = kept x GB of heap and indexes + wal x GB of WAL a day + written x million pages "
+    "dirtied a day + read x million pages read a day; GB are 10^9 bytes, and the unit is one GB "
+    "kept for a day."
+)
+
+
+def causes(table: TableAdvice) -> Table | None:
+    """The interval's updates by cause."""
+    if not table.causes:
+        return None
+    return Table(
+        title="Why updates were what they were",
+        columns=(
+            Column(key="cause", title="cause", align="left", style="text", lead=True),
+            Column(key="frac", title="updates", unit="%", style="share"),
+            Column(key="updates", title="updates", unit="rows"),
+            Column(key="wal", title="WAL, estimated", unit="bytes", digits=0),
+            Column(key="evidence", title="evidence", align="left", style="text"),
+            Column(key="detail", title="what was seen", align="left", style="text"),
+        ),
+        rows=tuple(
+            (
+                CAUSE_TITLES[cause.kind],
+                cause.frac,
+                cause.updates,
+                cause.wal_bytes,
+                cause.evidence,
+                cause.detail,
+            )
+            for cause in sorted(table.causes, key=lambda cause: CAUSES.index(cause.kind))
+        ),
+    )
+
+
+def blamed(table: TableAdvice) -> Table | None:
+    """The indexes that took HOT away, and how much they are read."""
+    rows = [
+        (
+            index.name,
+            ", ".join(index.columns),
+            index.updates,
+            index.certainty,
+            index.scans,
+            index.total_scans,
+            "yes" if index.unique else "no",
+        )
+        for cause in table.causes
+        for index in cause.indexes
+    ]
+    if not rows:
+        return None
+    return Table(
+        title="Indexes on columns that the updates change",
+        columns=(
+            Column(key="index", title="index", align="left", style="text", lead=True),
+            Column(key="columns", title="columns assigned", align="left", style="text"),
+            Column(key="updates", title="updates", unit="rows"),
+            Column(key="certainty", title="blamed", align="left", style="text"),
+            Column(key="scans", title="scans"),
+            Column(key="total_scans", title="scans before too"),
+            Column(key="unique", title="unique", align="left", style="text"),
+        ),
+        rows=tuple(rows),
+        note="Scans in the interval, and since the server's statistics began.",
+    )
+
+
+def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
+    """The table's curve over fillfactor, with the current and the advised point marked."""
+    if not table.curve:
+        return None
+    points = list(table.curve) if all_points else _few(table)
+    unit, scale = _byte_unit(max(middle(point.heap_bytes) or 0.0 for point in table.curve))
+
+    def scaled(value: Value) -> Value:
+        return _times(value, 1 / scale)
+
+    columns = [
+        Column(key="fillfactor", title="fillfactor", unit="%", lead=True),
+        Column(key="mark", title="", align="left", style="text", lead=True),
+        Column(key="hot_frac", title="HOT", unit="%", style="share"),
+        Column(key="heap_bytes", title="heap", unit=unit),
+        Column(key="wal_bytes_per_update", title="WAL", unit="bytes/update"),
+        Column(key="cost", title="cost a day", unit="GB kept"),
+    ]
+    rows: list[list[object]] = [
+        [
+            point.fillfactor,
+            mark(table, point),
+            point.hot_frac,
+            scaled(point.heap_bytes),
+            point.wal_bytes_per_update,
+            point.cost,
+        ]
+        for point in points
+    ]
+    if all_points:
+        more: tuple[tuple[str, str, str | None], ...] = (
+            ("newpage_frac", "new-page", "%"),
+            ("index_bytes", "indexes", unit),
+            ("pages_modified_per_update", "dirtied", "pages/update"),
+            ("seq_scan_pages", "sequential scan", "pages"),
+            ("misses_per_update", "misses", "pages/update"),
+            ("vacuum_pages_per_update", "vacuum", "pages/update"),
+        )
+        for key, heading, its_unit in more:
+            found = [getattr(point, key) for point in points]
+            if all(item is None for item in found):
+                continue
+            share = key.endswith("_frac")
+            columns.append(
+                Column(key=key, title=heading, unit=its_unit, style="share" if share else "number")
+            )
+            for row, item in zip(rows, found, strict=True):
+                row.append(scaled(item) if key == "index_bytes" else item)
+    return Table(
+        title="The curve over fillfactor, in the steady state",
+        columns=tuple(columns),
+        rows=tuple(map(tuple, rows)),
+        note="Predicted by the twin; the cost is by the policy's prices, which are assumed.",
+    )
+
+
+def mark(table: TableAdvice, point: Point) -> str:
+    """Whether a point is the setting in force, or the advised one."""
+    if point.fillfactor == table.fillfactor:
+        same = table.advised_fillfactor == table.fillfactor
+        return "now, advised" if same else "now"
+    return "advised" if point.fillfactor == table.advised_fillfactor else ""
+
+
+def prices(advice: Advice) -> Table:
+    """The prices in force."""
+    known = advice.policy["prices"]
+    return Table(
+        title=f"Prices of the goal {reading.printable(advice.policy['goal'])}",
+        columns=(
+            Column(key="price", title="price", align="left", style="text", lead=True),
+            Column(key="value", title="of", unit="GB kept"),
+            Column(key="what", title="for", align="left", style="text"),
+        ),
+        rows=tuple((_PRICES[key][0], known[key], _PRICES[key][1]) for key in _PRICES),
+        section="assumed",
+        note=f"Assumed, to be replaced by --price: {FORMULA}",
+    )
+
+
+def partitioned(advice: Advice) -> Table | None:
+    """The summary of each partitioned table, as the advice has it."""
+    keys = list(dict.fromkeys(key for item in advice.partitioned for key in item))
+    if not keys:
+        return None
+    return Table(
+        title="Partitioned tables",
+        columns=tuple(
+            Column(key=key, title=key, align="left", style="text", lead=not place)
+            if any(isinstance(item.get(key), str) for item in advice.partitioned)
+            else Column(key=key, title=key, lead=not place)
+            for place, key in enumerate(keys)
+        ),
+        rows=tuple(tuple(_cell(item.get(key)) for key in keys) for item in advice.partitioned),
+    )
+
+
+def _few(table: TableAdvice) -> list[Point]:
+    """The current and the advised point, and others evenly between the ends."""
+    points = table.curve
+    if len(points) <= _MOST_POINTS:
+        return list(points)
+    step = (len(points) - 1) / (_MOST_POINTS - 1)
+    wanted = {round(step * place) for place in range(_MOST_POINTS)}
+    return [point for place, point in enumerate(points) if place in wanted or mark(table, point)]
+
+
+def _byte_unit(largest: float) -> tuple[str, float]:
+    for unit, scale in (("GiB", 1024.0**3), ("MiB", 1024.0**2)):
+        if largest >= scale:
+            return unit, scale
+    return "KiB", 1024.0
+
+
+def _times(value: Value, factor: float) -> Value:
+    if isinstance(value, Interval):
+        return Interval(
+            low=value.low * factor, mid=value.mid * factor, high=value.high * factor,
+            level=value.level,
+        )  # fmt: skip
+    return None if value is None else value * factor
+
+
+def _cell(found: object) -> object:
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        return ", ".join(map(reading.printable, found))
+    return found

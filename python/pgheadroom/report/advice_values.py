@@ -1,0 +1,52 @@
+"""
+The values of an advice as text: numbers, shares, intervals.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.advise.advice import Value
+from pgheadroom.report import reading
+from pgheadroom.report.table import NOTHING, Column, Table
+from pgheadroom.types import Interval
+
+
+def share(value: Value, *, ranged: bool = True) -> str:
+    """A share as per cent, without the sign; with its interval if asked."""
+    return _text(Column(key="", title="", style="share"), value, ranged=ranged)
+
+
+def plain(value: Value, *, ranged: bool = False) -> str:
+    """A number with about four digits that count."""
+    return _text(Column(key="", title=""), value, ranged=ranged)
+
+
+def _text(column: Column, value: Value, *, ranged: bool) -> str:
+    table = Table(title="", columns=(column,), rows=((value,),))
+    written = table.written()[0][0]
+    return str(written) if ranged else written.main
+
+
+def short(value: Value) -> str:
+    """Its middle with three digits that count, or all before the point of a larger one."""
+    mid = middle(value)
+    if mid is None:
+        return NOTHING
+    return f"{mid:.0f}" if abs(mid) >= 100 else f"{mid:.3g}"
+
+
+def middle(value: Value) -> float | None:
+    """The number in its middle, if it is known."""
+    return value.mid if isinstance(value, Interval) else value
+
+
+def three(value: Value) -> tuple[float | None, float | None, float | None]:
+    """Middle, low and high, for columns of their own; the ends only where they are known."""
+    if isinstance(value, Interval):
+        return value.mid, value.low, value.high
+    return value, None, None
+
+
+def given(found: object) -> Value:
+    """A figure of a remark: a number, an interval, or one as the file has it."""
+    number = reading.number(found)
+    return float(number) if number is not None else reading.interval(found)

@@ -1,0 +1,386 @@
+"""
+The view of an advice: what goes first, a line for each table, and all that is known of one.
+
+The writers (terminal, Markdown, page) differ in form alone; which tables are treated in full and
+what is said of them is decided here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.advise.advice import (
+    CAUSES,
+    Advice,
+    Observation,
+    Remark,
+    TableAdvice,
+    Value,
+)
+from pgheadroom.report import advice_sql, reading
+from pgheadroom.report.advice_tables import blamed, causes, curve
+from pgheadroom.report.advice_values import given, middle, plain, share, short, three
+from pgheadroom.report.table import NOTHING, Column, Table
+from pgheadroom.report.text import csv_text
+from pgheadroom.units import show_bytes, show_duration
+
+_MOST_LISTED = 20
+"""Tables up to which a terminal lists those that need nothing (arbitrary: half a screen)."""
+
+_MOST_NAMED = 8
+"""Tables that are named where the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """Something to copy: what it is for, and its lines."""
+
+    title: str
+    lines: tuple[str, ...]
+    language: str = "sql"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """All that is said of one table."""
+
+    title: str
+    table: TableAdvice
+    sentences: tuple[str, ...]
+    tables: tuple[Table, ...]
+    statements: tuple[Statements, ...]
+    remarks: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def title(advice: Advice) -> str:
+    """What was advised, and where."""
+    seen = advice.observation
+    where = "a masked profile" if seen.masked else reading.printable(seen.database or "a database")
+    return f"Advice for {where}, PostgreSQL {reading.printable(seen.server_version)}"
+
+
+def full_name(table: TableAdvice) -> str:
+    """The table as people write it, with the schema unless it is `public`; safe to print."""
+    schema = "" if table.schema == "public" else f"{reading.printable(table.schema)}."
+    return f"{schema}{reading.printable(table.name)}"
+
+
+def summary(advice: Advice) -> list[str]:
+    """How many tables have which verdict, over which interval."""
+    count = {
+        verdict: sum(table.verdict == verdict for table in advice.tables)
+        for verdict in ("CHANGE", "KEEP", "ABSTAIN")
+    }
+    seen = advice.observation
+    when = f" from {observed_at(seen)}" if seen.observed_at else ""
+    total = len(advice.tables)
+    said = [
+        f"{total} table{'' if total == 1 else 's'} seen for {show_duration(seen.interval_s)}"
+        f"{when}: {count['CHANGE']} to change, {count['KEEP']} to keep, "
+        f"{count['ABSTAIN']} without an answer."
+    ]
+    policy = advice.policy
+    growth = policy.get("max_growth_frac")
+    limit = "" if growth is None else f", heap may grow by {growth * 100:.4g} %"
+    said.append(
+        f"Goal {reading.printable(policy['goal'])}{limit}; a change has to save "
+        f"{policy['min_gain_frac'] * 100:.4g} % of the cost."
+    )
+    return said
+
+
+def observed_at(seen: Observation) -> str | None:
+    """When the observation was made, to the minute; as it stands where its form is another."""
+    found = reading.text(seen.observed_at)
+    match = re.fullmatch(r"(\S{10})[T ](\d\d:\d\d)[\d:.]*(?:\+00(?::?00)?|Z)", found or "")
+    return f"{match[1]} {match[2]} UTC" if match else found
+
+
+def unseen(seen: Observation) -> list[str]:
+    """What could not be seen, and with which rights it was looked."""
+    levels = ", ".join(map(reading.printable, seen.levels)) or "only what everyone sees"
+    return [
+        f"Access: {levels}.",
+        *(f"Broken: {reading.printable(line)}" for line in seen.broken),
+        *(f"Not seen: {reading.printable(line)}" for line in seen.missing),
+    ]
+
+
+def treated(advice: Advice, *, verbose: bool = False) -> list[TableAdvice]:
+    """The tables that get a detail: those to change, those whose index is found; or all."""
+    return [
+        table
+        for table in advice.tables
+        if verbose
+        or table.verdict == "CHANGE"
+        or any(remark.kind in ("index", "horizon") for remark in table.remarks)
+    ]
+
+
+def overview(advice: Advice, *, verbose: bool = False) -> Table:
+    """One line a table; those that need nothing only while they are few."""
+    few = verbose or len(advice.tables) <= _MOST_LISTED
+    wanted = advice.tables if few else treated(advice)
+    return Table(
+        title="Tables by gain",
+        columns=(
+            Column(key="table", title="table", align="left", style="text", lead=True),
+            Column(key="verdict", title="verdict", align="left", style="text"),
+            Column(key="fillfactor", title="fillfactor", style="text"),
+            Column(key="hot", title="HOT", unit="%", style="text"),
+            Column(key="wal", title="WAL", unit="bytes/update", style="text"),
+            Column(key="gain", title="saves", unit="% of cost", style="text"),
+            Column(key="size", title="heap", style="text"),
+            Column(key="rate", title="updates/s", style="text"),
+            Column(key="reason", title="reason", align="left", style="text"),
+        ),
+        rows=tuple(map(_line, wanted)),
+        note="Left of -> measured at the setting in force, but WAL, which is predicted there too; "
+        "right of it predicted for the steady state at the advised one.",
+    )
+
+
+def others(advice: Advice) -> list[str]:
+    """The tables that the overview leaves out, counted and named shortly."""
+    if len(advice.tables) <= _MOST_LISTED:
+        return []
+    shown = {id(table) for table in treated(advice)}
+    said = []
+    for verdict in ("KEEP", "ABSTAIN"):
+        names = [
+            full_name(table)
+            for table in advice.tables
+            if table.verdict == verdict and id(table) not in shown
+        ]
+        if names:
+            more = len(names) - _MOST_NAMED
+            rest = f" and {more} more" if more > 0 else ""
+            said.append(f"{verdict} {len(names)}: {', '.join(names[:_MOST_NAMED])}{rest}.")
+    return said
+
+
+def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> Detail:
+    """Everything about one table."""
+    found = [causes(table), blamed(table), curve(table, all_points=all_points)]
+    return Detail(
+        title=_title(table),
+        table=table,
+        sentences=tuple(_sentences(table, advice.observation)),
+        tables=tuple(item for item in found if item is not None),
+        statements=tuple(_statements(table, advice.observation)),
+        remarks=tuple(map(remark_text, table.remarks)),
+        missing=tuple(map(reading.printable, table.missing)),
+    )
+
+
+def remark_text(remark: Remark) -> str:
+    """A remark with its gain, in one line."""
+    parts = [
+        f"{reading.printable(measure)} {_write(measure, given(item.get('now')))} -> "
+        f"{_write(measure, given(item.get('then')))}"
+        for measure, item in remark.gain.items()
+        if isinstance(item, Mapping)
+    ]
+    gain = f" ({'; '.join(parts)})" if parts else ""
+    return f"{remark.kind}: {reading.printable(remark.text)}{gain} [{remark.evidence}]"
+
+
+def remark_statements(remark: Remark) -> list[Statements]:
+    """What would act on a remark, and its undo."""
+    return [
+        Statements(
+            title=f"For the remark on {remark.kind.replace('_', ' ')}",
+            lines=(
+                *printed_lines(item.get("sql", "")),
+                *(f"-- undo: {line}" for line in printed_lines(item.get("undo", ""))),
+            ),
+        )
+        for item in remark.statements
+    ]
+
+
+def printed_lines(text: str) -> list[str]:
+    """Foreign text line by line, without what would move a cursor."""
+    return [reading.printable(line) for line in text.split("\n") if line.strip()]
+
+
+def printed_line(text: str) -> str:
+    """Foreign text as one line that is safe to print."""
+    return reading.printable(text)
+
+
+_CSV: tuple[str, ...] = (
+    "rank", "schema", "table", "parent", "verdict", "fillfactor", "advised_fillfactor",
+    "gain_frac", "gain_frac_low", "gain_frac_high", "rows", "heap_bytes", "updates",
+    "updates_per_s", "hot_frac", "then_hot_frac", "then_hot_frac_low", "then_hot_frac_high",
+    "now_wal_bytes_per_update", "then_wal_bytes_per_update", "then_heap_bytes",
+    *(f"{kind}_frac" for kind in CAUSES if kind != "hot"),
+    "blamed_indexes", "transition", "transition_s", "remarks", "reason",
+)  # fmt: skip
+
+
+def as_csv(advice: Advice) -> str:
+    """One line a table, by gain; where a value is missing, nothing."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for rank, table in enumerate(advice.tables, start=1):
+        now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+        share = {cause.kind: cause.frac for cause in table.causes}
+        hot = then.hot_frac if then else None
+        indexes = [index.name for cause in table.causes for index in cause.indexes]
+        row: list[Any] = [
+            rank, table.schema, table.name, table.parent, table.verdict, table.fillfactor,
+            table.advised_fillfactor, *three(table.gain_frac), table.rows, table.heap_bytes,
+            table.updates, table.updates_per_s, table.hot_frac, *three(hot),
+            middle(now.wal_bytes_per_update) if now else None,
+            middle(then.wal_bytes_per_update) if then else None,
+            middle(then.heap_bytes) if then else None,
+            *(middle(share.get(kind)) for kind in CAUSES if kind != "hot"),
+            " ".join(indexes), table.transition.verdict if table.transition else None,
+            table.transition.after_s if table.transition else None,
+            " ".join(remark.kind for remark in table.remarks), table.reason,
+        ]  # fmt: skip
+        writer.writerow(
+            ["" if item is None else csv_text(item) if isinstance(item, str) else item
+             for item in row]
+        )  # fmt: skip
+    return out.getvalue()
+
+
+def _line(table: TableAdvice) -> tuple[object, ...]:
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    change = table.verdict == "CHANGE" and then is not None
+    fillfactor, hot = str(table.fillfactor), share(table.hot_frac)
+    wal = short(now.wal_bytes_per_update) if now else NOTHING
+    if change and then is not None:
+        fillfactor += f" -> {table.advised_fillfactor}"
+        hot += f" -> {share(then.hot_frac)}"
+        wal += f" -> {short(then.wal_bytes_per_update)}"
+    return (
+        full_name(table),
+        table.verdict,
+        fillfactor,
+        hot,
+        wal,
+        share(table.gain_frac, ranged=False) if change else NOTHING,
+        size(table),
+        short(table.updates_per_s),
+        table.reason,
+    )
+
+
+def size(table: TableAdvice) -> str:
+    """The heap now, and for a change what it becomes; the unit once where it is the same."""
+    now = NOTHING if table.heap_bytes is None else show_bytes(table.heap_bytes)
+    point = table.point(table.advised_fillfactor) if table.verdict == "CHANGE" else None
+    kept = middle(point.heap_bytes) if point else None
+    if kept is None:
+        return now
+    then = show_bytes(kept)
+    number, _, unit = now.partition(" ")
+    return f"{number if then.endswith(f' {unit}') else now} -> {then}"
+
+
+def _title(table: TableAdvice) -> str:
+    if table.verdict == "CHANGE":
+        return f"{full_name(table)}: fillfactor {table.fillfactor} -> {table.advised_fillfactor}"
+    return f"{full_name(table)}: {table.verdict}, fillfactor {table.fillfactor}"
+
+
+def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
+    said = [reading.printable(table.reason)]
+    if table.verdict == "CHANGE" and table.gain_frac is not None:
+        said.append(f"Saves {share(table.gain_frac)} % of the cost, by the policy.")
+    if (found := table.calibration) is not None:
+        said.append(calibration(table))
+        if found.fitted:
+            inputs = ", ".join(
+                f"{reading.printable(key)} = {_input(item)}" for key, item in found.fitted.items()
+            )
+            said.append(f"Set so that the twin repeats the observation: {inputs}.")
+    if table.verdict == "CHANGE":
+        said.append(transition(table))
+        said.append(advice_sql.rewrite(table, seen.server_version, seen.modules).how)
+    return said
+
+
+def calibration(table: TableAdvice) -> str:
+    """How well the twin repeats the setting in force."""
+    found = table.calibration
+    assert found is not None, "only a simulated table is calibrated"
+    note = reading.printable(found.note)
+    return (
+        f"Calibration at fillfactor {table.fillfactor}: HOT measured "
+        f"{share(found.observed_hot_frac)} %, predicted {share(found.predicted_hot_frac)} %"
+        f"{'' if found.agrees else ', which does not agree'}. {note}"
+    )
+
+
+def transition(table: TableAdvice) -> str:
+    """The setting acts on new pages only: what that means here."""
+    lead = "Acts on new pages only"
+    found = table.transition
+    if found is None:
+        return f"{lead}; how long it takes to show was not predicted."
+    arrives = f"{share(found.final_hot_frac)} % HOT"
+    rewritten = f"{share(found.rewritten_hot_frac)} %"
+    if found.verdict == "at once":
+        return f"{lead}, but shows at once: {arrives} without a rewrite, {rewritten} with it."
+    if found.verdict == "no updates":
+        return f"{lead}, and without updates nothing moves."
+    if found.verdict == "converges":
+        when = [] if found.after_s is None else [f"{show_duration(found.after_s)} at this rate"]
+        if found.after_updates_per_row is not None:
+            when.append(f"{found.after_updates_per_row:.2g} updates a row")
+        after = f" after {', '.join(when)}" if when else ""
+        return f"{lead}: it arrives at {arrives}{after}; a rewrite has {rewritten} at once."
+    return f"{lead}: without a rewrite it stays at {arrives}; with one it has {rewritten}."
+
+
+def _statements(table: TableAdvice, seen: Observation) -> list[Statements]:
+    found = []
+    if (both := advice_sql.setting(table)) is not None:
+        masked = ("-- The profile is masked: put the real names in.",) if seen.masked else ()
+        do, undo = both
+        found.append(
+            Statements(
+                title="SQL",
+                lines=(
+                    *masked,
+                    "SET lock_timeout = '5s';  -- SHARE UPDATE EXCLUSIVE, a moment",
+                    do,
+                ),
+            )
+        )
+        found.append(Statements(title="Undo", lines=(undo,)))
+        rewrite = advice_sql.rewrite(table, seen.server_version, seen.modules)
+        found.append(
+            Statements(
+                title="At once, by a rewrite",
+                lines=(rewrite.text,),
+                language="sh" if rewrite.text.startswith("pg_repack") else "sql",
+            )
+        )
+    for remark in table.remarks:
+        found += remark_statements(remark)
+    return found
+
+
+def _input(found: object) -> str:
+    value = given(found)
+    return reading.label(found) if value is None else plain(value)
+
+
+def _write(measure: str, value: Value) -> str:
+    if measure.endswith("_frac"):
+        return f"{share(value)} %"
+    if measure.endswith("_bytes") and (mid := middle(value)) is not None:
+        return show_bytes(mid)
+    return plain(value, ranged=True)

@@ -1,0 +1,338 @@
+"""An advice as text, Markdown, CSV, JSON and as a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import synthetic_advice
+from rich.console import Console
+from test_report_html import LOADING, Page, browse, with_browser
+
+from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.policy import PRICES, make_policy
+from pgheadroom.cli import output
+from pgheadroom.report import (
+    advice_drawing,
+    advice_html,
+    advice_sql,
+    advice_tables,
+    advice_text,
+    view_advice,
+)
+
+SHAPES: dict[str, Advice] = {
+    "plain": synthetic_advice.advice(),
+    "many": synthetic_advice.many(),
+    "hostile": synthetic_advice.hostile(),
+    "none": synthetic_advice.advice(first=()),
+    "masked": synthetic_advice.advice(
+        observation=replace(synthetic_advice.advice().observation, masked=True, database=None)
+    ),
+}
+SHAPES["none"] = replace(SHAPES["none"], tables=())
+
+
+def _text(advice: Advice, *, width: int = 130, verbose: bool = False) -> str:
+    stream = io.StringIO()
+    advice_text.print_advice(
+        advice, Console(file=stream, width=width, highlight=False), verbose=verbose
+    )
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {
+        name: advice_html.render(advice, command="pgheadroom advise profile.json")
+        for name, advice in SHAPES.items()
+    }
+
+
+def test_a_held_horizon_is_said_first() -> None:
+    """No fillfactor helps while it is held, so nothing else may come before."""
+    for shown in (_text(SHAPES["plain"]), advice_text.as_markdown(SHAPES["plain"])):
+        assert shown.index("holds the horizon") < shown.index("3 tables seen")
+        assert shown.index("holds the horizon") < shown.index("Tables by gain")
+
+
+def test_one_line_a_table_holds_now_and_then() -> None:
+    """Verdict, fillfactor, HOT, WAL, gain, size, rate and reason, side by side."""
+    line = next(line for line in _text(SHAPES["plain"], width=160).splitlines() if "CHANGE" in line)
+    cells = [cell.strip() for cell in line.split("|")]
+    assert cells[:4] == ["orders", "CHANGE", "100 -> 80", "33.4 -> 100.0"]
+    assert cells[4:8] == ["460 -> 180", "31.0", "116 -> 143 MiB", "50.2"]
+    assert cells[8].startswith("a third of the")
+
+
+def test_a_forecast_shows_its_interval() -> None:
+    """A certain value stands alone, an uncertain one with brackets."""
+    unsure = replace(
+        synthetic_advice.table(),
+        advised_fillfactor=85,
+    )
+    shown = _text(synthetic_advice.advice(unsure), width=160)
+    assert "33.4 -> 83.3 [81.7, 85.0]" in shown
+
+
+def test_a_change_says_all_that_a_ticket_needs() -> None:
+    """Causes, calibration, the way there, statements, undo, the rewrite, remarks with gain."""
+    for shown in (_text(SHAPES["plain"]), advice_text.as_markdown(SHAPES["plain"])):
+        plain = " ".join(shown.split()).replace("\\", "")
+        for said in (
+            "HOT measured 33.4 %, predicted 34.0 [33.3, 34.7] %",
+            "changed_frac of orders.state = 0.130",
+            "Acts on new pages only: it arrives at 98.0 % HOT after 1 h 30 min",
+            'ALTER TABLE "public"."orders" SET (fillfactor = 80);',
+            'ALTER TABLE "public"."orders" RESET (fillfactor);',
+            'VACUUM FULL "public"."orders";',
+            "hot_frac 33.4 % -> 95.0 [93.1, 96.9] %",
+            "orders_state_idx",
+            "Access: pg_monitor, pg_read_all_data.",
+            "Not seen: the sizes of pages that are free",
+        ):
+            assert said in plain
+
+
+def test_what_needs_nothing_is_counted() -> None:
+    """Of 441 tables 10 are shown in full, the others to change listed, the rest named shortly."""
+    shown = _text(SHAPES["many"])
+    assert len(re.findall(r"^change_\d+: fillfactor 100 -> 80$", shown, re.MULTILINE)) == 10
+    assert "KEEP 400: keep_0, keep_1" in shown
+    assert "and 392 more." in " ".join(shown.split())
+    assert "ABSTAIN 1: open." in shown
+    assert "keep_9" not in shown
+    assert "30 more deserve it" in shown
+    whole = _text(SHAPES["many"], verbose=True)
+    assert "keep_399: KEEP, fillfactor 90" in whole
+
+
+def test_the_small_curve_keeps_both_marked_points() -> None:
+    """Whatever is left out, the setting in force and the advised one stay."""
+    table = replace(synthetic_advice.table(), fillfactor=95, advised_fillfactor=85)
+    found = advice_tables.curve(table)
+    assert found is not None
+    assert [row[:2] for row in found.rows if row[1]] == [(95, "now"), (85, "advised")]
+    assert len(found.rows) < len(table.curve)
+
+
+def test_csv_is_one_line_a_table() -> None:
+    """Numbers are numbers, names no formulas, missing values empty."""
+    rows = list(csv.DictReader(io.StringIO(view_advice.as_csv(SHAPES["plain"]))))
+    assert [row["verdict"] for row in rows] == ["CHANGE", "KEEP", "ABSTAIN"]
+    assert float(rows[0]["gain_frac_low"]) == pytest.approx(0.31 * 0.98)
+    assert float(rows[0]["then_wal_bytes_per_update"]) == 180
+    assert rows[0]["blamed_indexes"] == "orders_state_idx"
+    assert rows[2]["advised_fillfactor"] == ""
+    hostile = list(csv.DictReader(io.StringIO(view_advice.as_csv(SHAPES["hostile"]))))
+    assert hostile[1]["table"] == "'=cmd|x"
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_json_is_the_value_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is printed is read as the same advice."""
+    output.put_advice(SHAPES[name].to_json(), output.Format.JSON, None)
+    assert Advice.from_json(json.loads(capsys.readouterr().out)) == SHAPES[name]
+
+
+def test_files_hold_what_the_terminal_shows(tmp_path: Path) -> None:
+    """Text, Markdown, CSV and the page go to files."""
+    result = SHAPES["plain"].to_json()
+    for form, said in (("text", "Tables by gain"), ("markdown", "| orders |"), ("csv", "rank,")):
+        to, page = tmp_path / form, tmp_path / f"{form}.html"
+        output.put_advice(result, output.Format(form), to, page=page)
+        assert said in to.read_text(encoding="utf-8")
+        assert "<h1>Advice for shop" in page.read_text(encoding="utf-8")
+
+
+def test_hostile_names_stay_names() -> None:
+    """No escape sequence reaches a terminal, no line break a table, no markup a ticket."""
+    shown = _text(SHAPES["hostile"])
+    assert "\x1b" not in shown
+    assert "t\\x1b[31m" in shown
+    markdown = advice_text.as_markdown(SHAPES["hostile"])
+    outside = re.sub(r"^```.*?^```$", "", markdown, flags=re.DOTALL | re.MULTILINE)
+    assert "<script>" not in outside
+    assert "\x1b" not in markdown
+
+
+def test_a_code_fence_cannot_be_left() -> None:
+    """A name with three backticks does not end the block that shows its statements."""
+    found = advice_text.as_markdown(
+        synthetic_advice.advice(synthetic_advice.table("a```b", remarks=()))
+    )
+    assert '````sql\nALTER TABLE "public"."a```b" RESET (fillfactor);\n````' in found
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [
+        ("orders", '"orders"'),
+        ('a"b', '"a""b"'),
+        ("ä€", '"ä€"'),
+        ("a\nb", 'U&"a\\+00000ab"'),
+        ('a\\\n"', 'U&"a\\\\\\+00000a"""'),
+    ],
+)
+def test_identifiers_show_what_is_in_them(name: str, quoted: str) -> None:
+    """A name that could move a cursor is written by code points, which PostgreSQL reads as it."""
+    assert advice_sql.name(name) == quoted
+
+
+@pytest.mark.parametrize(
+    ("version", "modules", "said"),
+    [
+        ("18.4", {}, "VACUUM FULL"),
+        ("18.4", {"pg_squeeze": "1.8"}, "squeeze.squeeze_table"),
+        ("18.4", {"pg_repack": "1.5", "pg_squeeze": "1.8"}, "pg_repack --table="),
+        ("19.0", {}, "REPACK (CONCURRENTLY)"),
+        ("19beta1", {}, "REPACK (CONCURRENTLY)"),
+    ],
+)
+def test_the_rewrite_is_the_gentlest_at_hand(
+    version: str, modules: dict[str, str], said: str
+) -> None:
+    """VACUUM FULL comes last, and what was never tried says so."""
+    found = advice_sql.rewrite(synthetic_advice.table(), version, modules)
+    assert found.text.startswith(("SELECT " if "squeeze." in said else "") + said)
+    assert ("not yet verified" in found.how) == version.startswith("19")
+
+
+def test_undo_leads_back() -> None:
+    """To the default by RESET, to any other by its number; nothing to do for KEEP."""
+    found = advice_sql.setting(replace(synthetic_advice.table(), fillfactor=95))
+    assert found is not None
+    assert found[1].endswith("SET (fillfactor = 95);")
+    assert advice_sql.setting(synthetic_advice.table("a", "KEEP")) is None
+
+
+def test_masked_statements_say_that_names_are_missing() -> None:
+    """A pseudonym pasted into psql would fail without a reason."""
+    assert "The profile is masked" in _text(SHAPES["masked"])
+
+
+def test_prices_and_formula_are_the_policys() -> None:
+    """Every price of the policy, with its number."""
+    table = advice_tables.prices(SHAPES["plain"])
+    known = make_policy().to_json()["prices"]
+    assert [row[1] for row in table.rows] == [known[key] for key in PRICES]
+    assert table.note is not None
+    for row in table.rows:
+        assert f"{row[0]} x" in table.note
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_page_is_self_contained(pages: dict[str, str], name: str) -> None:
+    """No script, nothing that loads, ids unique, links and labels lead somewhere."""
+    page = Page(pages[name])
+    assert "<script" not in pages[name]
+    assert not page.scripts
+    for tag, attrs in page.tags:
+        for attribute in LOADING & set(attrs):
+            assert (attrs[attribute] or "").startswith("#"), (tag, attrs)
+        assert not [key for key in attrs if key.startswith("on")]
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") is not None) or ""
+    assert policy.startswith("default-src 'none'; style-src")
+    ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    for tag, attrs in page.tags:
+        if tag == "a":
+            assert (attrs["href"] or "").removeprefix("#") in ids
+        if attrs.get("aria-labelledby"):
+            assert attrs["aria-labelledby"] in ids
+
+
+def test_page_shows_each_number_with_its_evidence(pages: dict[str, str]) -> None:
+    """Measured, predicted, estimated and assumed stand beside what they are about."""
+    orders = pages["plain"].split('<section class="detail"')[1]
+    found = re.findall(r"<dt>([^<]+)</dt><dd>([^<]+) <small class=\"evidence (\w+)\">", orders)
+    facts = {term: (value, how) for term, value, how in found}
+    assert facts["HOT now"] == ("33.4 %", "measured")
+    assert facts["HOT at 80"] == ("100.0 %", "predicted")
+    assert facts["WAL bytes per update now"] == ("460.0 [450.8, 469.2]", "predicted")
+    assert re.search(r"unknown <b>0.9 %</b> <small class=\"evidence estimated\"", pages["plain"])
+    assert re.search(r"one client at a time <small class=\"evidence assumed\"", pages["plain"])
+
+
+def test_page_treats_thirty_of_hundreds(pages: dict[str, str]) -> None:
+    """The list has every table, thirty have their pictures, and the page says so."""
+    page = Page(pages["many"])
+    assert pages["many"].count('<tr class="') == 441
+    assert sum(attrs.get("class") == "detail" for _, attrs in page.tags) == 30
+    assert pages["many"].count("<svg") == 30 * 4
+    assert "The first 30 tables to change follow in full; 10 more" in page.words
+
+
+def test_names_are_escaped_on_the_page(pages: dict[str, str]) -> None:
+    """A table called `<script>` is a text, and a template expression is not computed."""
+    page = Page(pages["hostile"])
+    assert "<script>alert(1)</script>" in page.words
+    assert "{{ 7 * 7 }}" in page.words
+    assert not {"\x1b", "\u202e"} & set(pages["hostile"])
+
+
+def test_pictures_show_band_and_marks() -> None:
+    """Four measures; each is XML, has its band where values are uncertain, and both points."""
+    panels = advice_drawing.panels(synthetic_advice.table())
+    assert [panel.title.split()[0] for panel in panels] == ["HOT", "Heap", "WAL", "Cost"]
+    for panel in panels:
+        tree = ElementTree.fromstring(panel.picture)
+        kinds = [item.get("class") for item in tree.iter()]
+        assert kinds.count("now") == kinds.count("advised") == 1
+        assert ("band" in kinds) == (panel.title != "Heap")
+        assert "advised at 80" in (tree.get("aria-label") or "")
+    assert advice_drawing.panels(synthetic_advice.table("a", "ABSTAIN")) == []
+
+
+def test_pictures_place_points_by_value() -> None:
+    """A higher share stands higher; equal values at one height."""
+    hot, *_ = advice_drawing.panels(synthetic_advice.table())
+    match = re.search(r'<polyline class="line" points="([^"]+)"', hot.picture)
+    assert match is not None
+    heights = [float(point.split(",")[1]) for point in match[1].split()]
+    assert heights[0] == heights[6], "all HOT from 50 to 80"
+    assert heights[6] < heights[7] < heights[10], "lower on the page is less"
+
+
+def test_the_bar_is_whole(pages: dict[str, str]) -> None:
+    """Its parts sum to the table's updates, and each is named with its share below."""
+    first = pages["plain"].split('<div class="bar"')[1].split("</ul>")[0]
+    widths = [float(width) for width in re.findall(r"flex-basis: ([\d.]+)%", first)]
+    assert sum(widths) == pytest.approx(100, abs=0.01)
+    assert first.count("<li>") == len(widths) == 4
+
+
+@with_browser
+@pytest.mark.parametrize("name", ["plain", "many", "hostile"])
+def test_browser_shows_the_page(pages: dict[str, str], name: str, tmp_path: Path) -> None:
+    """No console message, nothing asked for."""
+    dom, console, asked = browse(tmp_path, pages[name], "--window-size=1600,900")
+    assert "<h1>Advice for shop" in dom
+    assert console == ""
+    assert asked == []
+
+
+@with_browser
+@pytest.mark.parametrize("width", [400, 1600])
+def test_browser_fits_the_screen(pages: dict[str, str], tmp_path: Path, width: int) -> None:
+    """The page does not scroll sideways, with names of any kind."""
+    (tmp_path / "report.html").write_text(pages["hostile"], encoding="utf-8")
+    frame = f"""<style>body{{margin:0}}</style><iframe src="report.html" width="{width}"
+        height="900" style="border:0"></iframe><script>
+        frames[0].onload = () => {{ const page = frames[0].document; document.body.append([
+          page.documentElement.scrollWidth,
+          ...[...page.querySelectorAll("svg, pre, .bar")].map((item) =>
+            Math.ceil(item.getBoundingClientRect().right)),
+        ].join(" ")); }};</script>"""
+    dom, _, _ = browse(tmp_path, frame, "--allow-file-access-from-files", "--window-size=1700,900")
+    match = re.search(r"</script>([\d ]+)", dom)
+    assert match is not None
+    ends = [int(end) for end in match[1].split()]
+    assert len(ends) > 10
+    assert max(ends) <= width
