@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.advice import Calibration, Value
-from pgheadroom.advise.runs import STEADY_FROM, WINDOWS, Piece, Played, Runner
+from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, observed_hold_s, writes
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
-from pgheadroom.types import Interval, PgVersion
+from pgheadroom.types import PgVersion
 
 AGREES_WITHIN = 0.02
 """HOT shares this near to each other agree, whatever the intervals: two points."""
@@ -174,14 +174,14 @@ class _Trial:
         """The windows that show the table as old as it is; the steady half if nobody knows."""
         whole = self.scenario.updates_per_row
         if lived is None or whole <= 0 or lived >= whole / 2:
-            return STEADY_FROM, WINDOWS
-        place = min(int(lived / whole * WINDOWS), STEADY_FROM)
+            return self.scenario.steady_from, self.scenario.windows
+        place = min(int(lived / whole * self.scenario.windows), self.scenario.steady_from)
         return place, place + 1
 
     @property
     def updates_until(self) -> float:
         """Updates a row before the windows that are compared."""
-        return self.scenario.updates_per_row * self.first / WINDOWS
+        return self.scenario.updates_per_row * self.first / self.scenario.windows
 
     def shares(self, first: int | None = None, last: int | None = None) -> tuple[float, float]:
         """HOT and new-page share over windows, the mean of the runs."""
@@ -209,7 +209,7 @@ class _Trial:
 
     def moment(self, observed: Observed) -> int | None:
         """The window in which the table looks as observed, if there is one."""
-        near = min(range(WINDOWS), key=lambda place: self.distance(observed, place))
+        near = min(range(self.scenario.windows), key=lambda place: self.distance(observed, place))
         within = max(AGREES_WITHIN, observed.error(observed.hot))
         return near if self.distance(observed, near) <= within else None
 
@@ -364,12 +364,10 @@ def _judged(best: _Trial, observed: Observed, fitted: dict[str, Any]) -> Fitted:
     outcome = spread(wholes, clients=1, major=major, by_clock=True)
     predicted: Value = outcome.hot_frac
     hot, _ = best.shares()
-    agrees = best.agrees(observed) or (
-        isinstance(predicted, Interval) and not predicted.excludes(observed.hot)
-    )
+    agrees = best.agrees(observed)
     off = 0.0 if agrees else best.distance(observed)
     age = "in its steady state"
-    if (best.first, best.last) != (STEADY_FROM, WINDOWS):
+    if best.first != best.scenario.steady_from or best.last != best.scenario.windows:
         age = f"after {best.updates_until:.2g} updates a row"
     note = (
         f"at fillfactor {best.played[0].piece.fillfactor} the twin foresees {hot:.1%} HOT "

@@ -12,7 +12,7 @@ from typing import Any
 from pgheadroom.advise.advice import Point, Transition, Value
 from pgheadroom.advise.policy import Policy, with_cost
 from pgheadroom.advise.row import rows_per_page
-from pgheadroom.advise.runs import WINDOWS, Piece, Played, Runner
+from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
@@ -283,24 +283,6 @@ def without_index(scenario: Scenario, name: str) -> Scenario | None:
     return replace(
         scenario, profile=replace(scenario.profile, tables=(replace(table, indexes=left),))
     )
-
-
-def grows_without_bound(runs: Sequence[Played]) -> bool:
-    """Whether the heap still grows in the last quarter by more than rows are added, over 1 %."""
-    first = WINDOWS * 3 // 4 - 1
-    for run in runs:
-        pages = run.columns["heap_pages"]
-        rows = run.piece.scenario.table.rows + sum(
-            run.columns["n_tup_ins"][n] - run.columns["n_tup_del"][n] for n in range(first + 1)
-        )
-        added = sum(
-            run.columns["n_tup_ins"][n] - run.columns["n_tup_del"][n]
-            for n in range(first + 1, WINDOWS)
-        )
-        by_rows = max(0.0, added / rows) if rows > 0 else 0.0
-        if pages[first] and pages[-1] / pages[first] - 1 - by_rows <= 0.01:
-            return False
-    return True
 
 
 def _times(value: Value, factor: float) -> Value:

@@ -23,7 +23,7 @@ UPDATES_MIN = 100
 """Fewer updates in an interval say too little about a table."""
 
 _OFF_MAX = 0.10  # a twin that misses the observed HOT share by more is no ground for advice
-_MODEL_GAIN = 0.005  # of the cost: the model's own error where two fillfactors are compared
+_MODEL_GAIN = 0.01  # of the cost: the model's own error where two fillfactors are compared
 _TRIVIAL_GB_DAYS = 0.02  # what cannot save this much a day is not worth a change
 _NOT_HOT_WAL_BYTES = 2000.0  # an update that is not HOT, with its index entries: an upper bound
 
@@ -222,7 +222,9 @@ def _gain(now: Costed, then: Costed, off: float) -> Interval:
     if len(gains) > 1:
         variance = math.fsum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1)
         drawn = students_t(len(gains) - 1) * math.sqrt(variance / len(gains))
-    half = math.hypot(drawn, _MODEL_GAIN, off * abs(mean))
+    # An update that is not HOT costs about twice as much as one that is, so a share that is off
+    # moves the cost by as much.
+    half = math.hypot(drawn, _MODEL_GAIN, off)
     return Interval(low=mean - half, mid=mean, high=mean + half, level=LEVEL)
 
 

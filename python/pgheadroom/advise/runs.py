@@ -18,10 +18,6 @@ from pgheadroom.outcome import SUMMED, with_quotients
 from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
 
-WINDOWS = 16
-"""Parts of a run whose figures are kept: the first ones are the way, the last half is the end."""
-
-STEADY_FROM = WINDOWS // 2
 _SIZES = ("heap_pages", "index_pages")
 
 
@@ -54,14 +50,16 @@ class Played:
     vacuum_pages: tuple[int, ...]
     simulated: _core.Simulated
 
-    def figures(self, first: int = STEADY_FROM, last: int = WINDOWS) -> dict[str, Any]:
+    def figures(self, first: int | None = None, last: int | None = None) -> dict[str, Any]:
         """
         Sums and quotients over some windows, sizes at their end; of the sample, not of the whole.
 
         Args:
-            first: The first window, from 0.
-            last: The window after the last one.
+            first: The first window, from 0; None: where the steady state begins.
+            last: The window after the last one; None: the run's end.
         """
+        first = self.piece.scenario.steady_from if first is None else first
+        last = self.piece.scenario.windows if last is None else last
         sums: dict[str, float | None] = {}
         for name in SUMMED:
             values = self.columns[name]
@@ -146,7 +144,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         piece.version,
         interleaving=piece.seed,
         pace=("even", scenario.per_s),
-        windows=WINDOWS,
+        windows=scenario.windows,
         fillfactors_later=[] if piece.later is None else [(table.name, piece.later)],
         progress=progress,
     )
@@ -157,11 +155,11 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         else _steps(cumulative[name])
         for name in SUMMED
     }
-    vacuum_pages = [0] * WINDOWS
+    vacuum_pages = [0] * scenario.windows
     for kind, _, _, began_s, _, pages in found.happened:
         if kind == "autovacuum":
-            place = min(WINDOWS - 1, int(WINDOWS * began_s / scenario.duration_s))
-            vacuum_pages[place] += pages
+            place = int(scenario.windows * began_s / scenario.duration_s)
+            vacuum_pages[min(place, scenario.windows - 1)] += pages
     return Played(piece=piece, columns=columns, vacuum_pages=tuple(vacuum_pages), simulated=found)
 
 

@@ -43,6 +43,8 @@ _INSERT_THRESHOLD = 1000
 _CHECKPOINT_COMPLETION = 0.9
 _CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
 _SNAPSHOTS_MAX = 400
+_CYCLES_SHOWN_MAX = 40  # with more, where in a cycle a window ends makes no difference
+_WINDOWS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,8 @@ class Scenario:
         per_s: Transactions a second in the run.
         duration_s: Of the run, on the twin's clock.
         updates_per_row: In the whole run.
+        windows: Parts of the run whose figures are kept.
+        steady_from: The first of those that count as the steady state, about the later half.
         assumed: What is not as observed, in sentences.
     """
 
@@ -86,6 +90,8 @@ class Scenario:
     per_s: float
     duration_s: float
     updates_per_row: float
+    windows: int
+    steady_from: int
     assumed: tuple[str, ...]
 
     @property
@@ -132,6 +138,7 @@ def make_scenario(
     per_s = work.per_s * share
     count = max(100, min(round(duration_s * per_s), most))
     duration_s = count / per_s
+    windows, steady_from = _windows(duration_s, server)
     run = Run(
         operations=count,
         duration_s=None,
@@ -155,6 +162,8 @@ def make_scenario(
         per_s=per_s,
         duration_s=duration_s,
         updates_per_row=count * work.updates_frac / rows,
+        windows=windows,
+        steady_from=steady_from,
         assumed=tuple(assumed),
     )
 
@@ -196,8 +205,23 @@ class _Work:
         found = min(max(found, at_least), max(HORIZON_S, at_least))
         if self.growth_frac:
             found = min(found, _GROWTH_MAX * self.rows / self.growth_frac / self.per_s)
-        # Whole checkpoints in either half, so that chance does not decide on how many.
-        return 2 * distance * max(1, round(found / (2 * distance)))
+        # Checkpoints begin at multiples of their distance; the run ends between two of them.
+        return distance * (max(2, round(found / distance)) + 0.5)
+
+
+def _windows(duration_s: float, server: ServerSettings) -> tuple[int, int]:
+    """
+    Windows of a run, and the first that counts as steady.
+
+    Half a checkpoint's distance each, begun in the middle between two checkpoints: then chance does
+    not decide whether the images of a checkpoint fall into what is looked at.
+    """
+    distance = server.checkpoint_interval_s
+    assert distance is not None, "set for every scenario"
+    cycles = int(duration_s / distance)
+    if not 2 <= cycles <= _CYCLES_SHOWN_MAX:
+        return _WINDOWS, _WINDOWS // 2
+    return 2 * cycles + 1, 2 * (cycles // 2) + 1
 
 
 def _is_cold(table: TableProfile) -> bool:
