@@ -11,6 +11,7 @@ import pytest
 
 from pgheadroom.advise.advice import Cause, Value
 from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.remarks import first_remarks
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -281,3 +282,40 @@ def test_what_is_no_update_and_what_looks_like_none(programs: ServerPrograms) ->
     big = _causes(profile, "big", major)
     assert big["hot"].updates == 20
     assert _holds(big["indexed_column"].updates, 20)
+
+
+def test_who_holds_the_horizon_is_said_first(programs: ServerPrograms) -> None:
+    """An open transaction and a prepared one: both named, with what ends each."""
+
+    def work(cluster: Cluster) -> None:
+        _update(cluster, "UPDATE roomy SET v = v + 1 WHERE id = %s", range(1, 60))
+
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off", "max_prepared_transactions": "2"})
+        observed.load(cluster, DDL)
+        observed.load(
+            cluster,
+            "BEGIN; UPDATE packed SET v = v + 1 WHERE id = 1; PREPARE TRANSACTION 'left''over'",
+        )
+        with cluster.connect() as holder:
+            holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            row = holder.execute("SELECT pg_backend_pid(), count(*) FROM roomy").fetchone()
+            profile = _seen(cluster, lambda: work(cluster))
+    assert row is not None
+    remarks = [remark for remark in first_remarks(profile) if remark.kind == "horizon"]
+    assert len(remarks) == 2
+    assert "ROLLBACK PREPARED 'left''over'" in "".join(remark.text for remark in remarks)
+    assert f"pg_terminate_backend({row[0]})" in "".join(remark.text for remark in remarks)
+    assert ["No fillfactor helps" in remark.text for remark in remarks] == [True, False]
+
+
+def test_without_a_holder_nothing_is_said_first(newest: ServerPrograms) -> None:
+    """Ordinary updates hold no horizon."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({})
+        observed.load(cluster, DDL)
+        statement = "UPDATE roomy SET v = v + 1 WHERE id = %s"
+        profile = _seen(cluster, lambda: _update(cluster, statement, range(1, 60)))
+    assert first_remarks(profile) == ()

@@ -13,6 +13,7 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     calibrate.py  does the twin repeat what was observed, and which named input explains it
     curve.py      the steady state over fillfactors, and the way there
     decide.py     CHANGE, KEEP or ABSTAIN, with the reason
+    remarks.py    findings beside the fillfactor; remark_index.py an index against its reads
     build.py      all tables
 """
 

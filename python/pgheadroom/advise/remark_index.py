@@ -1,0 +1,186 @@
+"""
+An index that takes HOT away: what it costs by the twin, against how much it is read.
+
+Never a drop: reads say what an index is worth, and only its users know what needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.advise.advice import Blamed, Point, Remark, Value
+from pgheadroom.profile import TableProfile
+from pgheadroom.types import Interval
+from pgheadroom.units import show_bytes
+
+_GAIN_MIN = 0.01  # of the HOT share; less is nothing to act on; arbitrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """
+    How much an index is read, and what else depends on it.
+
+    Attributes:
+        scans: Index scans in the interval; None where nobody counted.
+        total_scans: The same since the statistics began.
+        entries: Entries that its scans returned in the interval.
+        fetches: Rows that plain index scans fetched for them; what is missing was answered by
+            bitmap or index-only scans.
+        enforces: Why it cannot go: `primary key`, `unique`, `exclusion constraint`, `replica
+            identity`; None for an index that is there for reading only.
+        method: Its access method.
+        columns: Key columns, `(expression)` among them.
+        include: Columns that it only carries.
+        has_predicate: Whether it is partial.
+        predicate_columns: Columns that only its predicate or expressions name.
+    """
+
+    scans: int | None
+    total_scans: int | None
+    entries: int | None
+    fetches: int | None
+    enforces: str | None
+    method: str
+    columns: tuple[str, ...]
+    include: tuple[str, ...]
+    has_predicate: bool
+    predicate_columns: tuple[str, ...]
+
+
+def reads_of(table: TableProfile, name: str) -> Reads | None:
+    """
+    Read them from an observed table; None where it has no such index.
+
+    Args:
+        table: With `observed`.
+        name: As in the catalog.
+    """
+    listed = (table.observed or {}).get("indexes") or ()
+    found: dict[str, Any] | None = next((i for i in listed if i["name"] == name), None)
+    if found is None:
+        return None
+    enforces = None
+    for field, why in (
+        ("is_primary", "primary key"),
+        ("is_unique", "unique"),
+        ("is_exclusion", "exclusion constraint"),
+        ("is_replica_identity", "replica identity"),
+    ):
+        if enforces is None and found.get(field):
+            enforces = why
+    counters, totals = found.get("counters") or {}, found.get("totals") or {}
+    columns, include = tuple(found["columns"]), tuple(found.get("include") or ())
+    return Reads(
+        scans=counters.get("idx_scan"),
+        total_scans=totals.get("idx_scan"),
+        entries=counters.get("idx_tup_read"),
+        fetches=counters.get("idx_tup_fetch"),
+        enforces=enforces,
+        method=str(found["method"]),
+        columns=columns,
+        include=include,
+        has_predicate="predicate" in found,
+        predicate_columns=tuple(
+            c for c in found["ends_hot_by_columns"] if c not in (*columns, *include)
+        ),
+    )
+
+
+def index_remark(
+    blamed: Blamed, reads: Reads, now: Point, then: Point, *, major: int
+) -> Remark | None:
+    """
+    Weigh an index against HOT.
+
+    Args:
+        blamed: The index, and what it has done.
+        reads: How much it is read.
+        now: The table as it is, by the twin.
+        then: The same without the index.
+        major: Of the server: BRIN ends HOT before 16.
+
+    Returns:
+        None for an index that enforces something, or without which HOT gains less than a point.
+    """
+    if reads.enforces is not None or blamed.unique:
+        return None
+    before, after = _mid(now.hot_frac), _mid(then.hot_frac)
+    if before is None or after is None or after - before < _GAIN_MIN:
+        return None
+    text = (
+        f"{'' if blamed.certainty == 'certain' else 'Possibly '}{blamed.name} ends HOT, by "
+        f"{', '.join(blamed.columns)}: without it the HOT share would go from {before:.0%} to "
+        f"{after:.0%}"
+    )
+    wal = (_mid(now.wal_bytes_per_update), _mid(then.wal_bytes_per_update))
+    if wal[0] is not None and wal[1] is not None:
+        text += f" and WAL per update from {wal[0]:,.0f} to {wal[1]:,.0f} bytes"
+    sizes = (_mid(now.index_bytes), _mid(then.index_bytes))
+    if sizes[0] is not None and sizes[1] is not None and sizes[0] > sizes[1]:
+        text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
+    text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
+    gain = {
+        name: {"now": _plain(getattr(now, name)), "then": _plain(getattr(then, name))}
+        for name in ("hot_frac", "wal_bytes_per_update", "index_bytes")
+    }
+    return Remark(kind="index", text=text, evidence="predicted", gain=gain)
+
+
+def _mid(value: Value) -> float | None:
+    return value.mid if isinstance(value, Interval) else value
+
+
+def _plain(value: Value) -> Any:
+    return value.to_json() if isinstance(value, Interval) else value
+
+
+def _reads_text(blamed: Blamed, reads: Reads) -> str:
+    if reads.scans is None or reads.total_scans is None:
+        return (
+            "How much it is read nobody has counted: find that out, on standbys too, before "
+            "anything else."
+        )
+    if reads.total_scans == 0:
+        return (
+            "It was not read since the statistics began; standbys count their own reads, and a "
+            "job that runs once a year may not have come yet."
+        )
+    if reads.scans == 0:
+        return f"It was not read in the interval, and {reads.total_scans:,} times before."
+    cost = _mid(blamed.updates) or 0.0
+    text = f"It was read {reads.scans:,} times in the interval, {reads.total_scans:,} times in all"
+    if reads.entries and reads.fetches is not None and reads.fetches < reads.entries / 2:
+        text += ", mostly by bitmap or index-only scans"
+    if reads.scans >= cost:
+        return text + ": more often than it ended HOT, so it may well be worth more than HOT."
+    return text + f", against {cost:,.0f} updates that it made cold."
+
+
+def _alternatives(blamed: Blamed, reads: Reads, major: int) -> str:
+    """What keeps its use and gives HOT back, as far as the definition tells."""
+    changed = set(blamed.columns)
+    found = []
+    if changed <= set(reads.include):
+        found.append(
+            f"without {', '.join(sorted(changed))} in INCLUDE it would end no HOT, and scans "
+            "would read the row instead"
+        )
+    elif changed and not changed & set(reads.columns) and reads.has_predicate:
+        found.append(
+            "its predicate alone names what changes: one over a column that stays ends no HOT"
+        )
+    elif changed <= {*reads.columns, *reads.include} and not changed >= set(reads.columns):
+        kept = [column for column in reads.columns if column not in changed]
+        found.append(f"narrowed to {', '.join(kept)} it would end no HOT")
+    if reads.method == "btree" and major >= 16 and "(expression)" not in reads.columns:
+        found.append(
+            "BRIN ends no HOT and serves ranges, where values follow the order of the rows"
+        )
+    if reads.scans and not reads.has_predicate and reads.method == "btree":
+        found.append("a predicate makes it smaller, yet gives no HOT back")
+    if not found:
+        return ""
+    said = "; ".join(found)
+    return f" {said[0].upper()}{said[1:]}."
