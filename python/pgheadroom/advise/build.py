@@ -23,9 +23,12 @@ from pgheadroom.advise.curve import (
     candidates,
     curve_of,
     transition_of,
+    without_index,
 )
 from pgheadroom.advise.decide import Decision, abstain, decide, most, without_curve
 from pgheadroom.advise.policy import DEFAULT_POLICY, Policy
+from pgheadroom.advise.remark_index import index_remark, reads_of
+from pgheadroom.advise.remarks import first_remarks, table_remarks
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.errors import InputError, TwinError
@@ -36,6 +39,9 @@ from pgheadroom.types import Interval, PgVersion
 
 BUDGET_S = 60.0
 """Seconds of simulation that nobody asked to change: an answer within a minute."""
+
+_INDEXES_MAX = 3  # of a table, that are weighed
+_BLAMED_FRAC_MIN = 0.05  # of the updates, for an index to be weighed; arbitrary
 
 Say = Callable[[int, int, str], None]
 """Called with tables done, tables in all, and the table that is at work."""
@@ -109,7 +115,7 @@ def advise(
         tool_version=pgheadroom.__version__,
         observation=_observation(observed),
         policy=options.policy.to_json(),
-        first=(),
+        first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
         partitioned=_partitioned(observed, made),
         assumed=(*observed["assumed"], *map(str, told.values())),
@@ -137,6 +143,7 @@ class _Table:
         self._curve: tuple[Costed, ...] = ()
         self._missing: list[str] = []
         self._remarks: list[Remark] = []
+        self._causes = causes_of(table, version.major, profile.server.observed)
 
     def advise(self, *, in_time: bool) -> TableAdvice:
         server: Mapping[str, Any] = self._profile.server.observed or {}
@@ -176,6 +183,7 @@ class _Table:
         found = play(fitted.scenario, candidates(table))
         found += play(fitted.scenario, beside(table, found))
         self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
+        self._weigh_indexes(fitted.scenario, play)
         return decide(
             table,
             fitted.calibration,
@@ -184,6 +192,25 @@ class _Table:
             policy,
             growth_bytes=fitted.growth_bytes,
         )
+
+    def _weigh_indexes(
+        self, scenario: Scenario, play: Callable[[Scenario, Sequence[int]], tuple[Costed, ...]]
+    ) -> None:
+        """A remark on each index that takes much HOT away: the table without it."""
+        blamed = [one for cause in self._causes for one in cause.indexes]
+        blamed.sort(key=lambda one: -(_mid(one.updates)))
+        now = next(c.point for c in self._curve if c.point.fillfactor == self._table.fillfactor)
+        total = sum(_mid(cause.updates) for cause in self._causes)
+        for one in blamed[:_INDEXES_MAX]:
+            if _mid(one.updates) < _BLAMED_FRAC_MIN * total:
+                continue
+            without, reads = without_index(scenario, one.name), reads_of(self._table, one.name)
+            if without is None or reads is None:
+                continue
+            (then,) = play(without, (self._table.fillfactor,))
+            remark = index_remark(one, reads, now, then.point, major=self._version.major)
+            if remark is not None:
+                self._remarks.append(remark)
 
     def _put(self, decision: Decision) -> TableAdvice:
         table = self._table
@@ -215,11 +242,11 @@ class _Table:
             reason=decision.reason,
             advised_fillfactor=decision.fillfactor,
             gain_frac=decision.gain_frac,
-            causes=causes_of(table, self._version.major, self._profile.server.observed),
+            causes=self._causes,
             calibration=None if self._fitted is None else self._fitted.calibration,
             curve=tuple(found.point for found in self._curve),
             transition=transition,
-            remarks=tuple(self._remarks),
+            remarks=(*self._remarks, *table_remarks(table, self._profile)),
             missing=tuple(self._missing),
         )
 

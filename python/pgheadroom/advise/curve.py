@@ -275,10 +275,10 @@ def transition_of(
 def without_index(scenario: Scenario, name: str) -> Scenario | None:
     """The same run without one of its indexes; None where it cannot go, or is not played."""
     table = scenario.table
-    if table.key_index is None or name == table.key_index.name:
+    if table.key_index is None:
         return None
-    left = tuple(index for index in table.indexes if index.name != name)
-    if len(left) == len(table.indexes):
+    left = tuple(i for i in table.indexes if i.name.rpartition(".")[2] != name and i.name != name)
+    if len(left) == len(table.indexes) or table.key_index not in left:
         return None
     return replace(
         scenario, profile=replace(scenario.profile, tables=(replace(table, indexes=left),))
