@@ -16,6 +16,7 @@ from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
 from pgheadroom.plan.statements import name_of, one_line
+from pgheadroom.plan.text import with_likeness
 from pgheadroom.plan.values import Plan, Step
 from pgheadroom.units import parse_duration_s, show_bytes, show_duration
 
@@ -123,12 +124,13 @@ def _show(plan: Plan, record: Record, todo: tuple[Step, ...], *, undo: bool) -> 
     for known in record.steps:
         if known.state == "done" and not undo:
             lines.append(f"Step {known.number} was done at {known.finished_at}, and still is.")
-    for step in todo:
+    for step, like in with_likeness(todo):
         statement = step.undo if undo else step.sql or step.command
         lines += ["", f"Step {step.number}, {'undo' if undo else step.kind.replace('_', ' ')}: "]
         lines[-1] += name_of(step.table)
         lines.append(f"  {statement}{'' if step.run_by == 'you' else ';'}")
-        lines.append(f"  lock: {step.lock}; blocks {step.blocks}")
+        lock = f"blocks {step.blocks}" if like is None else f"as for step {like}"
+        lines.append(f"  lock: {step.lock}; {lock}")
         if not undo:
             lines.append(
                 f"  about {show_duration(step.duration_s.low)} to "
@@ -136,7 +138,7 @@ def _show(plan: Plan, record: Record, todo: tuple[Step, ...], *, undo: bool) -> 
                 f"{show_bytes(step.wal_bytes)} (estimated)"
             )
             lines.append(f"  undo: {step.undo + ';' if step.undo else step.undo_note}")
-            lines.append(f"  risk: {step.risk}")
+            lines.append(f"  risk: {step.risk if like is None else f'as for step {like}'}")
             if not step.verified:
                 lines.append("  not verified by us on this version")
     if not todo:

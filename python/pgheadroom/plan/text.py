@@ -17,7 +17,7 @@ from pgheadroom.units import show_bytes, show_duration
 LOCK_TIMEOUT = "2s"
 """Longer than deadlock_timeout (1 s), after which an autovacuum gives way."""
 
-_WIDTH = 98
+_WIDTH = 92
 
 
 def as_text(plan: Plan) -> str:
@@ -28,9 +28,10 @@ def as_text(plan: Plan) -> str:
     """
     lines = [f"-- {line}" for line in _head(plan)]
     lines += ["", f"SET lock_timeout = '{LOCK_TIMEOUT}';"]
-    for step in plan.steps:
+    for step, like in with_likeness(plan.steps):
         lines += ["", f"-- Step {step.number}: {_title(step)}"]
-        lines += [f"--   {line}" for line in _facts(step)]
+        facts = [wrapped for line in _facts(step, like) for wrapped in _wrap(line)]
+        lines += [f"--   {line}" for line in facts]
         if step.sql is not None:
             lines.append(f"{step.sql};")
         else:
@@ -66,14 +67,14 @@ def as_markdown(plan: Plan) -> str:
     ]
     lines += [f"- {_escaped(line)}" for line in _purposes(plan)] or ["- Nothing to change."]
     lines += [f"- {_escaped(note)}" for note in plan.notes]
-    for step in plan.steps:
+    for step, like in with_likeness(plan.steps):
         lines += ["", f"## Step {step.number}: {_escaped(_title(step))}", ""]
         lines += _fenced(f"{step.sql};" if step.sql else str(step.command), bool(step.sql))
         undo = f"Undo: {_escaped(step.undo_note)}"
         lines += ["", undo]
         if step.undo is not None:
             lines += ["", *_fenced(f"{step.undo};", True)]
-        lines += [""] + [f"- {_escaped(line)}" for line in _facts(step)]
+        lines += [""] + [f"- {_escaped(line)}" for line in _facts(step, like)]
     if plan.offers:
         lines += ["", "## Not part of this plan", ""]
         lines += ["A rewrite would make a setting act at once. The server has:", ""]
@@ -155,9 +156,21 @@ def _title(step: Step) -> str:
     return f"rewrite {name} by {step.tool}"
 
 
-def _facts(step: Step) -> list[str]:
-    facts = [f"Lock: {step.lock}; blocks {step.blocks}"]
-    facts.append(f"Duration: {_duration(step.duration_s)} ({step.duration_basis})")
+def with_likeness(steps: tuple[Step, ...]) -> list[tuple[Step, int | None]]:
+    """Each step with the number of the first one by the same tool, of which the same is true."""
+    first: dict[str, int] = {}
+    made: list[tuple[Step, int | None]] = []
+    for step in steps:
+        made.append((step, first.get(step.tool)))
+        first.setdefault(step.tool, step.number)
+    return made
+
+
+def _facts(step: Step, like: int | None) -> list[str]:
+    lock = f"blocks {step.blocks}" if like is None else f"as in step {like}"
+    facts = [f"Lock: {step.lock}; {lock}"]
+    basis = step.duration_basis if like is None else f"as in step {like}"
+    facts.append(f"Duration: {_duration(step.duration_s)} ({basis})")
     disk = "Disk, in the end" if step.kind == "set_fillfactor" else "Disk, while it runs"
     facts.append(
         f"{disk}: {show_bytes(step.disk_bytes)}; WAL: {show_bytes(step.wal_bytes)} (estimated)"
@@ -168,7 +181,7 @@ def _facts(step: Step) -> list[str]:
         facts.append("Not verified by us on this version")
     if step.run_by == "you":
         facts.append("pgheadroom apply does not run it: it is a client's command")
-    return [*facts, f"Risk: {step.risk}"]
+    return [*facts, f"Risk: {step.risk if like is None else f'as in step {like}'}"]
 
 
 def _cost(step: Step) -> str:
