@@ -11,8 +11,9 @@ Plans: an advice as statements with their undo, and carrying them out.
 
 from __future__ import annotations
 
-from pgheadroom.plan.making import make_plan
+from pgheadroom.plan.making import check_plannable, make_plan
 from pgheadroom.plan.reading import plan_text, read_plan
+from pgheadroom.plan.statements import check_rewrite
 from pgheadroom.plan.values import Plan
 
-__all__ = ["Plan", "make_plan", "plan_text", "read_plan"]
+__all__ = ["Plan", "check_plannable", "check_rewrite", "make_plan", "plan_text", "read_plan"]

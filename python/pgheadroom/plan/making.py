@@ -20,6 +20,7 @@ from pgheadroom.plan.statements import (
     REPACK_FROM_MAJOR,
     REWRITES,
     TRAITS,
+    check_rewrite,
     duration,
     name_of,
     one_line,
@@ -55,20 +56,29 @@ def make_plan(advice: Advice, profile: Profile, *, rewrite: str = "none") -> Pla
         InputError: Names are masked, the profile was not observed, or the tool is not known or
             not to be had there.
     """
+    check_plannable(profile)
+    check_rewrite(rewrite)
+    return _Maker(advice, profile, rewrite).plan()
+
+
+def check_plannable(profile: Profile) -> None:
+    """
+    Refuse a profile from which no plan can be made, before an advice is worked out.
+
+    Raises:
+        InputError: It was not observed, or its names are masked.
+    """
     observed = profile.server.observed
     if observed is None:
         raise InputError(
             "a plan is for a real database: found a profile that was not observed, expected one "
             "of pgheadroom observe"
         )
-    if advice.observation.masked or observed.get("masked"):
+    if observed.get("masked"):
         raise InputError(
             "the profile is masked, so its tables have no real names and a plan could not run: "
             "observe again without --mask, or make the plan where the names are known"
         )
-    if rewrite not in ("none", "auto"):
-        tool_of(rewrite)
-    return _Maker(advice, profile, rewrite).plan()
 
 
 class _Maker:

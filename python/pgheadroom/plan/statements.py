@@ -172,6 +172,17 @@ def tool_of(option: str) -> Tool:
     return OPTIONS[option]  # type: ignore[return-value]  # the values are tools
 
 
+def check_rewrite(option: str) -> None:
+    """
+    Refuse what is no way to rewrite.
+
+    Raises:
+        InputError: Neither `none` nor `auto` nor a tool.
+    """
+    if option not in ("none", "auto"):
+        tool_of(option)
+
+
 def check_steps(steps: Sequence[Step], database: str) -> None:
     """
     Refuse a plan whose texts are not those that its own fields make.
