@@ -1,4 +1,4 @@
-"""Advice as `advise` would give it, on profiles that were really observed; plans and their files."""
+"""Advice as `advise` would give it, on profiles that were really observed; plans as files."""
 
 from __future__ import annotations
 

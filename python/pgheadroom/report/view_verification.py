@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pgheadroom.report import reading, text
-from pgheadroom.report.table import Column, Table
+from pgheadroom.report.table import Column, Style, Table
 
 _MEASURES = {
     "hot_frac": "HOT",
@@ -55,16 +55,15 @@ def as_csv(result: Mapping[str, Any]) -> str:
     """One row a table and measure; an interval as its two ends."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    ends = [
-        f"{side}{end}" for side in ("before", "forecast", "now") for end in ("", "_low", "_high")
-    ]
+    sides = ("before", "forecast", "now")
+    ends = [f"{side}{end}" for side in sides for end in ("", "_low", "_high")]
     writer.writerow(
         ["schema", "name", "table_verdict", "measure", "unit", *ends, "verdict", "note"]
     )
     for table in result["tables"]:
         for outcome in table["outcomes"]:
             numbers: list[object] = []
-            for side in ("before", "forecast", "now"):
+            for side in sides:
                 spread = reading.interval(outcome[side])
                 if spread is not None:
                     numbers += [spread.mid, spread.low, spread.high]
@@ -135,10 +134,10 @@ def _sizes(result: Mapping[str, Any]) -> Table:
 
 
 def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | None) -> Table:
-    style = "share" if unit == "frac" else "number"
+    style: Style = "share" if unit == "frac" else "number"
 
     def number(key: str, name: str, evidence: str) -> Column:
-        return Column(key, name, unit=shown, style=style, evidence=evidence)  # type: ignore[arg-type]
+        return Column(key, name, unit=shown, style=style, evidence=evidence)
 
     return Table(
         title=heading,

@@ -176,7 +176,7 @@ def judge_share(
             f"nothing has moved, and the forecast's interval ({_points(width)} wide) reaches there "
             f"beside its effect of {_points(effect)}"
         )
-    if not expects and forecast.high - forecast.low > 2 * EFFECT_MIN:
+    if before is not None and not expects and forecast.high - forecast.low > 2 * EFFECT_MIN:
         return "failed", (
             f"no effect was foreseen, by an interval {_points(forecast.high - forecast.low)} wide: "
             f"wider than an effect ({_points(EFFECT_MIN)}), so it could not have been wrong"

@@ -136,7 +136,7 @@ def verify(
     server: Any = profile.server.observed
     tables = {int(t.observed["oid"]): t for t in profile.tables if t.observed is not None}
     notes = [one_line(line) for line in (*server["broken"], *server["changed"])]
-    if record is None:
+    if record is None and plan.steps:
         notes.append(
             "no record of pgheadroom apply beside the plan: when it was applied, and how far "
             "tables are on their way, is not known"
