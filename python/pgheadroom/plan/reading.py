@@ -62,6 +62,9 @@ def read_object(path: Path, expected: str) -> dict[str, Any]:
 
 
 def digest(plan: Plan) -> str:
-    """By which a record knows its plan again."""
-    text = json.dumps(plan.to_json(), sort_keys=True, ensure_ascii=True)
+    """By which a record knows its plan again: of what a file would hold, 1 and 1.0 alike."""
+    as_read = Plan.from_json(
+        {k: v for k, v in plan.to_json().items() if k not in ("kind", "schema_version")}
+    )
+    text = json.dumps(as_read.to_json(), sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -365,7 +365,7 @@ class _Table:
         found, before = self._forecast, self._forecast.measured
         way = found.transition
         forecast = as_interval(None if found.after is None else found.after.heap_bytes)
-        if way is not None and not self._rewritten and way.final_heap_bytes is not None:
+        if way is not None and not self._rewritten:
             forecast = as_interval(way.final_heap_bytes)
         grown = now.rows / before.rows if before.rows and now.rows else 1.0
         verdict: Verdict | None = None
