@@ -171,14 +171,13 @@ def judge_share(
         assert before is not None, "without a state before nothing can stand still"
         if (before.high - before.low) / 2 > need:
             return "undecided", "the state before is not known well enough: too few updates then"
-        width = forecast.high - forecast.low
         return "no effect", (
-            f"nothing has moved, and the forecast's interval ({_points(width)} wide) reaches there "
-            f"beside its effect of {_points(effect)}"
+            f"nothing has moved, and the forecast's interval ({_points(_width(forecast))} wide) "
+            f"reaches there beside its effect of {_points(effect)}"
         )
-    if before is not None and not expects and forecast.high - forecast.low > 2 * EFFECT_MIN:
+    if before is not None and not expects and _width(forecast) > 2 * EFFECT_MIN:
         return "failed", (
-            f"no effect was foreseen, by an interval {_points(forecast.high - forecast.low)} wide: "
+            f"no effect was foreseen, by an interval {_points(_width(forecast))} wide: "
             f"wider than an effect ({_points(EFFECT_MIN)}), so it could not have been wrong"
         )
     return "held", "inside the forecast"
@@ -219,6 +218,11 @@ def judge_heap(
         return "held", "inside the forecast"
     end = high if now > high else low
     return "failed", f"{now / end - 1:+.1%} from the nearer end of the forecast"
+
+
+def _width(found: Interval) -> float:
+    """Rounded, so that an interval of just the limit is not beyond it."""
+    return round(found.high - found.low, 9)
 
 
 def _points(share: float) -> str:
