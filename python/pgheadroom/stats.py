@@ -164,8 +164,8 @@ def interval_method(pairs: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def _t_quantile(level: float, freedom: float) -> float:
-    """How many standard errors a two-sided interval of Student's t reaches."""
+def t_quantile(level: float, freedom: float) -> float:
+    """How many standard errors a two-sided interval of Student's t reaches; normal from 1e6 on."""
     from scipy.stats import t  # noqa: PLC0415 - half a second of import, only needed here
 
     return float(t.ppf((1 + level) / 2, freedom))
@@ -176,7 +176,7 @@ def _t_interval(values: Sequence[float], level: float) -> tuple[float, float, fl
     count = len(values)
     mean = math.fsum(values) / count
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    half = _t_quantile(level, count - 1) * math.sqrt(variance / count)
+    half = t_quantile(level, count - 1) * math.sqrt(variance / count)
     return mean - half, mean, mean + half
 
 
@@ -314,7 +314,7 @@ def unpaired_ratio(
     freedom = error**2 / math.fsum(
         each**2 / (len(side) - 1) for each, side in zip(errors, sides, strict=True)
     )
-    half = _t_quantile(level, freedom) * math.sqrt(error)
+    half = t_quantile(level, freedom) * math.sqrt(error)
     ends = [math.exp(mid - half), math.exp(mid), math.exp(mid + half)]
     return Interval(low=ends[0], mid=ends[1], high=ends[2], level=level)
 

@@ -16,7 +16,9 @@ from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
 from pgheadroom.errors import InputError
 from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.record import write_atomically
 from pgheadroom.lab.run import Progress
+from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.units import parse_duration_s
 
@@ -75,12 +77,27 @@ def show(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Every table in full, not only changes.")
     ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="Write the statements with their undo here, for `apply`."),
+    ] = None,
+    rewrite: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="In the plan: none, auto (the best the server has), or repack, pg_squeeze, "
+            "pg_repack, vacuum-full.",
+        ),
+    ] = "none",
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
     check_outputs(to, html)
+    if plan is not None:
+        output.check_writable(plan)
+    check_rewrite(rewrite)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget)
     given = {"host": host, "port": port, "user": user, "dbname": dbname}
@@ -108,6 +125,8 @@ def show(
             statements=tuple(statements or ()),
         )
         observe.summarize(profile)
+    if plan is not None:
+        check_plannable(profile)
     options = Options(policy=policy, budget_s=budget_s, tables=tuple(table or ()))
     with output.progress("advise") as step:
         found = advise(
@@ -126,6 +145,14 @@ def show(
         verbose=verbose,
     )
     said(html)
+    if plan is not None:
+        _write_plan(make_plan(found, profile, rewrite=rewrite), plan)
+
+
+def _write_plan(plan: Plan, path: Path) -> None:
+    write_atomically(path, plan_text(plan))
+    count = len(plan.steps)
+    sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}\n")
 
 
 def _prices(given: list[str]) -> dict[str, float]:

@@ -28,7 +28,8 @@ class UpdateClass:
     Updates of one table that assign the same columns, by attribute number.
 
     `calls` counts statements; `rows` the rows that they touched, None where the source does not
-    say (log, file, activity). Of an upsert or MERGE, `rows` has inserted rows too.
+    say (log, file, activity). Of an upsert or MERGE, `rows` has inserted rows too. `wal_bytes` is
+    what the statements wrote, without commit records; None where the source does not say.
     """
 
     table_oid: int
@@ -39,6 +40,7 @@ class UpdateClass:
     calls: int
     rows: int | None
     source: SourceName
+    wal_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class _Seen:
     calls: int
     rows: int | None
     why_lost: str = ""
+    wal_bytes: int | None = None
 
 
 def find_classes(
@@ -127,20 +130,24 @@ def _of_statements(recording: Recording) -> Iterator[_Seen]:
     def identity(row: Row) -> tuple[object, ...]:
         return row["userid"], row["queryid"], row["toplevel"]
 
-    def sums(moment: str) -> dict[tuple[object, ...], tuple[int, int]]:
+    def sums(moment: str) -> dict[tuple[object, ...], tuple[int, int, int]]:
         # Statements that are hidden from the role have no queryid: one entry for all of a user.
-        found: dict[tuple[object, ...], tuple[int, int]] = {}
+        found: dict[tuple[object, ...], tuple[int, int, int]] = {}
         for row in recording.rows("statement_counters", moment):
-            calls, rows = found.get(identity(row), (0, 0))
-            found[identity(row)] = (calls + int(row["calls"]), rows + int(row["rows"]))
+            calls, rows, wal = found.get(identity(row), (0, 0, 0))
+            found[identity(row)] = (
+                calls + int(row["calls"]),
+                rows + int(row["rows"]),
+                wal + int(row["wal_bytes"]),
+            )
         return found
 
     before = sums("start")
     texts = {identity(row): row for row in recording.rows("statement_texts", "end")}
-    for who, (calls_end, rows_end) in sums("end").items():
-        calls_start, rows_start = before.get(who, (0, 0))
+    for who, (calls_end, rows_end, wal_end) in sums("end").items():
+        calls_start, rows_start, wal_start = before.get(who, (0, 0, 0))
         if calls_end < calls_start:  # forgotten or reset, and seen again
-            calls_start = rows_start = 0
+            calls_start = rows_start = wal_start = 0
         calls, rows = calls_end - calls_start, rows_end - rows_start
         text = texts.get(who)
         if calls <= 0 or text is None:
@@ -148,7 +155,7 @@ def _of_statements(recording: Recording) -> Iterator[_Seen]:
         if text["is_hidden"]:
             yield _Seen(None, calls, rows, "its text is hidden from this role")
         else:
-            yield _Seen(str(text["query"]), calls, rows)
+            yield _Seen(str(text["query"]), calls, rows, wal_bytes=wal_end - wal_start)
 
 
 def _of_activity(recording: Recording) -> Iterator[_Seen]:
@@ -186,10 +193,12 @@ def _of_source(
             # An update may stand beside others in one statement; rows are then nobody's.
             writes = [write for part in split(item.text) for write in writes_of(part)]
             updating = [write for write in writes if write.kind in _UPDATING]
-            rows = item.rows if len(writes) == 1 else None
+            alone = len(writes) == 1
+            rows = item.rows if alone else None
+            wal = item.wal_bytes if alone else None
             for write in updating:
                 found = names.resolve(write)
-                made = replace(found, calls=item.calls, rows=rows, source=source)
+                made = replace(found, calls=item.calls, rows=rows, source=source, wal_bytes=wal)
                 key = (made.table_oid, made.kind, made.attnums, made.same, made.appended)
                 classes[key] = _sum(classes.get(key), made)
         except NotParsed as error:
@@ -207,7 +216,9 @@ def _sum(old: UpdateClass | None, new: UpdateClass) -> UpdateClass:
     if old is None:
         return new
     rows = None if old.rows is None or new.rows is None else old.rows + new.rows
-    return replace(new, calls=old.calls + new.calls, rows=rows)
+    known = old.wal_bytes is not None and new.wal_bytes is not None
+    wal = (old.wal_bytes or 0) + (new.wal_bytes or 0) if known else None
+    return replace(new, calls=old.calls + new.calls, rows=rows, wal_bytes=wal)
 
 
 class _Names:

@@ -86,6 +86,7 @@ def _observed(
             "attnums": list(found.attnums),
             "calls": found.calls,
             "rows": found.rows,
+            "wal_bytes": found.wal_bytes,
             "frac": round(amount / total, 6) if total else None,
         }
         for field, numbers in (("same", found.same), ("appended", found.appended)):

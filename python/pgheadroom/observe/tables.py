@@ -212,6 +212,8 @@ def _identity(row: Row, size: Row | None) -> dict[str, Any]:
     made: dict[str, Any] = {"schema": row["schema"], "name": row["name"], "oid": row["oid"]}
     made["relfilenode"] = row["relfilenode"] if size is None else size["relfilenode"]
     made |= {"relpages": row["relpages"], "relallvisible": row["relallvisible"]}
+    # As they are set: the profile's fillfactor does not tell 100 from not set.
+    made["reloptions"] = {k: str(v) for k, v in (row["reloptions"] or {}).items()}
     made["main_bytes"] = None if size is None else size["main_bytes"]
     made["persistence"] = {"p": "permanent", "u": "unlogged", "t": "temporary"}.get(
         row["relpersistence"], row["relpersistence"]

@@ -73,7 +73,12 @@ SESSION_SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """How long to watch, and how much may be sampled."""
+    """
+    How long to watch, and how much may be sampled.
+
+    With `tick_counters` the tables' counters are read at each tick too, so that the interval falls
+    into windows.
+    """
 
     duration_s: float
     ticks: int = 10
@@ -82,6 +87,7 @@ class Request:
     sample_pages: int = 1000
     sample_budget_s: float = 60.0
     sample_statement_s: float = 5.0
+    tick_counters: bool = False
     seed: int = 1
 
     def variables(self) -> dict[str, int | str]:
@@ -110,6 +116,18 @@ def watch(
 def look(connection: psycopg.Connection[Any]) -> Recording:
     """Read the shape of a database and what the role may see, without watching it."""
     return _Watch(connection, Request(duration_s=0.0), lambda _: None).look()
+
+
+def ask(connection: psycopg.Connection[Any], queries: Iterable[str]) -> Recording:
+    """
+    Ask some queries once, as moment `shape`.
+
+    Args:
+        connection: In autocommit mode.
+        queries: Names of queries that need no extension.
+    """
+    asking = _Watch(connection, Request(duration_s=0.0), lambda _: None)
+    return asking.answers(queries)
 
 
 def with_gaps(recording: Recording) -> Recording:
@@ -141,7 +159,10 @@ class _Watch:
         self._variables = request.variables()
 
     def look(self) -> Recording:
-        self._ask_all(SHAPE, "shape")
+        return self.answers(SHAPE)
+
+    def answers(self, queries: Iterable[str]) -> Recording:
+        self._ask_all(queries, "shape")
         return Recording(tuple(self._lines))
 
     def run(self) -> Recording:
@@ -177,7 +198,8 @@ class _Watch:
             time.sleep(max(began + target_s - time.monotonic(), 0))
             self._say(f"{target_s:.0f} of {self._request.duration_s:.0f} s")
             if number < ticks:
-                self._ask_all(TICK, f"tick {number}")
+                counters = ("table_counters",) if self._request.tick_counters else ()
+                self._ask_all((*TICK, *counters), f"tick {number}")
 
     def _ask_all(self, queries: Iterable[str], moment: str) -> None:
         for name in queries:

@@ -1,5 +1,5 @@
 """
-The session in which a user's database is read: read-only, with timeouts, and named as ours.
+Sessions on a user's database: how we connect, and the read-only one with its timeouts.
 """
 
 from __future__ import annotations
@@ -23,6 +23,41 @@ _SETTINGS = {
 }
 
 
+def connect(conninfo: str, parameters: Mapping[str, str]) -> psycopg.Connection[Any]:
+    """
+    Connect as a user says it, in autocommit mode, without changing any setting of the session.
+
+    Args:
+        conninfo: A libpq URI or conninfo string, empty for the environment (PGHOST, ...).
+        parameters: libpq parameters that overrule it.
+
+    Raises:
+        InputError: The connection string is not understood.
+        ConnectionFailed: No connection.
+        UnsupportedServer: An older server than 15.
+    """
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        raise InputError(
+            "the connection is not understood: expected an existing file, postgresql://user@host/"
+            "dbname, 'host=... dbname=...', or -h, -p, -U, -d"
+        ) from None
+    named = {"connect_timeout": "10", "application_name": "pgheadroom", **parameters}
+    try:
+        connection = psycopg.connect(conninfo, **named, autocommit=True)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise ConnectionFailed(f"no connection: {str(error).strip()}") from None
+    if connection.info.server_version // 10000 < VERSION_MIN:
+        found = connection.info.parameter_status("server_version")
+        connection.close()
+        raise UnsupportedServer(f"the server is version {found}, expected {VERSION_MIN} or later")
+    return connection
+
+
 @contextmanager
 def read_only_session(
     conninfo: str, parameters: Mapping[str, str]
@@ -41,26 +76,8 @@ def read_only_session(
         SourceError: A query failed.
     """
     import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
-    try:
-        conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError:
-        raise InputError(
-            "the connection is not understood: expected an existing file, postgresql://user@host/"
-            "dbname, 'host=... dbname=...', or -h, -p, -U, -d"
-        ) from None
-    named = {"connect_timeout": "10", "application_name": "pgheadroom", **parameters}
-    try:
-        connection = psycopg.connect(conninfo, **named, autocommit=True)  # type: ignore[arg-type]
-    except psycopg.Error as error:
-        raise ConnectionFailed(f"no connection: {str(error).strip()}") from None
-    with connection:
-        if connection.info.server_version // 10000 < VERSION_MIN:
-            raise UnsupportedServer(
-                f"the server is version {connection.info.parameter_status('server_version')}, "
-                f"expected {VERSION_MIN} or later"
-            )
+    with connect(conninfo, parameters) as connection:
         try:
             for name, value in _SETTINGS.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))

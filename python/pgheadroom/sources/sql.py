@@ -2,7 +2,8 @@
 The queries that a live database is asked: one file each, `queries/NAME.sql`.
 
 `NAME_17.sql` stands for it from version 17 on. A file may name variables as psql does (`:seed`,
-`:'fsm_schema'`), so that the same text runs here and in psql.
+`:'fsm_schema'`), so that the same text runs here and in psql. Those in `queries/apply` are asked by
+`apply` alone, with bound parameters.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ def variants(name: str) -> tuple[tuple[int, str], ...]:
 def text(name: str, major: int) -> str | None:
     """The query's text for that version; None where the version has nothing to ask."""
     return next((found for since, found in variants(name) if major >= since), None)
+
+
+@functools.cache
+def apply_text(name: str) -> str:
+    """A query that only `apply` asks."""
+    file = resources.files("pgheadroom.sources").joinpath("queries", "apply", f"{name}.sql")
+    return file.read_text(encoding="utf-8").rstrip()
 
 
 def bound(query: str, values: Mapping[str, int | str]) -> str:

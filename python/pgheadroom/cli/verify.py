@@ -1,0 +1,125 @@
+"""
+`pgheadroom verify`: what a plan foresaw, beside what happened.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pgheadroom import observe
+from pgheadroom.cli import output
+from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.errors import InputError
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.plan.reading import read_plan
+from pgheadroom.plan.record import read_record, record_path
+from pgheadroom.report import text, view_verification
+from pgheadroom.sources.log import read_log, read_statements
+from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.session import read_only_session
+from pgheadroom.units import parse_duration_s
+from pgheadroom.verify import verify
+
+APPLICATION_NAME = "pgheadroom verify"
+
+_WINDOWS = 20
+"""Windows of the interval: enough for an interval by how they differ, few enough to be cheap."""
+
+
+def run(
+    plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
+    target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
+    length: Annotated[
+        str, typer.Option("--for", help="How long to watch; as long as before is best.")
+    ] = "5m",
+    no_sample: Annotated[
+        bool,
+        typer.Option("--no-sample", help="Read no rows: row lengths are then not compared."),
+    ] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option("--log", help="A server log with statements, as observe had it."),
+    ] = None,
+    statements: Annotated[
+        list[Path] | None,
+        typer.Option("--statements", help="A file of statements, as observe had it."),
+    ] = None,
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
+    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
+    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
+    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+) -> None:
+    """Observe again, only reading, and hold the plan's forecasts against it; 1 if one failed."""
+    length_s = parse_duration_s(length)
+    if to is not None:
+        output.check_writable(to)
+    read = read_plan(plan)
+    record = read_record(record_path(plan), read)
+    files = [read_statements(path) for path in statements or ()]
+    for path in log or ():
+        if not path.is_file():
+            raise InputError(f"--log {path} is not a file: expected csvlog, jsonlog or stderr log")
+    given = {"host": host, "port": port, "user": user, "dbname": dbname}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    request = Request(
+        duration_s=length_s, ticks=_WINDOWS, samples=not no_sample, tick_counters=True
+    )
+    with read_only_session(
+        target, {"application_name": APPLICATION_NAME, **parameters}
+    ) as connection:
+        recording = watch(connection, request, _say)
+    database = str((recording.row("identity", "shape") or {}).get("database"))
+    logs = [read_log(path, database) for path in log or ()]
+    profile = observe.observe(
+        recording,
+        observe.find_classes(recording, logs, files),
+        mask=False,
+        sampled=not no_sample,
+    )
+    found = verify(read, record, profile, recording)
+    _put(found.to_json(), form, to)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def _put(result: dict[str, object], form: output.Format, to: Path | None) -> None:
+    if form is output.Format.JSON:
+        content = text.as_json(result)
+    elif form is output.Format.CSV:
+        content = view_verification.as_csv(result)
+    elif form is output.Format.MARKDOWN:
+        content = view_verification.as_markdown(result)
+    elif to is None:
+        _print(result, output.Terminal(highlight=False))
+        return
+    else:
+        stream = io.StringIO()
+        _print(result, Console(file=stream, width=120, highlight=False))
+        content = stream.getvalue()
+    if to is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(to, content)
+
+
+def _print(result: dict[str, object], console: Console) -> None:
+    console.print(view_verification.title(result), style="bold", markup=False)
+    for line in view_verification.findings(result):
+        console.print(f"* {line}", markup=False)
+    for note in result["notes"]:  # type: ignore[attr-defined]  # a list of texts
+        console.print(f"! {note}", markup=False)
+    console.print()
+    text.print_tables(view_verification.tables(result), console)
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"verify: {what}\n")
+    sys.stderr.flush()

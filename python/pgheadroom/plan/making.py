@@ -1,0 +1,239 @@
+"""
+An advice becomes a plan: what to run, in which order, with which locks, undone by what.
+
+The setting is a step of its own, cheap and undone in a moment. A rewrite is another one, after
+all settings, and only where it was asked for; what the server has for it is offered otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pgheadroom
+from pgheadroom.advise.advice import Advice, Point, TableAdvice, Value
+from pgheadroom.errors import InputError
+from pgheadroom.plan.marks import mark_of, target_of
+from pgheadroom.plan.measured import measure
+from pgheadroom.plan.statements import (
+    REPACK_FROM_MAJOR,
+    REWRITES,
+    TRAITS,
+    check_rewrite,
+    duration,
+    name_of,
+    one_line,
+    rewrite,
+    set_fillfactor,
+    tool_of,
+    undo_fillfactor,
+    wal_bytes,
+)
+from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import Interval
+
+_SET_UNDO = "The old setting; pages that were filled under the new one keep their room."
+_NO_UNDO = (
+    "Nothing to undo: it changes no data and no setting. With the old setting back, the table "
+    "fills up again by itself."
+)
+
+
+def make_plan(advice: Advice, profile: Profile, *, rewrite: str = "none") -> Plan:
+    """
+    Make the plan of an advice.
+
+    Args:
+        advice: Tables with verdict CHANGE become steps, those with KEEP forecasts.
+        profile: That the advice was made of.
+        rewrite: `none`, `auto` (the best that the server has), or a tool: `repack`, `pg_squeeze`,
+            `pg_repack`, `vacuum-full`.
+
+    Raises:
+        InputError: Names are masked, the profile was not observed, or the tool is not known or
+            not to be had there.
+    """
+    check_plannable(profile)
+    check_rewrite(rewrite)
+    return _Maker(advice, profile, rewrite).plan()
+
+
+def check_plannable(profile: Profile) -> None:
+    """
+    Refuse a profile from which no plan can be made, before an advice is worked out.
+
+    Raises:
+        InputError: It was not observed, or its names are masked.
+    """
+    observed = profile.server.observed
+    if observed is None:
+        raise InputError(
+            "a plan is for a real database: found a profile that was not observed, expected one "
+            "of pgheadroom observe"
+        )
+    if observed.get("masked"):
+        raise InputError(
+            "the profile is masked, so its tables have no real names and a plan could not run: "
+            "observe again without --mask, or make the plan where the names are known"
+        )
+
+
+class _Maker:
+    def __init__(self, advice: Advice, profile: Profile, asked: str) -> None:
+        self._advice = advice
+        self._profile = profile
+        self._asked = asked
+        self._target: Target = target_of(profile)
+        self._notes: list[str] = [one_line(remark.text) for remark in advice.first]
+        self._kept: list[Forecast] = []
+        self._settings: list[Step] = []
+        self._rewrites: list[Step] = []
+        self._offers: list[Step] = []
+
+    def plan(self) -> Plan:
+        for table in self._advice.tables:
+            self._add(table)
+        observed: Any = self._profile.server.observed
+        steps = [*self._settings, *self._rewrites]
+        return Plan(
+            tool_version=pgheadroom.__version__,
+            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            observed_at=observed.get("observed_at"),
+            target=self._target,
+            policy=dict(self._advice.policy),
+            rewrite=self._asked,
+            steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
+            offers=tuple(self._offers),
+            kept=tuple(self._kept),
+            notes=tuple(self._notes),
+        )
+
+    def _add(self, advice: TableAdvice) -> None:
+        if advice.verdict == "ABSTAIN" or advice.advised_fillfactor is None:
+            return
+        table = self._profile.table(advice.table)
+        if table.observed is None or not table.observed.get("oid"):
+            self._notes.append(f"{one_line(advice.table)}: not observed, so it has no step")
+            return
+        changes = advice.verdict == "CHANGE" and advice.advised_fillfactor != advice.fillfactor
+        forecast = Forecast(
+            table=mark_of(table),
+            verdict="CHANGE" if changes else "KEEP",
+            fillfactor=advice.advised_fillfactor if changes else advice.fillfactor,
+            before=advice.point(advice.fillfactor),
+            after=advice.point(advice.advised_fillfactor if changes else advice.fillfactor),
+            transition=advice.transition if changes else None,
+            measured=measure(self._profile, table),
+            reason=advice.reason,
+        )
+        if not changes:
+            if forecast.after is not None and forecast.measured.updates:
+                self._kept.append(forecast)
+            return
+        self._settings.append(self._step("ALTER TABLE", forecast, table))
+        self._add_rewrite(forecast, table)
+        if advice.parent is not None:
+            self._notes.append(
+                f"{name_of(forecast.table)} is a partition of {one_line(advice.parent)}: the "
+                "parent cannot have a fillfactor, so partitions that are made later need it in "
+                "what makes them"
+            )
+
+    def _add_rewrite(self, forecast: Forecast, table: TableProfile) -> None:
+        usable, unfit = self._tools(table)
+        if self._asked == "auto":
+            self._rewrites.append(self._step(usable[0], forecast, table))
+        elif self._asked != "none":
+            tool = tool_of(self._asked)
+            if tool not in usable:
+                raise InputError(
+                    f"--rewrite {self._asked}: {name_of(forecast.table)} cannot be rewritten by "
+                    f"it: {unfit[tool]}; expected one of {', '.join(usable)}"
+                )
+            self._rewrites.append(self._step(tool, forecast, table))
+        else:
+            self._offers += [self._step(tool, forecast, table) for tool in usable]
+
+    def _tools(self, table: TableProfile) -> tuple[list[Tool], dict[Tool, str]]:
+        """What can rewrite the table there, best first; and why the others cannot."""
+        facts: Any = table.observed
+        modules = self._advice.observation.modules
+        keys = [i for i in facts["indexes"] if i["is_primary"] or i.get("is_replica_identity")]
+        unique = [i for i in facts["indexes"] if i["is_unique"] and "predicate" not in i]
+        logged = facts.get("persistence") == "permanent"
+        unfit: dict[Tool, str] = {}
+        if self._target.major < REPACK_FROM_MAJOR:
+            unfit["REPACK (CONCURRENTLY)"] = f"it is of version {REPACK_FROM_MAJOR}"
+        elif not keys or not logged:
+            unfit["REPACK (CONCURRENTLY)"] = "the table has no primary key, or is not logged"
+        if "pg_squeeze" not in modules:
+            unfit["pg_squeeze"] = "the extension is not installed in the database"
+        elif not keys or not logged:
+            unfit["pg_squeeze"] = "the table has no primary key, or is not logged"
+        if "pg_repack" not in modules:
+            unfit["pg_repack"] = "the extension is not installed in the database"
+        elif not unique:
+            unfit["pg_repack"] = "the table has no unique index"
+        return [tool for tool in REWRITES if tool not in unfit], unfit
+
+    def _step(self, tool: Tool, forecast: Forecast, table: TableProfile) -> Step:
+        traits, mark = TRAITS[tool], forecast.table
+        sets = tool == "ALTER TABLE"
+        copied = 0 if sets else _copied_bytes(forecast, table)
+        sql, command = (
+            (set_fillfactor(mark, forecast.fillfactor), None)
+            if sets
+            else rewrite(tool, mark, self._target.database)
+        )
+        seconds, basis = duration(tool, copied)
+        return Step(
+            number=0,
+            kind="set_fillfactor" if sets else "rewrite",
+            tool=tool,
+            table=mark,
+            fillfactor=forecast.fillfactor,
+            sql=sql,
+            command=command,
+            undo=undo_fillfactor(mark) if sets else None,
+            undo_note=_SET_UNDO if sets else _NO_UNDO,
+            lock=traits.lock,
+            blocks=traits.blocks,
+            duration_s=seconds,
+            duration_basis=basis,
+            disk_bytes=_growth_bytes(forecast) if sets else round(copied * traits.disk_factor),
+            wal_bytes=wal_bytes(tool, copied),
+            in_transaction=traits.in_transaction,
+            run_by="you" if sql is None else "apply",
+            verified=tool in ("ALTER TABLE", "VACUUM FULL") and self._target.major in range(15, 19),
+            risk=traits.risk,
+            forecast=forecast,
+        )
+
+
+def _mid(value: Value) -> float | None:
+    return value.mid if isinstance(value, Interval) else value
+
+
+def _growth_bytes(forecast: Forecast) -> int:
+    """What the table grows by until it is steady under the new setting, without a rewrite."""
+    now = forecast.measured.heap_bytes
+    way = forecast.transition
+    if now is None or way is None or way.final_heap_bytes is None:
+        return 0
+    return max(0, round(way.final_heap_bytes - now))
+
+
+def _copied_bytes(forecast: Forecast, table: TableProfile) -> int:
+    """The new table, its indexes and its TOAST: what a rewrite makes."""
+    facts: Any = table.observed
+    after: Point | None = forecast.after
+    heap = None if after is None else _mid(after.heap_bytes)
+    if heap is None:
+        now = forecast.measured.heap_bytes or 0
+        heap = now * forecast.measured.fillfactor / forecast.fillfactor
+    indexes = sum(int(index.get("main_bytes") or 0) for index in facts["indexes"])
+    toast = facts.get("toast") or {}
+    return round(heap) + indexes + int(toast.get("main_bytes") or 0)

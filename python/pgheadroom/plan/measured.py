@@ -1,0 +1,123 @@
+"""
+What an observation says of a table, as far as a forecast is held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateShare:
+    """Part of a table's updates that assign these columns."""
+
+    columns: tuple[str, ...]
+    frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """
+    A table over one interval.
+
+    Attributes:
+        interval_s: Its length.
+        fillfactor: In force.
+        rows: Live rows, as the observation has them.
+        heap_bytes: Main fork at the end; None where it could not be read.
+        inserts: Rows in the interval; updates, deletes, hot_updates, newpage_updates likewise,
+            the last None on 15; all None where the counters broke.
+        tuple_bytes: Mean length of a row's version; None without a sample.
+        classes: Which columns the updates assign; empty where no source says.
+        classes_source: That source.
+        wal_bytes_per_update: Of the UPDATE statements alone, without commit records, vacuum and
+            inserts; None without pg_stat_statements.
+        held_frac: Part of the interval in which the horizon stood still.
+    """
+
+    interval_s: float
+    fillfactor: int
+    rows: int
+    heap_bytes: int | None
+    inserts: int | None
+    updates: int | None
+    deletes: int | None
+    hot_updates: int | None
+    newpage_updates: int | None
+    tuple_bytes: float | None
+    classes: tuple[UpdateShare, ...]
+    classes_source: str | None
+    wal_bytes_per_update: float | None
+    held_frac: float
+
+    @property
+    def hot_frac(self) -> float | None:
+        """HOT updates over updates; None without updates."""
+        if not self.updates or self.hot_updates is None:
+            return None
+        return self.hot_updates / self.updates
+
+    @property
+    def newpage_frac(self) -> float | None:
+        """Updates that went to another page, over updates; None without updates, and on 15."""
+        if not self.updates or self.newpage_updates is None:
+            return None
+        return self.newpage_updates / self.updates
+
+    @property
+    def updates_per_s(self) -> float:
+        """Rate of updates."""
+        return (self.updates or 0) / self.interval_s
+
+
+def measure(profile: Profile, table: TableProfile) -> Measured:
+    """
+    What an observed profile says of one of its tables.
+
+    Args:
+        profile: From an observation.
+        table: Of it, with what was observed.
+    """
+    server, facts = profile.server.observed, table.observed
+    assert server is not None, "only observed profiles are measured"
+    assert facts is not None, "tables of an observed profile are observed"
+    counters = facts["counters"]
+    sample = facts.get("sample")
+    updates = facts.get("updates") or {}
+    classes = updates.get("classes") or ()
+    still = (server.get("horizon") or {}).get("stood_still") or ()
+    return Measured(
+        interval_s=float(server["interval_s"]),
+        fillfactor=table.fillfactor,
+        rows=table.rows,
+        heap_bytes=facts.get("main_bytes"),
+        inserts=counters.get("n_tup_ins"),
+        updates=counters.get("n_tup_upd"),
+        deletes=counters.get("n_tup_del"),
+        hot_updates=counters.get("n_tup_hot_upd"),
+        newpage_updates=counters.get("n_tup_newpage_upd"),
+        tuple_bytes=None if sample is None else float(sample["tuple_bytes"]["mean"]),
+        classes=tuple(
+            UpdateShare(columns=tuple(found["columns"]), frac=float(found["frac"] or 0.0))
+            for found in classes
+        ),
+        classes_source=updates.get("source"),
+        wal_bytes_per_update=_wal_per_update(classes),
+        held_frac=min(1.0, sum(float(part["length_frac"]) for part in still)),
+    )
+
+
+def _wal_per_update(classes: Any) -> float | None:
+    """Over the classes whose statements were counted with their rows and their WAL."""
+    known: list[Mapping[str, Any]] = [
+        found
+        for found in classes
+        if found["kind"] == "update" and found["rows"] and found.get("wal_bytes") is not None
+    ]
+    rows = sum(found["rows"] for found in known)
+    return sum(found["wal_bytes"] for found in known) / rows if rows else None

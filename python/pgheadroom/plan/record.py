@@ -1,0 +1,158 @@
+"""
+What `apply` did, beside the plan: written whole before and after each statement.
+
+    pending -> running -> done -> undoing -> undone
+                  |                  |
+                  +-> failed         +-> done (the undo failed)
+
+A kill leaves `running` or `undoing`: the statement is in doubt, and the next call finds out by
+looking at the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pgheadroom
+from pgheadroom.errors import InputError
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.plan.form import from_plain, to_plain
+from pgheadroom.plan.reading import digest, read_object
+from pgheadroom.plan.values import Plan, Target
+
+SCHEMA_VERSION = 1
+
+State = Literal["pending", "running", "done", "failed", "undoing", "undone", "yours"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """
+    What the catalog says of a table: its setting (None: not set) and its file.
+
+    `updates` is n_tup_upd since the statistics began, by which it is known later how many have
+    happened since.
+    """
+
+    fillfactor: int | None
+    relfilenode: int
+    updates: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """
+    One step: what was done of it.
+
+    Attributes:
+        number: Of the plan.
+        state: See the module.
+        statement: That was run last; None before the first try.
+        attempts: Tries of that statement.
+        started_at: Of the last try, UTC.
+        finished_at: UTC; None while it runs.
+        duration_s: Of the last try.
+        messages: Of the server.
+        error: Of the last try that failed.
+        before: The catalog before.
+        after: The catalog afterwards.
+        found_out: The end was not seen: the catalog told it later.
+    """
+
+    number: int
+    state: State = "pending"
+    statement: str | None = None
+    attempts: int = 0
+    started_at: str | None = None
+    finished_at: str | None = None
+    duration_s: float | None = None
+    messages: tuple[str, ...] = ()
+    error: str | None = None
+    before: Effect | None = None
+    after: Effect | None = None
+    found_out: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """All steps of a plan; `plan_sha256` says of which, `connection` who did it, no password."""
+
+    tool_version: str
+    plan_sha256: str
+    target: Target
+    connection: Mapping[str, str]
+    steps: tuple[StepRecord, ...]
+
+    def step(self, number: int) -> StepRecord:
+        """The record of a step."""
+        return self.steps[number - 1]
+
+    def with_step(self, step: StepRecord) -> Record:
+        """The same with one step changed."""
+        steps = list(self.steps)
+        steps[step.number - 1] = step
+        return replace(self, steps=tuple(steps))
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        made: dict[str, Any] = to_plain(self)
+        return {"schema_version": SCHEMA_VERSION, "kind": "applied"} | made
+
+
+def record_path(plan_path: Path) -> Path:
+    """`plan.json` has its record in `plan.applied.json`."""
+    return plan_path.with_name(f"{plan_path.name.removesuffix('.json')}.applied.json")
+
+
+def new_record(plan: Plan) -> Record:
+    """Nothing has been done."""
+    return Record(
+        tool_version=pgheadroom.__version__,
+        plan_sha256=digest(plan),
+        target=plan.target,
+        connection={},
+        steps=tuple(StepRecord(number=step.number) for step in plan.steps),
+    )
+
+
+def read_record(path: Path, plan: Plan) -> Record | None:
+    """
+    The record of a plan; None where nothing was ever done.
+
+    Raises:
+        InputError: It belongs to another plan, or is not as it must be.
+    """
+    if not path.exists():
+        return None
+    data = read_object(path, "the record of an earlier pgheadroom apply")
+    if data.get("kind") != "applied" or data.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(
+            f"{path}: found kind {data.get('kind')!r}, schema_version "
+            f"{data.get('schema_version')!r}; expected the record of pgheadroom apply, version "
+            f"{SCHEMA_VERSION}: move it away if it is something else"
+        )
+    rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
+    record = from_plain(Record, rest, str(path))
+    if record.plan_sha256 != digest(plan):
+        raise InputError(
+            f"{path} is the record of another plan: expected that of this one. Move the record "
+            "away if what it says is done with; undo needs the plan that it belongs to"
+        )
+    if [step.number for step in record.steps] != [step.number for step in plan.steps]:
+        raise InputError(f"{path} has other steps than the plan: expected {len(plan.steps)}")
+    return record
+
+
+def save(record: Record, path: Path) -> None:
+    """
+    Write it whole, synced, before anything else happens.
+
+    Raises:
+        DiskFull: No room; the old record is untouched.
+        InputError: The file cannot be written.
+    """
+    write_atomically(path, json.dumps(record.to_json(), indent=1, ensure_ascii=False) + "\n")

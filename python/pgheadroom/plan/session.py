@@ -1,0 +1,120 @@
+"""
+The one session of ours that writes: `apply`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom.errors import ConnectionFailed, PrivilegeMissing, SourceError
+from pgheadroom.plan.marks import Catalog, read_catalog
+from pgheadroom.plan.statements import name_of
+from pgheadroom.plan.values import Mark
+from pgheadroom.sources import sql
+from pgheadroom.sources.session import connect
+
+if TYPE_CHECKING:
+    import psycopg
+
+APPLICATION_NAME = "pgheadroom apply"
+LOCK_CLASS = 1885825138  # "pghr" as four bytes
+"""First half of the advisory lock that keeps two applies of one database apart."""
+
+
+@contextmanager
+def writing_session(
+    conninfo: str, parameters: Mapping[str, str]
+) -> Iterator[psycopg.Connection[Any]]:
+    """
+    Open a session that may write, alone among ours in its database.
+
+    Args:
+        conninfo: A libpq URI or conninfo string, empty for the environment.
+        parameters: libpq parameters that overrule it.
+
+    Raises:
+        InputError: The connection string is not understood.
+        ConnectionFailed: No connection.
+        UnsupportedServer: An older server than 15.
+        SourceError: Another apply is at work on the database, or a query failed.
+    """
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+    named = {"application_name": APPLICATION_NAME, **parameters}
+    with connect(conninfo, named) as connection:
+        # A pooler's server connection is not ours alone: nothing prepared.
+        connection.prepare_threshold = None
+        try:
+            for name, value in (
+                ("default_transaction_read_only", "off"),
+                ("search_path", "pg_catalog"),
+                ("client_encoding", "UTF8"),
+            ):
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            row = connection.execute("SELECT pg_try_advisory_lock(%s, 1)", (LOCK_CLASS,)).fetchone()
+            if row is None or not row[0]:
+                raise SourceError(
+                    "another pgheadroom apply is at work on this database, or one that was killed "
+                    f"still is on the server: expected to be alone; look for application_name "
+                    f"'{APPLICATION_NAME}' in pg_stat_activity, wait until it is gone, and run the "
+                    "same command again"
+                )
+        except psycopg.Error as error:
+            raise SourceError(f"the database did not answer: {str(error).strip()}") from None
+        yield connection
+
+
+def look_now(connection: psycopg.Connection[Any]) -> Catalog:
+    """
+    The catalog as it is.
+
+    Raises:
+        ConnectionFailed: The connection has ended.
+        SourceError: A query failed.
+    """
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+    try:
+        return read_catalog(connection)
+    except psycopg.OperationalError as error:
+        raise ConnectionFailed(f"the connection ended: {str(error).strip()}") from None
+    except psycopg.Error as error:
+        raise SourceError(f"the database did not answer: {str(error).strip()}") from None
+
+
+def check_rights(connection: psycopg.Connection[Any], marks: tuple[Mark, ...]) -> None:
+    """
+    Refuse before the first write what would fail for want of a right.
+
+    Raises:
+        PrivilegeMissing: Some table's owner is a role that this one is no member of.
+    """
+    query = sql.apply_text("owners")
+    rows = connection.execute(query.encode(), {"oids": [mark.oid for mark in marks]}).fetchall()
+    named = {mark.oid: name_of(mark) for mark in marks}
+    foreign = [(named[oid], owner) for oid, owns, owner in rows if not owns]
+    if foreign:
+        tables = ", ".join(f"{name} (owner {owner})" for name, owner in foreign)
+        role = connection.info.user
+        raise PrivilegeMissing(
+            f"only its owner may change a table: found role {role}, which does not own {tables}; "
+            "expected the owner, a member of it, or a superuser. Nothing was changed"
+        )
+
+
+def holders(connection: psycopg.Connection[Any], mark: Mark) -> str | None:
+    """Who holds a lock on the table, in words; None where nobody does, or it cannot be seen."""
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+    try:
+        rows = connection.execute(sql.apply_text("holders").encode(), {"oid": mark.oid}).fetchall()
+    except psycopg.Error:
+        return None
+    said = [
+        f"{mode} by process {pid} ({who or 'unknown'}, {state or 'state hidden'}"
+        + (f", transaction open for {age_s:.0f} s)" if age_s is not None else ")")
+        for pid, mode, who, state, age_s in rows
+    ]
+    return "; ".join(said) or None

@@ -1,0 +1,225 @@
+"""
+The statements that a plan may hold, each with its lock, what it blocks, what it costs.
+
+Also what checks a plan that comes out of a file: `apply` runs no other text than this module
+makes. Sizes and durations are estimates from stated rates.
+
+Locks: `fillfactor` of a table may be set under SHARE UPDATE EXCLUSIVE, since it concerns only later
+inserts (`intRelOpts`, src/backend/access/common/reloptions.c, through
+`AlterTableGetRelOptionsLockLevel`); the tests read the lock from pg_locks on each server.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgheadroom.errors import InputError
+from pgheadroom.plan.values import Mark, Step, Tool
+from pgheadroom.quoting import literal
+from pgheadroom.types import Interval
+
+REWRITES: tuple[Tool, ...] = ("REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL")
+"""In order of preference: the shortest lock, what the server does itself, then a client; at last
+the one that stops everybody."""
+
+OPTIONS = {
+    "repack": "REPACK (CONCURRENTLY)",
+    "pg_squeeze": "pg_squeeze",
+    "pg_repack": "pg_repack",
+    "vacuum-full": "VACUUM FULL",
+}
+"""How a user names them."""
+
+Texts = tuple[str | None, str | None]
+"""A statement for the server, or a command line for a client."""
+
+REPACK_FROM_MAJOR = 19
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What is to be said of a tool, whatever the table."""
+
+    lock: str
+    blocks: str
+    bytes_per_s: tuple[float, float, float]
+    disk_factor: float
+    in_transaction: bool
+    risk: str
+
+
+_SHORT_SWAP = "ACCESS EXCLUSIVE at its end, for the moment in which the files change places"
+TRAITS: dict[Tool, Traits] = {
+    "ALTER TABLE": Traits(
+        lock="SHARE UPDATE EXCLUSIVE",
+        blocks="VACUUM, ANALYZE, CREATE INDEX and other ALTER TABLE of this table, for a moment; "
+        "SELECT, INSERT, UPDATE and DELETE go on",
+        bytes_per_s=(0.0, 0.0, 0.0),
+        disk_factor=0.0,
+        in_transaction=True,
+        risk="No page changes; it concerns pages that are filled from now on. A running VACUUM of "
+        "the table makes it wait; an autovacuum gives way after deadlock_timeout (1 s), so "
+        "lock_timeout has to be longer.",
+    ),
+    "VACUUM FULL": Traits(
+        lock="ACCESS EXCLUSIVE",
+        blocks="everything on this table, SELECT too, until it ends",
+        bytes_per_s=(20 * MB, 60 * MB, 200 * MB),
+        disk_factor=1.0,
+        in_transaction=False,
+        risk="The table cannot be used meanwhile, and while it waits for its lock nobody else gets "
+        "one. Needs room for a second copy of table and indexes; all of it goes to standbys and "
+        "archives as WAL.",
+    ),
+    "REPACK (CONCURRENTLY)": Traits(
+        lock="SHARE UPDATE EXCLUSIVE",
+        blocks=f"VACUUM, CREATE INDEX and ALTER TABLE of this table while it runs; {_SHORT_SWAP}",
+        bytes_per_s=(10 * MB, 40 * MB, 150 * MB),
+        disk_factor=1.0,
+        in_transaction=False,
+        risk="Not yet run by us on a server. Needs a primary key or replica identity and a "
+        "replication slot; keeps the horizon back and WAL on disk while it runs.",
+    ),
+    "pg_squeeze": Traits(
+        lock="ACCESS SHARE",
+        blocks=f"ALTER TABLE of this table while it runs; {_SHORT_SWAP}",
+        bytes_per_s=(10 * MB, 40 * MB, 150 * MB),
+        disk_factor=1.0,
+        in_transaction=False,
+        risk="Not run by us on a server. Needs wal_level = logical (before 19), a primary key or "
+        "replica identity and a replication slot; keeps WAL on disk while it runs.",
+    ),
+    "pg_repack": Traits(
+        lock="ACCESS SHARE",
+        blocks="ALTER TABLE of this table while it runs; ACCESS EXCLUSIVE at its beginning and its "
+        "end, each for a moment",
+        bytes_per_s=(10 * MB, 40 * MB, 150 * MB),
+        disk_factor=2.0,
+        in_transaction=False,
+        risk="Not run by us on a server. A client program, on your machine, as superuser; needs a "
+        "primary key or a unique index over NOT NULL columns. Triggers make writes dearer while it "
+        "runs. It cancels who is in the way of its last lock unless told otherwise "
+        "(--no-kill-backend).",
+    ),
+}
+
+_SET_S = (0.001, 0.02, 0.5)
+"""One catalog row, one commit: its sync is what takes time (assumed)."""
+
+_SET_WAL_BYTES = 40_000
+"""A few records and, after a checkpoint, images of the catalog's pages; the tests measure less."""
+
+
+def set_fillfactor(mark: Mark, fillfactor: int) -> str:
+    """The statement that sets it."""
+    return f"ALTER TABLE {mark.qualified} SET (fillfactor = {fillfactor})"
+
+
+def undo_fillfactor(mark: Mark) -> str:
+    """The statement that puts back what was set before, or that nothing was."""
+    if mark.fillfactor is None:
+        return f"ALTER TABLE {mark.qualified} RESET (fillfactor)"
+    return set_fillfactor(mark, mark.fillfactor)
+
+
+def rewrite(tool: Tool, mark: Mark, database: str) -> Texts:
+    """A rewrite as statement, or as command line of a client; the other one is None."""
+    if tool == "VACUUM FULL":
+        return f"VACUUM (FULL, ANALYZE) {mark.qualified}", None
+    if tool == "REPACK (CONCURRENTLY)":
+        return f"REPACK (CONCURRENTLY, ANALYZE) {mark.qualified}", None
+    if tool == "pg_squeeze":
+        names = f"{literal(mark.schema).strip()}, {literal(mark.name).strip()}"
+        return f"SELECT squeeze.squeeze_table({names}, NULL, NULL, NULL)", None
+    assert tool == "pg_repack", f"{tool} does not rewrite"
+    arguments = ["pg_repack", "--no-order", f"--dbname={database}", f"--table={mark.qualified}"]
+    return None, shlex.join(arguments)
+
+
+def duration(tool: Tool, copied_bytes: int) -> tuple[Interval, str]:
+    """Estimated seconds, and what the estimate rests on."""
+    if tool == "ALTER TABLE":
+        low, mid, high = _SET_S
+        said = "assumed: one catalog row and one commit, no matter how large the table is"
+    else:
+        slow, usual, fast = TRAITS[tool].bytes_per_s
+        low, mid, high = (max(0.05, copied_bytes / rate) for rate in (fast, usual, slow))
+        said = (
+            f"assumed: {slow / MB:.0f} to {fast / MB:.0f} MB/s of new table and indexes; "
+            "your storage decides"
+        )
+    return Interval(low=low, mid=mid, high=high, level=0.9), said
+
+
+def wal_bytes(tool: Tool, copied_bytes: int) -> int:
+    """Estimated WAL: a rewrite logs every new page."""
+    return _SET_WAL_BYTES if tool == "ALTER TABLE" else copied_bytes + _SET_WAL_BYTES
+
+
+def tool_of(option: str) -> Tool:
+    """
+    The rewriting tool that a user names.
+
+    Raises:
+        InputError: No such tool.
+    """
+    if option not in OPTIONS:
+        known = ", ".join(["none", "auto", *OPTIONS])
+        raise InputError(f"rewrite {option!r} is not known: expected one of {known}")
+    return OPTIONS[option]  # type: ignore[return-value]  # the values are tools
+
+
+def check_rewrite(option: str) -> None:
+    """
+    Refuse what is no way to rewrite.
+
+    Raises:
+        InputError: Neither `none` nor `auto` nor a tool.
+    """
+    if option not in ("none", "auto"):
+        tool_of(option)
+
+
+def check_steps(steps: Sequence[Step], database: str) -> None:
+    """
+    Refuse a plan whose texts are not those that its own fields make.
+
+    A plan is a file; what `apply` runs must be what the plan says it is about, and nothing else.
+
+    Raises:
+        InputError: Numbers out of order, or another text.
+    """
+    for place, step in enumerate(steps, 1):
+        if step.number != place:
+            raise InputError(f"plan: step {place} has number {step.number}: expected them in order")
+        if step.kind == "set_fillfactor":
+            undo: str | None = undo_fillfactor(step.table)
+            fits = step.tool == "ALTER TABLE" and 10 <= step.fillfactor <= 100
+            expected: Texts = (set_fillfactor(step.table, step.fillfactor), None)
+        else:
+            undo = None
+            fits = step.tool in REWRITES
+            expected = rewrite(step.tool, step.table, database) if fits else (None, None)
+        runner = "apply" if expected[0] is not None else "you"
+        found = (step.sql, step.command), step.undo, step.run_by
+        if not fits or found != (expected, undo, runner):
+            raise InputError(
+                f"plan: step {place} was changed by hand: found {step.sql or step.command!r}, "
+                f"expected {expected[0] or expected[1]!r}; apply runs only statements that it "
+                "makes itself: make the plan anew, or run yours with psql"
+            )
+
+
+def name_of(mark: Mark) -> str:
+    """A table's name for people, on one line whatever is in it."""
+    return one_line(mark.name if mark.schema == "public" else f"{mark.schema}.{mark.name}")
+
+
+def one_line(text: str) -> str:
+    """Text for comments and messages: what is not printable is escaped, so no line ends in it."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )

@@ -1,0 +1,241 @@
+"""
+A plan for people: as text that psql can run, and as Markdown for a change request.
+
+Names come from a database, so nothing that they hold may end a comment or a fence.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pgheadroom.advise.advice import Value
+from pgheadroom.plan.statements import name_of, one_line
+from pgheadroom.plan.values import Forecast, Plan, Step
+from pgheadroom.types import Interval
+from pgheadroom.units import show_bytes, show_duration
+
+LOCK_TIMEOUT = "2s"
+"""Longer than deadlock_timeout (1 s), after which an autovacuum gives way."""
+
+_WIDTH = 92
+
+
+def as_text(plan: Plan) -> str:
+    """
+    The plan as a psql script: statements, and everything else in comments.
+
+    Undo stands beside each statement, as a comment; commands of clients are comments too.
+    """
+    lines = [f"-- {line}" for line in _head(plan)]
+    lines += ["", f"SET lock_timeout = '{LOCK_TIMEOUT}';"]
+    for step, like in with_likeness(plan.steps):
+        lines += ["", f"-- Step {step.number}: {_title(step)}"]
+        facts = [wrapped for line in _facts(step, like) for wrapped in _wrap(line)]
+        lines += [f"--   {line}" for line in facts]
+        if step.sql is not None:
+            lines.append(f"{step.sql};")
+        else:
+            lines.append(f"-- On your machine: {one_line(step.command or '')}")
+        lines.append(f"-- Undo: {one_line(step.undo) + ';' if step.undo else step.undo_note}")
+    if not plan.steps:
+        lines += ["", "-- Nothing to change."]
+    if plan.offers:
+        lines += ["", "-- Not part of this plan: rewrites that would make a setting act at once"]
+        for step in plan.offers:
+            lines.append(f"--   {one_line(step.sql or step.command or '')}")
+            lines.append(f"--     {step.lock}; {_cost(step)}")
+    lines += ["", "-- Afterwards: pgheadroom verify PLAN CONN --for 5m"]
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(plan: Plan) -> str:
+    """The plan as a change request: purpose, statements with undo, locks, costs, risk, check."""
+    target = plan.target
+    lines = [
+        f"# Change: fillfactor of {len({s.table.oid for s in plan.steps})} tables",
+        "",
+        f"- Database: {_code(one_line(target.database))} (OID {target.database_oid}), PostgreSQL "
+        f"{target.server_version}, cluster {target.system_identifier or 'unknown'}",
+        f"- Observed: {plan.observed_at or 'unknown'}; planned: {plan.created_at} by pgheadroom "
+        f"{plan.tool_version}; goal: {_escaped(str(plan.policy.get('goal')))}",
+        "",
+        "## Purpose",
+        "",
+        "Leave room on the pages of tables whose updates find none, so that more of them are HOT: "
+        "no new index entries, less WAL, less to vacuum.",
+        "",
+    ]
+    lines += [f"- {_escaped(line)}" for line in _purposes(plan)] or ["- Nothing to change."]
+    lines += [f"- {_escaped(note)}" for note in plan.notes]
+    for step, like in with_likeness(plan.steps):
+        lines += ["", f"## Step {step.number}: {_escaped(_title(step))}", ""]
+        lines += _fenced(f"{step.sql};" if step.sql else str(step.command), bool(step.sql))
+        undo = f"Undo: {_escaped(step.undo_note)}"
+        lines += ["", undo]
+        if step.undo is not None:
+            lines += ["", *_fenced(f"{step.undo};", True)]
+        lines += [""] + [f"- {_escaped(line)}" for line in _facts(step, like)]
+    if plan.offers:
+        lines += ["", "## Not part of this plan", ""]
+        lines += ["A rewrite would make a setting act at once. The server has:", ""]
+        lines += [
+            f"- {_code(one_line(step.sql or step.command or ''))}: {step.lock}; "
+            f"{_escaped(_cost(step))}"
+            for step in plan.offers
+        ]
+    lines += [
+        "",
+        "## How to carry it out",
+        "",
+        "`pgheadroom apply PLAN CONN` shows all of it, asks, waits for locks at most "
+        f"{LOCK_TIMEOUT} at a time, stops at the first failure, and writes down what it did; "
+        "`--undo` takes it back. Or run the statements above with psql, after "
+        f"`SET lock_timeout = '{LOCK_TIMEOUT}'`.",
+        "",
+        "## How to verify",
+        "",
+        "`pgheadroom verify PLAN CONN --for 5m` observes again under a comparable load and holds "
+        "the outcome against the forecast; exit code 1 says that a forecast failed.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _head(plan: Plan) -> list[str]:
+    target = plan.target
+    lines = [
+        f"pgheadroom {plan.tool_version}: plan of {plan.created_at}",
+        f"For database {one_line(target.database)} (OID {target.database_oid}) on PostgreSQL "
+        f"{target.server_version}, cluster {target.system_identifier or 'unknown'}; observed "
+        f"{plan.observed_at or 'at an unknown time'}",
+    ]
+    return lines + [wrapped for line in (*_purposes(plan), *plan.notes) for wrapped in _wrap(line)]
+
+
+def _purposes(plan: Plan) -> list[str]:
+    seen: dict[int, Forecast] = {step.table.oid: step.forecast for step in plan.steps}
+    return [
+        f"{name_of(found.table)}: fillfactor {found.measured.fillfactor} -> {found.fillfactor}. "
+        f"{one_line(found.reason)}. {_expected(found)}"
+        for found in seen.values()
+    ]
+
+
+def _expected(found: Forecast) -> str:
+    hot = found.measured.hot_frac
+    said = [] if hot is None else [f"HOT {hot:.1%} of updates now"]
+    if found.after is not None:
+        said.append(f"steady state foreseen: HOT {_share(found.after.hot_frac)}")
+        said.append(f"heap {_size(found.after.heap_bytes)}")
+    way = found.transition
+    if way is not None:
+        said.append(_way(found))
+    return "; ".join(said) + "."
+
+
+def _way(found: Forecast) -> str:
+    way = found.transition
+    assert way is not None, "the caller has looked"
+    acts = "without a rewrite it acts on pages that are filled from now on"
+    if way.verdict == "at once":
+        return f"{acts}, which shows at once"
+    if way.after_s is not None:
+        return f"{acts}, which takes about {show_duration(way.after_s)} at the observed rate"
+    if way.verdict == "does not converge":
+        end = "" if way.final_hot_frac is None else f": HOT {way.final_hot_frac:.1%}"
+        return f"{acts}, and never gets there{end}"
+    return acts
+
+
+def _title(step: Step) -> str:
+    name = name_of(step.table)
+    if step.kind == "set_fillfactor":
+        return (
+            f"fillfactor of {name} {step.table.fillfactor or 'not set (100)'} -> {step.fillfactor}"
+        )
+    return f"rewrite {name} by {step.tool}"
+
+
+def with_likeness(steps: tuple[Step, ...]) -> list[tuple[Step, int | None]]:
+    """Each step with the number of the first one by the same tool, of which the same is true."""
+    first: dict[str, int] = {}
+    made: list[tuple[Step, int | None]] = []
+    for step in steps:
+        made.append((step, first.get(step.tool)))
+        first.setdefault(step.tool, step.number)
+    return made
+
+
+def _facts(step: Step, like: int | None) -> list[str]:
+    lock = f"blocks {step.blocks}" if like is None else f"as in step {like}"
+    facts = [f"Lock: {step.lock}; {lock}"]
+    basis = step.duration_basis if like is None else f"as in step {like}"
+    facts.append(f"Duration: {_duration(step.duration_s)} ({basis})")
+    disk = "Disk, in the end" if step.kind == "set_fillfactor" else "Disk, while it runs"
+    facts.append(
+        f"{disk}: {show_bytes(step.disk_bytes)}; WAL: {show_bytes(step.wal_bytes)} (estimated)"
+    )
+    if not step.in_transaction:
+        facts.append("Not inside a transaction block")
+    if not step.verified:
+        facts.append("Not verified by us on this version")
+    if step.run_by == "you":
+        facts.append("pgheadroom apply does not run it: it is a client's command")
+    return [*facts, f"Risk: {step.risk if like is None else f'as in step {like}'}"]
+
+
+def _cost(step: Step) -> str:
+    return (
+        f"{_duration(step.duration_s)}, disk {show_bytes(step.disk_bytes)}, WAL "
+        f"{show_bytes(step.wal_bytes)}, all estimated"
+    )
+
+
+def _duration(found: Interval) -> str:
+    return f"{show_duration(found.low)} to {show_duration(found.high)}"
+
+
+def _share(value: Value) -> str:
+    if isinstance(value, Interval):
+        return f"{value.mid:.1%} ({value.low:.1%} to {value.high:.1%})"
+    return "unknown" if value is None else f"{value:.1%}"
+
+
+def _size(value: Value) -> str:
+    if isinstance(value, Interval):
+        return f"{show_bytes(value.mid)} ({show_bytes(value.low)} to {show_bytes(value.high)})"
+    return "unknown" if value is None else show_bytes(value)
+
+
+def _wrap(line: str) -> list[str]:
+    """Words on lines of a comment's width; one_line has been applied, so no word breaks it."""
+    lines, current = [], ""
+    for word in one_line(line).split(" "):
+        if current and len(current) + 1 + len(word) > _WIDTH:
+            lines.append(current)
+            current = f"  {word}"
+        else:
+            current = f"{current} {word}" if current else word
+    return [*lines, current]
+
+
+def _escaped(text: str) -> str:
+    """Nothing in it is markup, and nothing ends the line."""
+    shown = one_line(text)
+    for character in "\\`*_|[]#":
+        shown = shown.replace(character, f"\\{character}")
+    return shown.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    """An inline code span that its text cannot leave."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _fenced(text: str, is_sql: bool) -> list[str]:
+    """A code block that its text cannot leave."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{'sql' if is_sql else 'sh'}", text, fence]

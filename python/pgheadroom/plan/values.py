@@ -1,0 +1,277 @@
+"""
+The plan as a value: for which database, which statements, with which locks, undone by what.
+
+Made of an advice (`making.py`), saved as JSON (`kind = "plan"`), carried out by `apply.py`, held
+against what happened by `verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.plan.form import from_plain, to_plain
+from pgheadroom.plan.measured import Measured
+from pgheadroom.quoting import identifier
+from pgheadroom.types import Interval, PgVersion
+
+SCHEMA_VERSION = 1
+
+HIDDEN = "hidden"
+"""Stands for the text of an expression or predicate while somebody holds its table exclusively."""
+
+StepKind = Literal["set_fillfactor", "rewrite"]
+Tool = Literal["ALTER TABLE", "REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL"]
+RunBy = Literal["apply", "you"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The database that a plan is for; the identifier is None where it could not be read."""
+
+    system_identifier: str | None
+    database_oid: int
+    database: str
+    server_version: str
+
+    @property
+    def major(self) -> int:
+        """Major version of the server."""
+        return PgVersion.parse(self.server_version).major
+
+    def differs(self, found: Target) -> tuple[str, ...]:
+        """What is different about another database, in words; empty for the same one."""
+        said = []
+        if None not in (self.system_identifier, found.system_identifier):
+            said += _difference("cluster", self.system_identifier, found.system_identifier)
+        said += _difference("database OID", self.database_oid, found.database_oid)
+        said += _difference("database", self.database, found.database)
+        said += _difference("major version", self.major, found.major)
+        return tuple(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexMark:
+    """What a plan rests on of an index."""
+
+    name: str
+    method: str
+    is_unique: bool
+    columns: tuple[str, ...]
+    include: tuple[str, ...]
+    expressions: str | None
+    predicate: str | None
+
+    def equals(self, other: IndexMark) -> bool:
+        """Whether it is the same; a text that a lock has hidden is taken for the same."""
+        texts = ((self.expressions, other.expressions), (self.predicate, other.predicate))
+        return (self.name, self.method, self.is_unique, self.columns, self.include) == (
+            other.name,
+            other.method,
+            other.is_unique,
+            other.columns,
+            other.include,
+        ) and all(mine == theirs or HIDDEN in (mine, theirs) for mine, theirs in texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMark:
+    """A column with its type, as `format_type` writes it."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """
+    A table's fingerprint: what a plan rests on, by which a changed table is noticed.
+
+    `reloptions` are those that are set; `columns` in order of their attribute numbers, `indexes`
+    by name.
+    """
+
+    schema: str
+    name: str
+    oid: int
+    relfilenode: int
+    columns: tuple[ColumnMark, ...]
+    indexes: tuple[IndexMark, ...]
+    reloptions: Mapping[str, str]
+
+    @property
+    def qualified(self) -> str:
+        """Schema and name, quoted for SQL."""
+        return f"{identifier(self.schema)}.{identifier(self.name)}"
+
+    @property
+    def fillfactor(self) -> int | None:
+        """As it is set; None where it is not."""
+        found = self.reloptions.get("fillfactor")
+        return None if found is None else int(found)
+
+    def differs(self, found: Mark) -> tuple[str, ...]:
+        """What is different about the table now, in words; empty for an unchanged one."""
+        said = _difference("name", f"{self.schema}.{self.name}", f"{found.schema}.{found.name}")
+        said += _difference("OID", self.oid, found.oid)
+        said += _difference("relfilenode (rewritten)", self.relfilenode, found.relfilenode)
+        said += _listed("column", [c.name for c in self.columns], [c.name for c in found.columns])
+        types_now = {column.name: column.type for column in found.columns}
+        for column in self.columns:
+            now = types_now.get(column.name, column.type)
+            said += _difference(f"type of column {column.name!r}", column.type, now)
+        before, after = ({i.name: i for i in mark.indexes} for mark in (self, found))
+        said += _listed("index", list(before), list(after))
+        said += [
+            f"index {name!r} is another one"
+            for name, index in before.items()
+            if name in after and not index.equals(after[name])
+        ]
+        for option in sorted({*self.reloptions, *found.reloptions}):
+            said += _difference(
+                f"storage parameter {option}",
+                self.reloptions.get(option, "not set"),
+                found.reloptions.get(option, "not set"),
+            )
+        return tuple(said)
+
+
+def _difference(what: str, planned: object, found: object) -> list[str]:
+    return [] if planned == found else [f"{what}: found {found}, the plan has {planned}"]
+
+
+def _listed(what: str, before: list[str], after: list[str]) -> list[str]:
+    gone = [f"{what} {name!r} is gone" for name in before if name not in after]
+    new = [f"{what} {name!r} is new" for name in after if name not in before]
+    moved = sorted(before) == sorted(after) and before != after
+    return gone + new + ([f"the order of {what} names changed"] if moved else [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """
+    What is expected of a table, and from where it starts.
+
+    Attributes:
+        table: Its fingerprint when it was observed.
+        verdict: Of the advice; KEEP forecasts that nothing changes.
+        fillfactor: After the plan.
+        before: The curve's point at the setting in force; None where it has none.
+        after: At `fillfactor`.
+        transition: The way there without a rewrite.
+        measured: What was observed.
+        reason: Of the advice.
+    """
+
+    table: Mark
+    verdict: Literal["CHANGE", "KEEP"]
+    fillfactor: int
+    before: Point | None
+    after: Point | None
+    transition: Transition | None
+    measured: Measured
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """
+    One statement, or one command of yours.
+
+    Attributes:
+        number: From 1 on, in order; 0 for a rewrite that is only offered.
+        kind: What it does.
+        tool: By what.
+        table: Fingerprint before the plan.
+        fillfactor: In force after the step.
+        sql: The statement; None for a client's command.
+        command: The client's command line; None for a statement.
+        undo: The statement that undoes it; None where nothing can or has to.
+        undo_note: What to know about undoing.
+        lock: The strongest lock, by PostgreSQL's name.
+        blocks: What that lock keeps waiting, and for how long.
+        duration_s: Estimated, waiting for the lock left out.
+        duration_basis: Where the estimate is from.
+        disk_bytes: Needed while it runs, estimated; for a setting, what the table grows by later.
+        wal_bytes: Written, estimated.
+        in_transaction: Whether it may run inside a transaction block.
+        run_by: `apply` runs statements; commands are left to you.
+        verified: Whether this statement was run on a server of this version in our tests.
+        risk: In words.
+        forecast: What is expected of the table afterwards.
+    """
+
+    number: int
+    kind: StepKind
+    tool: Tool
+    table: Mark
+    fillfactor: int
+    sql: str | None
+    command: str | None
+    undo: str | None
+    undo_note: str
+    lock: str
+    blocks: str
+    duration_s: Interval
+    duration_basis: str
+    disk_bytes: int
+    wal_bytes: int
+    in_transaction: bool
+    run_by: RunBy
+    verified: bool
+    risk: str
+    forecast: Forecast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """
+    Statements in order, for one database.
+
+    Attributes:
+        tool_version: That made it.
+        created_at: UTC.
+        observed_at: When the facts were taken; None where that is not known.
+        target: The only database it may be applied to.
+        policy: Of the advice.
+        rewrite: How rewrites were asked for.
+        steps: In order.
+        offers: Rewrites that the server has and that are not part of the plan.
+        kept: Forecasts of tables that stay as they are.
+        notes: What else is to be known: findings that go before, tables left out and why.
+    """
+
+    tool_version: str
+    created_at: str
+    observed_at: str | None
+    target: Target
+    policy: Mapping[str, Any]
+    rewrite: str
+    steps: tuple[Step, ...]
+    offers: tuple[Step, ...]
+    kept: tuple[Forecast, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def forecasts(self) -> tuple[Forecast, ...]:
+        """One a table: those that change, then those that stay."""
+        changed = {step.table.oid: step.forecast for step in self.steps}
+        return (*changed.values(), *self.kept)
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        made: dict[str, Any] = to_plain(self)
+        return {"schema_version": SCHEMA_VERSION, "kind": "plan"} | made
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        """
+        Read what `to_json` wrote.
+
+        Raises:
+            InputError: It is no plan of this version, or a field is not as it must be.
+        """
+        rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
+        return from_plain(cls, rest, "plan")

@@ -1,0 +1,229 @@
+"""
+Whether two observations of a table may be compared, and a verdict on one measure.
+
+    forecast and measured interval apart        failed, or "no effect" where nothing has moved
+    measured interval too wide                  undecided
+    an effect was forecast, nothing has moved   no effect: the forecast reaches as far as "none"
+    no effect was forecast, by an interval
+      wider than the effect it denies           failed: it could not have been wrong
+    else                                        held
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pgheadroom.advise.advice import Value
+from pgheadroom.plan.measured import Measured
+from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES
+
+Verdict = Literal["held", "failed", "no effect", "undecided", "not comparable"]
+
+RATE_FACTOR = 2.0
+"""Updates a second may differ by this factor: HOT shares hardly depend on the rate, but vacuum and
+the horizon do."""
+CLASSES_DISTANCE = 0.2
+"""Part of the updates that may assign other columns than before (total variation distance)."""
+TUPLE_FRAC = 0.1
+"""Rows may be this part longer or shorter."""
+INSERTS_DIFFERENCE = 0.1
+"""Inserts for each update may differ by this much, or by a factor of two."""
+ROWS_FRAC = 0.25
+"""The table may have this part more or fewer rows."""
+HELD_DIFFERENCE = 0.25
+"""Part of the interval in which the horizon stood still may differ by this much."""
+
+EFFECT_MIN = 0.02
+"""Shares that differ by less count as equal: two points."""
+TOLERANCE = 0.01
+"""What the twin errs by in any case (docs/accuracy.md): a point of the HOT share."""
+HEAP_TOLERANCE = 0.05
+"""Of heap bytes, and 8 pages: a table that has lived has room that no forecast knows."""
+HEAP_TOLERANCE_BYTES = 8 * PAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """One property of the workload, then and now, and whether that is alike enough."""
+
+    name: str
+    before: float | None
+    now: float | None
+    limit: str
+    is_alike: bool
+
+
+def likenesses(before: Measured, now: Measured) -> tuple[Likeness, ...]:
+    """What of the workload was compared; properties that one side lacks are left out."""
+    made = []
+
+    def add(name: str, then: float, new: float, limit: str, is_alike: bool) -> None:
+        made.append(Likeness(name=name, before=then, now=new, limit=limit, is_alike=bool(is_alike)))
+
+    if before.updates and now.updates is not None:
+        ratio = now.updates_per_s / before.updates_per_s
+        add(
+            "updates_per_s",
+            before.updates_per_s,
+            now.updates_per_s,
+            f"factor {RATE_FACTOR:g}",
+            1 / RATE_FACTOR <= ratio <= RATE_FACTOR,
+        )
+    if before.updates and now.updates and None not in (before.inserts, now.inserts):
+        then, new = (before.inserts or 0) / before.updates, (now.inserts or 0) / now.updates
+        near = abs(new - then) <= INSERTS_DIFFERENCE
+        add(
+            "inserts_per_update",
+            then,
+            new,
+            f"{INSERTS_DIFFERENCE:g}, or factor 2",
+            near or (min(then, new) > 0 and 0.5 <= new / then <= 2),
+        )
+    if before.tuple_bytes and now.tuple_bytes:
+        add(
+            "tuple_bytes",
+            before.tuple_bytes,
+            now.tuple_bytes,
+            f"{TUPLE_FRAC:.0%}",
+            abs(now.tuple_bytes / before.tuple_bytes - 1) <= TUPLE_FRAC,
+        )
+    if before.rows and now.rows:
+        add(
+            "rows",
+            before.rows,
+            now.rows,
+            f"{ROWS_FRAC:.0%}",
+            1 / (1 + ROWS_FRAC) <= now.rows / before.rows <= 1 + ROWS_FRAC,
+        )
+    if before.classes and now.classes and before.classes_source == now.classes_source:
+        distance = classes_distance(before, now)
+        add(
+            "other_columns_frac",
+            0.0,
+            distance,
+            f"{CLASSES_DISTANCE:g}",
+            distance <= CLASSES_DISTANCE,
+        )
+    add(
+        "horizon_held_frac",
+        before.held_frac,
+        now.held_frac,
+        f"{HELD_DIFFERENCE:g}",
+        abs(now.held_frac - before.held_frac) <= HELD_DIFFERENCE,
+    )
+    return tuple(made)
+
+
+def classes_distance(before: Measured, now: Measured) -> float:
+    """Part of the updates that assign other columns: total variation distance of the classes."""
+    shares: list[dict[tuple[str, ...], float]] = []
+    for side in (before, now):
+        sums: dict[tuple[str, ...], float] = {}
+        for found in side.classes:
+            sums[found.columns] = sums.get(found.columns, 0.0) + found.frac
+        total = sum(sums.values()) or 1.0
+        shares.append({columns: frac / total for columns, frac in sums.items()})
+    first, second = shares
+    return sum(abs(first.get(c, 0.0) - second.get(c, 0.0)) for c in {*first, *second}) / 2
+
+
+def as_interval(value: Value) -> Interval | None:
+    """A number as an interval without width."""
+    if value is None or isinstance(value, Interval):
+        return value
+    return Interval(low=value, mid=value, high=value, level=1.0)
+
+
+def judge_share(
+    now: Interval | None, before: Interval | None, forecast: Interval
+) -> tuple[Verdict, str]:
+    """
+    A verdict on a share of updates.
+
+    Args:
+        now: Measured; None where there were too few windows.
+        before: Measured before the change; None where there were no updates.
+        forecast: For this moment.
+
+    Returns:
+        The verdict and its reason, one sentence.
+    """
+    if now is None:
+        return "undecided", "too few windows with updates: watch longer"
+    effect = 0.0 if before is None else forecast.mid - before.mid
+    need = max(EFFECT_MIN, abs(effect) / 2)
+    moved = before is None or now.low > before.high or now.high < before.low
+    expects = abs(effect) >= EFFECT_MIN
+    apart = now.low > forecast.high + TOLERANCE or now.high < forecast.low - TOLERANCE
+    if apart:
+        if expects and not moved:
+            return "no effect", f"{_points(effect)} were foreseen, nothing has moved"
+        off = now.mid - (forecast.high if now.mid > forecast.high else forecast.low)
+        return "failed", f"{_points(off)} from the nearer end of the forecast"
+    half = (now.high - now.low) / 2
+    if half > need:
+        return "undecided", (
+            f"measured to {_points(half)} either way, {_points(need)} are needed: watch longer"
+        )
+    if expects and not moved:
+        assert before is not None, "without a state before nothing can stand still"
+        if (before.high - before.low) / 2 > need:
+            return "undecided", "the state before is not known well enough: too few updates then"
+        return "no effect", (
+            f"nothing has moved, and the forecast's interval ({_points(_width(forecast))} wide) "
+            f"reaches there beside its effect of {_points(effect)}"
+        )
+    if before is not None and not expects and _width(forecast) > 2 * EFFECT_MIN:
+        return "failed", (
+            f"no effect was foreseen, by an interval {_points(_width(forecast))} wide: "
+            f"wider than an effect ({_points(EFFECT_MIN)}), so it could not have been wrong"
+        )
+    return "held", "inside the forecast"
+
+
+def judge_way(
+    now: Interval | None, before: Interval | None, final: float, what: str
+) -> tuple[Verdict, str]:
+    """
+    A verdict on a share that is still on its way: it has to be between before and final.
+
+    Args:
+        now: Measured.
+        before: Measured before the change.
+        final: Where it is to arrive.
+        what: How far it is, for the reason.
+    """
+    if now is None:
+        return "undecided", "too few windows with updates: watch longer"
+    start = final if before is None else before.mid
+    low, high = min(start, final), max(start, final)
+    if now.low > high + TOLERANCE or now.high < low - TOLERANCE:
+        return "failed", f"outside the way from {start:.1%} to {final:.1%}; {what}"
+    if abs(final - start) < EFFECT_MIN:
+        return "held", f"no more than {_points(EFFECT_MIN)} were foreseen; {what}"
+    return "undecided", f"still on its way from {start:.1%} to {final:.1%}: {what}"
+
+
+def judge_heap(
+    now: float, before: float | None, forecast: Interval, *, on_the_way: bool
+) -> tuple[Verdict, str]:
+    """A verdict on the table's size, in bytes; a size is known exactly, its forecast is not."""
+    low, high = forecast.low, forecast.high
+    if on_the_way and before is not None:
+        low, high = min(low, before), max(high, before)
+    slack = max(HEAP_TOLERANCE * forecast.mid, HEAP_TOLERANCE_BYTES)
+    if low - slack <= now <= high + slack:
+        return "held", "inside the forecast"
+    end = high if now > high else low
+    return "failed", f"{now / end - 1:+.1%} from the nearer end of the forecast"
+
+
+def _width(found: Interval) -> float:
+    """Rounded, so that an interval of just the limit is not beyond it."""
+    return round(found.high - found.low, 9)
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f} points"

@@ -1,0 +1,426 @@
+"""
+Plan, record and a new observation become a verification: a verdict a table.
+
+A table that was not rewritten is held against the way to its new state, by the updates that have
+happened since the change; one that was rewritten against the steady state.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pgheadroom
+from pgheadroom.advise.advice import Value
+from pgheadroom.errors import InputError
+from pgheadroom.plan.form import to_plain
+from pgheadroom.plan.marks import mark_of, target_of
+from pgheadroom.plan.measured import Measured, measure
+from pgheadroom.plan.record import Record, StepRecord
+from pgheadroom.plan.statements import one_line
+from pgheadroom.plan.values import Forecast, Mark, Plan
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.sources.recording import Recording
+from pgheadroom.types import Interval
+from pgheadroom.units import show_duration
+from pgheadroom.verify.comparing import (
+    Likeness,
+    Verdict,
+    as_interval,
+    judge_heap,
+    judge_share,
+    judge_way,
+    likenesses,
+)
+from pgheadroom.verify.windows import Share, Window, share_before, share_of, windows_of
+
+UPDATES_MIN = 100
+"""Fewer updates in the window say nothing (arbitrary)."""
+
+_RANK: tuple[Verdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
+FAILED: tuple[Verdict, ...] = ("failed", "no effect")
+"""Verdicts that make `verify` end with 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """
+    One measure: before, foreseen, now.
+
+    `verdict` is None for a measure that is only shown; `note` says why, or the reason.
+    """
+
+    name: str
+    unit: str
+    before: Value
+    forecast: Value
+    now: Value
+    verdict: Verdict | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOutcome:
+    """
+    One table.
+
+    `progress` says how far it is on its way to the new state, None where that does not matter;
+    `windows` are those of the interval with updates.
+    """
+
+    schema: str
+    name: str
+    oid: int
+    planned: str
+    fillfactor: int
+    fillfactor_now: int | None
+    rewritten: bool
+    verdict: Verdict
+    reason: str
+    progress: str | None
+    updates: int | None
+    windows: int
+    outcomes: tuple[Outcome, ...]
+    workload: tuple[Likeness, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """All tables of a plan, after one observation."""
+
+    tool_version: str
+    server_version: str
+    database: str
+    planned_at: str
+    observed_at: str
+    interval_s: float
+    tables: tuple[TableOutcome, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a forecast failed."""
+        return any(table.verdict in FAILED for table in self.tables)
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        made: dict[str, Any] = to_plain(self)
+        return {"schema_version": 1, "kind": "verification"} | made
+
+
+def verify(
+    plan: Plan, record: Record | None, profile: Profile, recording: Recording
+) -> Verification:
+    """
+    Hold the forecasts of a plan against a new observation.
+
+    Args:
+        plan: With its forecasts.
+        record: Of `apply`; None where it was not applied from here.
+        profile: Of the recording, unmasked.
+        recording: With the tables' counters at each tick.
+
+    Raises:
+        InputError: Another database than the plan's.
+    """
+    different = plan.target.differs(target_of(profile))
+    if different:
+        raise InputError(
+            f"the plan is for another database ({'; '.join(map(one_line, different))}): expected "
+            "the one that was observed"
+        )
+    server: Any = profile.server.observed
+    tables = {int(t.observed["oid"]): t for t in profile.tables if t.observed is not None}
+    notes = [one_line(line) for line in (*server["broken"], *server["changed"])]
+    if record is None and plan.steps:
+        notes.append(
+            "no record of pgheadroom apply beside the plan: when it was applied, and how far "
+            "tables are on their way, is not known"
+        )
+    outcomes = [
+        _Table(forecast, plan, record, tables.get(forecast.table.oid), profile, recording).outcome()
+        for forecast in plan.forecasts
+    ]
+    return Verification(
+        tool_version=pgheadroom.__version__,
+        server_version=str(profile.server.version),
+        database=plan.target.database,
+        planned_at=plan.created_at,
+        observed_at=str(server["observed_at"]),
+        interval_s=float(server["interval_s"]),
+        tables=tuple(outcomes),
+        notes=tuple(notes),
+    )
+
+
+class _Table:
+    def __init__(
+        self,
+        forecast: Forecast,
+        plan: Plan,
+        record: Record | None,
+        table: TableProfile | None,
+        profile: Profile,
+        recording: Recording,
+    ) -> None:
+        self._forecast = forecast
+        self._table = table
+        self._profile = profile
+        self._applied = _applied(forecast, plan, record)
+        self._now: Measured | None = None if table is None else measure(profile, table)
+        oid = forecast.table.oid
+        self._windows: tuple[Window, ...] = windows_of(recording, oid)
+        totals: Mapping[str, Any] = {}
+        if table is not None and table.observed is not None:
+            totals = table.observed.get("totals") or {}
+        self._updates_total: int | None = totals.get("n_tup_upd")
+
+    def outcome(self) -> TableOutcome:
+        workload: tuple[Likeness, ...] = ()
+        outcomes: tuple[Outcome, ...] = ()
+        verdict, reason = self._fits()
+        progress = None
+        if self._now is not None:
+            workload = likenesses(self._forecast.measured, self._now)
+            progress, arrived = self._progress()
+            outcomes = self._outcomes(self._now, arrived=arrived, progress=progress)
+        if verdict is None:
+            verdict, reason = _worst(outcomes)
+            odd = [like for like in workload if not like.is_alike]
+            if odd:
+                verdict = "not comparable"
+                reason = "the workload has changed: " + "; ".join(map(_said, odd))
+        if verdict == "not comparable":
+            outcomes = tuple(_shown(found) for found in outcomes)
+        mark = self._forecast.table
+        return TableOutcome(
+            schema=mark.schema,
+            name=mark.name,
+            oid=mark.oid,
+            planned=self._forecast.verdict,
+            fillfactor=self._forecast.fillfactor,
+            fillfactor_now=None if self._now is None else self._now.fillfactor,
+            rewritten=self._rewritten,
+            verdict=verdict,
+            reason=reason,
+            progress=progress,
+            updates=None if self._now is None else self._now.updates,
+            windows=len(self._windows),
+            outcomes=outcomes,
+            workload=workload,
+        )
+
+    @property
+    def _mark(self) -> Mark | None:
+        return None if self._table is None else mark_of(self._table)
+
+    @property
+    def _rewritten(self) -> bool:
+        mark = self._mark
+        return mark is not None and mark.relfilenode != self._forecast.table.relfilenode
+
+    def _fits(self) -> tuple[Verdict | None, str]:
+        """A verdict where the table itself forbids comparing, or the window is too short."""
+        mark, now, server = self._mark, self._now, self._profile.server.observed
+        if mark is None or now is None:
+            return "not comparable", "the table is gone"
+        if now.fillfactor != self._forecast.fillfactor:
+            return "not comparable", (
+                f"fillfactor is {now.fillfactor}, the plan's is {self._forecast.fillfactor}: it "
+                "was not applied, or changed since"
+            )
+        others = [
+            line
+            for line in self._forecast.table.differs(mark)
+            if not line.startswith(("storage parameter fillfactor", "relfilenode"))
+        ]
+        if others:
+            return "not comparable", "the table has changed: " + "; ".join(map(one_line, others))
+        if now.updates is None or (server or {}).get("broken"):
+            return "not comparable", "the server restarted, or statistics were reset, meanwhile"
+        if now.updates < UPDATES_MIN:
+            return "undecided", f"{now.updates} updates in the window, {UPDATES_MIN} are needed"
+        return None, ""
+
+    def _progress(self) -> tuple[str | None, bool | None]:
+        """How far the table is on its way, and whether it has arrived; None: not known."""
+        way = self._forecast.transition
+        if way is None or self._rewritten or way.verdict == "at once":
+            return None, True
+        if way.verdict != "converges":
+            return "no time was foreseen in which it arrives", None
+        known = self._applied
+        rows = self._forecast.measured.rows
+        if known is None or known.after is None or known.finished_at is None:
+            return "when the setting was applied is not known", None
+        if None not in (known.after.updates, self._updates_total, way.after_updates_per_row):
+            then, total = known.after.updates or 0, self._updates_total or 0
+            if total >= then and rows:
+                done, need = (total - then) / rows, way.after_updates_per_row or 0.0
+                return f"{done:.2g} of {need:.2g} updates a row", done >= need
+        if way.after_s is None:
+            return "no time was foreseen in which it arrives", None
+        try:
+            applied_s = calendar.timegm(time.strptime(known.finished_at, "%Y-%m-%dT%H:%M:%SZ"))
+        except ValueError:
+            return "the record's time is not understood", None
+        done_s = time.time() - applied_s
+        return f"{show_duration(max(done_s, 0.0))} of {show_duration(way.after_s)}", (
+            done_s >= way.after_s
+        )
+
+    def _outcomes(
+        self, now: Measured, *, arrived: bool | None, progress: str | None
+    ) -> tuple[Outcome, ...]:
+        found, before = self._forecast, self._forecast.measured
+        after = found.after
+        updates = [window.updates for window in self._windows]
+        hot = share_of([window.hot for window in self._windows], updates)
+        effect = 1.0 if hot is None else hot.design_effect
+        hot_before = share_before(before.hot_updates, before.updates, effect)
+        made = [self._hot(hot, hot_before, arrived=arrived, progress=progress)]
+        newpage = None
+        if all(window.newpage is not None for window in self._windows):
+            newpage = share_of([window.newpage or 0 for window in self._windows], updates)
+        made.append(
+            Outcome(
+                name="newpage_frac",
+                unit="frac",
+                before=share_before(before.newpage_updates, before.updates, effect),
+                forecast=None if after is None or not arrived else after.newpage_frac,
+                now=None if newpage is None else newpage.interval or newpage.value,
+                verdict=None,
+                note="shown only"
+                if now.newpage_updates is not None
+                else "PostgreSQL 15 does not count it",
+            )
+        )
+        made.append(self._heap(now, arrived=arrived))
+        known = before.wal_bytes_per_update is not None and now.wal_bytes_per_update is not None
+        made.append(
+            Outcome(
+                name="wal_bytes_per_update",
+                unit="bytes",
+                before=before.wal_bytes_per_update,
+                forecast=None if after is None else after.wal_bytes_per_update,
+                now=now.wal_bytes_per_update,
+                verdict=None,
+                note="shown only: measured is what the UPDATE statements wrote "
+                "(pg_stat_statements), foreseen is commits, vacuum and inserts too"
+                if known
+                else "not known: pg_stat_statements has not counted these statements both times",
+            )
+        )
+        return tuple(made)
+
+    def _hot(
+        self,
+        hot: Share | None,
+        before: Interval | None,
+        *,
+        arrived: bool | None,
+        progress: str | None,
+    ) -> Outcome:
+        measured = None if hot is None else hot.interval
+        forecast = self._hot_forecast()
+        verdict: Verdict
+        if forecast is None:
+            verdict, note = "undecided", "the plan has no forecast of it"
+        elif arrived:
+            verdict, note = judge_share(measured, before, forecast)
+        else:
+            verdict, note = judge_way(measured, before, forecast.mid, progress or "")
+        return Outcome(
+            name="hot_frac",
+            unit="frac",
+            before=before,
+            forecast=forecast,
+            now=measured if measured is not None else None if hot is None else hot.value,
+            verdict=verdict,
+            note=note,
+        )
+
+    def _hot_forecast(self) -> Interval | None:
+        """The steady state; without a rewrite, where the table arrives, as uncertain as that."""
+        found = self._forecast
+        steady = as_interval(None if found.after is None else found.after.hot_frac)
+        way = found.transition
+        if way is None or self._rewritten or way.final_hot_frac is None:
+            return steady
+        final = way.final_hot_frac
+        if steady is None:
+            return as_interval(final)
+        return Interval(
+            low=max(0.0, min(final, final - (steady.mid - steady.low))),
+            mid=final,
+            high=min(1.0, max(final, final + (steady.high - steady.mid))),
+            level=steady.level,
+        )
+
+    def _heap(self, now: Measured, *, arrived: bool | None) -> Outcome:
+        found, before = self._forecast, self._forecast.measured
+        way = found.transition
+        forecast = as_interval(None if found.after is None else found.after.heap_bytes)
+        if way is not None and not self._rewritten:
+            forecast = as_interval(way.final_heap_bytes)
+        grown = now.rows / before.rows if before.rows and now.rows else 1.0
+        verdict: Verdict | None = None
+        note = "not known"
+        if forecast is not None and now.heap_bytes is not None:
+            forecast = Interval(
+                low=forecast.low * grown,
+                mid=forecast.mid * grown,
+                high=forecast.high * grown,
+                level=forecast.level,
+            )
+            verdict, note = judge_heap(
+                float(now.heap_bytes),
+                None if before.heap_bytes is None else before.heap_bytes * grown,
+                forecast,
+                on_the_way=not arrived,
+            )
+            if abs(grown - 1) >= 0.01:
+                note += f"; forecast scaled by the rows ({grown - 1:+.1%})"
+        return Outcome(
+            name="heap_bytes",
+            unit="bytes",
+            before=before.heap_bytes,
+            forecast=forecast,
+            now=now.heap_bytes,
+            verdict=verdict,
+            note=note,
+        )
+
+
+def _applied(forecast: Forecast, plan: Plan, record: Record | None) -> StepRecord | None:
+    """The record of the step that set the fillfactor, if it was carried out."""
+    if record is None:
+        return None
+    for step in plan.steps:
+        known = record.step(step.number)
+        same = step.table.oid == forecast.table.oid and step.kind == "set_fillfactor"
+        if same and known.state == "done":
+            return known
+    return None
+
+
+def _shown(found: Outcome) -> Outcome:
+    """Without its verdict: what cannot be compared is not judged."""
+    return replace(found, verdict=None)
+
+
+def _worst(outcomes: tuple[Outcome, ...]) -> tuple[Verdict, str]:
+    judged = [found for found in outcomes if found.verdict is not None]
+    for verdict in _RANK:
+        same = [found for found in judged if found.verdict == verdict]
+        if same:
+            return verdict, "; ".join(f"{found.name}: {found.note}" for found in same)
+    return "undecided", "nothing was foreseen that can be measured"
+
+
+def _said(like: Likeness) -> str:
+    return f"{like.name} {like.before:.4g} then, {like.now:.4g} now (limit: {like.limit})"

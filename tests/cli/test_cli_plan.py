@@ -1,0 +1,50 @@
+"""`apply` and `verify` from outside: each mistake with its exit code, and what --help says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+NOWHERE = "host=/nowhere user=u password=secret"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["apply", "absent.json", NOWHERE, "--yes"], 2, "absent.json cannot be read"),
+        (["apply", "text", NOWHERE, "--yes"], 2, "text is no JSON"),
+        (["apply", "other.json", NOWHERE], 2, "expected a plan of version 1"),
+        (["apply", "other.json", NOWHERE, "--lock-timeout", "soon"], 2, "duration 'soon'"),
+        (["apply", "other.json", NOWHERE, "--lock-retries", "-1"], 2, "expected 0 to 1000"),
+        (["verify", "absent.json", NOWHERE], 2, "absent.json cannot be read"),
+        (["verify", "other.json", NOWHERE, "-o", "absent/v.json"], 2, "make the folder first"),
+        (["advise", "other.json", "--plan", "absent/plan.json"], 2, "make the folder first"),
+        (["advise", "other.json", "--rewrite", "cluster"], 2, "expected one of none, auto, repack"),
+    ],
+)
+def test_mistakes(
+    pgheadroom: Run, tmp_path: Path, arguments: list[str], code: int, message: str
+) -> None:
+    """Before anything is connected to, with one clear message, without the password."""
+    (tmp_path / "text").write_text("-- SQL\n")
+    (tmp_path / "other.json").write_text('{"kind": "profile", "schema_version": 1}')
+    done = pgheadroom(*arguments)
+    assert message in done.stderr
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "secret" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_help_names_the_options(pgheadroom: Run) -> None:
+    """-h is the host, as everywhere; the options of the contract are there."""
+    text = pgheadroom("apply", "--help").stdout
+    for option in ("--yes", "--undo", "--dry-run", "--lock-timeout", "--statement-timeout"):
+        assert option in text
+    text = pgheadroom("verify", "--help").stdout
+    for option in ("--for", "--format", "--output", "--log", "--host"):
+        assert option in text

@@ -1,0 +1,113 @@
+"""Advice as `advise` would give it, on profiles that were really observed; plans as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pgheadroom.advise.advice import (
+    Advice,
+    Observation,
+    Point,
+    TableAdvice,
+    Transition,
+    Value,
+    Verdict,
+)
+from pgheadroom.advise.policy import make_policy
+from pgheadroom.plan import Plan, make_plan, plan_text
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+
+
+def point(fillfactor: int, heap_bytes: float, hot_frac: Value = None) -> Point:
+    return Point(
+        fillfactor=fillfactor,
+        hot_frac=hot_frac,
+        newpage_frac=None,
+        heap_bytes=heap_bytes,
+        index_bytes=None,
+        wal_bytes_per_update=None,
+        pages_modified_per_update=None,
+        seq_scan_pages=None,
+    )
+
+
+def table_advice(
+    table: TableProfile,
+    advised: int | None,
+    verdict: Verdict,
+    curve: tuple[Point, ...] = (),
+    transition: Transition | None = None,
+) -> TableAdvice:
+    facts: Any = table.observed
+    counters = facts["counters"]
+    updates = counters["n_tup_upd"] or 0
+    return TableAdvice(
+        table=table.name,
+        schema=facts["schema"],
+        name=facts["name"],
+        oid=facts["oid"],
+        relfilenode=facts["relfilenode"],
+        parent=facts.get("parent"),
+        rows=table.rows,
+        heap_bytes=facts["main_bytes"],
+        fillfactor=table.fillfactor,
+        updates_per_s=facts["per_s"]["n_tup_upd"] or 0.0,
+        updates=updates,
+        hot_frac=counters["n_tup_hot_upd"] / updates if updates else None,
+        verdict=verdict,
+        reason="room is short",
+        advised_fillfactor=advised,
+        gain_frac=0.3,
+        causes=(),
+        calibration=None,
+        curve=curve,
+        transition=transition,
+        remarks=(),
+        missing=(),
+    )
+
+
+def advice_of(profile: Profile, tables: tuple[TableAdvice, ...]) -> Advice:
+    observed: Any = profile.server.observed
+    return Advice(
+        tool_version="0",
+        observation=Observation(
+            server_version=str(observed["server_version"]),
+            database=observed["database"],
+            database_oid=observed["database_oid"],
+            system_identifier=observed["system_identifier"],
+            observed_at=observed["observed_at"],
+            interval_s=observed["interval_s"],
+            masked=observed["masked"],
+            levels=tuple(observed["access"]["levels"]),
+            missing=(),
+            broken=(),
+            modules=observed["modules"],
+        ),
+        policy=make_policy().to_json(),
+        first=(),
+        tables=tables,
+        partitioned=(),
+        assumed=(),
+    )
+
+
+def plan_of(profile: Profile, settings: Mapping[str, int], *, rewrite: str = "none") -> Plan:
+    """A plan that sets these fillfactors, by the tables' names in the profile."""
+    tables = []
+    for name, fillfactor in settings.items():
+        table = profile.table(name)
+        facts: Any = table.observed
+        heap = float(facts["main_bytes"])
+        curve = (point(table.fillfactor, heap, 0.5), point(fillfactor, heap * 1.2, 0.9))
+        tables.append(table_advice(table, fillfactor, "CHANGE", curve))
+    return make_plan(advice_of(profile, tuple(tables)), profile, rewrite=rewrite)
+
+
+def write_plan(plan: Plan, folder: Path) -> Path:
+    path = folder / "plan.json"
+    path.write_text(plan_text(plan), encoding="utf-8")
+    return path

@@ -1,0 +1,334 @@
+"""Plans as values and as text: round trips, names that would break out, files that were changed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.errors import InputError
+from pgheadroom.plan.measured import Measured, UpdateShare
+from pgheadroom.plan.reading import plan_text, read_plan
+from pgheadroom.plan.record import new_record, read_record, record_path, save
+from pgheadroom.plan.statements import (
+    TRAITS,
+    check_steps,
+    duration,
+    rewrite,
+    set_fillfactor,
+    tool_of,
+    undo_fillfactor,
+    wal_bytes,
+)
+from pgheadroom.plan.text import as_markdown, as_text
+from pgheadroom.plan.values import ColumnMark, Forecast, IndexMark, Mark, Plan, Step, Target, Tool
+from pgheadroom.types import Interval
+
+HOSTILE = 'a"b\n-- drop\r\n```\nDROP TABLE x; <b>`\u2028\x85é\\'
+MARK = Mark(
+    schema="public",
+    name="jobs",
+    oid=16384,
+    relfilenode=16385,
+    columns=(ColumnMark(name="id", type="bigint"), ColumnMark(name="state", type="text")),
+    indexes=(
+        IndexMark(
+            name="jobs_pkey",
+            method="btree",
+            is_unique=True,
+            columns=("id",),
+            include=(),
+            expressions=None,
+            predicate=None,
+        ),
+    ),
+    reloptions={"autovacuum_enabled": "off"},
+)
+MEASURED = Measured(
+    interval_s=60.0,
+    fillfactor=100,
+    rows=1000,
+    heap_bytes=819_200,
+    inserts=0,
+    updates=500,
+    deletes=0,
+    hot_updates=250,
+    newpage_updates=None,
+    tuple_bytes=100.5,
+    classes=(UpdateShare(columns=("state",), frac=1.0),),
+    classes_source="log",
+    wal_bytes_per_update=None,
+    held_frac=0.0,
+)
+
+
+def point(fillfactor: int, hot: float) -> Point:
+    around = Interval(low=hot - 0.01, mid=hot, high=hot + 0.01, level=0.9)
+    return Point(
+        fillfactor=fillfactor,
+        hot_frac=around,
+        newpage_frac=1 - hot,
+        heap_bytes=9e5,
+        index_bytes=1e5,
+        wal_bytes_per_update=around,
+        pages_modified_per_update=0.5,
+        seq_scan_pages=100.0,
+    )
+
+
+def forecast(mark: Mark = MARK) -> Forecast:
+    return Forecast(
+        table=mark,
+        verdict="CHANGE",
+        fillfactor=90,
+        before=point(100, 0.5),
+        after=point(90, 0.95),
+        transition=Transition(
+            verdict="converges",
+            after_s=3600.0,
+            after_updates_per_row=1.5,
+            final_hot_frac=0.9,
+            rewritten_hot_frac=0.95,
+            final_heap_bytes=9e5,
+        ),
+        measured=MEASURED,
+        reason="room is short",
+    )
+
+
+def step(number: int, tool: Tool = "ALTER TABLE", mark: Mark = MARK) -> Step:
+    sets = tool == "ALTER TABLE"
+    sql, command = (set_fillfactor(mark, 90), None) if sets else rewrite(tool, mark, "shop")
+    seconds, basis = duration(tool, 0 if sets else 10**9)
+    return Step(
+        number=number,
+        kind="set_fillfactor" if sets else "rewrite",
+        tool=tool,
+        table=mark,
+        fillfactor=90,
+        sql=sql,
+        command=command,
+        undo=undo_fillfactor(mark) if sets else None,
+        undo_note="the old setting",
+        lock=TRAITS[tool].lock,
+        blocks=TRAITS[tool].blocks,
+        duration_s=seconds,
+        duration_basis=basis,
+        disk_bytes=0,
+        wal_bytes=wal_bytes(tool, 0 if sets else 10**9),
+        in_transaction=TRAITS[tool].in_transaction,
+        run_by="you" if sql is None else "apply",
+        verified=True,
+        risk=TRAITS[tool].risk,
+        forecast=forecast(mark),
+    )
+
+
+def plan(*steps: Step) -> Plan:
+    return Plan(
+        tool_version="0.1.0",
+        created_at="2026-11-22T03:00:00Z",
+        observed_at=None,
+        target=Target(
+            system_identifier="7", database_oid=5, database="shop", server_version="18.4"
+        ),
+        policy={"goal": "balanced", "max_growth_frac": None},
+        rewrite="none",
+        steps=steps,
+        offers=(step(0, "VACUUM FULL"),),
+        kept=(replace(forecast(), verdict="KEEP", transition=None),),
+        notes=("a session holds the horizon",),
+    )
+
+
+def test_a_saved_plan_is_read_as_the_same(tmp_path: Path) -> None:
+    """Through text, with intervals, nested values and odd names."""
+    odd = replace(MARK, name=HOSTILE)
+    made = plan(step(1), step(2, "pg_repack", odd), step(3, "VACUUM FULL", odd))
+    path = tmp_path / "plan.json"
+    path.write_text(plan_text(made), encoding="utf-8")
+    assert read_plan(path) == made
+
+
+def test_undo_puts_back_what_was_set_or_that_nothing_was() -> None:
+    """100 that was written down is not the same as nothing."""
+    assert undo_fillfactor(MARK) == 'ALTER TABLE "public"."jobs" RESET (fillfactor)'
+    explicit = replace(MARK, reloptions={"fillfactor": "100"})
+    assert undo_fillfactor(explicit) == 'ALTER TABLE "public"."jobs" SET (fillfactor = 100)'
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("kind",), "advice", "expected a plan of version 1"),
+        (("schema_version",), 2, "expected a plan of version 1"),
+        (("target", "database_oid"), "5; DROP", "target.database_oid: found '5; DROP'"),
+        (("steps", 0, "sql"), "DROP TABLE jobs", "step 1 was changed by hand"),
+        (("steps", 0, "undo"), "DROP TABLE jobs", "step 1 was changed by hand"),
+        (("steps", 0, "fillfactor"), 5, "step 1 was changed by hand"),
+        (("steps", 0, "fillfactor"), 80, "step 1 was changed by hand"),
+        (("steps", 0, "run_by"), "you", "step 1 was changed by hand"),
+        (("steps", 0, "table", "name"), "other", "step 1 was changed by hand"),
+        (("steps", 0, "kind"), "rewrite", "step 1 was changed by hand"),
+        (("steps", 0, "number"), 2, "step 1 has number 2"),
+        (("steps", 0, "duration_s", "low"), 99.0, "is above its middle"),
+        (("steps", 0, "duration_s", "low"), None, "found None, expected a number"),
+        (("steps", 0, "tool"), "rm", "expected 'ALTER TABLE' or"),
+        (("steps",), {}, "expected a list"),
+        (("steps", 0), [], "expected an object"),
+        (("steps", 0, "more"), 1, "has unknown more"),
+    ],
+)
+def test_a_plan_that_was_changed_is_refused(
+    tmp_path: Path, path: tuple[Any, ...], value: Any, message: str
+) -> None:
+    """What runs is what the plan's own fields make, and every field is of its kind."""
+    data = json.loads(plan_text(plan(step(1))))
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(data))
+    with pytest.raises(InputError) as caught:
+        read_plan(file)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"kind": "plan", "schema_version": 1}', "[" * 9999]
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, content: str) -> None:
+    """Foreign bytes: a message, no traceback."""
+    file = tmp_path / "plan.json"
+    file.write_text(content)
+    with pytest.raises(InputError):
+        read_plan(file)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_plan(tmp_path / "absent.json")
+
+
+def test_no_name_leaves_its_comment_or_its_fence() -> None:
+    """Line breaks of every kind, fences and markup are in the names."""
+    odd = replace(MARK, name=HOSTILE, schema="s\n--")
+    made = replace(
+        plan(step(1, mark=odd), step(2, "pg_repack", odd)),
+        target=Target(
+            system_identifier=None, database_oid=5, database=HOSTILE, server_version="18.4"
+        ),
+        offers=(step(0, "VACUUM FULL", odd),),
+    )
+    statement = made.steps[0].sql
+    assert statement is not None
+    text = as_text(made)
+    assert text.count(f"\n{statement};\n") == 1
+    rest = text.replace(f"{statement};\n", "")
+    for line in rest.splitlines():  # every kind of line break
+        assert not line or line.startswith(("--", "SET lock_timeout"))
+    markdown = as_markdown(made)
+    inside, fence = False, ""
+    outside: list[str] = []
+    for line in markdown.split("\n"):
+        if not inside and line.startswith("```"):
+            inside, fence = True, line.rstrip("qlsh")
+        elif inside and line == fence:
+            inside = False
+        elif not inside:
+            outside.append(line)
+    assert not inside
+    assert not any("DROP TABLE" in line and line.lstrip().startswith("DROP") for line in outside)
+    assert "<b>" not in "\n".join(line for line in outside if "``" not in line)
+
+
+def test_the_text_says_what_a_reader_must_know() -> None:
+    """Purpose, lock, undo beside the statement, estimates, risk, how to verify."""
+    text = as_text(plan(step(1), step(2, "VACUUM FULL")))
+    assert "SET lock_timeout = '2s';" in text
+    lines = text.splitlines()
+    at = lines.index('ALTER TABLE "public"."jobs" SET (fillfactor = 90);')
+    assert lines[at + 1] == '-- Undo: ALTER TABLE "public"."jobs" RESET (fillfactor);'
+    for said in ("SHARE UPDATE EXCLUSIVE", "ACCESS EXCLUSIVE", "estimated", "Risk:", "verify"):
+        assert said in text
+        assert said in as_markdown(plan(step(1), step(2, "VACUUM FULL")))
+    assert "Not part of this plan" in text
+
+
+def test_a_clients_command_is_quoted_for_the_shell() -> None:
+    """pg_repack takes names as SQL writes them, in one argument of the shell."""
+    import shlex
+
+    _, command = rewrite("pg_repack", replace(MARK, name='it\'s "odd"\n; rm -rf /'), "my db")
+    assert command is not None
+    words = shlex.split(command)
+    assert words[0] == "pg_repack"
+    assert words[-1] == '--table="public"."it\'s ""odd""\n; rm -rf /"'
+    assert "--dbname=my db" in words
+
+
+def test_marks_say_what_is_different() -> None:
+    """Each part that a plan rests on, by name; a hidden text is no difference."""
+    index = MARK.indexes[0]
+    changed = replace(
+        MARK,
+        relfilenode=1,
+        columns=(ColumnMark(name="id", type="integer"), ColumnMark(name="new", type="text")),
+        indexes=(replace(index, columns=("id", "new")), replace(index, name="other")),
+        reloptions={"fillfactor": "70"},
+    )
+    said = "\n".join(MARK.differs(changed))
+    for part in (
+        "relfilenode",
+        "column 'state' is gone",
+        "column 'new' is new",
+        "type of column 'id'",
+        "index 'jobs_pkey' is another one",
+        "index 'other' is new",
+        "autovacuum_enabled: found not set",
+        "fillfactor: found 70, the plan has not set",
+    ):
+        assert part in said
+    assert MARK.differs(MARK) == ()
+    hidden = replace(MARK, indexes=(replace(index, expressions="hidden"),))
+    shown = replace(MARK, indexes=(replace(index, expressions="lower(state)"),))
+    assert hidden.differs(shown) == ()
+
+
+def test_another_database_is_noticed() -> None:
+    """By cluster where it could be read, OID, name and major version; a minor may differ."""
+    target = plan().target
+    assert target.differs(replace(target, server_version="18.6")) == ()
+    assert target.differs(replace(target, system_identifier=None)) == ()
+    for change in (
+        {"system_identifier": "8"},
+        {"database_oid": 6},
+        {"database": "other"},
+        {"server_version": "17.4"},
+    ):
+        assert len(target.differs(replace(target, **change))) == 1  # type: ignore[arg-type]
+
+
+def test_a_record_belongs_to_its_plan(tmp_path: Path) -> None:
+    """Another plan's record is not gone on with."""
+    made = plan(step(1))
+    path = record_path(tmp_path / "plan.json")
+    assert path.name == "plan.applied.json"
+    assert read_record(path, made) is None
+    save(new_record(made), path)
+    assert read_record(path, made) == new_record(made)
+    with pytest.raises(InputError, match="record of another plan"):
+        read_record(path, replace(made, created_at="2026-11-22T04:00:00Z"))
+    path.write_text("{")
+    with pytest.raises(InputError, match="no JSON"):
+        read_record(path, made)
+
+
+def test_tools_are_named_as_users_write_them() -> None:
+    """And an unknown one is refused with those that there are."""
+    assert tool_of("vacuum-full") == "VACUUM FULL"
+    with pytest.raises(InputError, match="expected one of none, auto, repack"):
+        tool_of("cluster")
+    check_steps((step(1), step(2, "REPACK (CONCURRENTLY)"), step(3, "pg_squeeze")), "shop")

@@ -1,0 +1,146 @@
+"""Verdicts on forecasts: intervals that know of clusters, and each way to be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_plan import MEASURED
+
+from pgheadroom.plan.measured import UpdateShare
+from pgheadroom.types import Interval
+from pgheadroom.verify.comparing import judge_heap, judge_share, judge_way, likenesses
+from pgheadroom.verify.windows import share_before, share_of
+
+
+def around(mid: float, half: float) -> Interval:
+    return Interval(low=mid - half, mid=mid, high=mid + half, level=0.95)
+
+
+def test_intervals_cover_clustered_shares() -> None:
+    """
+    At least 90 of a claimed 95 %, where a binomial interval misses a third and more.
+
+    True shares of the windows differ by 5 points around 80 %; 20,000 independent draws would have
+    half a point.
+    """
+    draw = np.random.default_rng(7)
+    covered = plain = 0
+    for _ in range(400):
+        shares = np.clip(draw.normal(0.8, 0.05, size=20), 0, 1)
+        hot = draw.binomial(1000, shares)
+        found = share_of(hot.tolist(), [1000] * 20)
+        assert found is not None
+        assert found.interval is not None
+        covered += not found.interval.excludes(0.8)
+        alone = share_before(int(hot.sum()), 20_000, 1.0)
+        assert alone is not None
+        plain += not alone.excludes(0.8)
+    assert covered >= 360
+    assert plain < 280
+
+
+def test_intervals_cover_a_share_that_drifts() -> None:
+    """Neighbouring windows that are alike make the interval wider, not narrower."""
+    steps = [800] * 10 + [900] * 10
+    mixed = [800, 900] * 10
+    drifting, alternating = share_of(steps, [1000] * 20), share_of(mixed, [1000] * 20)
+    assert drifting is not None
+    assert alternating is not None
+    assert drifting.interval is not None
+    assert alternating.interval is not None
+    assert drifting.value == alternating.value == 0.85
+    assert drifting.interval.high - drifting.interval.low > 1.5 * (
+        alternating.interval.high - alternating.interval.low
+    )
+
+
+def test_too_few_windows_have_no_interval() -> None:
+    """Four windows do not show how windows differ; no window is no share."""
+    found = share_of([1, 2, 3, 4], [10] * 4)
+    assert found is not None
+    assert found.interval is None
+    assert share_of([], []) is None
+    full = share_of([50] * 6, [50] * 6)
+    assert full is not None
+    assert full.interval is not None
+    assert full.interval.high == 1.0
+    assert full.interval.low < 0.99, "300 of 300 is not certainty"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "foreseen", "verdict"),
+    [
+        (around(0.90, 0.01), around(0.5, 0.01), around(0.91, 0.02), "held"),
+        (around(0.90, 0.01), None, around(0.91, 0.02), "held"),
+        (around(0.70, 0.01), around(0.5, 0.01), around(0.91, 0.02), "failed"),
+        (around(0.99, 0.005), around(0.5, 0.01), around(0.91, 0.02), "failed"),
+        (around(0.505, 0.01), around(0.5, 0.01), around(0.91, 0.02), "no effect"),
+        # The forecast reaches as far as "nothing happens", and nothing has happened.
+        (around(0.505, 0.01), around(0.5, 0.01), around(0.6, 0.15), "no effect"),
+        # The same forecast, and the effect is there.
+        (around(0.60, 0.01), around(0.5, 0.01), around(0.6, 0.15), "held"),
+        (around(0.70, 0.25), around(0.5, 0.01), around(0.91, 0.02), "undecided"),
+        (None, around(0.5, 0.01), around(0.91, 0.02), "undecided"),
+        # The state before is known too roughly to say that nothing has moved.
+        (around(0.90, 0.01), around(0.7, 0.25), around(0.91, 0.02), "undecided"),
+        # No effect was foreseen.
+        (around(0.90, 0.01), around(0.9, 0.01), around(0.905, 0.01), "held"),
+        (around(0.80, 0.01), around(0.9, 0.01), around(0.905, 0.01), "failed"),
+        (around(0.90, 0.01), around(0.9, 0.01), around(0.905, 0.09), "failed"),
+    ],
+)
+def test_a_share_is_judged(
+    now: Interval | None, before: Interval | None, foreseen: Interval, verdict: str
+) -> None:
+    """Held only where it could have failed."""
+    assert judge_share(now, before, foreseen)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("now", "final", "verdict"),
+    [
+        (around(0.6, 0.01), 0.9, "undecided"),
+        (around(0.4, 0.01), 0.9, "failed"),
+        (around(0.95, 0.01), 0.9, "failed"),
+        (around(0.5, 0.01), 0.51, "held"),
+        (None, 0.9, "undecided"),
+    ],
+)
+def test_a_table_on_its_way_is_between_the_ends(
+    now: Interval | None, final: float, verdict: str
+) -> None:
+    """Without a rewrite the steady state is no measure of today."""
+    assert judge_way(now, around(0.5, 0.01), final, "half way")[0] == verdict
+
+
+def test_a_size_is_judged_with_what_a_lived_table_has_beside() -> None:
+    """5 % and 8 pages; on the way anything between before and after."""
+    foreseen = around(1e8, 1e6)
+    assert judge_heap(1.05e8, 0.8e8, foreseen, on_the_way=False)[0] == "held"
+    assert judge_heap(1.2e8, 0.8e8, foreseen, on_the_way=False)[0] == "failed"
+    assert judge_heap(0.85e8, 0.8e8, foreseen, on_the_way=False)[0] == "failed"
+    assert judge_heap(0.85e8, 0.8e8, foreseen, on_the_way=True)[0] == "held"
+    assert judge_heap(90_000, 81_920, around(81_920, 0), on_the_way=False)[0] == "held"
+
+
+def test_a_changed_workload_is_named() -> None:
+    """Each property by itself, with its limit; what one side lacks is not compared."""
+
+    def odd(**changes: object) -> list[str]:
+        found = likenesses(MEASURED, replace(MEASURED, **changes))  # type: ignore[arg-type]
+        return [like.name for like in found if not like.is_alike]
+
+    assert odd() == []
+    assert odd(updates=300) == []
+    assert odd(updates=200) == ["updates_per_s"]
+    assert odd(updates=1100) == ["updates_per_s"]
+    assert odd(inserts=400) == ["inserts_per_update"]
+    assert odd(tuple_bytes=120.0) == ["tuple_bytes"]
+    assert odd(tuple_bytes=None) == []
+    assert odd(rows=1400) == ["rows"]
+    assert odd(held_frac=0.5) == ["horizon_held_frac"]
+    other = (UpdateShare(columns=("state",), frac=0.7), UpdateShare(columns=("id",), frac=0.3))
+    assert odd(classes=other) == ["other_columns_frac"]
+    assert odd(classes=other, classes_source="statements") == []
