@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 import pgheadroom
-from pgheadroom.cli import advise, demo, lab, layout, observe, predict, prove
+from pgheadroom.cli import advise, check, demo, lab, layout, observe, predict, prove
 from pgheadroom.errors import HeadroomError
 from pgheadroom.servers.signals import terminate_cleanly
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(lab.app, name="lab")
 app.command("advise")(advise.show)
+app.command("check")(check.show)
 app.command("demo")(demo.demo)
 app.command("layout")(layout.show)
 app.command("observe")(observe.show)
