@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 import pgheadroom
-from pgheadroom.cli import advise, apply, demo, lab, layout, observe, predict, prove, verify
+from pgheadroom.cli import advise, apply, check, demo, lab, layout, observe, predict, prove, verify
 from pgheadroom.errors import HeadroomError
 from pgheadroom.servers.signals import terminate_cleanly
 
@@ -32,6 +32,7 @@ app = typer.Typer(
 app.add_typer(lab.app, name="lab")
 app.command("advise")(advise.show)
 app.command("apply")(apply.run)
+app.command("check")(check.show)
 app.command("demo")(demo.demo)
 app.command("layout")(layout.show)
 app.command("observe")(observe.show)

@@ -35,6 +35,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_META_OR_TOKEN = re.compile(
+    r"(?P<meta>^[ \t]*\\(?![;:])[^\n]*$) |" + _TOKEN.pattern, _TOKEN.flags | re.MULTILINE
+)
 _WRITES = re.compile(r"\b(?:update|insert|merge|delete)\b", re.IGNORECASE)
 _PREPARE = re.compile(r"\s*prepare\s+(?:\"[^\"]*\"|\w+)\s*(?:\([^)]*\)\s*)?as\b", re.IGNORECASE)
 # Valid in PostgreSQL, of no concern here, and unknown to sqlglot.
@@ -101,6 +104,69 @@ def split(text: str, *, variables: bool = False) -> Iterator[str]:
             parts.append("''")
     parts.append(text[place:])
     yield from _whole(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A statement of a file with its line, from 1; or what stands there and is none, and why."""
+
+    line: int
+    text: str
+    problem: str | None = None
+
+
+def located(text: str) -> Iterator[Located]:
+    """
+    The statements of a file with their literals, without comments, each with its line.
+
+    psql's own commands and a statement that does not end come out with their problem.
+    """
+    parts: list[tuple[int, str]] = []
+    place = 0
+
+    def made(problem: str | None = None) -> Iterator[Located]:
+        whole = "".join(part for _, part in parts).strip()
+        if whole:
+            begins = next((at + len(p) - len(p.lstrip()) for at, p in parts if p.strip()), 0)
+            line = text.count("\n", 0, begins) + 1
+            yield Located(line=line, text=whole, problem=problem)
+        parts.clear()
+
+    while (match := _META_OR_TOKEN.search(text, place)) is not None:
+        parts.append((place, text[place : match.start()]))
+        place = match.end()
+        group = match.lastgroup if match.lastgroup != "tag" else "dollar"
+        if group == "meta":
+            yield from made()
+            line = text.count("\n", 0, match.start()) + 1
+            name = match[0].split()[0]
+            yield Located(
+                line=line, text=match[0].strip(), problem=f"psql's {name} is not followed"
+            )
+        elif group == "end":
+            yield from made()
+        elif group == "comment":
+            try:
+                place = _comment_end(text, match)
+            except NotParsed as error:
+                parts.append((match.start(), text[match.start() :]))
+                yield from made(str(error))
+                return
+            parts.append((match.start(), " "))
+        elif group == "dollar":
+            end = text.find(match[0], place)
+            place = len(text) if end < 0 else end + len(match[0])
+            parts.append((match.start(), text[match.start() : place]))
+            if end < 0:
+                yield from made("its text is cut off")
+        else:
+            parts.append((match.start(), match[0]))
+            if group == "cut":
+                parts.append((place, text[place:]))
+                yield from made("its text is cut off")
+                return
+    parts.append((place, text[place:]))
+    yield from made()
 
 
 def _whole(parts: list[str]) -> Iterator[str]:

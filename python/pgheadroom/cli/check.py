@@ -1,0 +1,97 @@
+"""
+`pgheadroom check`: would a migration end HOT on a table that lives from it?
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pgheadroom.cli import output
+from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.errors import InputError
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.lab.run import Progress
+from pgheadroom.migration import check_migration, read_migration
+from pgheadroom.profile import read_profile
+from pgheadroom.report import text, view_migration
+
+FINDINGS = 1
+
+
+def show(
+    migration: Annotated[Path, typer.Argument(help="A file of SQL statements; - reads them here.")],
+    profile: Annotated[
+        Path, typer.Option("--profile", help="What `observe` wrote of the database it is for.")
+    ],
+    form: FormatOption = output.Format.TEXT,
+    to: OutputOption = None,
+) -> None:
+    """
+    Say which tables would lose HOT by a migration, and what that costs in WAL.
+
+    Exit code 1 if one does, 0 if none. Nothing is executed, no server is needed.
+    """
+    if to is not None:
+        output.check_writable(to)
+    statements = read_migration(_read(migration))
+    if not profile.is_file():
+        raise InputError(f"--profile {profile} is not a file: expected what `observe` wrote")
+    with output.progress("check") as step:
+        found = check_migration(
+            read_profile(profile),
+            statements,
+            say=lambda done, total, name: step(
+                Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
+            ),
+        )
+    _put(found.to_json(), form, to)
+    if found.findings:
+        raise typer.Exit(FINDINGS)
+
+
+def _read(path: Path) -> str:
+    if str(path) == "-":
+        return sys.stdin.read()
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"{path} cannot be read ({why}): expected a file of SQL") from None
+
+
+def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
+    if form is output.Format.JSON:
+        content = text.as_json(result)
+    elif form is output.Format.CSV:
+        content = view_migration.as_csv(result)
+    elif form is output.Format.MARKDOWN:
+        listed = [f"- {text.markdown_text(line)}" for line in view_migration.lines(result)]
+        head = [f"# {view_migration.summary(result)}", "", *listed, ""]
+        content = "\n".join([*head, text.as_markdown(view_migration.tables(result))])
+    elif to is None:
+        _print(result, output.Terminal(highlight=False))
+        return
+    else:
+        stream = io.StringIO()
+        _print(result, Console(file=stream, width=120, highlight=False))
+        content = stream.getvalue()
+    if to is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(to, content)
+
+
+def _print(result: dict[str, Any], console: Console) -> None:
+    console.print(view_migration.summary(result), style="bold", markup=False)
+    for line in view_migration.lines(result):
+        console.print(f"* {line}", markup=False)
+    found = view_migration.tables(result)
+    if found:
+        console.print()
+        text.print_tables(found, console)

@@ -1,0 +1,359 @@
+"""Migrations: statements become actions, names become tables, nothing is passed over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import observed_table as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgheadroom.errors import InputError
+from pgheadroom.migration import check_migration, read_migration
+from pgheadroom.migration.actions import (
+    AddIndex,
+    DropColumn,
+    DropIndex,
+    Remarkable,
+    Rename,
+    SetColumn,
+    SetFillfactor,
+    Target,
+)
+from pgheadroom.migration.shape import Catalog, IndexAdded, edited, stand_in
+from pgheadroom.profile import Profile
+from pgheadroom.sources.statements import located
+
+T = Target(schema=None, name="t")
+
+
+def _actions(text: str) -> list[Any]:
+    (statement,) = read_migration(text)
+    assert statement.problem is None
+    return list(statement.actions)
+
+
+def _index(**facts: Any) -> AddIndex:
+    return AddIndex(**{"table": T, "name": "i", "kind": "index"} | facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CREATE INDEX i ON t (a, b DESC)", _index(columns=("a", "b"), depends=("a", "b"))),
+        (
+            "create unique index concurrently if not exists i on only s.t using btree "
+            "(a DESC NULLS LAST) include (d) nulls not distinct with (fillfactor=70) "
+            "where f > 'x;'",
+            _index(
+                table=Target(schema="s", name="t"),
+                columns=("a",),
+                include=("d",),
+                depends=("a", "d", "f"),
+                has_predicate=True,
+                fillfactor=70,
+                only=True,
+            ),
+        ),
+        (
+            'CREATE INDEX "I" ON t (lower("B") COLLATE "C" text_pattern_ops, (c + d))',
+            _index(name="I", depends=("B", "c", "d"), has_expressions=True),
+        ),
+        ("CREATE INDEX i ON t ((a))", _index(columns=("a",), depends=("a",))),
+        (
+            "CREATE INDEX i ON t USING brin (a) WITH (pages_per_range = 32)",
+            _index(method="brin", columns=("a",), depends=("a",)),
+        ),
+        (
+            "CREATE INDEX i ON t USING gin (a jsonb_path_ops)",
+            _index(method="gin", columns=("a",), depends=("a",)),
+        ),
+        (
+            "ALTER TABLE t ADD CONSTRAINT i PRIMARY KEY (a) INCLUDE (b)",
+            _index(kind="primary key", columns=("a",), include=("b",), depends=("a", "b")),
+        ),
+        (
+            "ALTER TABLE IF EXISTS ONLY t ADD UNIQUE NULLS NOT DISTINCT (a)",
+            _index(name=None, kind="unique constraint", columns=("a",), depends=("a",), only=True),
+        ),
+        (
+            "ALTER TABLE t ADD CONSTRAINT i EXCLUDE USING gist (room WITH =, span WITH &&) "
+            "WHERE (x > 0)",
+            _index(
+                kind="exclusion constraint",
+                method="gist",
+                columns=("room", "span"),
+                depends=("room", "span", "x"),
+                has_predicate=True,
+            ),
+        ),
+        (
+            "ALTER TABLE t ALTER COLUMN a SET DATA TYPE bigint USING a::bigint",
+            SetColumn(table=T, name="a", type="BIGINT", is_new=False),
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN IF NOT EXISTS a varchar(20) NOT NULL DEFAULT ''",
+            SetColumn(table=T, name="a", type="VARCHAR(20)", is_new=True),
+        ),
+        (
+            "ALTER TABLE t SET (autovacuum_enabled = off, FILLFACTOR = 70)",
+            SetFillfactor(table=T, fillfactor=70),
+        ),
+        ("ALTER TABLE t RESET (fillfactor)", SetFillfactor(table=T, fillfactor=None)),
+        (
+            "DROP INDEX CONCURRENTLY IF EXISTS i CASCADE",
+            DropIndex(index=Target(schema=None, name="i")),
+        ),
+        (
+            "ALTER TABLE s.t DROP CONSTRAINT IF EXISTS x",
+            DropIndex(index=Target(schema="s", name="x"), table=Target(schema="s", name="t")),
+        ),
+        ("ALTER TABLE t DROP a", DropColumn(table=T, name="a")),
+        ("ALTER TABLE t RENAME TO u", Rename(what="table", old=T, new="u")),
+        ("ALTER TABLE t RENAME a TO b", Rename(what="column", old=T, new="b", column="a")),
+        ("ALTER TABLE t SET SCHEMA s", Rename(what="table", old=T, new="t", schema="s")),
+        ("ALTER INDEX t RENAME TO u", Rename(what="index", old=T, new="u")),
+    ],
+)
+def test_each_kind_of_statement(text: str, expected: Any) -> None:
+    """One statement, one action, with every column that ends HOT by it."""
+    assert _actions(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("CREATE UNLOGGED TABLE IF NOT EXISTS t (id int PRIMARY KEY)", "new"),
+        ("CREATE TABLE t PARTITION OF p FOR VALUES IN (1)", "new"),
+        ("DROP TABLE IF EXISTS t CASCADE", "dropped"),
+        (
+            "CREATE TRIGGER x BEFORE INSERT OR UPDATE OF a ON t FOR EACH ROW EXECUTE FUNCTION f()",
+            "trigger",
+        ),
+        ("ALTER TABLE p ATTACH PARTITION t FOR VALUES IN (1)", "partition"),
+        ("ALTER TABLE p DETACH PARTITION t CONCURRENTLY", "partition"),
+    ],
+)
+def test_what_cannot_be_judged_is_noted(text: str, kind: str) -> None:
+    """New tables, triggers, partitions that come and go: said with their table."""
+    (action,) = _actions(text)
+    assert isinstance(action, Remarkable)
+    assert (action.kind, action.table) == (kind, T)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN",
+        "COMMIT",
+        "SET lock_timeout = '5s'",
+        "COMMENT ON TABLE t IS 'CREATE INDEX'",
+        "GRANT SELECT ON t TO bob",
+        "CREATE EXTENSION pg_trgm",
+        "UPDATE t SET a = 1",
+        "REINDEX INDEX CONCURRENTLY i",
+        "CREATE OR REPLACE VIEW v AS SELECT 1",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $a$ DROP INDEX i; $a$",
+        "ALTER TABLE t VALIDATE CONSTRAINT x",
+        "ALTER TABLE t ALTER a SET NOT NULL",
+        "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u (id) NOT VALID",
+        "ALTER TABLE t ADD CHECK (a > 0)",
+        "ALTER TABLE t ADD PRIMARY KEY USING INDEX i",
+        "ALTER INDEX i SET (fillfactor = 70)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+    ],
+)
+def test_what_does_not_touch_hot_is_of_no_concern(text: str) -> None:
+    """No action and no problem: such a statement is understood."""
+    assert _actions(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("\n\nDO $$ BEGIN EXECUTE 'a;b'; END $$;", 3, "what its code does is not known"),
+        ("SELECT 1;\n\\i more.sql\n", 2, "psql's \\i is not followed"),
+        ("-- first\nCREATE INDEX i ON t (;", 2, "not understood by sqlglot"),
+        ("FROBNICATE t;", 1, "no grammar for this FROBNICATE"),
+        ("CREATE INDEX i ON t (a) WHERE b = 'open", 1, "cut off"),
+        ("/* open", 1, "cut off"),
+        ("ALTER TABLE t SET (fillfactor = 7)", 1, "from 10 to 100"),
+    ],
+)
+def test_what_is_not_understood_is_named_with_its_line(text: str, line: int, why: str) -> None:
+    """Never passed over: the line and the reason come out."""
+    problems = [s for s in read_migration(text) if s.problem is not None]
+    (found,) = problems
+    assert found.line == line
+    assert why in str(found.problem)
+
+
+def test_one_action_that_is_not_understood_does_not_hide_the_others() -> None:
+    """ALTER TABLE has many actions; each is read by itself."""
+    (found,) = read_migration("ALTER TABLE t ADD UNIQUE (a), FROBNICATE b, SET (fillfactor = 80)")
+    assert [type(action) for action in found.actions] == [AddIndex, SetFillfactor]
+    assert "FROBNICATE b" in str(found.problem)
+
+
+_PIECES = ("CREATE INDEX i ON t (a)", "SELECT ';'", 'SELECT ";"', "SELECT $q$;$q$", "SELECT 1")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(_PIECES), st.sampled_from(["", "\n", "-- ;\n", "/*;*/"])))
+)
+def test_statements_keep_their_lines(pieces: list[tuple[str, str]]) -> None:
+    """Literals, names and comments with semicolons neither cut a statement nor shift a line."""
+    text, expected = "", []
+    for statement, before in pieces:
+        text += before
+        expected.append((text.count("\n") + 1, statement))
+        text += statement + ";"
+    assert [(found.line, found.text) for found in located(text)] == expected
+
+
+@given(st.text(alphabet="CREATE INDEX ON t(a);'\"$\\-/*\n,.x", max_size=80))
+def test_any_text_is_read(text: str) -> None:
+    """Whatever stands in a file, reading it ends, with lines inside the file."""
+    for statement in read_migration(text):
+        assert 1 <= statement.line <= text.count("\n") + 1
+
+
+def _observed(**facts: Any) -> Profile:
+    profile = made.profile_of(
+        made.counters(1000, 1000, 0), classes=[made.a_class(["note"], 1000)], fillfactor=80, **facts
+    )
+    server = {"interval_s": 10.0, "partitioned": [], "masked": False}
+    return replace(profile, server=replace(profile.server, observed=server))
+
+
+def _followed(text: str, **facts: Any) -> Catalog:
+    catalog = Catalog(_observed(**facts))
+    catalog.follow(read_migration(text))
+    return catalog
+
+
+def test_edits_change_the_profile_and_a_sample_alike() -> None:
+    """Index, column, type, fillfactor, one after another; later statements see earlier ones."""
+    catalog = _followed(
+        """
+        ALTER TABLE public.jobs ADD COLUMN touched timestamptz, ALTER owner TYPE int8;
+        ALTER TABLE jobs RENAME COLUMN note TO remark;
+        ALTER TABLE jobs RENAME TO tasks;
+        CREATE INDEX tasks_remark ON tasks (touched) INCLUDE (remark) WHERE state > 0;
+        ALTER TABLE tasks SET (fillfactor = 60);
+        DROP INDEX jobs_owner;
+        """
+    )
+    assert catalog.notes == []
+    altered = catalog.altered["jobs"]
+    after = edited(altered.table, altered.edits)
+    assert after.fillfactor == 60
+    assert [(c.name, c.type) for c in after.columns] == [
+        ("id", "int8"),
+        ("owner", "int8"),
+        ("state", "int2"),
+        ("note", "text"),
+        ("touched", "timestamptz"),
+    ]
+    assert [index.name for index in after.indexes] == ["jobs_pkey", "jobs_state", "tasks_remark"]
+    assert (after.indexes[-1].columns, after.indexes[-1].include) == (
+        ("touched",),
+        ("note", "state"),
+    )
+
+
+def test_an_index_that_comes_and_goes_is_nothing() -> None:
+    """Made and dropped in one migration: no change is left."""
+    catalog = _followed("CREATE INDEX i ON jobs (note); DROP INDEX i;")
+    assert catalog.altered["jobs"].edits == []
+
+
+def test_a_dropped_column_takes_its_indexes() -> None:
+    """The index over it goes; the key's stays, for the profile finds rows by it."""
+    catalog = _followed("ALTER TABLE jobs DROP COLUMN owner, DROP COLUMN id")
+    altered = catalog.altered["jobs"]
+    assert [getattr(edit, "name", None) for edit in altered.edits] == ["jobs_owner"]
+    assert "judged as if it stayed" in catalog.notes[0].text
+
+
+def test_names_that_are_not_in_the_profile_are_noted() -> None:
+    """Unknown tables, indexes and columns; a table that the migration makes is no such."""
+    catalog = _followed(
+        "CREATE TABLE fresh (id int); CREATE INDEX ON fresh (id); CREATE INDEX ON gone (a);"
+        "DROP INDEX lost; CREATE INDEX i ON jobs (colour);"
+    )
+    assert [(note.table, note.text.split(":")[0]) for note in catalog.notes] == [
+        ("fresh", "a new table"),
+        ("gone", "not in the profile"),
+        (None, "index lost is not in the profile"),
+        ("jobs", "an index over colour, which the profile does not have"),
+    ]
+    assert not any(altered.edits for altered in catalog.altered.values())
+
+
+def test_brin_keeps_its_method_and_others_stand_as_btrees() -> None:
+    """What ends HOT is right for each; pages of others are not played."""
+    catalog = _followed(
+        "CREATE INDEX b ON jobs USING brin (note); CREATE INDEX g ON jobs USING gin (note)"
+    )
+    edits = catalog.altered["jobs"].edits
+    assert [(e.index.method, e.kind) for e in edits if isinstance(e, IndexAdded)] == [
+        ("brin", "index (brin)"),
+        ("btree", "index (gin)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spelled", "kind", "width"),
+    [
+        ("INT", "int4", None),
+        ("BIGSERIAL", "int8", None),
+        ("TIMESTAMPTZ", "timestamptz", None),
+        ("DATE", "int4", None),
+        ("UUID", "text", 16),
+        ("JSONB", "text", 32),
+        ("VARCHAR(8)", "text", 8),
+        ("my_enum", "text", 32),
+        ("CHAR(5)", "bpchar(5)", None),
+        ("DECIMAL(10, 2)", "numeric", None),
+    ],
+)
+def test_new_columns_have_the_length_of_their_type(
+    spelled: str, kind: str, width: int | None
+) -> None:
+    """A profile has few types; what stands for another has its bytes, or assumed ones."""
+    column, assumed = stand_in("c", spelled)
+    assert column.type == kind
+    assert (None if column.width is None else column.width.max_bytes) == width
+    assert (assumed is not None) is (width in (8, 32))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no statement"),
+        ("-- only a comment\n", "no statement"),
+        ("DO $$ x $$;", "no statement of the migration is understood; the first, line 1"),
+    ],
+)
+def test_nothing_to_check_is_an_error(text: str, said: str) -> None:
+    """A check of nothing must not pass."""
+    with pytest.raises(InputError, match=said):
+        check_migration(_observed(), read_migration(text))
+
+
+def test_profiles_that_cannot_tell_are_refused() -> None:
+    """Written by hand, or masked."""
+    statements = read_migration("CREATE INDEX i ON jobs (note)")
+    plain = made.profile_of(made.counters(10, 10, 0))
+    with pytest.raises(InputError, match="not made by"):
+        check_migration(plain, statements)
+    observed = _observed()
+    masked = replace(
+        observed,
+        server=replace(observed.server, observed={**observed.server.observed, "masked": True}),
+    )
+    with pytest.raises(InputError, match="masked"):
+        check_migration(masked, statements)
