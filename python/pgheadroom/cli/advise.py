@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.record import write_atomically
 from pgheadroom.lab.run import Progress
 from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text
+from pgheadroom.plan.text import as_markdown, as_text
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.units import parse_duration_s
 
@@ -78,8 +80,12 @@ def show(
         bool, typer.Option("--verbose", "-v", help="Every table in full, not only changes.")
     ] = False,
     plan: Annotated[
-        Path | None,
-        typer.Option("--plan", help="Write the statements with their undo here, for `apply`."),
+        list[Path] | None,
+        typer.Option(
+            "--plan",
+            help="Write the statements with their undo here, for `apply` (JSON); a name that ends "
+            "in .md has them for a change request, in .sql for psql; again for more.",
+        ),
     ] = None,
     rewrite: Annotated[
         str,
@@ -95,8 +101,8 @@ def show(
 ) -> None:
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
     check_outputs(to, html)
-    if plan is not None:
-        output.check_writable(plan)
+    for path in plan or ():
+        output.check_writable(path)
     check_rewrite(rewrite)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget)
@@ -125,7 +131,7 @@ def show(
             statements=tuple(statements or ()),
         )
         observe.summarize(profile)
-    if plan is not None:
+    if plan:
         check_plannable(profile)
     options = Options(policy=policy, budget_s=budget_s, tables=tuple(table or ()))
     with output.progress("advise") as step:
@@ -145,14 +151,16 @@ def show(
         verbose=verbose,
     )
     said(html)
-    if plan is not None:
+    if plan:
         _write_plan(make_plan(found, profile, rewrite=rewrite), plan)
 
 
-def _write_plan(plan: Plan, path: Path) -> None:
-    write_atomically(path, plan_text(plan))
+def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
     count = len(plan.steps)
-    sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}\n")
+    for path in paths:
+        form = {".md": as_markdown, ".sql": as_text}.get(path.suffix, plan_text)
+        write_atomically(path, form(plan))
+        sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}\n")
 
 
 def _prices(given: list[str]) -> dict[str, float]:

@@ -128,7 +128,8 @@ def _show(plan: Plan, record: Record, todo: tuple[Step, ...], *, undo: bool) -> 
         statement = step.undo if undo else step.sql or step.command
         lines += ["", f"Step {step.number}, {'undo' if undo else step.kind.replace('_', ' ')}: "]
         lines[-1] += name_of(step.table)
-        lines.append(f"  {statement}{'' if step.run_by == 'you' else ';'}")
+        # Escaped for the terminal; what runs is the plan's text.
+        lines.append(f"  {one_line(statement or '')}{'' if step.run_by == 'you' else ';'}")
         lock = f"blocks {step.blocks}" if like is None else f"as for step {like}"
         lines.append(f"  lock: {step.lock}; {lock}")
         if not undo:
@@ -137,7 +138,7 @@ def _show(plan: Plan, record: Record, todo: tuple[Step, ...], *, undo: bool) -> 
                 f"{show_duration(step.duration_s.high)}, disk {show_bytes(step.disk_bytes)}, WAL "
                 f"{show_bytes(step.wal_bytes)} (estimated)"
             )
-            lines.append(f"  undo: {step.undo + ';' if step.undo else step.undo_note}")
+            lines.append(f"  undo: {one_line(step.undo) + ';' if step.undo else step.undo_note}")
             lines.append(f"  risk: {step.risk if like is None else f'as for step {like}'}")
             if not step.verified:
                 lines.append("  not verified by us on this version")

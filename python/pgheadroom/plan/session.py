@@ -61,9 +61,11 @@ def writing_session(
                     f"'{APPLICATION_NAME}' in pg_stat_activity, wait until it is gone, and run the "
                     "same command again"
                 )
+            yield connection
+        except psycopg.OperationalError as error:
+            raise ConnectionFailed(f"the connection ended: {str(error).strip()}") from None
         except psycopg.Error as error:
             raise SourceError(f"the database did not answer: {str(error).strip()}") from None
-        yield connection
 
 
 def look_now(connection: psycopg.Connection[Any]) -> Catalog:

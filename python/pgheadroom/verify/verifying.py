@@ -227,7 +227,7 @@ class _Table:
         """A verdict where the table itself forbids comparing, or the window is too short."""
         mark, now, server = self._mark, self._now, self._profile.server.observed
         if mark is None or now is None:
-            return "not comparable", "the table is gone"
+            return "not comparable", "the table is gone, or could not be observed"
         if now.fillfactor != self._forecast.fillfactor:
             return "not comparable", (
                 f"fillfactor is {now.fillfactor}, the plan's is {self._forecast.fillfactor}: it "
