@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -514,6 +515,27 @@ def test_no_plan_without_names_or_tools(newest: ServerPrograms, tmp_path: Path) 
                 planned.plan_of(profile, {"jobs": 90}, rewrite=tool)
         offered = planned.plan_of(profile, {"jobs": 90}).offers
         assert [step.tool for step in offered] == ["VACUUM FULL"]
+        every = {"pg_repack": "1.5.2", "pg_squeeze": "1.9"}
+        later = replace(
+            profile,
+            server=replace(
+                profile.server,
+                version="19.0",
+                observed={**(profile.server.observed or {}), "modules": every},
+            ),
+        )
+        offered = planned.plan_of(later, {"jobs": 90}).offers
+        assert [(step.tool, step.run_by, step.verified) for step in offered] == [
+            ("REPACK (CONCURRENTLY)", "apply", False),
+            ("pg_squeeze", "apply", False),
+            ("pg_repack", "you", False),
+            ("VACUUM FULL", "apply", False),
+        ]
+        chosen = planned.plan_of(later, {"jobs": 90}, rewrite="auto")
+        assert [step.sql for step in chosen.steps][1:] == [
+            'REPACK (CONCURRENTLY, ANALYZE) "public"."jobs"'
+        ]
+        assert "Not verified by us on this version" in as_text(chosen)
         path = tmp_path / "p.json"
         path.write_text(json.dumps(to_json(profile)))
         again = read_profile(path)
@@ -522,6 +544,71 @@ def test_no_plan_without_names_or_tools(newest: ServerPrograms, tmp_path: Path) 
     bare = replace(profile, server=replace(profile.server, observed=None))
     with pytest.raises(InputError, match="was not observed"):
         make_plan(planned.advice_of(profile, ()), bare)
+
+
+def test_a_standby_is_refused(
+    newest: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has the same identifier, tables and names; only its primary can be changed."""
+    from test_observe_access import standby_of
+
+    with Host(newest) as host:
+        primary = host.cluster("main")
+        primary.start({"wal_level": "replica"})
+        observed.load(primary)
+        plan = three(observed.profile_of(observed.watched(primary)))
+        path = planned.write_plan(plan, tmp_path)
+        standby = standby_of(host, primary)
+        assert run(["apply", str(path), observed.conninfo(standby), "--yes"]) == 2
+        assert "the server is a standby" in capsys.readouterr().err
+        assert run(["apply", str(path), observed.conninfo(primary), "--yes"]) == 0
+
+
+def test_it_asks_on_a_terminal(newest: ServerPrograms, tmp_path: Path) -> None:
+    """No is no, with exit code 1; yes goes ahead."""
+    with database(newest) as (cluster, profile):
+        path = planned.write_plan(three(profile), tmp_path)
+        before = options_of(cluster)
+        for answer, code in (("n", 1), ("y", 0)):
+            ours, theirs = pty.openpty()
+            child = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "pgheadroom",
+                    "apply",
+                    str(path),
+                    observed.conninfo(cluster),
+                ],
+                stdin=theirs,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            os.write(ours, f"{answer}\n".encode())
+            shown, _ = child.communicate(timeout=60)
+            os.close(ours)
+            os.close(theirs)
+            assert child.returncode == code, shown
+            assert ("the answer was no" in shown) is (answer == "n")
+            assert (options_of(cluster) == before) is (answer == "n")
+
+
+def test_advise_writes_the_plan(newest: ServerPrograms, tmp_path: Path) -> None:
+    """As JSON, for a change request and for psql; a masked profile is refused before the work."""
+    with database(newest) as (cluster, _):
+        idle = observed.watched(cluster)
+        for mask, code in ((False, 0), (True, 2)):
+            profile = tmp_path / f"p{mask}.json"
+            profile.write_text(json.dumps(to_json(observed.profile_of(idle, mask=mask))))
+            wanted = [tmp_path / f"{mask}.{form}" for form in ("json", "md", "sql")]
+            plans = [word for path in wanted for word in ("--plan", str(path))]
+            assert run(["advise", str(profile), "-o", str(tmp_path / "a"), *plans]) == code
+            assert [path.exists() for path in wanted] == [code == 0] * 3
+        assert read_plan(tmp_path / "False.json").steps == ()
+        assert "Nothing to change" in (tmp_path / "False.sql").read_text()
+        path = str(tmp_path / "False.json")
+        assert run(["apply", path, observed.conninfo(cluster), "--yes"]) == 0
 
 
 def test_marks_are_the_same_from_profile_and_catalog(programs: ServerPrograms) -> None:

@@ -262,6 +262,33 @@ def test_a_table_that_was_not_rewritten_is_on_its_way(
     assert fresh["late"].verdict == "undecided"
 
 
+def test_wal_of_updates_is_known_where_statements_are_counted(programs: ServerPrograms) -> None:
+    """From pg_stat_statements, both times; it is what the server itself has counted."""
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        if not observed.start_with_contrib(cluster, {"autovacuum": "off"}):
+            pytest.skip(f"{programs} has no pg_stat_statements")
+        observed.load(cluster, "CREATE EXTENSION pg_stat_statements")
+        observed.load(cluster, TABLE.format(name="t"))
+        before = observed.profile_of(watched(cluster, updates(cluster, {"t": 0.5})))
+        kept = advised(before, "t", around(0.5), verdict="KEEP")
+        plan = make_plan(planned.advice_of(before, (kept,)), before)
+        recording = watched(cluster, updates(cluster, {"t": 0.5}))
+        _, tables = verified(plan, None, recording)
+        with cluster.connect() as connection:
+            counted: Any = connection.execute(
+                "SELECT sum(wal_bytes)::float8 / sum(rows) FROM pg_stat_statements"
+                " WHERE query ~ '^UPDATE t '"
+            ).fetchone()
+    wal = next(o for o in tables["t"].outcomes if o.name == "wal_bytes_per_update")
+    assert isinstance(wal.before, float)
+    assert isinstance(wal.now, float)
+    assert (wal.before + wal.now) / 2 == pytest.approx(counted[0])
+    assert wal.verdict is None
+    alike = {like.name: like.now for like in tables["t"].workload}
+    assert alike["other_columns_frac"] == pytest.approx(0.0, abs=0.01)
+
+
 def test_the_command(newest: ServerPrograms, tmp_path: Path) -> None:
     """Forms, exit codes; what was not applied is not compared; a busy interval without load."""
     with database(newest, ("held", "other")) as cluster:
