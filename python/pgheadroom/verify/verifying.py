@@ -41,6 +41,9 @@ from pgheadroom.verify.windows import Share, Window, share_before, share_of, win
 UPDATES_MIN = 100
 """Fewer updates in the window say nothing (arbitrary)."""
 
+SETTLED_UPDATES_PER_ROW = 1.0
+"""Until then a rewritten table may have more HOT than in its steady state (arbitrary)."""
+
 _RANK: tuple[Verdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
 FAILED: tuple[Verdict, ...] = ("failed", "no effect")
 """Verdicts that make `verify` end with 1."""
@@ -254,14 +257,11 @@ class _Table:
         if way.verdict != "converges":
             return "no time was foreseen in which it arrives", None
         known = self._applied
-        rows = self._forecast.measured.rows
         if known is None or known.after is None or known.finished_at is None:
             return "when the setting was applied is not known", None
-        if None not in (known.after.updates, self._updates_total, way.after_updates_per_row):
-            then, total = known.after.updates or 0, self._updates_total or 0
-            if total >= then and rows:
-                done, need = (total - then) / rows, way.after_updates_per_row or 0.0
-                return f"{done:.2g} of {need:.2g} updates a row", done >= need
+        done, need = self._updates_per_row(), way.after_updates_per_row
+        if done is not None and need is not None:
+            return f"{done:.2g} of {need:.2g} updates a row", done >= need
         if way.after_s is None:
             return "no time was foreseen in which it arrives", None
         try:
@@ -272,6 +272,16 @@ class _Table:
         return f"{show_duration(max(done_s, 0.0))} of {show_duration(way.after_s)}", (
             done_s >= way.after_s
         )
+
+    def _updates_per_row(self) -> float | None:
+        """Since the plan was applied to the table; None where the record does not say."""
+        known, rows = self._applied, self._forecast.measured.rows
+        if known is None or known.after is None or not rows:
+            return None
+        then, total = known.after.updates, self._updates_total
+        if then is None or total is None or total < then:
+            return None
+        return (total - then) / rows
 
     def _outcomes(
         self, now: Measured, *, arrived: bool | None, progress: str | None
@@ -332,6 +342,16 @@ class _Table:
             verdict, note = "undecided", "the plan has no forecast of it"
         elif arrived:
             verdict, note = judge_share(measured, before, forecast)
+            done = self._updates_per_row()
+            fresh = self._rewritten and done is not None and done < SETTLED_UPDATES_PER_ROW
+            if fresh and verdict == "failed" and measured and measured.low > forecast.high:
+                verdict, note = (
+                    "undecided",
+                    (
+                        f"freshly rewritten, its room not yet used: {done:.2g} of "
+                        f"{SETTLED_UPDATES_PER_ROW:g} updates a row"
+                    ),
+                )
         else:
             verdict, note = judge_way(measured, before, forecast.mid, progress or "")
         return Outcome(
@@ -397,15 +417,11 @@ class _Table:
 
 
 def _applied(forecast: Forecast, plan: Plan, record: Record | None) -> StepRecord | None:
-    """The record of the step that set the fillfactor, if it was carried out."""
+    """The record of the table's last step that was carried out."""
     if record is None:
         return None
-    for step in plan.steps:
-        known = record.step(step.number)
-        same = step.table.oid == forecast.table.oid and step.kind == "set_fillfactor"
-        if same and known.state == "done":
-            return known
-    return None
+    known = [record.step(s.number) for s in plan.steps if s.table.oid == forecast.table.oid]
+    return next((step for step in reversed(known) if step.state == "done"), None)
 
 
 def _shown(found: Outcome) -> Outcome:
