@@ -123,6 +123,13 @@ def test_it_applies_undoes_and_repeats_nothing(
         first, second = json.loads(record), json.loads(record_path(path).read_text("utf-8"))
         assert first == second, "nothing was run again"
 
+        observed.load(cluster, "ALTER TABLE quiet SET (fillfactor = 60)")
+        assert run(["apply", str(path), conninfo, "--yes"]) == 2
+        said = "quiet: storage parameter fillfactor: found 60, the plan has 70"
+        assert said in capsys.readouterr().err, "done steps are checked"
+        assert run(["apply", str(path), conninfo, "--yes", "--undo"]) == 2
+        observed.load(cluster, "ALTER TABLE quiet SET (fillfactor = 70)")
+
         assert run(["apply", str(path), conninfo, "--yes", "--undo"]) == 0
         assert states(path) == ["undone"] * 4 + ["done"] * 4
         assert options_of(cluster) == before

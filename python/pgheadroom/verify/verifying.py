@@ -144,6 +144,13 @@ def verify(
             "no record of pgheadroom apply beside the plan: when it was applied, and how far "
             "tables are on their way, is not known"
         )
+    length_s = float(server["interval_s"])
+    then_s = max((f.measured.interval_s for f in plan.forecasts), default=length_s)
+    if not 0.5 <= length_s / then_s <= 2:
+        notes.append(
+            f"this window is {show_duration(length_s)} long, the observation before was "
+            f"{show_duration(then_s)}: windows of one length compare best"
+        )
     outcomes = [
         _Table(forecast, plan, record, tables.get(forecast.table.oid), profile, recording).outcome()
         for forecast in plan.forecasts
@@ -154,7 +161,7 @@ def verify(
         database=plan.target.database,
         planned_at=plan.created_at,
         observed_at=str(server["observed_at"]),
-        interval_s=float(server["interval_s"]),
+        interval_s=length_s,
         tables=tuple(outcomes),
         notes=tuple(notes),
     )
