@@ -85,6 +85,7 @@ def test_an_index_that_ends_hot_is_a_finding(
         "predicted",
     )
     assert table["assigned_frac"] == 0.75
+    assert table["assigning"] == [{"columns": ["flag"], "frac": 0.75}]
     now, then = (table[f"hot_frac_{when}"]["mid"] for when in ("now", "then"))
     assert now == pytest.approx(0.75, abs=0.02)
     assert then == pytest.approx(0.0, abs=0.02)
