@@ -284,6 +284,43 @@ def test_what_is_no_update_and_what_looks_like_none(programs: ServerPrograms) ->
     assert _holds(big["indexed_column"].updates, 20)
 
 
+def test_a_page_that_is_marked_full_still_takes_hot_updates(programs: ServerPrograms) -> None:
+    """
+    What is not HOT on a page with room changed an indexed column: the mark changes nothing.
+
+    A long version did not fit and marked the page; short ones still do, and nothing is pruned.
+    """
+    ddl = """
+    CREATE TABLE mixed (id int4 PRIMARY KEY, v int4, note text) WITH (autovacuum_enabled = off);
+    ALTER TABLE mixed ALTER note SET STORAGE PLAIN;
+    INSERT INTO mixed VALUES (1, 0, repeat('n', 1800));
+    INSERT INTO mixed SELECT i, 0, repeat('n', 1000) FROM generate_series(2, 6) i;
+    INSERT INTO mixed SELECT i, 0, 'n' FROM generate_series(11, 15) i
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, ddl)
+        with cluster.connect() as holder:
+            holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            holder.execute("SELECT count(*) FROM mixed")
+            update = "UPDATE mixed SET v = v + 1 WHERE id = %s"
+            profile = _seen(cluster, lambda: _update(cluster, update, range(1, 12, 10)))
+            pages = _pages(cluster)
+    assert pages == [(1, 1), (11, 0)]
+    found = _causes(profile, "mixed", programs.version.major)
+    assert found["hot"].updates == 1
+
+
+def _pages(cluster: Cluster) -> list[tuple[int, int]]:
+    """Rows that were updated, with their page."""
+    with cluster.connect() as connection:
+        rows = connection.execute(
+            "SELECT id, (ctid::text::point)[0]::int FROM mixed WHERE v = 1 ORDER BY 1"
+        ).fetchall()
+    return [(int(row[0]), int(row[1])) for row in rows]
+
+
 def test_who_holds_the_horizon_is_said_first(programs: ServerPrograms) -> None:
     """An open transaction and a prepared one: both named, with what ends each."""
 
