@@ -132,6 +132,24 @@ def test_text_and_markdown_name_what_was_not_understood(
         assert "note, line 1: fresh: a new table" in done.stdout
 
 
+def test_statements_may_come_from_a_pipe(
+    profile: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A migration tool prints what it would run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pgheadroom", "check", "-", "--profile", str(profile)],
+        input="CREATE INDEX i ON nowhere (a);",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "line 1: nowhere: not in the profile" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [

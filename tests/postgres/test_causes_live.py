@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -155,6 +156,52 @@ def test_a_mix_lies_inside_the_intervals(programs: ServerPrograms) -> None:
     assert _holds(found["indexed_column"].updates, 19)
     assert _holds(found["no_room"].updates, cold - 19)
     assert sum(_mid(cause.updates) for cause in found.values()) == 57
+
+
+@pytest.mark.parametrize(("fillfactor", "seed"), [(100, 1), (90, 2), (100, 3)])
+def test_the_truth_of_each_update_lies_inside(
+    programs: ServerPrograms, fillfactor: int, seed: int
+) -> None:
+    """Random rows, a third of the updates changes the index: each update's page is looked at."""
+    drawn = random.Random(seed)
+    truth: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    sets = (("v = v + 1", "other"), ("state = state + 1", "changed"), ("state = state", "same"))
+    ddl = f"""
+    CREATE TABLE mix (id int4 PRIMARY KEY, state int4, v int4, note text)
+        WITH (fillfactor = {fillfactor}, autovacuum_enabled = off);
+    CREATE INDEX mix_state ON mix (state);
+    INSERT INTO mix SELECT i, 0, 0, repeat('n', 300) FROM generate_series(1, 400) i;
+    VACUUM ANALYZE
+    """
+
+    def work(cluster: Cluster) -> None:
+        with cluster.connect(prepare_threshold=None) as connection:
+            for _ in range(700):
+                assigned, kind = sets[drawn.randrange(3)]
+                text = f"UPDATE mix SET {assigned} WHERE id = %s RETURNING (ctid::text::point)[0]"
+                key = (drawn.randrange(1, 401),)
+                page = "SELECT (ctid::text::point)[0] FROM mix WHERE id = %s"
+                before = connection.execute(page.encode(), key).fetchone()
+                after = connection.execute(text.encode(), key).fetchone()
+                counts[text.replace("%s", "1")] += 1
+                moved = before != after
+                truth["indexed_column" if kind == "changed" else "no_room" if moved else "hot"] += 1
+
+    with _started(programs, ddl) as (cluster, _):
+        recording = observed.watched(cluster, lambda: work(cluster))
+    files = [StatementCounts(source="file", counts=counts, seen=3, cut=0)]
+    for given in (files, []):
+        classes = find_classes(recording, [], given)
+        profile = observe(recording, classes, mask=False, sampled=True)
+        found = _causes(profile, "mix", programs.version.major)
+        assert sum(_mid(cause.updates) for cause in found.values()) == 700
+        assert found["hot"].updates == truth["hot"]
+        for kind in ("indexed_column", "no_room"):
+            assert _holds(found[kind].updates if kind in found else 0, truth[kind])
+        if classes.by_table and programs.version.major >= 16:
+            # Likely numbers are near: within a twentieth of the updates.
+            assert abs(_mid(found["indexed_column"].updates) - truth["indexed_column"]) <= 35
 
 
 def test_wal_bytes_are_about_those_of_the_server(newest: ServerPrograms) -> None:

@@ -380,14 +380,14 @@ def test_nothing_to_check_is_an_error(text: str, said: str) -> None:
 
 
 def test_profiles_that_cannot_tell_are_refused() -> None:
-    """Written by hand, masked, or of a standby, where nothing is counted."""
+    """Written by hand, masked, of a standby or an idle time, where nothing is counted."""
     statements = read_migration("CREATE INDEX i ON jobs (note)")
     plain = made.profile_of(made.counters(10, 10, 0))
     with pytest.raises(InputError, match="not made by"):
         check_migration(plain, statements)
     observed = _observed()
-    for field in ("masked", "in_recovery"):
+    for field in ("masked", "in_recovery", "is_idle"):
         facts = {**(observed.server.observed or {}), field: True}
         other = replace(observed, server=replace(observed.server, observed=facts))
-        with pytest.raises(InputError, match=r"is masked|of a standby"):
+        with pytest.raises(InputError, match=r"is masked|of a standby|nothing was written"):
             check_migration(other, statements)

@@ -155,8 +155,8 @@ def check_migration(
         say: Called with tables done, tables in all, and the table that is at work.
 
     Raises:
-        InputError: Not an observed profile, or one that is masked or of a standby; no statement,
-            or none that is understood.
+        InputError: Not an observed profile, or one that is masked, idle or of a standby; no
+            statement, or none that is understood.
     """
     if profile.server.observed is None or any(t.observed is None for t in profile.tables):
         raise InputError(
@@ -171,6 +171,11 @@ def check_migration(
     if profile.server.observed.get("in_recovery"):
         raise InputError(
             "the profile is of a standby, which counts no writes: expected one of the primary"
+        )
+    if profile.server.observed.get("is_idle"):
+        raise InputError(
+            "nothing was written inside the profile's interval, so every migration would pass: "
+            "expected one that was observed under load"
         )
     if not statements:
         raise InputError("the migration has no statement: expected DDL")
@@ -189,7 +194,7 @@ def check_migration(
             if say is not None:
                 say(n, len(altered), found.table.name)
             made.append(_Table(profile, found, runner).check())
-    if say is not None:
+    if say is not None and altered:
         say(len(altered), len(altered), "")
     order = ("loses HOT", "not judged", "gains HOT", "as before")
     made.sort(key=lambda table: (order.index(table.verdict), -table.updates_per_s))
