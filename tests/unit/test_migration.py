@@ -23,6 +23,7 @@ from pgheadroom.migration.actions import (
     Target,
 )
 from pgheadroom.migration.shape import Catalog, IndexAdded, edited, stand_in
+from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import Profile
 from pgheadroom.sources.statements import located
 
@@ -268,6 +269,27 @@ def test_an_index_that_comes_and_goes_is_nothing() -> None:
     """Made and dropped in one migration: no change is left."""
     catalog = _followed("CREATE INDEX i ON jobs (note); DROP INDEX i;")
     assert catalog.altered["jobs"].edits == []
+
+
+@pytest.mark.parametrize(("schema", "name"), [("public", "jobs_owner"), ("s", "o:dd"), ("s", "i")])
+def test_indexes_are_found_by_their_names_in_the_catalog(schema: str, name: str) -> None:
+    """A profile writes the schema before a name, and changes what it cannot hold."""
+    label = profile_name(name if schema == "public" else f"{schema}.{name}", set())
+    index = made.OWNER | {"schema": schema, "name": label}
+    profile = made.profile_of(made.counters(10, 10, 0), indexes=[made.PKEY, index], schema=schema)
+    index["name"] = name  # in the catalog
+    (table,) = profile.tables
+    seen = [made.PKEY, index]
+    table = replace(table, observed={**(table.observed or {}), "indexes": seen})
+    catalog = Catalog(
+        replace(
+            profile,
+            tables=(table,),
+            server=replace(profile.server, observed={"partitioned": []}),
+        )
+    )
+    catalog.follow(read_migration(f'DROP INDEX "{schema}"."{name}"'))
+    assert [getattr(edit, "label", None) for edit in catalog.altered["jobs"].edits] == [label]
 
 
 def test_a_constraint_without_a_name_has_postgresqls() -> None:
