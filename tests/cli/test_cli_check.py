@@ -85,6 +85,7 @@ def test_an_index_that_ends_hot_is_a_finding(
         "predicted",
     )
     assert table["assigned_frac"] == 0.75
+    assert table["assigning"] == [{"columns": ["flag"], "frac": 0.75}]
     now, then = (table[f"hot_frac_{when}"]["mid"] for when in ("now", "then"))
     assert now == pytest.approx(0.75, abs=0.02)
     assert then == pytest.approx(0.0, abs=0.02)
@@ -129,6 +130,24 @@ def test_text_and_markdown_name_what_was_not_understood(
         assert "0 tables lose HOT; 2 statements, 1 of them not understood" in done.stdout
         assert "not understood, line 2: what its code does is not known" in done.stdout
         assert "note, line 1: fresh: a new table" in done.stdout
+
+
+def test_statements_may_come_from_a_pipe(
+    profile: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A migration tool prints what it would run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pgheadroom", "check", "-", "--profile", str(profile)],
+        input="CREATE INDEX i ON nowhere (a);",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "line 1: nowhere: not in the profile" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pgheadroom.migration.actions import (
     Target,
 )
 from pgheadroom.migration.shape import Catalog, IndexAdded, edited, stand_in
+from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import Profile
 from pgheadroom.sources.statements import located
 
@@ -270,6 +271,62 @@ def test_an_index_that_comes_and_goes_is_nothing() -> None:
     assert catalog.altered["jobs"].edits == []
 
 
+@pytest.mark.parametrize(("schema", "name"), [("public", "jobs_owner"), ("s", "o:dd"), ("s", "i")])
+def test_indexes_are_found_by_their_names_in_the_catalog(schema: str, name: str) -> None:
+    """A profile writes the schema before a name, and changes what it cannot hold."""
+    label = profile_name(name if schema == "public" else f"{schema}.{name}", set())
+    index = made.OWNER | {"schema": schema, "name": label}
+    profile = made.profile_of(made.counters(10, 10, 0), indexes=[made.PKEY, index], schema=schema)
+    index["name"] = name  # in the catalog
+    (table,) = profile.tables
+    seen = [made.PKEY, index]
+    table = replace(table, observed={**(table.observed or {}), "indexes": seen})
+    catalog = Catalog(
+        replace(
+            profile,
+            tables=(table,),
+            server=replace(profile.server, observed={"partitioned": []}),
+        )
+    )
+    catalog.follow(read_migration(f'DROP INDEX "{schema}"."{name}"'))
+    assert [getattr(edit, "label", None) for edit in catalog.altered["jobs"].edits] == [label]
+
+
+def test_a_constraint_without_a_name_has_postgresqls() -> None:
+    """A later statement may drop it by that name."""
+    catalog = _followed(
+        "ALTER TABLE jobs ADD UNIQUE (owner, state); CREATE INDEX ON jobs (lower(note));"
+        "ALTER TABLE jobs DROP CONSTRAINT jobs_owner_state_key; DROP INDEX jobs_expr_idx;"
+    )
+    assert (catalog.altered["jobs"].edits, catalog.notes) == ([], [])
+
+
+def test_partitions_are_reached_by_their_parent() -> None:
+    """An index on the parent is one on each partition; a fillfactor is none of its own."""
+    profile = made.profile_of(made.counters(10, 10, 0), name="jobs_1", schema="s", parent="s.jobs")
+    parent = {"schema": "s", "name": "jobs", "parent": None}
+    profile = replace(
+        profile,
+        server=replace(profile.server, observed={"partitioned": [parent], "masked": False}),
+    )
+    catalog = Catalog(profile)
+    catalog.follow(
+        read_migration(
+            "CREATE INDEX i ON s.jobs (note); CREATE INDEX j ON ONLY s.jobs (note);"
+            "ALTER TABLE s.jobs SET (fillfactor = 70); ALTER TABLE s.jobs_1 SET (fillfactor = 60);"
+            "ALTER TABLE s.jobs DROP CONSTRAINT u;"
+        )
+    )
+    altered = catalog.altered["jobs"]
+    assert [type(edit).__name__ for edit in altered.edits] == ["IndexAdded", "FillfactorSet"]
+    assert edited(altered.table, altered.edits).fillfactor == 60
+    assert [note.text.split(":")[0] for note in catalog.notes] == [
+        "an index ON ONLY the partitioned table",
+        "a partitioned table has no fillfactor",
+        "constraint u goes",
+    ]
+
+
 def test_a_dropped_column_takes_its_indexes() -> None:
     """The index over it goes; the key's stays, for the profile finds rows by it."""
     catalog = _followed("ALTER TABLE jobs DROP COLUMN owner, DROP COLUMN id")
@@ -345,15 +402,14 @@ def test_nothing_to_check_is_an_error(text: str, said: str) -> None:
 
 
 def test_profiles_that_cannot_tell_are_refused() -> None:
-    """Written by hand, or masked."""
+    """Written by hand, masked, of a standby or an idle time, where nothing is counted."""
     statements = read_migration("CREATE INDEX i ON jobs (note)")
     plain = made.profile_of(made.counters(10, 10, 0))
     with pytest.raises(InputError, match="not made by"):
         check_migration(plain, statements)
     observed = _observed()
-    masked = replace(
-        observed,
-        server=replace(observed.server, observed={**observed.server.observed, "masked": True}),
-    )
-    with pytest.raises(InputError, match="masked"):
-        check_migration(masked, statements)
+    for field in ("masked", "in_recovery", "is_idle"):
+        facts = {**(observed.server.observed or {}), field: True}
+        other = replace(observed, server=replace(observed.server, observed=facts))
+        with pytest.raises(InputError, match=r"is masked|of a standby|nothing was written"):
+            check_migration(other, statements)

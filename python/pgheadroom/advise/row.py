@@ -14,6 +14,7 @@ from typing import Any
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
+from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import TableProfile
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
@@ -68,11 +69,12 @@ def index_label(table: TableProfile, name: str) -> str | None:
     """
     An index's name in the profile, by its name in the catalog; None where the profile has none.
 
-    The profile writes the schema before names outside of `public`.
+    The profile writes the schema before names outside of `public`, and changes what it cannot hold.
     """
     schema = (table.observed or {}).get("schema")
+    full = name if schema == "public" else f"{schema}.{name}"
     for index in table.indexes:
-        if index.name in (name, f"{schema}.{name}"):
+        if index.name in (full, profile_name(full, set())):
             return index.name
     return None
 

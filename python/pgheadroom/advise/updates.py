@@ -82,9 +82,8 @@ class Updates:
         """
         Not HOT though there was room on the page; None on 15.
 
-        From 16 on each of them changed an indexed column: `heap_update` (heapam.c) makes every
-        update HOT that stays on its page and changes no such column. 15 makes none HOT on a page
-        that is marked as full, so there it would be less than certain even with a counter.
+        Each of them changed an indexed column: `heap_update` (heapam.c) makes every update HOT that
+        stays on its page and changes no such column, even where the page is marked as full.
         """
         return None if self.newpage is None else self.count - self.hot - self.newpage
 

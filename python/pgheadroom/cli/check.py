@@ -25,7 +25,9 @@ FINDINGS = 1
 
 
 def show(
-    migration: Annotated[Path, typer.Argument(help="A file of SQL statements; - reads them here.")],
+    migration: Annotated[
+        Path, typer.Argument(help="A file of SQL statements; - is standard input.")
+    ],
     profile: Annotated[
         Path, typer.Option("--profile", help="What `observe` wrote of the database it is for.")
     ],

@@ -8,7 +8,7 @@ that a migration takes, and an application that sets columns to their own value 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -62,6 +62,7 @@ class TableCheck:
         updates_per_s: As observed.
         assigned_frac: Updates that assign a column that ends HOT only from now on; None where no
             statement is known.
+        assigning: The classes of updates that do, as `{"columns": [...], "frac": ...}`.
         unknown_frac: Updates that no known statement explains.
         fillfactor_now, fillfactor_then: Percent.
         hot_frac_now, hot_frac_then: In the steady state.
@@ -91,6 +92,7 @@ class TableCheck:
     wal_bytes_per_day_then: Value = None
     index_bytes_now: Value = None
     index_bytes_then: Value = None
+    assigning: tuple[Mapping[str, Any], ...] = ()
     assumed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -153,7 +155,8 @@ def check_migration(
         say: Called with tables done, tables in all, and the table that is at work.
 
     Raises:
-        InputError: Not an observed profile, or a masked one; no statement, or none understood.
+        InputError: Not an observed profile, or one that is masked, idle or of a standby; no
+            statement, or none that is understood.
     """
     if profile.server.observed is None or any(t.observed is None for t in profile.tables):
         raise InputError(
@@ -164,6 +167,15 @@ def check_migration(
         raise InputError(
             "the profile is masked, so no name of the migration is in it: expected one that "
             "`pgheadroom observe` wrote without --mask"
+        )
+    if profile.server.observed.get("in_recovery"):
+        raise InputError(
+            "the profile is of a standby, which counts no writes: expected one of the primary"
+        )
+    if profile.server.observed.get("is_idle"):
+        raise InputError(
+            "nothing was written inside the profile's interval, so every migration would pass: "
+            "expected one that was observed under load"
         )
     if not statements:
         raise InputError("the migration has no statement: expected DDL")
@@ -182,7 +194,7 @@ def check_migration(
             if say is not None:
                 say(n, len(altered), found.table.name)
             made.append(_Table(profile, found, runner).check())
-    if say is not None:
+    if say is not None and altered:
         say(len(altered), len(altered), "")
     order = ("loses HOT", "not judged", "gains HOT", "as before")
     made.sort(key=lambda table: (order.index(table.verdict), -table.updates_per_s))
@@ -365,9 +377,12 @@ class _Table:
                     f"line {edit.line}: fillfactor {self._table.fillfactor} -> {edit.fillfactor} "
                     "for new pages"
                 )
+            elif edit.is_new:
+                parts.append(
+                    f"line {edit.line}: column {edit.name} makes each row longer that is written"
+                )
             else:
-                what = "is new, and each row gets longer" if edit.is_new else "has another type"
-                parts.append(f"line {edit.line}: column {edit.name} {what} when it is next updated")
+                parts.append(f"line {edit.line}: column {edit.name} gets another type")
         said = "; ".join(parts)
         return f"{said[0].upper()}{said[1:]}."
 
@@ -389,7 +404,11 @@ class _Table:
 
     def _made(self, verdict: Verdict, text: str, evidence: Evidence, **figures: Any) -> TableCheck:
         observed, updates = self._table.observed or {}, self._updates
-        assumed = [e.assumed for e in self._altered.edits if isinstance(e, ColumnSet) and e.assumed]
+        set_ = [edit for edit in self._altered.edits if isinstance(edit, ColumnSet)]
+        assumed = [f"{edit.name} is filled in every row" for edit in set_ if edit.is_new]
+        assumed += [edit.assumed for edit in set_ if edit.assumed]
+        new = frozenset() if updates is None else self._newly_blocking(updates)
+        classes = () if updates is None else updates.classes
         return TableCheck(
             table=self._table.name,
             schema=str(observed["schema"]),
@@ -403,6 +422,11 @@ class _Table:
             unknown_frac=None if updates is None else updates.unknown / updates.count,
             fillfactor_now=self._table.fillfactor,
             fillfactor_then=self._after.fillfactor,
+            assigning=tuple(
+                {"columns": sorted(found.columns), "frac": found.rows / updates.count}
+                for found in classes
+                if updates is not None and found.columns & new
+            ),
             assumed=tuple(assumed),
             **figures,
         )

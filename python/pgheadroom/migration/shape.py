@@ -235,6 +235,9 @@ class Catalog:
                 altered.edits.remove(edit)
             elif action.table is None:
                 self._note(line, None, f"index {wanted} is not in the profile")
+            elif self._is_partitioned(action.table):
+                text = f"constraint {wanted.name} goes: indexes of its partitions are not followed"
+                self._note(line, action.table, text)
             return
         key, name = self._indexes.pop(place)
         self._drop(line, self._altered(key), name)
@@ -307,7 +310,7 @@ class Catalog:
         is_plain = action.method in ("btree", "brin") and not action.has_expressions
         columns = labels(action.columns) if is_plain else depends
         include = [] if action.method == "brin" else [n for n in depends if n not in columns]
-        name = action.name or "_".join((key, *action.depends[:3], "idx"))
+        name = action.name or _chosen_name(str((altered.table.observed or {})["name"]), action)
         label = profile_name(name, self._taken)
         is_btree = action.method != "brin"
         made = IndexProfile(
@@ -354,6 +357,15 @@ class Catalog:
         altered.edits.append(
             ColumnSet(line=line, name=name, column=column, is_new=action.is_new, assumed=assumed)
         )
+
+
+def _chosen_name(table: str, action: AddIndex) -> str:
+    """As PostgreSQL does (`ChooseIndexName`, src/backend/commands/indexcmds.c), if it is short."""
+    if action.kind == "primary key":
+        return f"{table}_pkey"
+    endings = {"unique constraint": "key", "exclusion constraint": "excl", "index": "idx"}
+    columns = (*action.columns, *(["expr"] if action.has_expressions else []))
+    return "_".join((table, *columns, endings[action.kind]))
 
 
 def _full(schema: str, name: str) -> str:
