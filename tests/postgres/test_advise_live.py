@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,23 +16,25 @@ from pgheadroom.advise import Advice, Options, TableAdvice, advise
 from pgheadroom.cli.app import run
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile, to_json
-from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.servers import Cluster, Host, ServerPrograms, at_hand
 from pgheadroom.sources.log import read_statements
 from pgheadroom.types import Interval
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
-# wide: rows of 640 to 1,570 bytes, so that room left by one is often too small for another; tickets: its status
-# is indexed; calm: has room, and nothing that ends HOT.
+# wide: six rows fill a page, and vacuums offer the room that one leaves to rows of other pages;
+# tickets: its status is indexed; calm: has room, and nothing that ends HOT.
 _DDL = """
-CREATE TABLE wide (id int4 PRIMARY KEY, v int4, payload text) WITH (autovacuum_enabled = off);
+CREATE TABLE wide (id int4 PRIMARY KEY, v int4, payload text)
+    WITH (autovacuum_vacuum_threshold = 40, autovacuum_vacuum_scale_factor = 0);
 CREATE TABLE tickets (id int4 PRIMARY KEY, status int4, v int4, note text)
     WITH (fillfactor = 90, autovacuum_enabled = off);
 CREATE INDEX tickets_status ON tickets (status);
 CREATE TABLE calm (id int4 PRIMARY KEY, v int4, note text)
     WITH (fillfactor = 90, autovacuum_enabled = off);
 CREATE TABLE quiet (id int4 PRIMARY KEY, v int4);
-INSERT INTO wide SELECT i, 0, repeat(md5(i::text), 20 + abs(hashint4(i)) % 30) FROM generate_series(1, 2000) i;
+INSERT INTO wide SELECT i, 0, repeat(md5(i::text), 37 + abs(hashint4(i)) % 4)
+    FROM generate_series(1, 1000) i;
 INSERT INTO tickets SELECT i, i % 7, 0, repeat('n', 60) FROM generate_series(1, 4000) i;
 INSERT INTO calm SELECT i, 0, repeat('n', 60) FROM generate_series(1, 4000) i;
 INSERT INTO quiet SELECT i, 0 FROM generate_series(1, 100) i;
@@ -41,27 +45,28 @@ UPDATE wide SET v = v + 1 WHERE id = 1;
 UPDATE tickets SET status = status + 1 WHERE id = 1;
 UPDATE calm SET v = v + 1 WHERE id = 1;
 """
-# Each update a transaction of its own, as clients make them; the row by a hash of its number.
-_WORK = """
-CREATE PROCEDURE work(first int, last int, rows_wide int) LANGUAGE plpgsql AS $$
-BEGIN
-    FOR n IN first .. last LOOP
-        UPDATE wide SET v = v + 1 WHERE id = 1 + abs(hashint4(n)) % rows_wide;
-        COMMIT;
-        UPDATE tickets SET status = status + 1 WHERE id = 1 + abs(hashint4(n)) % 4000;
-        COMMIT;
-        UPDATE calm SET v = v + 1 WHERE id = 1 + abs(hashint4(n)) % 4000;
-        COMMIT;
-    END LOOP;
-END $$
+_SCRIPT = """
+\\set wide random(1, 1000)
+\\set row random(1, 4000)
+UPDATE wide SET v = v + 1 WHERE id = :wide;
+UPDATE tickets SET status = status + 1 WHERE id = :row;
+UPDATE calm SET v = v + 1 WHERE id = :row;
 """
-_SETTINGS = {"autovacuum": "off", "checkpoint_timeout": "1h", "max_wal_size": "10GB"}
+_SETTINGS = {"autovacuum_naptime": "1s", "checkpoint_timeout": "1h", "max_wal_size": "10GB"}
 
 
-def _work(cluster: Cluster, first: int, last: int) -> None:
-    with cluster.connect(autocommit=True) as connection:
-        connection.execute(b"SET plan_cache_mode = force_generic_plan")
-        connection.execute(b"CALL work(%d, %d, 2000)" % (first, last))
+def _work(cluster: Cluster, tmp_path: Path, transactions: int, seed: int) -> None:
+    """The script's statements, each a transaction of its own."""
+    script = tmp_path / "work.sql"
+    script.write_text(_SCRIPT)
+    pgbench = next(found for found in at_hand() if found.has("pgbench")).program("pgbench")
+    command = [pgbench, "-n", "-M", "prepared", "-R", "400", "-t", str(transactions), "-f", script]
+    subprocess.run(
+        [*command, "--random-seed", str(seed), "postgres"],
+        env={**os.environ, **cluster.client_env()},
+        check=True,
+        capture_output=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class _Lived:
 def _observed(cluster: Cluster, tmp_path: Path) -> Profile:
     file = tmp_path / "statements.sql"
     file.write_text(_STATEMENTS)
-    recording = observed.watched(cluster, lambda: _work(cluster, 6001, 9000))
+    recording = observed.watched(cluster, lambda: _work(cluster, tmp_path, 1600, 2))
     classes = find_classes(recording, [], [read_statements(file)])
     return observe(recording, classes, mask=False, sampled=True)
 
@@ -97,9 +102,7 @@ def test_the_advice_is_what_the_server_then_does(programs: ServerPrograms, tmp_p
         cluster = host.cluster("main")
         cluster.start(_SETTINGS)
         observed.load(cluster, _DDL)
-        with cluster.connect() as connection:
-            connection.execute(_WORK.encode())
-        _work(cluster, 1, 6000)
+        _work(cluster, tmp_path, 2400, 1)
         profile = _observed(cluster, tmp_path)
         lived = _Lived(profile=profile, advice=advise(profile, Options(budget_s=600)))
         wide = lived.table("wide")
@@ -107,9 +110,9 @@ def test_the_advice_is_what_the_server_then_does(programs: ServerPrograms, tmp_p
         with cluster.connect(autocommit=True) as connection:
             connection.execute(b"ALTER TABLE wide SET (fillfactor = %d)" % wide.advised_fillfactor)
             connection.execute(b"VACUUM FULL wide")
-        _work(cluster, 9001, 12_000)
+        _work(cluster, tmp_path, 1600, 3)
         before = _hot(cluster, "wide")
-        _work(cluster, 12_001, 18_000)
+        _work(cluster, tmp_path, 2400, 4)
         after = _hot(cluster, "wide")
     hot = (after[1] - before[1]) / (after[0] - before[0])
     _check_wide(wide, hot)
@@ -121,13 +124,15 @@ def test_the_advice_is_what_the_server_then_does(programs: ServerPrograms, tmp_p
 def _check_wide(wide: TableAdvice, hot: float) -> None:
     assert wide.fillfactor == 100
     assert wide.hot_frac is not None
-    assert wide.hot_frac < 0.95
+    assert wide.hot_frac < 0.98
     assert wide.calibration is not None
     assert wide.calibration.agrees, wide.calibration.note
     point = wide.point(wide.advised_fillfactor)
     assert point is not None
     assert isinstance(point.hot_frac, Interval)
-    assert not point.hot_frac.excludes(hot), f"{hot} after the change, foreseen {point.hot_frac}"
+    # Four updates a row after the rewrite the table is not yet quite in its steady state.
+    assert abs(point.hot_frac.mid - hot) < 0.01, f"{hot} after the change, not {point.hot_frac}"
+    assert hot > wide.hot_frac + 0.02, "the change has done something"
     assert wide.transition is not None
     causes = {cause.kind: cause for cause in wide.causes}
     assert set(causes) >= {"hot", "no_room"}
