@@ -1,0 +1,393 @@
+"""What `advise` decides by itself: the run for a table, its calibration, the verdict by cost."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pgheadroom.advise import Options, advise
+from pgheadroom.advise.advice import Advice, Calibration, Point, TableAdvice
+from pgheadroom.advise.calibrate import observed_shares
+from pgheadroom.advise.curve import Costed, beside, candidates, misses
+from pgheadroom.advise.decide import decide, without_curve
+from pgheadroom.advise.policy import Policy, make_policy
+from pgheadroom.advise.scenario import Knobs, make_scenario
+from pgheadroom.errors import InputError
+from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.types import Interval
+
+INTERVAL_S = 20.0
+SERVER: dict[str, Any] = {
+    "interval_s": INTERVAL_S,
+    "server_version": "18.4",
+    "database": "app",
+    "database_oid": 5,
+    "system_identifier": "7",
+    "observed_at": "2026-11-22T00:00:00Z",
+    "in_recovery": False,
+    "is_idle": False,
+    "broken": [],
+    "changed": [],
+    "partitioned": [],
+    "masked": False,
+    "modules": {},
+    "assumed": [],
+    "access": {"levels": ["pg_monitor"], "missing": []},
+    "counters": {"wal_bytes_per_s": 1000.0},
+    "horizon": {"stood_still": [], "holders": [], "series": []},
+}
+
+
+def observed(
+    *,
+    rows: int = 4000,
+    updates: int = 4000,
+    hot: int = 4000,
+    newpage: int | None = 0,
+    fillfactor: int = 100,
+    width_bytes: int = 60,
+    indexed: bool = False,
+    sets: str = "v",
+    lived: float = 10.0,
+    server: dict[str, Any] | None = None,
+    more: tuple[dict[str, Any], ...] = (),
+) -> Profile:
+    """A table `t` as `observe` writes it, updated uniformly."""
+    indexes = [{"name": "t_pkey", "columns": ["id"], "unique": True}]
+    if indexed:
+        indexes.append({"name": "t_state", "columns": ["state"], "unique": False})
+    counters: dict[str, Any] = {"n_tup_upd": updates, "n_tup_hot_upd": hot, "seq_scan": 0}
+    if newpage is not None:
+        counters["n_tup_newpage_upd"] = newpage
+    table = {
+        "name": "t",
+        "rows": rows,
+        "fillfactor": fillfactor,
+        "columns": [
+            {"name": "id", "type": "int4"},
+            {"name": "v", "type": "int4"},
+            {"name": "state", "type": "int4"},
+            {
+                "name": "note",
+                "type": "text",
+                "width": {"min_bytes": width_bytes, "max_bytes": width_bytes},
+            },
+        ],
+        "indexes": indexes,
+        "observed": {
+            "schema": "public",
+            "name": "t",
+            "oid": 16384,
+            "relfilenode": 16384,
+            "main_bytes": rows * (width_bytes + 40),
+            "counters": counters,
+            "totals": {"n_tup_upd": int(lived * rows)},
+            "per_s": {"n_tup_upd": updates / INTERVAL_S},
+            "columns": [{"name": n, "type": "integer"} for n in ("id", "v", "state", "note")],
+            "indexes": [],
+            "free_space": [],
+            "sample": None,
+            "toast": None,
+            "updates": {
+                "source": None,
+                "classes": [],
+                "unattributed_frac": 1.0,
+                "unattributed_resolution": 0.1,
+                "pick": {"evidence": "sampled", "why": ""},
+            },
+        },
+    }
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "server": {
+                "version": "18.4" if newpage is not None else "15.18",
+                "autovacuum": True,
+                "autovacuum_naptime_s": 60,
+                "checkpoint_interval_s": 300,
+                "max_wal_size": "1GB",
+                "observed": SERVER | (server or {}),
+            },
+            "table": [table],
+            "operation": [
+                {
+                    "table": "t",
+                    "kind": "update",
+                    "weight": max(updates, 1),
+                    "sets": [sets],
+                    "pick": {"distribution": "uniform"},
+                },
+                *more,
+            ],
+            "run": {"duration_s": 20, "rate_per_s": 200},
+        }
+    )
+
+
+def one(profile: Profile, **options: Any) -> TableAdvice:
+    """The advice on its only table."""
+    (table,) = advise(profile, Options(budget_s=600, **options)).tables
+    return table
+
+
+# The run for a table
+
+
+def test_a_sample_keeps_rates_a_row_and_thresholds_by_rows() -> None:
+    """A tenth of the rows gets a tenth of the operations, and of autovacuum's fixed thresholds."""
+    profile = observed(rows=400_000, updates=40_000, hot=40_000)
+    scenario = make_scenario(profile, profile.tables[0], Knobs(), sample_pages=100)
+    assert scenario is not None
+    share = scenario.share
+    assert share == pytest.approx(scenario.table.rows / 400_000)
+    assert scenario.per_s == pytest.approx(40_000 / INTERVAL_S * share)
+    options = scenario.table.reloptions
+    assert options["autovacuum_vacuum_threshold"] == str(round(50 * share))
+    assert scenario.profile.server.max_wal_size_bytes is None
+
+
+def test_a_run_ends_between_two_checkpoints_and_so_begins_its_steady_half() -> None:
+    """Windows are half a distance each, so no checkpoint lies at an edge."""
+    profile = observed(rows=20_000)
+    scenario = make_scenario(profile, profile.tables[0], Knobs())
+    assert scenario is not None
+    distance = scenario.profile.server.checkpoint_interval_s
+    assert distance == 300
+    assert scenario.duration_s % distance == pytest.approx(distance / 2, rel=0.01)
+    assert scenario.windows == 2 * int(scenario.duration_s / distance) + 1
+    assert scenario.steady_from % 2 == 1
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected_s"),
+    [
+        ({"checkpoint": {"num_timed": 3, "num_requested": 1}}, 30.0),  # not below the least
+        ({"wal_bytes_per_s": 2**30 / 1.9 / 100}, 100.0),  # max_wal_size is reached first
+        ({"wal_bytes_per_s": 0.0}, 300.0),
+    ],
+)
+def test_checkpoints_as_counted_else_by_settings(
+    counters: dict[str, Any], expected_s: float
+) -> None:
+    """Three or more inside the interval are counted; otherwise time and WAL decide."""
+    profile = observed(server={"counters": counters})
+    scenario = make_scenario(profile, profile.tables[0], Knobs())
+    assert scenario is not None
+    assert scenario.profile.server.checkpoint_interval_s == pytest.approx(expected_s)
+
+
+def test_a_held_horizon_is_held_over_the_whole_run() -> None:
+    """Snapshots follow one another, as long each as the observed one."""
+    still = {"stood_still": [{"start_frac": 0.1, "length_frac": 0.5}], "holders": [], "series": []}
+    profile = observed(server={"horizon": still})
+    scenario = make_scenario(profile, profile.tables[0], Knobs())
+    assert scenario is not None
+    held = scenario.profile.workload.run.snapshots
+    assert len(held) == math.ceil(scenario.duration_s / 10)
+    assert sum(one.length_frac for one in held) == pytest.approx(1.0)
+    free = make_scenario(profile, profile.tables[0], Knobs(held_s=0.0))
+    assert free is not None
+    assert free.profile.workload.run.snapshots == ()
+
+
+# Shares and calibration
+
+
+def test_counters_that_were_read_one_after_the_other_stay_shares() -> None:
+    """HOT may be ahead of all updates by what a session reported between the two readings."""
+    shares = observed_shares(observed(updates=100, hot=103, newpage=2).tables[0])
+    assert shares is not None
+    assert (shares.hot, shares.newpage, shares.indexed) == (1.0, 0.0, 0.0)
+
+
+def test_how_often_an_indexed_column_changes_comes_from_the_counters() -> None:
+    """One in four of the updates that stayed was not HOT: the column changes in one of four."""
+    profile = observed(indexed=True, sets="state", updates=4000, hot=3000, newpage=0, fillfactor=70)
+    found = one(profile)
+    assert found.calibration is not None
+    assert found.calibration.fitted == {"changed_frac of t.state": 0.25}
+    assert found.calibration.agrees, found.calibration.note
+    assert found.verdict == "KEEP", found.reason
+
+
+def test_updates_that_no_statement_explains_are_named() -> None:
+    """Not HOT on a page with room, though no statement assigns an indexed column."""
+    profile = observed(indexed=True, sets="v", updates=4000, hot=2000, newpage=0, fillfactor=70)
+    found = one(profile)
+    assert found.calibration is not None
+    (name,) = found.calibration.fitted
+    assert "no known statement" in name
+    assert found.calibration.agrees, found.calibration.note
+
+
+def test_new_pages_in_spite_of_room_are_explained_by_a_held_horizon() -> None:
+    """Half of each page is free, yet half of the updates leave it: somebody keeps old versions."""
+    found = one(observed(updates=4000, hot=2000, newpage=2000, fillfactor=50))
+    assert found.calibration is not None
+    assert list(found.calibration.fitted) == ["seconds that a horizon is held"]
+
+
+def test_short_rows_of_a_table_that_settled_keep_their_setting() -> None:
+    """Once pages have given rows away there is room at fillfactor 100 too."""
+    found = one(observed(updates=4000, hot=3990, newpage=10))
+    assert (found.verdict, found.advised_fillfactor) == ("KEEP", 100), found.reason
+
+
+# The verdict
+
+
+def _point(fillfactor: int, hot: float = 0.9, heap_bytes: float = 1e9) -> Point:
+    return Point(
+        fillfactor=fillfactor,
+        hot_frac=hot,
+        newpage_frac=1 - hot,
+        heap_bytes=heap_bytes,
+        index_bytes=0.0,
+        wal_bytes_per_update=100.0,
+        pages_modified_per_update=0.1,
+        seq_scan_pages=1000.0,
+    )
+
+
+def _decide(
+    costs: dict[int, tuple[float, ...]],
+    *,
+    policy: Policy | None = None,
+    off: float = 0.0,
+    growth_bytes: float = 0.0,
+) -> tuple[str, int | None]:
+    table = observed().tables[0]
+    calibration = Calibration(
+        observed_hot_frac=0.9,
+        predicted_hot_frac=0.9,
+        observed_newpage_frac=0.1,
+        predicted_newpage_frac=0.1,
+        agrees=not off,
+        fitted={},
+        note="",
+    )
+    curve = [
+        Costed(point=_point(f, heap_bytes=1e9 * 100 / f), costs=values)
+        for f, values in costs.items()
+    ]
+    found = decide(
+        table, calibration, off, curve, policy or make_policy(), growth_bytes=growth_bytes
+    )
+    return found.verdict, found.fillfactor
+
+
+def test_the_highest_of_equally_good_settings_is_advised() -> None:
+    """80 saves a trifle more than 90: not worth its room."""
+    costs = {100: (10.0,) * 3, 90: (7.03,) * 3, 80: (7.0,) * 3, 50: (9.0,) * 3}
+    assert _decide(costs) == ("CHANGE", 90)
+
+
+def test_a_gain_below_the_threshold_or_inside_the_error_is_no_change() -> None:
+    """1.5 % is too little; 5 % that varies by as much from run to run may be none."""
+    assert _decide({100: (10.0,) * 3, 90: (9.85,) * 3}) == ("KEEP", 100)
+    assert _decide({100: (10.0,) * 3, 90: (9.0, 9.5, 10.0)}) == ("KEEP", 100)
+    assert _decide({100: (10.0,) * 3, 90: (9.4, 9.5, 9.6)}) == ("CHANGE", 90)
+
+
+def test_what_the_calibration_missed_widens_the_error() -> None:
+    """A gain of 5 % is no reason when the HOT share was off by six points; ten are too many."""
+    costs = {100: (10.0,) * 3, 90: (9.5,) * 3}
+    assert _decide(costs, off=0.06) == ("KEEP", 100)
+    assert _decide(costs, off=0.11) == ("ABSTAIN", None)
+
+
+def test_growth_is_limited_where_it_is_asked_for() -> None:
+    """50 is best, but doubles the heap."""
+    costs = {100: (10.0,) * 3, 90: (9.0,) * 3, 50: (7.0,) * 3}
+    assert _decide(costs) == ("CHANGE", 50)
+    assert _decide(costs, policy=make_policy("balanced", None, 0.2)) == ("CHANGE", 90)
+
+
+def test_growing_rows_use_any_room_up() -> None:
+    """200 updates a second on 4,000 rows that grow by 3 bytes each time: gone within minutes."""
+    costs = {100: (10.0,) * 3, 70: (7.0,) * 3}
+    assert _decide(costs, growth_bytes=3.0) == ("KEEP", 100)
+    assert _decide(costs, growth_bytes=1e-9) == ("CHANGE", 70)
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ({"in_recovery": True}, "standby"),
+        ({"broken": ["the server was restarted inside the interval"]}, "restarted"),
+        ({"is_idle": True}, "nothing was written"),
+        ({"changed": ["t was rewritten inside the interval"]}, "rewritten"),
+    ],
+)
+def test_an_interval_that_says_nothing_gives_abstain(server: dict[str, Any], said: str) -> None:
+    """Each with its reason, and without playing anything."""
+    profile = observed(hot=2000, newpage=2000)
+    found = without_curve(profile.tables[0], SERVER | server, make_policy())
+    assert found is not None
+    assert found.verdict == "ABSTAIN"
+    assert said in found.reason
+
+
+def test_few_updates_and_trifles_are_told_apart() -> None:
+    """Nothing at stake: KEEP. Something may be, but too little was seen: ABSTAIN."""
+    idle = observed(updates=0, hot=0, newpage=0)
+    trifle = observed(updates=1000, hot=1000)
+    scarce = observed(updates=90, hot=10, newpage=80)
+    found = [without_curve(p.tables[0], SERVER, make_policy()) for p in (idle, trifle, scarce)]
+    assert [one.verdict for one in found if one is not None] == ["KEEP", "KEEP", "ABSTAIN"]
+
+
+def test_wide_rows_are_tried_where_one_more_row_fits() -> None:
+    """With six rows a page a step of ten per cent may change nothing."""
+    wide = observed(rows=600, width_bytes=1200).tables[0]
+    assert candidates(wide)[0] == 100
+    assert len(candidates(wide)) <= 7
+    narrow = observed(fillfactor=93).tables[0]
+    assert set(candidates(narrow)) >= {100, 93, 90, 50}
+    curve = [Costed(point=_point(f), costs=(abs(f - 80.0),)) for f in candidates(narrow)]
+    assert beside(narrow, curve) == (85, 75)
+
+
+def test_misses_follow_the_size() -> None:
+    """Half of 1,000 bytes is cached and stays so: of 2,000 a quarter."""
+    table = observed().tables[0]
+    facts = dict(table.observed or {})
+    facts["main_bytes"] = 1000
+    facts["counters"] = dict(facts["counters"]) | {"heap_blks_read": 2000, "heap_blks_hit": 2000}
+    table = replace(table, observed=facts)
+    assert misses(table, 1000) == pytest.approx(0.5)
+    assert misses(table, 2000) == pytest.approx(0.75)
+    assert misses(table, 500) == 0
+
+
+# The whole
+
+
+def test_a_profile_written_by_hand_is_refused() -> None:
+    """Nothing was observed: there is `predict` for that."""
+    profile = observed()
+    plain = replace(profile, server=replace(profile.server, observed=None))
+    with pytest.raises(InputError, match="pgheadroom observe"):
+        advise(plain)
+    with pytest.raises(InputError, match="not in the profile"):
+        advise(profile, Options(tables=("nothere",)))
+
+
+def test_without_time_tables_are_judged_by_counters_alone() -> None:
+    """The budget is spent: ABSTAIN, and how to get more."""
+    (table,) = advise(observed(hot=2000, newpage=2000), Options(budget_s=0.0)).tables
+    assert table.verdict == "ABSTAIN"
+    assert "--budget" in table.reason
+
+
+def test_the_same_observation_gives_the_same_advice() -> None:
+    """Seeds are fixed, and the file's form keeps everything."""
+    profile = observed(updates=4000, hot=3900, newpage=100)
+    first, second = (advise(profile, Options(budget_s=600)) for _ in range(2))
+    assert first == second
+    assert Advice.from_json(json.loads(json.dumps(first.to_json()))) == first
+    assert isinstance(first.tables[0].curve[0].cost, Interval)
