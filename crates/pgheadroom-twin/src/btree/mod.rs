@@ -55,6 +55,7 @@ pub use page::{BtreePage, PageState};
 pub use record::{Record, RecordCounts, RecordKind, RegisteredBlock, Sink};
 pub use scan::ScannedPage;
 pub use vacuum::BulkDeletion;
+pub(crate) use vacuum::OpenDeletion;
 
 pub(crate) use key::Piece;
 use key::Shapes;
