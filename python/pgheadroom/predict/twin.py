@@ -26,6 +26,7 @@ from pgheadroom.predict.sampling import Sample
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
 from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.schedule import run_pieces
 from pgheadroom.types import PgVersion
 
@@ -196,6 +197,7 @@ def predict_cells(
             images_only=images_only[n],
             clients=cells[n].profile.workload.run.clients,
             major=version.major,
+            logs_hints=model.storage == "local" and _logs_hints(cells[n].profile, version.major),
             sample=None if samples is None else samples[n],
         )
         for n in range(len(cells))
@@ -357,6 +359,7 @@ def _simulation(
     images_only: bool,
     clients: int,
     major: int,
+    logs_hints: bool,
     sample: Sample | None,
 ) -> Simulation:
     wholes = [whole(run) for run in runs]
@@ -374,6 +377,7 @@ def _simulation(
             major=major,
             samples=doubt,
             by_clock=by_itself(runs) is not None,
+            logs_hints=logs_hints,
         )
     return Simulation(
         outcome=outcome,
@@ -384,6 +388,15 @@ def _simulation(
         model=() if runs[0].model is None else (runs[0].model,),
         order=order_of([run.order for run in runs]),
     )
+
+
+def _logs_hints(profile: Profile, major: int) -> bool:
+    """Whether the first hint on a page after a checkpoint is logged with the page's image."""
+    server = profile.server
+    checksums = server.data_checksums
+    if checksums is None:
+        checksums = major >= CHECKSUMS_FROM_MAJOR
+    return server.full_page_writes and (checksums or server.wal_log_hints)
 
 
 def whole(run: _core.Simulated) -> dict[str, Any]:
