@@ -22,6 +22,7 @@ from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
 from pgheadroom.predict.order import KeyOrder, order_of
+from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.sampling import Sample
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
@@ -93,7 +94,7 @@ class Simulation:
 
     `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
-    that was asked for.
+    that was asked for; `rewrites` what rewriting tables in the middle of the run did.
     """
 
     outcome: Outcome
@@ -103,6 +104,7 @@ class Simulation:
     series: Series | None = None
     model: tuple[str, ...] = ()
     order: Mapping[str, KeyOrder] | None = None
+    rewrites: tuple[RewriteWork, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,7 @@ class _Piece:
     pace: Pace | None = None
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
+    rewrites: tuple[tuple[str, float, float | None], ...] = ()
 
 
 def predict_cells(
@@ -231,8 +234,16 @@ def _piece(
     tps = None if timing is None else tps_of(profile, timing.tps)[0]
     count = transactions_of(profile, given, seed, seeds, tps)
     text = json.dumps(to_json(profile))
-    later = tuple(cell.later.items())
-    return _Piece(number, text, str(version), seed, given.events, count, later=later)
+    return _Piece(
+        number,
+        text,
+        str(version),
+        seed,
+        given.events,
+        count,
+        later=tuple(cell.later.items()),
+        rewrites=cell.rewrites,
+    )
 
 
 def _on_clock(piece: _Piece, cell: Cell, timing: Timing) -> _Piece:
@@ -346,6 +357,7 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
         pace=piece.pace,
         windows=piece.windows,
         fillfactors_later=list(piece.later),
+        rewrites=list(piece.rewrites),
         storage=piece.model.storage,
         engine=piece.model.engine,
         order=piece.model.order,
@@ -387,6 +399,7 @@ def _simulation(
         series=series_of(runs, clients=clients, major=major),
         model=() if runs[0].model is None else (runs[0].model,),
         order=order_of([run.order for run in runs]),
+        rewrites=work_of(runs),
     )
 
 
