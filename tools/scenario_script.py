@@ -54,6 +54,13 @@ class Script:
                     options = " (FREEZE)" if step.get("freeze") else ""
                     name = quoting.identifier(step["table"])
                     session.execute(f"VACUUM{options} {name}".encode())
+                case "rewrite":
+                    name = quoting.identifier(step["table"])
+                    session.execute(f"VACUUM FULL {name}".encode())
+                case "fillfactor":
+                    name = quoting.identifier(step["table"])
+                    alter = f"ALTER TABLE {name} SET (fillfactor = {int(step['percent'])})"
+                    session.execute(alter.encode())
                 case "hold":
                     held = cluster.connect(DATABASE)
                     held.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -24,6 +24,8 @@ STATEMENTS = ("insert", "update", "delete", "select", "lock", "upsert")
 _PLAIN = {
     "copy": {"table", "from", "to"},
     "vacuum": {"table", "freeze"},
+    "rewrite": {"table"},
+    "fillfactor": {"table", "percent"},
     "begin": set(),
     "commit": set(),
     "rollback": set(),

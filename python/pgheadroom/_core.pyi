@@ -352,6 +352,16 @@ class Simulated:
         """
 
     @property
+    def rewrites(self) -> list[dict[str, Any]]:
+        """
+        Tables that were rewritten in the middle of the run, in the order of the end.
+
+        `table`, `is_online`, `transactions` (after how many it began and ended), `heap_pages` and
+        `index_pages` (before and after), `versions` that were copied, `recently_dead` among them,
+        `wal_records` and `wal_bytes` of the table's pages.
+        """
+
+    @property
     def series(self) -> dict[str, Any]:
         """
         The windows as columns.
@@ -393,6 +403,7 @@ def simulate(
     pace: tuple[str, float] | None = None,
     windows: int = 0,
     fillfactors_later: Sequence[tuple[str, int]] | None = None,
+    rewrites: Sequence[tuple[str, float, float | None]] | None = None,
     watch: tuple[str, int] | None = None,
     storage: str = "local",
     engine: str = "heap",
@@ -419,6 +430,8 @@ def simulate(
         windows: Windows of the series, which need a pace; 0: none.
         fillfactors_later: Fillfactors, in percent, that tables get when they are loaded: pages
             stay as they are.
+        rewrites: Tables that are rewritten in the middle: which, from and until which fraction of
+            the run beside the clients; without an end it is VACUUM FULL.
         watch: A page whose life is wanted: its table's name and its number, from 0.
         storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
         engine: How rows are stored once they are loaded: `heap`, `clustered` or `undo`.

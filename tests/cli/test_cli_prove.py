@@ -261,6 +261,27 @@ def test_a_change_of_fillfactor_takes_effect(pgheadroom: Run, profile: Path) -> 
     assert "--fillfactor" in done.stderr
 
 
+def test_a_rewrite_in_the_middle(pgheadroom: Run, profile: Path) -> None:
+    """No rewrite, one at the start and one in the middle, each with its time to effect."""
+    change = ("predict", profile.name, "--from-fillfactor", "100", "--fillfactor", "80")
+    done = pgheadroom(*change, "--series", "--windows", "8", "--rewrite", "0.5", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    (cell,) = json.loads(done.stdout)["cells"]
+    later = cell["rewritten_later"]
+    assert (later["how"], later["evidence"]) == ("full", "exact")
+    assert later["at_s"] == later["until_s"] == cell["series"]["t_s"][-1] / 2
+    (work,) = later["tables"]
+    assert work["heap_pages_before"] < work["heap_pages_after"]
+    assert work["wal_bytes"] > work["heap_pages_after"] * 1000
+    for part in (cell, cell["rewritten"], later):
+        assert part["effect"]["verdict"]
+    assert cell["growth"]["t"]["verdict"] in ("steady", "slowing", "without bound")
+    for wrong in (("--rewrite", "1.5"), ("--rewrite-how", "online"), ("--rewrite-for", "3")):
+        done = pgheadroom(*change, *wrong)
+        assert done.returncode == 2
+        assert "--rewrite" in done.stderr
+
+
 def test_ctrl_c_stops_the_twin(environment: dict[str, str], profile: Path) -> None:
     """A long prediction ends at once, with 130 and no trace."""
     profile.write_text(

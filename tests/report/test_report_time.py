@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 from rich.console import Console
 
-from pgheadroom.predict import Timing, predict
+from pgheadroom.predict import Rewrite, Timing, predict
 from pgheadroom.profile import parse_profile
 from pgheadroom.report import charts, html, text, view_proof, view_time, views
 
@@ -27,8 +27,14 @@ def _result(shape: str) -> Json:
         "one cell": (None, None, SERVER, "t"),
         "curve": ([100, 90, 80, 70, 60, 50, 40, 30], None, SERVER, "t"),
         "change": ([90, 80], 100, {}, "t"),
+        "full": ([90, 80], 100, {}, "t"),
+        "online": ([90, 80], 100, {}, HOSTILE),
         "hostile": (None, None, SERVER, HOSTILE),
     }[shape]
+    rewrite = {
+        "full": Rewrite(at_frac=0.25),
+        "online": Rewrite(at_frac=0.25, how="online", takes_s=20),
+    }.get(shape)
     profile = parse_profile(
         {
             "schema_version": 1,
@@ -63,11 +69,12 @@ def _result(shape: str) -> Json:
         seeds=3,
         timing=Timing(tps=50, windows=8),
         from_fillfactor=before,
+        rewrite=rewrite,
     )
     return view_proof.described(found.to_json(), command="pgheadroom predict p.toml --series")
 
 
-SHAPES = ("one cell", "curve", "change", "hostile")
+SHAPES = ("one cell", "curve", "change", "full", "online", "hostile")
 
 
 def _text(result: Json, *, width: int = 100, brief: bool = True) -> str:
@@ -126,7 +133,9 @@ def test_charts_draw(shape: str) -> None:
     assert chart.section == ("time" if shape == "curve" else "key")
     panels = [view["title"]["text"] for view in chart.spec["vconcat"]]
     assert panels[0].startswith("HOT updates")
-    assert ("What the server does by itself" in panels) == (shape != "change")
+    assert ("What the server does by itself" in panels) == (
+        shape not in ("change", "full", "online")
+    )
 
 
 def test_both_states_are_drawn() -> None:
@@ -136,6 +145,39 @@ def test_both_states_are_drawn() -> None:
     rows = chart.spec["datasets"][line["data"]["name"]]
     assert {row["side"] for row in rows} == {"altered", "rewritten"}
     assert len(rows) == 2 * 2 * 8
+
+
+@pytest.mark.parametrize(
+    ("shape", "when"), [("full", "by VACUUM FULL at 20 s"), ("online", "online from 20 to 40 s")]
+)
+def test_the_moment_of_a_rewrite_is_shown(shape: str, when: str) -> None:
+    """In the sentence, the table, the lines of a terminal, and as a mark in each panel."""
+    result = _result(shape)
+    assert all(f"if rewritten {when}" in said for said in view_proof.findings(result)[:2])
+    shown = _text(result, width=120)
+    assert f"Rewritten {when}" in shown
+    assert f"fillfactor 80, rewritten {when}" in shown
+    assert ("A model." in shown) == (shape == "online")
+    (chart,) = [one for one in views.charts(result, []) if one.title == "Over simulated time"]
+    for panel in chart.spec["vconcat"]:
+        line, *marks = panel["layer"]
+        rows = chart.spec["datasets"][line["data"]["name"]]
+        assert {row["side"] for row in rows} == {"altered", "rewritten", "rewritten later"}
+        assert len(marks) == (2 if shape == "online" else 1)
+        (mark,) = chart.spec["datasets"][marks[0]["data"]["name"]]
+        assert (mark["x"], mark["said"]) == (20, when)
+
+
+def test_growth_is_said() -> None:
+    """The worst cell of each table, in a sentence; what is steady needs none."""
+    growth = {"pages_added_frac": 0.2, "by_rows_frac": 0.0, "verdict": "without bound"}
+    steady = {"pages_added_frac": 0.0, "by_rows_frac": 0.0, "verdict": "steady"}
+    cells = [{"growth": {"t": steady}}, {"growth": {"t": growth}}]
+    assert view_time.findings(cells, [90, 80]) == [
+        "t grows without bound at fillfactor 80: the last quarter of the run adds 20.0 % to its "
+        "heap, 0.0 % by more rows."
+    ]
+    assert view_time.findings(cells[:1], [90]) == []
 
 
 def test_the_page_holds_it_all() -> None:

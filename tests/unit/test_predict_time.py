@@ -9,10 +9,11 @@ import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.outcome import put_together
-from pgheadroom.predict import Timing, predict
+from pgheadroom.predict import PredictedCell, Rewrite, Timing, predict
 from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
 from pgheadroom.predict.clock import TPS_PER_CLIENT, has_clockwork, pace_of, tps_of
 from pgheadroom.predict.convergence import takes_effect
+from pgheadroom.predict.growth import Growth, growth_of
 from pgheadroom.predict.series import Series
 from pgheadroom.predict.spread import counted, exact
 from pgheadroom.profile import Profile, parse_profile
@@ -20,9 +21,20 @@ from pgheadroom.report import view_time
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
+UPDATE: Json = {
+    "table": "t",
+    "kind": "update",
+    "sets": ["n"],
+    "pick": {"distribution": "uniform"},
+}
 
 
-def _profile(run: Json | None = None, server: Json | None = None, fillfactor: int = 100) -> Profile:
+def _profile(
+    run: Json | None = None,
+    server: Json | None = None,
+    fillfactor: int = 100,
+    operations: list[Json] | None = None,
+) -> Profile:
     return parse_profile(
         {
             "schema_version": 1,
@@ -40,9 +52,7 @@ def _profile(run: Json | None = None, server: Json | None = None, fillfactor: in
                     "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
                 }
             ],
-            "operation": [
-                {"table": "t", "kind": "update", "sets": ["n"], "pick": {"distribution": "uniform"}}
-            ],
+            "operation": operations or [UPDATE],
             "run": run or {"operations": 4000},
         }
     )
@@ -180,6 +190,119 @@ def test_pages_stay_until_rows_move() -> None:
     assert 0 < cell.effect.after_s < 15
     assert cell.effect.after_updates_per_row == pytest.approx(cell.effect.after_s * 1000 / 4000)
     assert cell.predicted.heap_pages < cell.rewritten.predicted.heap_pages  # type: ignore[operator]
+
+
+def _rewritten(rewrite: Rewrite, **run: Any) -> PredictedCell:
+    """A table loaded at 100, altered to 80 when the run begins, and rewritten in the middle."""
+    (cell,) = predict(
+        _profile({"operations": 20_000} | run),
+        [80],
+        server="18.4",
+        seeds=2,
+        timing=Timing(windows=20),
+        from_fillfactor=100,
+        rewrite=rewrite,
+    ).cells
+    return cell
+
+
+def test_vacuum_full_in_the_middle() -> None:
+    """From there on the table is as one that was loaded at the new setting; its WAL is counted."""
+    cell = _rewritten(Rewrite(at_frac=0.25))
+    later, start = cell.rewritten_later, cell.rewritten
+    assert later is not None
+    assert start is not None
+    assert later.series is not None
+    assert cell.series is not None
+    assert (later.at_s, later.until_s) == (5.0, 5.0)
+    pages = later.series.column("heap_pages")
+    assert pages[:5] == cell.series.column("heap_pages")[:5]
+    assert set(pages[5:]) == {start.predicted.heap_pages}
+    (work,) = later.tables
+    assert work.heap_pages == (pages[4], start.predicted.heap_pages)
+    assert work.versions == 4000
+    assert isinstance(work.wal_bytes, int)
+    before, at, after = (later.series.windows[n].value("wal_bytes") for n in (4, 5, 6))
+    assert isinstance(at, int)
+    assert at > work.wal_bytes > max(before, after)  # type: ignore[type-var]
+    assert later.effect is not None
+    assert later.effect.final_hot_frac == 1
+    assert later.to_json()["evidence"] == "exact"
+    assert start.effect is not None
+    assert start.effect.verdict == "at once"
+
+
+def test_an_online_rewrite_holds_a_snapshot() -> None:
+    """While rows are copied nothing is pruned: HOT falls; the new table then has all rows."""
+    cell = _rewritten(Rewrite(at_frac=0.25, how="online", takes_s=5))
+    later, start = cell.rewritten_later, cell.rewritten
+    assert later is not None
+    assert start is not None
+    assert later.series is not None
+    assert (later.at_s, later.until_s) == (5.0, 10.0)
+    hot = [value for value in later.series.column("hot_frac") if isinstance(value, float)]
+    assert min(hot[6:9]) < 0.6
+    assert min(hot[10:]) > 0.95
+    assert later.predicted.n_tup_upd == 20_000
+    assert later.predicted.heap_pages == pytest.approx(start.predicted.heap_pages, rel=0.1)
+    (work,) = later.tables
+    assert isinstance(work.wal_records, int)
+    assert work.wal_records > 4000 + 5000  # rows copied, and changes of 5 s caught up
+    assert later.to_json()["evidence"] == "model"
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "said"),
+    [
+        (Rewrite(at_frac=0.0), "--rewrite 0"),
+        (Rewrite(at_frac=1.0), "--rewrite 1"),
+        (Rewrite(at_frac=0.5, takes_s=1.0), "--rewrite-for 1"),
+        (Rewrite(at_frac=0.5, how="online", takes_s=-1.0), "--rewrite-for -1"),
+        (Rewrite(at_frac=0.9, how="online", takes_s=5.0), "end after the run"),
+    ],
+)
+def test_rewrites_that_are_none(rewrite: Rewrite, said: str) -> None:
+    """A moment outside the run, an end behind it, and a duration of what has none."""
+    with pytest.raises(InputError, match=said):
+        _rewritten(rewrite)
+
+
+def test_a_rewrite_needs_what_it_is_compared_with() -> None:
+    """Without a setting before there is nothing to converge from."""
+    with pytest.raises(InputError, match="--from-fillfactor"):
+        predict(_profile(), [80], server="18.4", rewrite=Rewrite(at_frac=0.5))
+
+
+def _grown(operations: list[Json], fillfactor: int, snapshot: list[Json] | None = None) -> Growth:
+    run: Json = {"operations": 20_000} | ({"snapshot": snapshot} if snapshot else {})
+    profile = _profile(run, fillfactor=fillfactor, operations=operations)
+    found = predict(profile, server="18.4", seeds=2, timing=Timing(windows=20))
+    (cell,) = found.cells
+    assert cell.growth is not None
+    return cell.growth["t"]
+
+
+def test_a_snapshot_for_ever_is_growth_without_bound() -> None:
+    """Nothing is pruned while it is held, so each update adds room; without it nothing grows."""
+    held = _grown([UPDATE], 80, [{"start_frac": 0.05, "length_frac": 0.95}])
+    assert (held.verdict, held.by_rows_frac) == ("without bound", 0)
+    assert held.pages_added_frac > 0.2
+    assert _grown([UPDATE], 80).verdict == "steady"
+
+
+def test_orders_grow_with_their_rows() -> None:
+    """Inserted, updated once, never touched again: half of each page at 50, row by row."""
+    newest = UPDATE | {"pick": {"distribution": "newest"}}
+    grown = _grown([{"table": "t", "kind": "insert"}, newest], 50)
+    assert grown.verdict == "with its rows"
+    assert grown.by_rows_frac > 0.75 * grown.pages_added_frac > 0.15
+
+
+def test_growth_that_slows_down() -> None:
+    """Each quarter adds less than half of what the one before did."""
+    pages = [100, 140, 160, 170, 175, 180, 182, 184]
+    assert growth_of(_series([9000] * 8, pages), {"t": 1000})["t"].verdict == "slowing"
+    assert growth_of(_series([9000] * 2, pages[:2]), {"t": 1000}) == {}
 
 
 def _series(

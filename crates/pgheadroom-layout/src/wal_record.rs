@@ -176,16 +176,22 @@ pub fn index_build(behaviour: &Behaviour, images: &[Image]) -> (usize, u64) {
     let records = images.chunks(per_record);
     let count = records.len();
     let bytes = records
-        .map(|pages| {
-            let record = pages
-                .iter()
-                .fold(RecordSize::with_main_data(0), |record, &image| {
-                    record.block(Page::Image(image), 0)
-                });
-            u64::from(record.bytes())
-        })
+        .map(|pages| u64::from(index_build_record(pages)))
         .sum();
     (count, bytes)
+}
+
+/// One such record: whole pages of one relation, at most 32.
+///
+/// Source: `log_newpage` and `log_newpages`, src/backend/access/transam/xloginsert.c.
+#[must_use]
+pub fn index_build_record(images: &[Image]) -> u32 {
+    let record = images
+        .iter()
+        .fold(RecordSize::with_main_data(0), |record, &image| {
+            record.block(Page::Image(image), 0)
+        });
+    record.bytes()
 }
 
 /// Transaction COMMIT without invalidations, dropped relations or subtransactions.

@@ -2,7 +2,7 @@
 
 use pgheadroom_twin::clock::Pace;
 use pgheadroom_twin::profile::ProfileError;
-use pgheadroom_twin::run::{Outcome, Timing};
+use pgheadroom_twin::run::{Outcome, RewriteAt, Timing};
 use pgheadroom_twin::series::{Point, TablePoint};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -73,6 +73,54 @@ pub fn happened(outcome: &Outcome) -> Vec<HappenedTuple> {
     let mut all: Vec<HappenedTuple> = maintained.chain(checkpoints).collect();
     all.sort_by(|one, other| one.3.total_cmp(&other.3));
     all
+}
+
+/// When tables are to be rewritten, each by its name, from and until which fraction of the run;
+/// without an end it is VACUUM FULL.
+///
+/// # Errors
+/// [`ProfileError::Unplayable`]: a fraction outside 0 to 1, or an end before the beginning.
+pub fn rewrites_at(
+    rewrites: Vec<(String, f64, Option<f64>)>,
+) -> Result<Vec<RewriteAt>, ProfileError> {
+    let mut found = Vec::new();
+    for (table, at_frac, until_frac) in rewrites {
+        let until = until_frac.unwrap_or(at_frac);
+        if !((0.0..=1.0).contains(&at_frac) && (at_frac..=1.0).contains(&until)) {
+            return Err(ProfileError::Unplayable {
+                field: "rewrites".to_owned(),
+                reason: format!("found {at_frac} to {until}, expected fractions in their order"),
+            });
+        }
+        found.push(RewriteAt {
+            table,
+            at_frac,
+            until_frac,
+        });
+    }
+    Ok(found)
+}
+
+/// What each rewrite did.
+///
+/// # Errors
+/// Python's, when it has no memory.
+pub fn rewrites<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let mut found = Vec::new();
+    for rewrite in &outcome.rewrites {
+        let (item, done) = (PyDict::new(py), &rewrite.done);
+        item.set_item("table", &outcome.tables[rewrite.table.0].name)?;
+        item.set_item("is_online", rewrite.is_online)?;
+        item.set_item("transactions", rewrite.transactions)?;
+        item.set_item("heap_pages", done.heap_pages)?;
+        item.set_item("index_pages", done.index_pages)?;
+        item.set_item("versions", done.versions)?;
+        item.set_item("recently_dead", done.recently_dead)?;
+        item.set_item("wal_records", done.wal.wal_records)?;
+        item.set_item("wal_bytes", done.wal.wal_bytes)?;
+        found.push(item);
+    }
+    Ok(found)
 }
 
 /// The windows as columns: sums since the start at the end of each, and pages named in it.

@@ -194,6 +194,11 @@ impl Simulated {
     }
 
     #[getter]
+    fn rewrites<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        clock::rewrites(py, &self.outcome)
+    }
+
+    #[getter]
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         clock::series(py, &self.outcome)
     }
@@ -263,7 +268,7 @@ pub fn engine_of(name: &str) -> Result<Engine, ProfileError> {
 #[pyfunction]
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
-    windows=0, fillfactors_later=None, watch=None, storage="local",
+    windows=0, fillfactors_later=None, rewrites=None, watch=None, storage="local",
     engine="heap", order=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
@@ -277,6 +282,7 @@ pub fn simulate(
     pace: Option<(String, f64)>,
     windows: u32,
     fillfactors_later: Option<Vec<(String, i64)>>,
+    rewrites: Option<Vec<(String, f64, Option<f64>)>>,
     watch: Option<(String, u32)>,
     storage: &str,
     engine: &str,
@@ -293,6 +299,7 @@ pub fn simulate(
     let conditions = run::Conditions {
         timing,
         fillfactors_later: fillfactors_later.unwrap_or_default(),
+        rewrites: clock::rewrites_at(rewrites.unwrap_or_default()).map_err(CoreError::from)?,
         interleaving,
         events: events
             .map(|events| events.into_iter().map(event).collect())

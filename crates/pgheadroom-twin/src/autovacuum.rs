@@ -95,7 +95,7 @@ impl Autovacuum {
                     relation,
                     thresholds: settings.thresholds(reloptions, prefix)?,
                     cost_limit: settings.cost_limit(reloptions, prefix)?,
-                    class: class_after_load(db, relation),
+                    class: class_of(db, relation),
                 });
             }
         }
@@ -181,8 +181,8 @@ impl Autovacuum {
 /// Source: `MIN_AUTOVAC_SLEEPTIME`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
 const RETRY_S: f64 = 0.1;
 
-/// What the catalogue has after VACUUM ANALYZE of a freshly loaded table.
-fn class_after_load(db: &Database, relation: Relation) -> Class {
+/// What the catalogue has after VACUUM ANALYZE of a freshly loaded table, or after a rewrite.
+fn class_of(db: &Database, relation: Relation) -> Class {
     let table = db.relation(relation);
     let heap = table.heap();
     let rows: usize = heap

@@ -136,6 +136,11 @@ impl PageStates {
         self.dirtied += u64::from(was_clean);
     }
 
+    /// The page was logged whole and written at once, past the buffers.
+    pub fn log_written(&mut self, fork: ForkId, block: BlockNumber) {
+        *self.state_mut(fork, block) |= LOGGED_SINCE_REDO | NAMED;
+    }
+
     /// The page changed, and a record names it without moving its LSN.
     pub fn name(&mut self, fork: ForkId, block: BlockNumber) {
         self.change(fork, block);

@@ -35,6 +35,8 @@ mod copy;
 mod engines;
 mod fetch;
 mod index;
+mod rewrite;
+mod rewrite_online;
 mod rows;
 mod session;
 mod steady;
@@ -46,6 +48,8 @@ mod vacuum;
 pub use analyze::Analyzed;
 pub use copy::CopyRow;
 pub use index::{IndexDefinition, IndexKey, IndexMethod};
+pub use rewrite::Rewritten;
+pub use rewrite_online::OnlineRewrite;
 pub(crate) use steady::LookAhead;
 pub use table::{Table, TableDefinition};
 pub use vacuum::{Relation, RunningVacuum, VacuumStep};
@@ -108,6 +112,7 @@ pub struct Database {
     /// Whether simple updates may take the short way (`steady`).
     takes_short_way: bool,
     short_ways: u64,
+    copies_online: rewrite_online::InProgress,
 }
 
 impl Database {
@@ -124,6 +129,7 @@ impl Database {
             watched: None,
             takes_short_way: true,
             short_ways: 0,
+            copies_online: rewrite_online::InProgress::default(),
         }
     }
 

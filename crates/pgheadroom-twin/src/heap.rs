@@ -23,9 +23,11 @@ use crate::vm::VisibilityMap;
 use crate::watch::{self, EventKind, Watch};
 
 mod bulk;
+mod rewrite;
 mod room;
 
 pub use bulk::BulkInsert;
+pub(crate) use rewrite::Rewrite;
 
 /// Most pages by which a table grows at once (16 and later).
 ///
@@ -135,6 +137,11 @@ impl Heap {
 
     pub(crate) const fn watch_mut(&mut self) -> &mut Option<Box<Watch>> {
         &mut self.watch
+    }
+
+    /// Its option `fillfactor`.
+    pub(crate) const fn fillfactor(&self) -> HeapFillfactor {
+        self.fillfactor
     }
 
     /// ALTER TABLE ... SET (fillfactor): pages stay as they are.

@@ -226,6 +226,18 @@ rules! {
     EmptyLeafIsDeleted "empty-leaf-is-deleted",
     /// And used again later (`_bt_allocbuf`, nbtpage.c).
     DeletedPageIsRecycled "deleted-page-is-recycled",
+    /// A rewritten table's pages keep the fillfactor's reserve (`raw_heap_insert`, rewriteheap.c).
+    RewriteLeavesReserve "rewrite-leaves-reserve",
+    /// VACUUM FULL freezes what everybody sees (`rewrite_heap_tuple`, rewriteheap.c).
+    RewriteFreezes "rewrite-freezes",
+    /// It copies what an old snapshot may see (`heapam_relation_copy_for_cluster`).
+    RewriteKeepsRecentlyDead "rewrite-keeps-recently-dead",
+    /// Its pages are logged whole, and owe no image then (`log_newpage`, xloginsert.c).
+    RewriteLogsPages "rewrite-logs-pages",
+    /// Looking at the old versions notes how their transactions ended (heapam_handler.c).
+    RewriteNotesHints "rewrite-notes-hints",
+    /// Values out of line are stored anew, under their old OIDs (`toast_save_datum`).
+    RewriteStoresValuesAnew "rewrite-stores-values-anew",
     /// ON CONFLICT DO UPDATE locks first (`ExecOnConflictUpdate`, nodeModifyTable.c).
     UpsertLocksRow "upsert-locks-row",
     /// ON CONFLICT confirms its insertion (`heap_finish_speculative`, heapam.c).

@@ -10,6 +10,7 @@
 mod ahead;
 mod events;
 mod outside;
+mod rewrites;
 mod schedule;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +31,7 @@ use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
 use outside::Outside;
 pub use outside::{Happened, Timing};
+pub use rewrites::{RewriteAt, RewriteDone};
 use schedule::{Schedule, Turn};
 
 /// Short transactions that the monitor is told of together.
@@ -125,6 +127,8 @@ pub struct Outcome {
     pub page_life: Option<PageLife>,
     /// What happened by the clock, where there was one.
     pub happened: Option<Happened>,
+    /// Tables that were rewritten, in the order of the end.
+    pub rewrites: Vec<RewriteDone>,
 }
 
 /// Loads a profile's tables and runs its workload; the database afterwards, and what it did.
@@ -174,7 +178,10 @@ pub fn play(
     let order = before.into_iter().zip(after);
     let outcome = Outcome {
         approximations: plan.approximations,
-        model: conditions.engine.model(),
+        model: conditions
+            .engine
+            .model()
+            .or(rewrites::model(&conditions.rewrites)),
         order: order.map(|(before, after)| [before, after]).collect(),
         ..outcome
     };
@@ -276,7 +283,7 @@ fn run_with(
     let is_alone = workload.clients() == 1;
     let mut ahead = Ahead::new(workload.clients());
     let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
-    let (mut transactions, mut statements) = (0, 0);
+    let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
     while let Some(turn) = schedule.next() {
         let client = match turn {
             Turn::Begin(client) => client,
@@ -296,7 +303,14 @@ fn run_with(
         if let Some(outside) = &mut outside {
             outside.begin_transaction(db);
         }
-        events.happen(transactions, db);
+        let so_far = events.happen(transactions, db);
+        let so_far = so_far.map_err(|error| rewrite_failure(error, transactions))?;
+        if so_far > rewritten {
+            if let Some(outside) = &mut outside {
+                outside.rewritten(&events.rewritten()[rewritten..], db);
+            }
+            rewritten = so_far;
+        }
         if transactions == gathers_at {
             db.gather_memory(transactions);
             gathers_at *= 2;
@@ -340,10 +354,12 @@ fn run_with(
         monitor.advance(std::mem::take(&mut untold) + 1)?;
     }
     monitor.advance(untold)?;
-    events.happen(plan.transactions, db);
+    let ended = events.happen(plan.transactions, db);
+    ended.map_err(|error| rewrite_failure(error, transactions))?;
     let happened = outside.map(|outside| outside.end(db));
     Ok(Outcome {
         happened,
+        rewrites: events.rewritten().to_vec(),
         ..outcome(db, names, transactions, statements)
     })
 }
@@ -380,7 +396,12 @@ pub(crate) fn outcome(
         order: Vec::new(),
         page_life: db.page_life(),
         happened: None,
+        rewrites: Vec::new(),
     }
+}
+
+fn rewrite_failure(error: StatementError, transactions: u64) -> ProfileError {
+    load::failure(error, transactions, "the rewritten table", "rewrite")
 }
 
 /// All records by type, under this version's names: 13 to 16 call two kinds of pruning alike.

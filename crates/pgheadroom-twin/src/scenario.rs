@@ -9,7 +9,7 @@
 
 use serde::Deserialize;
 
-use pgheadroom_layout::PgVersion;
+use pgheadroom_layout::{HeapFillfactor, PgVersion};
 
 use crate::executor::{CopyRow, Database, StatementError};
 use crate::horizon::HeldSnapshot;
@@ -49,6 +49,18 @@ pub enum Step {
         /// With the option FREEZE.
         #[serde(default)]
         freeze: bool,
+    },
+    /// VACUUM FULL.
+    Rewrite {
+        /// The table's name.
+        table: String,
+    },
+    /// ALTER TABLE ... SET (fillfactor = ...).
+    Fillfactor {
+        /// The table's name.
+        table: String,
+        /// Percent.
+        percent: i64,
     },
     /// BEGIN.
     Begin,
@@ -152,6 +164,13 @@ impl Script<'_> {
                     ..VacuumOptions::default()
                 };
                 db.vacuum_as(table, options);
+            }
+            Step::Rewrite { table } => {
+                db.rewrite(self.loaded[number_of(self.spec, table)].table)?;
+            }
+            Step::Fillfactor { table, percent } => {
+                let table = self.loaded[number_of(self.spec, table)].table;
+                db.set_fillfactor(table, HeapFillfactor::new(*percent)?);
             }
             Step::Begin => self.in_transaction = true,
             Step::Commit => {

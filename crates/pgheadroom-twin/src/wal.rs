@@ -13,6 +13,8 @@ use crate::btree::{Record, RecordKind, Sink};
 use crate::checkpoint::{ForkId, PageStates};
 use crate::rules::{Rule, on};
 
+mod build;
+
 /// Kind of a record, as `pg_waldump` and `pg_get_wal_stats(per_record)` tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // the names below say it
@@ -180,6 +182,13 @@ impl Totals {
         wal_fpi_bytes: 0,
     };
 
+    pub(crate) const fn subtract(&mut self, other: Self) {
+        self.wal_records -= other.wal_records;
+        self.wal_bytes -= other.wal_bytes;
+        self.wal_fpi -= other.wal_fpi;
+        self.wal_fpi_bytes -= other.wal_fpi_bytes;
+    }
+
     pub(crate) const fn add(&mut self, other: Self) {
         self.wal_records += other.wal_records;
         self.wal_bytes += other.wal_bytes;
@@ -216,6 +225,8 @@ pub struct Wal {
     compression: Vec<f64>,
     /// Whose forks are being added.
     opened: Owner,
+    /// With `wal_level = minimal`: new relations with fewer pages are logged at commit.
+    logged_below_pages: Option<u32>,
     /// Whether the session has noticed the last checkpoint, which its next record makes it do.
     knows_redo: bool,
     /// Images of the record that is being put together, and whose pages it names.
@@ -239,6 +250,7 @@ impl Wal {
             owners: Vec::new(),
             compression: Vec::new(),
             opened: None,
+            logged_below_pages: None,
             knows_redo: false,
             images: Totals::default(),
             named: None,
@@ -416,14 +428,6 @@ impl Wal {
             Page::Image(image) if self.is_logical() => Page::ImageAndChange(image),
             page => page,
         }
-    }
-
-    /// Images of this fork are compressed, which leaves this share of them.
-    pub(crate) fn set_compression(&mut self, fork: ForkId, share: f64) {
-        if self.compression.len() <= fork.0 {
-            self.compression.resize(fork.0 + 1, 1.0);
-        }
-        self.compression[fork.0] = share;
     }
 
     /// The next record carries this image.

@@ -15,6 +15,13 @@ import typer
 
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.rewriting import (
+    RewriteForOption,
+    RewriteHow,
+    RewriteHowOption,
+    RewriteOption,
+    rewrite_of,
+)
 from pgheadroom.cli.variants import (
     BrinOption,
     EngineName,
@@ -133,6 +140,9 @@ def show(
     series: SeriesOption = False,
     windows: WindowsOption = WINDOWS_DEFAULT,
     from_fillfactor: FromFillfactorOption = None,
+    rewrite: RewriteOption = None,
+    rewrite_how: RewriteHowOption = RewriteHow.FULL,
+    rewrite_for: RewriteForOption = None,
     engine: EngineOption = EngineName.HEAP,
     order: OrderOption = False,
     sample_pages: SampleOption = None,
@@ -151,6 +161,7 @@ def show(
             "--from-fillfactor goes with --fillfactor, the setting that is changed to, and not "
             "with --page"
         )
+    asked = rewrite_of(rewrite, rewrite_how, rewrite_for, from_fillfactor)
     if page is not None:
         if changes or order or (storage, engine) != (StorageName.LOCAL, EngineName.HEAP):
             raise InputError("--page: a page lives in the profile as it is, expected no variant")
@@ -174,6 +185,7 @@ def show(
             seeds=seeds,
             timing=Timing(tps=tps, windows=windows if series else 0),
             from_fillfactor=from_fillfactor,
+            rewrite=asked,
             sample_pages=sample_pages,
             report=report,
         )

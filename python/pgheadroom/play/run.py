@@ -166,11 +166,14 @@ class _Play:
             with self.cluster.connect(DATABASE) as connection:
                 after = read_counters(connection, self.names)
                 sizes = read_sizes(connection, self.names)
+                # A rewritten table has new files.
+                rewritten = read_relations(connection, self.names)
                 forks = find_forks(connection, self.cluster, self.names) if with_places else ()
             # So that the WAL up to the end, and all pages, are in their files.
             monitor.execute("CHECKPOINT")
             self.say("read the WAL")
-            wal = wal_source.read(start.lsn, end.lsn, relations.table_of)
+            table_of = {**relations.table_of, **rewritten.table_of}
+            wal = wal_source.read(start.lsn, end.lsn, table_of)
             places = read_places(forks) if with_places else None
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)

@@ -162,7 +162,8 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
     Sum up a window's records.
 
     A record belongs to the table one of whose relations it references by a block. A Transaction
-    record is a client's if its transaction changed or locked a row of these tables.
+    record is a client's if its transaction changed or locked a row of these tables, and wrote no
+    new file of theirs: what VACUUM FULL commits is mostly the catalogue's.
 
     Args:
         records: The records in their order.
@@ -175,6 +176,7 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
     transactions, everything = WalSums(), WalSums()
     by_record: dict[str, WalSums] = {}
     clients: set[str] = set()
+    rewriters: set[str] = set()
     times: list[float] = []
     for record in records:
         fpi = sum(1 for block in record.blocks if block.has_image)
@@ -192,7 +194,10 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
             changes_rows = record.rmgr == "Heap" or record.kind.startswith("MULTI_INSERT")
             if changes_rows and record.xid != "0":
                 clients.add(record.xid)
-        if record.rmgr == "Transaction" and record.xid in clients:
+            if (record.rmgr, record.kind) == ("XLOG", "FPI") and record.xid != "0":
+                rewriters.add(record.xid)
+        is_client = record.xid in clients and record.xid not in rewriters
+        if record.rmgr == "Transaction" and is_client:
             sums.append(transactions)
             if record.ended_at is not None:
                 times.append(record.ended_at)

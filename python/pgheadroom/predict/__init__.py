@@ -9,6 +9,8 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     clock.py    how fast a run goes, and what the server does by itself meanwhile
     spread.py   several runs of a statistical cell become intervals
     series.py   the figures of each window of simulated time
+    rewriting.py    tables that are rewritten in the middle of a run
+    growth.py   whether a table has found its size by the end of a run
     convergence.py  when a new fillfactor has taken effect on old pages
     run.py      profile and fillfactors -> Prediction
 
@@ -18,6 +20,7 @@ What a real server does with the same profile is `play`; `prove` sets both besid
 from __future__ import annotations
 
 from pgheadroom.predict.cells import Cell, make_cells
+from pgheadroom.predict.rewriting import Rewrite
 from pgheadroom.predict.run import PredictedCell, Prediction, predict
 from pgheadroom.predict.twin import Engine, Given, Storage, Timing, predict_cells
 from pgheadroom.predict.variants import IndexChange
@@ -30,6 +33,7 @@ __all__ = [
     "IndexChange",
     "PredictedCell",
     "Prediction",
+    "Rewrite",
     "Storage",
     "Timing",
     "make_cells",

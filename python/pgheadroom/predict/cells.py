@@ -28,12 +28,16 @@ class Cell:
 
     `later` are fillfactors, by table, that are set when the loaded tables' run begins: pages stay
     as they are. `fillfactor` then is the later one.
+
+    `rewrites` are tables that are rewritten in the middle: which, from and until which part of the
+    run beside the clients; without an end it is VACUUM FULL.
     """
 
     fillfactor: Fillfactor
     profile: Profile
     variant: str | None = None
     later: Mapping[str, int] = field(default_factory=dict)
+    rewrites: tuple[tuple[str, float, float | None], ...] = ()
 
 
 def make_cells(

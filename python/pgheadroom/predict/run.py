@@ -22,7 +22,14 @@ from pgheadroom.predict.cells import (
 )
 from pgheadroom.predict.clock import ByItself, has_clockwork, tps_of
 from pgheadroom.predict.convergence import TakesEffect, takes_effect
+from pgheadroom.predict.growth import Growth, growth_of, rows_by_table
 from pgheadroom.predict.order import KeyOrder
+from pgheadroom.predict.rewriting import (
+    Rewrite,
+    RewrittenLater,
+    duration_of,
+    rewritten_at,
+)
 from pgheadroom.predict.sampling import Sample, heap_pages, sample_if_big, sample_of
 from pgheadroom.predict.series import Series
 from pgheadroom.predict.twin import (
@@ -48,12 +55,15 @@ class Rewritten:
 
     predicted: Outcome
     series: Series | None = None
+    effect: TakesEffect | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As a cell, without its fillfactor."""
         found: dict[str, Any] = {"predicted": self.predicted.to_json()}
-        if self.series is not None:
-            found["series"] = self.series.to_json()
+        for key in ("effect", "series"):
+            part = getattr(self, key)
+            if part is not None:
+                found[key] = part.to_json()
         return found
 
 
@@ -65,9 +75,11 @@ class PredictedCell:
     `variant` is as in `Cell`; `difference` is set in a variant's cell: its figures minus those of
     the unchanged profile (see `variants.difference`).
 
-    `by_itself` is what the server does by the clock, `series` the windows, where there are any.
+    `by_itself` is what the server does by the clock, `series` the windows, where there are any;
+    `growth` whether each table's heap has found its size by then.
     With a `from_fillfactor` the tables were loaded at that one and altered when the run began;
-    `rewritten` is the same run on tables loaded at the cell's own, and `effect` compares the two.
+    `rewritten` is the same run on tables loaded at the cell's own, and `effect` compares the two;
+    `rewritten_later` is the run whose tables are rewritten in its middle.
     `order` is that of each table, where it was asked for.
     """
 
@@ -77,8 +89,10 @@ class PredictedCell:
     difference: Mapping[str, Value] | None = None
     by_itself: ByItself | None = None
     series: Series | None = None
+    growth: Mapping[str, Growth] | None = None
     from_fillfactor: int | None = None
     rewritten: Rewritten | None = None
+    rewritten_later: RewrittenLater | None = None
     effect: TakesEffect | None = None
     order: Mapping[str, KeyOrder] | None = None
 
@@ -92,10 +106,12 @@ class PredictedCell:
         found["predicted"] = self.predicted.to_json()
         if self.difference is not None:
             found["difference"] = {"predicted": dict(self.difference)}
-        for key in ("by_itself", "effect", "series", "rewritten"):
+        for key in ("by_itself", "effect", "series", "rewritten", "rewritten_later"):
             part = getattr(self, key)
             if part is not None:
                 found[key] = part.to_json()
+        if self.growth is not None:
+            found["growth"] = {name: growth.to_json() for name, growth in self.growth.items()}
         if self.order is not None:
             found["order"] = {name: order.to_json() for name, order in self.order.items()}
         return found
@@ -147,6 +163,7 @@ def predict(
     seeds: int = SEEDS_DEFAULT,
     timing: Timing | None = None,
     from_fillfactor: int | None = None,
+    rewrite: Rewrite | None = None,
     sample_pages: int | None = None,
     executor: Executor | None = None,
     report: Report | None = None,
@@ -170,6 +187,7 @@ def predict(
             pace where autovacuum, checkpoints or a duration need one.
         from_fillfactor: Percent at which the varied tables are loaded; the cell's own is set when
             the run begins, and pages stay as they are.
+        rewrite: With a `from_fillfactor`: the same once more, rewritten in the middle of the run.
         sample_pages: Heap pages of the largest table that are simulated and stand for the whole;
             None: all, up to `sampling.WHOLE_PAGES_MAX` of a profile that can be sampled.
         executor: Where to run (`concurrent.futures`); a thread a core when None.
@@ -177,7 +195,8 @@ def predict(
 
     Raises:
         InputError: A fillfactor, table, index or version that is none; a change that is not
-            possible; a run whose length nobody knows; a sample of what has none.
+            possible; a run whose length nobody knows; a sample of what has none; a rewrite outside
+            the run, or without a `from_fillfactor`.
         TwinError: The twin cannot play the profile; the message names the field.
     """
     cells = make_cells(profile, fillfactors, table, changes)
@@ -187,6 +206,9 @@ def predict(
     version = minor_version(profile, server, told)
     assumed = profile.assumed_on(version.major) | told
     altered = () if from_fillfactor is None else loaded_at(cells, from_fillfactor, table)
+    if rewrite is not None and not altered:
+        raise InputError("--rewrite goes with --from-fillfactor, at which the tables were loaded")
+    later = () if rewrite is None else rewritten_at(altered, rewrite, timing.tps, assumed)
     over_time = timing.windows > 0 or order or from_fillfactor is not None
     if sample_pages is not None and over_time:
         raise InputError(
@@ -200,7 +222,7 @@ def predict(
             f"{heap_pages(cells[0].profile)} heap pages; rows and operations shrink alike"
         )
     found = predict_cells(
-        (*cells, *altered),
+        (*cells, *altered, *later),
         version,
         samples=samples,
         model=model,
@@ -233,19 +255,29 @@ def predict(
                 else None,
                 by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
                 series=shown[n].series,
+                growth=_growth(shown[n], cell.profile),
                 order=shown[n].order,
             )
         )
         if from_fillfactor is not None:
             made[-1] = _beside_rewritten(made[-1], cell, found[n], from_fillfactor)
+        if rewrite is not None:
+            simulated = found[2 * len(cells) + n]
+            made[-1] = _beside_later(made[-1], later[n], simulated, rewrite, timing.tps)
     return Prediction(
         server=version,
         storage=storage,
         engine=engine,
-        evidence=_evidence(model, found),
+        evidence=_evidence(model, found[: len(cells) + len(altered)]),
         assumed=assumed,
         cells=tuple(made),
     )
+
+
+def _growth(found: Simulation, profile: Profile) -> Mapping[str, Growth] | None:
+    if found.series is None:
+        return None
+    return growth_of(found.series, rows_by_table(profile))
 
 
 def _samples(cells: Sequence[Cell], pages: int | None) -> list[Sample] | None:
@@ -267,8 +299,38 @@ def _beside_rewritten(
     return replace(
         altered,
         from_fillfactor=from_fillfactor,
-        rewritten=Rewritten(predicted=rewritten.outcome, series=rewritten.series),
+        rewritten=Rewritten(
+            predicted=rewritten.outcome,
+            series=rewritten.series,
+            effect=None
+            if rewritten.series is None
+            else takes_effect(rewritten.series, None, loaded_rows(cell.profile)),
+        ),
         effect=effect,
+    )
+
+
+def _beside_later(
+    altered: PredictedCell, cell: Cell, found: Simulation, rewrite: Rewrite, tps: float | None
+) -> PredictedCell:
+    _, at_frac, until = cell.rewrites[0]
+    until_frac = at_frac if until is None else until
+    series, duration_s = found.series, duration_of(cell.profile, tps)
+    return replace(
+        altered,
+        rewritten_later=RewrittenLater(
+            how=rewrite.how,
+            at_frac=at_frac,
+            until_frac=until_frac,
+            at_s=None if series is None else at_frac * duration_s,
+            until_s=None if series is None else until_frac * duration_s,
+            predicted=found.outcome,
+            tables=found.rewrites,
+            series=series,
+            effect=None
+            if series is None
+            else takes_effect(series, None, loaded_rows(cell.profile)),
+        ),
     )
 
 

@@ -22,10 +22,12 @@ from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
 from pgheadroom.predict.order import KeyOrder, order_of
+from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.sampling import Sample
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
 from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.schedule import run_pieces
 from pgheadroom.types import PgVersion
 
@@ -92,7 +94,7 @@ class Simulation:
 
     `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
-    that was asked for.
+    that was asked for; `rewrites` what rewriting tables in the middle of the run did.
     """
 
     outcome: Outcome
@@ -102,6 +104,7 @@ class Simulation:
     series: Series | None = None
     model: tuple[str, ...] = ()
     order: Mapping[str, KeyOrder] | None = None
+    rewrites: tuple[RewriteWork, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,7 @@ class _Piece:
     pace: Pace | None = None
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
+    rewrites: tuple[tuple[str, float, float | None], ...] = ()
 
 
 def predict_cells(
@@ -196,6 +200,7 @@ def predict_cells(
             images_only=images_only[n],
             clients=cells[n].profile.workload.run.clients,
             major=version.major,
+            logs_hints=model.storage == "local" and _logs_hints(cells[n].profile, version.major),
             sample=None if samples is None else samples[n],
         )
         for n in range(len(cells))
@@ -229,8 +234,16 @@ def _piece(
     tps = None if timing is None else tps_of(profile, timing.tps)[0]
     count = transactions_of(profile, given, seed, seeds, tps)
     text = json.dumps(to_json(profile))
-    later = tuple(cell.later.items())
-    return _Piece(number, text, str(version), seed, given.events, count, later=later)
+    return _Piece(
+        number,
+        text,
+        str(version),
+        seed,
+        given.events,
+        count,
+        later=tuple(cell.later.items()),
+        rewrites=cell.rewrites,
+    )
 
 
 def _on_clock(piece: _Piece, cell: Cell, timing: Timing) -> _Piece:
@@ -344,6 +357,7 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
         pace=piece.pace,
         windows=piece.windows,
         fillfactors_later=list(piece.later),
+        rewrites=list(piece.rewrites),
         storage=piece.model.storage,
         engine=piece.model.engine,
         order=piece.model.order,
@@ -357,6 +371,7 @@ def _simulation(
     images_only: bool,
     clients: int,
     major: int,
+    logs_hints: bool,
     sample: Sample | None,
 ) -> Simulation:
     wholes = [whole(run) for run in runs]
@@ -374,6 +389,7 @@ def _simulation(
             major=major,
             samples=doubt,
             by_clock=by_itself(runs) is not None,
+            logs_hints=logs_hints,
         )
     return Simulation(
         outcome=outcome,
@@ -383,7 +399,17 @@ def _simulation(
         series=series_of(runs, clients=clients, major=major),
         model=() if runs[0].model is None else (runs[0].model,),
         order=order_of([run.order for run in runs]),
+        rewrites=work_of(runs),
     )
+
+
+def _logs_hints(profile: Profile, major: int) -> bool:
+    """Whether the first hint on a page after a checkpoint is logged with the page's image."""
+    server = profile.server
+    checksums = server.data_checksums
+    if checksums is None:
+        checksums = major >= CHECKSUMS_FROM_MAJOR
+    return server.full_page_writes and (checksums or server.wal_log_hints)
 
 
 def whole(run: _core.Simulated) -> dict[str, Any]:

@@ -429,8 +429,8 @@ def intervals_sentence(values: Sequence[Value], evidence: str | None) -> str:
     said = f"{evidence[0].upper()}{evidence[1:]}" if evidence else ""
     if not covered:
         return f"{said}." if said else ""
-    span = f"{covered[0] * 100:.4g} %"
+    span = f"{covered[0] * 100:.3g} %"
     if covered[0] != covered[-1]:
-        span += f" to {covered[-1] * 100:.4g} %"
+        span += f" to {covered[-1] * 100:.3g} %"
     lines = f"thin lines are intervals of {span} coverage."
     return f"{said}; {lines}" if said else f"T{lines[1:]}"

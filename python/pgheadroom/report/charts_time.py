@@ -27,7 +27,7 @@ from pgheadroom.report.charts import (
     title_text,
 )
 from pgheadroom.report.view_proof import column_of, labels, value
-from pgheadroom.report.view_time import FIGURES, chosen
+from pgheadroom.report.view_time import FIGURES, chosen, moment
 
 _MOST_BANDS = 2
 """Cells with which bands can still be told apart."""
@@ -63,7 +63,9 @@ def charts(result: Mapping[str, Any], *, section: str = "time") -> list[Chart]:
         ]
         if not any(item["mid"] for item in rows):
             continue
-        views.append(_panel(canvas, rows, groups, (key, heading), end, paired=pairs))
+        view = _panel(canvas, rows, groups, (key, heading), end, paired=pairs)
+        _mark(canvas, view, cells[places[0]], end)
+        views.append(view)
         panels.append(Panel(title=heading, rows=rows))
     if not panels:
         return []
@@ -86,6 +88,9 @@ def _caption(cells: Sequence[Cell], places: Sequence[int], *, pairs: bool) -> st
     if pairs:
         start = reading.label(cells[0].get("from_fillfactor"))
         said += f" Full lines: loaded at {start} and altered at 0 s. Dashed: rewritten at 0 s."
+        later = reading.mapping(cells[0].get("rewritten_later"))
+        if later:
+            said += f" Dotted, upright line: rewritten {moment(later)}."
     if len(places) < len(cells):
         said += f" {len(places)} of {len(cells)} fillfactors; the JSON has all."
     if len(places) <= _MOST_BANDS and not pairs:
@@ -96,8 +101,9 @@ def _caption(cells: Sequence[Cell], places: Sequence[int], *, pairs: bool) -> st
 def _rows(cell: Cell, group: str, key: str) -> list[Row]:
     found = []
     sides = {"altered" if "rewritten" in cell else "": cell}
-    if "rewritten" in cell:
-        sides["rewritten"] = cell["rewritten"]
+    for side, name in (("rewritten", "rewritten"), ("rewritten later", "rewritten_later")):
+        if name in cell:
+            sides[side] = cell[name]
     for side, part in sides.items():
         series = reading.mapping(part.get("series"))
         start = 0.0
@@ -136,12 +142,32 @@ def _panel(
         low = alt.Y("low:Q", scale=vertical, axis=axis)
         layers.append(band.encode(y=low, y2=alt.Y2("high"), **shared))
     if paired:
-        dash = alt.Scale(domain=["altered", "rewritten"], range=[[1, 0], [5, 3]])
+        dash = alt.Scale(
+            domain=["altered", "rewritten", "rewritten later"], range=[[1, 0], [5, 3], [1, 2]]
+        )
         shared["strokeDash"] = alt.StrokeDash("side:N", scale=dash, legend=None)
     middle = alt.Y("mid:Q", scale=vertical, axis=axis)
     line = alt.Chart(canvas.data(rows)).mark_line(strokeWidth=1.5, clip=True)
     layers.append(line.encode(y=middle, tooltip=tooltip, **shared))
     return layered(layers, heading, _HEIGHT)
+
+
+def _mark(canvas: Canvas, view: View, cell: Cell, end: float) -> None:
+    """Draw when tables are rewritten in the middle of the run: an upright line, or a band."""
+    later = reading.mapping(cell.get("rewritten_later"))
+    at, until = reading.number(later.get("at_s")), reading.number(later.get("until_s"))
+    if at is None or until is None:
+        return
+    row = {"x": float(at), "until": float(until), "said": moment(later)}
+    base = alt.Chart(canvas.data([row]))
+    tooltip = [alt.Tooltip("said:N", title="rewritten")]
+    colour = alt.value("var(--c6)")
+    layers = [base.mark_rule(strokeWidth=1.2).encode(x=_time(end), color=colour, tooltip=tooltip)]
+    if until > at:
+        band = base.mark_rect(opacity=0.14)
+        layers.append(band.encode(x=_time(end), x2=alt.X2("until"), color=colour, tooltip=tooltip))
+    marks = layered(layers, "", _HEIGHT)["layer"]
+    view["layer"] = [*view["layer"], *marks]
 
 
 def _time(end: float) -> alt.X:

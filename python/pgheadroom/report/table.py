@@ -176,7 +176,7 @@ def range_note(table: Table) -> str | None:
     covered = levels(table)
     if not covered:
         return None
-    shown = [f"{level * 100:.4g} %" for level in covered]
+    shown = [f"{level * 100:.3g} %" for level in covered]
     span = shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"
     return f"Brackets: interval of {span} coverage."
 

@@ -41,6 +41,12 @@ _KINDS = (
     ("autoanalyzes", "autoanalyze", "autoanalyzes"),
     ("checkpoints", "checkpoint", "checkpoints"),
 )
+_GROWS = ("steady", "with its rows", "slowing", "without bound")
+_GROWTH_WORDS: Mapping[str, str] = {
+    "with its rows": "grows with its rows and as long as they do",
+    "slowing": "still grows, more slowly than before",
+    "without bound": "grows without bound",
+}
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_CELLS = 6
 _MOST_IN_TERMINAL = 3
@@ -79,6 +85,7 @@ def findings(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
         for place in chosen(cells)
         if (effect := reading.mapping(cells[place].get("effect")))
     ]
+    said += _growth(cells, labels)
     own = [part for cell in cells if (part := reading.mapping(cell.get("by_itself")))]
     if own:
         counts = []
@@ -97,6 +104,27 @@ def findings(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
     return said
 
 
+def _growth(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
+    """Tables that have not found their size by the end, each once, with its worst cell."""
+    worst: dict[str, tuple[int, Mapping[str, Any], object]] = {}
+    for label, cell in zip(labels, cells, strict=True):
+        for table, found in reading.mapping(cell.get("growth")).items():
+            growth = reading.mapping(found)
+            rank = _GROWS.index(str(growth.get("verdict")))
+            if rank > worst.get(table, (0, {}, None))[0]:
+                worst[table] = (rank, growth, label)
+    said = []
+    for table, (rank, growth, label) in worst.items():
+        where = f" at fillfactor {reading.label(label)}" if len(cells) > 1 else ""
+        added = _percent(reading.number(growth.get("pages_added_frac")) or 0.0)
+        by_rows = _percent(reading.number(growth.get("by_rows_frac")) or 0.0)
+        said.append(
+            f"{reading.printable(table)} {_GROWTH_WORDS[_GROWS[rank]]}{where}: the last quarter of "
+            f"the run adds {added} to its heap, {by_rows} by more rows."
+        )
+    return said
+
+
 def _listed(items: Sequence[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else items[0]
 
@@ -107,7 +135,12 @@ def _effect(cell: Cell, effect: Mapping[str, Any], label: object) -> str:
     if final is None:
         return f"{start}: there are no updates."
     rewritten = reading.number(effect.get("rewritten_hot_frac"))
-    other = "" if rewritten is None else f", {_percent(rewritten)} if rewritten at the start"
+    others = [] if rewritten is None else [f"{_percent(rewritten)} if rewritten at the start"]
+    later = reading.mapping(cell.get("rewritten_later"))
+    late = reading.number(reading.mapping(later.get("effect")).get("final_hot_frac"))
+    if late is not None:
+        others.append(f"{_percent(late)} if rewritten {moment(later)}")
+    other = "".join(f", {text}" for text in others)
     after_s = reading.number(effect.get("after_s")) or 0.0
     per_row = reading.number(effect.get("after_updates_per_row")) or 0.0
     said = {
@@ -123,13 +156,24 @@ def _effect(cell: Cell, effect: Mapping[str, Any], label: object) -> str:
     return f"{start} {said}; HOT at the end: {_percent(final)}{other}.{grows}"
 
 
+def moment(later: Mapping[str, Any]) -> str:
+    """When and how tables are rewritten in the middle of a run."""
+    how = "by VACUUM FULL" if later.get("how") == "full" else "online"
+    at_s, until_s = reading.number(later.get("at_s")), reading.number(later.get("until_s"))
+    if at_s is None or until_s is None:
+        return f"{how} at {_percent(reading.number(later.get('at_frac')) or 0.0)} of the run"
+    if until_s > at_s:
+        return f"{how} from {at_s:.0f} to {until_s:.0f} s"
+    return f"{how} at {at_s:.0f} s"
+
+
 def _percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
 def tables(cells: Sequence[Cell], labels: Sequence[object], *, brief: bool) -> list[Table]:
     """What the server did, how a change took effect, and lines over time."""
-    found = [_effects(cells, labels), _by_itself(cells, labels)]
+    found = [_effects(cells, labels), _rewrites(cells, labels), _by_itself(cells, labels)]
     if brief:
         found.append(_lines(cells, labels))
     else:
@@ -157,56 +201,98 @@ def _by_itself(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
 
 
 def _effects(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
+    """One line for each way: no rewrite, one at the start, one in the middle."""
     rows = []
     for label, cell in zip(labels, cells, strict=True):
-        effect = reading.mapping(cell.get("effect"))
-        rewritten = reading.mapping(reading.mapping(cell.get("rewritten")).get("predicted"))
+        rewritten = reading.mapping(cell.get("rewritten"))
         if not rewritten:
             continue
-        predicted = reading.mapping(cell.get("predicted"))
-        verdict = str(effect.get("verdict", "")) if effect else ""
-        rows.append(
-            (
-                label,
-                _VERDICTS.get(verdict),
-                reading.number(effect.get("after_s")),
-                reading.number(effect.get("after_updates_per_row")),
-                reading.number(effect.get("pages_added_frac")),
-                reading.number(effect.get("final_hot_frac")),
-                reading.number(effect.get("rewritten_hot_frac")),
-                _value(predicted.get("heap_pages")),
-                _value(rewritten.get("heap_pages")),
+        ways = [("not rewritten", cell), ("at the start", rewritten)]
+        later = reading.mapping(cell.get("rewritten_later"))
+        if later:
+            ways.append((moment(later), later))
+        for way, part in ways:
+            effect = reading.mapping(part.get("effect"))
+            predicted = reading.mapping(part.get("predicted"))
+            rows.append(
+                (
+                    label,
+                    way,
+                    _VERDICTS.get(str(effect.get("verdict", ""))),
+                    reading.number(effect.get("after_s")),
+                    reading.number(effect.get("after_updates_per_row")),
+                    reading.number(effect.get("pages_added_frac")),
+                    reading.number(effect.get("final_hot_frac")),
+                    _value(predicted.get("heap_pages")),
+                )
             )
-        )
     if not rows:
         return None
     before = reading.label(cells[0].get("from_fillfactor"))
     columns = (
         _lead(),
+        Column(key="way", title="rewritten", align="left", style="text", lead=True),
         Column(key="verdict", title="the setting", align="left", style="text"),
         Column(key="after_s", title="after", unit="s", digits=0),
         Column(key="after_updates_per_row", title="updates a row", digits=2),
         Column(key="added", title="last quarter adds", unit="%", style="share"),
-        Column(key="final", title="altered", unit="%", style="share", group="HOT at the end"),
-        Column(key="fresh", title="rewritten", unit="%", style="share", group="HOT at the end"),
-        Column(key="pages", title="altered", unit="pages", digits=0, group="heap at the end"),
-        Column(key="fresh_pages", title="rewritten", unit="pages", digits=0,
-               group="heap at the end"),
-    )  # fmt: skip
+        Column(key="final", title="HOT at the end", unit="%", style="share"),
+        Column(key="pages", title="heap at the end", unit="pages", digits=0),
+    )
     return Table(
         title=f"Loaded at {before}, altered when the run begins",
         columns=columns,
         rows=tuple(rows),
-        note="Altered: pages stay as they are. Rewritten: loaded at the new fillfactor.",
+        note="Not rewritten: pages stay as they are. At the start: loaded at the new fillfactor.",
+        section="time",
+    )
+
+
+def _rewrites(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
+    """What rewriting in the middle of the run took."""
+    rows = []
+    for label, cell in zip(labels, cells, strict=True):
+        later = reading.mapping(cell.get("rewritten_later"))
+        for work in reading.mappings(later.get("tables")):
+            keys = ("heap_pages_before", "heap_pages_after", "index_pages_before",
+                    "index_pages_after", "wal_bytes")  # fmt: skip
+            found = (_value(work.get(key)) for key in keys)
+            rows.append((label, reading.printable(work.get("table")), *found))
+    if not rows:
+        return None
+    later = reading.mapping(cells[0].get("rewritten_later"))
+    columns = (
+        _lead(),
+        Column(key="table", title="table", align="left", style="text", lead=True),
+        Column(key="heap_before", title="before", unit="pages", digits=0, group="heap"),
+        Column(key="heap_after", title="after", unit="pages", digits=0, group="heap"),
+        Column(key="index_before", title="before", unit="pages", digits=0, group="indexes"),
+        Column(key="index_after", title="after", unit="pages", digits=0, group="indexes"),
+        Column(key="wal_bytes", title="WAL of the rewrite", unit="bytes", digits=0),
+    )
+    model = " A model." if later.get("evidence") == "model" else ""
+    return Table(
+        title=f"Rewritten {moment(later)}",
+        columns=columns,
+        rows=tuple(rows),
+        note=f"How long that takes is the machine's; the clock does not stand still.{model}"
+        if later.get("how") == "full"
+        else f"Clients go on; a snapshot is held meanwhile.{model}",
         section="time",
     )
 
 
 def _lines(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
     rows = []
+    shown: list[tuple[str, Mapping[str, Any]]] = []
     for place in chosen(cells, _MOST_IN_TERMINAL):
-        series = reading.mapping(cells[place].get("series"))
         name = f"fillfactor {reading.label(labels[place])}" if len(cells) > 1 else "all tables"
+        shown.append((name, cells[place]))
+        later = reading.mapping(cells[place].get("rewritten_later"))
+        if later:
+            shown.append((f"{name}, rewritten {moment(later)}", later))
+    for name, part in shown:
+        series = reading.mapping(part.get("series"))
         for key, _ in FIGURES:
             numbers = [reading.middle(_value(item)) for item in series.get(key, ())]
             known = [number for number in numbers if number is not None]

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::autovacuum::threshold::{Class, estimated_rows};
-use crate::autovacuum::{Autovacuum, Maintained, all_frozen_pages};
-use crate::executor::{Analyzed, Database, Relation, RunningVacuum, VacuumStep};
+use crate::autovacuum::{Autovacuum, Maintained, all_frozen_pages, class_of};
+use crate::executor::{Analyzed, Database, Relation, RunningVacuum, TableId, VacuumStep};
 use crate::horizon::HeldSnapshot;
 use crate::vacuum::{VacuumOptions, Vacuumed};
 
@@ -110,6 +110,36 @@ impl Autovacuum {
                     self.end_analyze(position, &job, found, db);
                 }
             },
+        }
+    }
+
+    /// A table has new files: who works on it gives up, as a rewrite's lock makes it; the catalogue
+    /// has its new size. What the statistics show stays.
+    ///
+    /// Source: `swap_relation_files`, src/backend/commands/cluster.c; `DS_BLOCKED_BY_AUTOVACUUM`,
+    /// src/backend/storage/lmgr/proc.c (REL_18_STABLE), `deadlock_timeout` later there.
+    pub(crate) fn rewritten(&mut self, table: TableId, now_s: f64, db: &mut Database) {
+        for worker in &mut self.workers {
+            if worker
+                .job
+                .as_ref()
+                .is_none_or(|job| job.relation.table != table)
+            {
+                continue;
+            }
+            worker.due_s = worker.due_s.min(now_s);
+            if let Some(Job {
+                kind: Kind::Analyze { snapshot, .. },
+                ..
+            }) = worker.job.take()
+            {
+                db.horizon_mut().release(snapshot);
+            }
+        }
+        for known in &mut self.known {
+            if known.relation.table == table {
+                known.class = class_of(db, known.relation);
+            }
         }
     }
 

@@ -68,11 +68,25 @@ impl Btree {
     /// Source: `_bt_load`, src/backend/access/nbtree/nbtsort.c (REL_18_STABLE). Differs: no entries
     /// of recently dead rows, which a real build sorts apart for a unique index.
     pub fn build<'a>(&mut self, entries: impl IntoIterator<Item = Entry<'a>>) -> Built {
+        let is_unique = self.definition.is_unique;
+        self.build_checking(entries, is_unique)
+    }
+
+    /// The same where uniqueness need not be checked, since it was before: after a rewrite. Equal
+    /// keys of a unique index are then merged as those of any other.
+    ///
+    /// Source: `skip_constraint_checks` in `reindex_index`, src/backend/catalog/index.c, which
+    /// `finish_heap_swap` asks for (REL_15_STABLE, REL_18_STABLE).
+    pub(crate) fn build_checking<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = Entry<'a>>,
+        checks_uniqueness: bool,
+    ) -> Built {
         assert!(self.pages.is_empty(), "a build fills an empty tree");
         let mut entries: Vec<Entry<'a>> = entries.into_iter().collect();
         entries.sort_unstable_by(|one, other| (one.key, one.tid).cmp(&(other.key, other.tid)));
         let deduplicates = self.definition.all_equal_image
-            && !self.definition.is_unique
+            && !checks_uniqueness
             && self.definition.deduplicate_items;
         let mut build = Build {
             tree: self,

@@ -52,9 +52,11 @@ pub use insert::UniqueViolation;
 pub use item::Item;
 pub use key::{NULL_FIRST, NULL_LAST, ShapeId, TupleSizes, has_null};
 pub use page::{BtreePage, PageState};
+pub(crate) use record::METAPAGE_HOLE;
 pub use record::{Record, RecordCounts, RecordKind, RegisteredBlock, Sink};
 pub use scan::ScannedPage;
 pub use vacuum::BulkDeletion;
+pub(crate) use vacuum::OpenDeletion;
 
 pub(crate) use key::Piece;
 use key::Shapes;

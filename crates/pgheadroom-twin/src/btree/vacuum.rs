@@ -26,6 +26,13 @@ pub struct BulkDeletion {
     pub pages_free: u32,
 }
 
+/// A pass that is over, before the pages that it deleted become free.
+#[derive(Debug)]
+pub(crate) struct OpenDeletion {
+    result: BulkDeletion,
+    pending: Vec<(BlockNumber, Xid)>,
+}
+
 /// A pass over an index.
 pub(super) struct Pass<'a> {
     pub next_xid: Xid,
@@ -53,6 +60,32 @@ impl Btree {
         let mut result = previous.unwrap_or_default();
         self.vacuum_scan(&mut result, Some(is_dead), next_xid, table, sink);
         result
+    }
+
+    /// The first part of [`Btree::bulk_delete`], the pass over the pages, where others go on before
+    /// the second.
+    pub(crate) fn begin_bulk_delete(
+        &mut self,
+        is_dead: impl FnMut(Tid) -> bool,
+        next_xid: Xid,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) -> OpenDeletion {
+        let mut result = BulkDeletion::default();
+        let pending = self.scan_pages(&mut result, Some(is_dead), next_xid, table, sink);
+        OpenDeletion { result, pending }
+    }
+
+    /// The second part: pages that the pass has deleted are free at once, if by now nobody can be
+    /// on the way to them any more.
+    pub(crate) fn end_bulk_delete(
+        &mut self,
+        mut open: OpenDeletion,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) -> BulkDeletion {
+        self.free_pending(&mut open.result, &open.pending, table, sink);
+        open.result
     }
 
     /// The last step of each VACUUM. `bulk` is what [`Btree::bulk_delete`] returned, if it ran.
@@ -86,15 +119,29 @@ impl Btree {
         Some(result)
     }
 
-    /// Source: `btvacuumscan` and `_bt_pendingfsm_finalize` (REL_18_STABLE).
     fn vacuum_scan(
+        &mut self,
+        result: &mut BulkDeletion,
+        is_dead: Option<impl FnMut(Tid) -> bool>,
+        next_xid: Xid,
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) {
+        let pending = self.scan_pages(result, is_dead, next_xid, table, sink);
+        self.free_pending(result, &pending, table, sink);
+    }
+
+    /// Looks at every page; those that it deleted, with the transaction that must be old enough.
+    ///
+    /// Source: `btvacuumscan`, nbtree.c (REL_18_STABLE).
+    fn scan_pages(
         &mut self,
         result: &mut BulkDeletion,
         mut is_dead: Option<impl FnMut(Tid) -> bool>,
         next_xid: Xid,
         table: &impl Table,
         sink: &mut impl Sink,
-    ) {
+    ) -> Vec<(BlockNumber, Xid)> {
         result.index_tuples = 0;
         result.pages_deleted = 0;
         result.pages_free = 0;
@@ -108,14 +155,26 @@ impl Btree {
             pass.scanned = BlockNumber(block);
             self.vacuum_page(&mut pass, is_dead.as_mut(), table, sink);
         }
-        for &(block, safe_xid) in &pass.pending {
+        pass.pending
+    }
+
+    /// Source: `_bt_pendingfsm_finalize`, src/backend/access/nbtree/nbtpage.c, and the end of
+    /// `btvacuumscan`, nbtree.c (REL_18_STABLE; same since 14).
+    fn free_pending(
+        &mut self,
+        result: &mut BulkDeletion,
+        pending: &[(BlockNumber, Xid)],
+        table: &impl Table,
+        sink: &mut impl Sink,
+    ) {
+        for &(block, safe_xid) in pending {
             if !table.is_removable(safe_xid) {
                 break;
             }
             self.record_free_page(block, sink);
-            pass.result.pages_free += 1;
+            result.pages_free += 1;
         }
-        if pass.result.pages_free > 0 {
+        if result.pages_free > 0 {
             self.fsm
                 .vacuum(BlockNumber(0), None, &mut |block| sink.fsm_hint(block));
         }

@@ -14,10 +14,11 @@ use pgheadroom_layout::{BlockNumber, LayoutError};
 use crate::btree::Entry;
 use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::index::Index;
+use crate::executor::rewrite_online::Noted;
 use crate::executor::table::{Scratch, Table};
 use crate::executor::toast::Writer;
 use crate::executor::{Action, Assignments, Change, StatementError};
-use crate::heap::{Mode, Updated};
+use crate::heap::{BulkInsert, Mode, Updated};
 use crate::horizon::Horizon;
 use crate::page::{Tid, XmaxHint};
 use crate::row::Measured;
@@ -106,9 +107,14 @@ impl Table {
         let fsm = self.fsm;
         let chosen = self.chosen_page(row, tuple_bytes, horizon, wal)?;
         let mut target = chosen.unwrap_or(self.target);
+        let mut bulk = BulkInsert::default();
         let placed = self.heap.insert(
             &mut target,
-            Mode::Row,
+            if self.skips_fsm {
+                Mode::WithoutFsm(&mut bulk)
+            } else {
+                Mode::Row
+            },
             row,
             tuple_bytes,
             xid,
@@ -133,6 +139,7 @@ impl Table {
         }
         self.counters.n_tup_ins += 1;
         self.pending.inserted += 1;
+        self.note_change(|table| Noted::Insert(row, table.values_of(row)));
         self.insert_entries(placed.tid, row, None, None, horizon, wal)?;
         Ok(placed.tid)
     }
@@ -179,6 +186,7 @@ impl Table {
         self.scratch = scratch;
         let done = done?;
         self.changed_by[row as usize] = statement;
+        self.note_change(|table| Noted::Update(row, table.values_of(row)));
         let is_summarized = |&column: &usize| self.is_summarized[column];
         let informs_brin = self.scratch.changed.iter().any(is_summarized);
         self.counters.n_tup_upd += 1;
@@ -372,6 +380,7 @@ impl Table {
         self.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
         self.pending.deleted += 1;
+        self.note_change(|_| Noted::Delete(row));
         if self.texts.has_forms() {
             self.delete_out_of_line(row, &mut writer(horizon, wal, statement));
         }

@@ -72,6 +72,11 @@ impl Places {
         }
     }
 
+    /// Other indexes take the place of the old ones.
+    pub fn start_over(&mut self) {
+        self.index = None;
+    }
+
     /// An entry with this key is added to the index with this fork, for this row.
     pub fn forget(&self, rows: &mut Rows, (fork, key): (ForkId, i64), row: u32) {
         rows.forget_place(row);

@@ -2,7 +2,7 @@
 
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, OffsetNumber};
 
-use crate::btree::{Btree, Entry};
+use crate::btree::{Btree, Built, Entry};
 use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
 use crate::engine::Store;
@@ -10,6 +10,7 @@ use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
 use crate::executor::index::{Index, IndexDefinition, IndexEntry, IndexMethod};
+use crate::executor::rewrite_online::Notes;
 use crate::executor::rows::Rows;
 use crate::executor::steady::Places;
 use crate::executor::toast::Toast;
@@ -38,7 +39,7 @@ pub struct Table {
     pub(super) indexes: Vec<Index>,
     pub(super) brins: Vec<Brin>,
     /// By position among all indexes: the place among the B-trees.
-    btree_positions: Vec<Option<usize>>,
+    pub(super) btree_positions: Vec<Option<usize>>,
     /// By column: whether a BRIN index wants to know of its change in a HOT update.
     pub(super) is_summarized: Vec<bool>,
     /// Where long strings go; a table without strings has none.
@@ -71,6 +72,12 @@ pub struct Table {
     pub(super) places: Places,
     /// By column: whether an update of it is as simple as can be.
     pub(super) stays_in_place: Vec<bool>,
+    /// Its indexes as they were created, to be built again.
+    pub(super) definitions: Vec<IndexDefinition>,
+    /// Whether insertions leave the free space map alone: a TOAST table that a rewrite fills.
+    pub(super) skips_fsm: bool,
+    /// What was changed since somebody began to copy the table.
+    pub(super) notes: Option<Notes>,
     /// Kept between scans to save allocations.
     pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
 }
@@ -143,6 +150,9 @@ impl Table {
             undo_texts: Vec::new(),
             scratch: Scratch::default(),
             dead_entries: Vec::new(),
+            definitions: Vec::new(),
+            skips_fsm: false,
+            notes: None,
             places: Places::default(),
             stays_in_place: Vec::new(),
         };
@@ -160,9 +170,23 @@ impl Table {
         definition: IndexDefinition,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
+        self.definitions.push(definition.clone());
         if definition.method == IndexMethod::Brin {
             return self.build_brin(behaviour, definition, wal);
         }
+        let is_unique = definition.is_unique;
+        self.build_btree(behaviour, definition, is_unique, wal)?;
+        Ok(())
+    }
+
+    /// The same of a B-tree; the pages that were written.
+    pub(super) fn build_btree(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        checks_uniqueness: bool,
+        wal: &mut Wal,
+    ) -> Result<Built, StatementError> {
         let mut index = Index::new(behaviour, definition, &self.row_type, wal)?;
         let rows = self.loaded_rows();
         index.learn(rows.iter().map(|&(row, _)| self.row_view(row)))?;
@@ -172,13 +196,12 @@ impl Table {
                 entries.push((entry, tid));
             }
         }
-        if !entries.is_empty() {
-            index.tree.build(entries.iter().map(|(entry, tid)| Entry {
-                key: entry.key.values(),
-                shape: entry.shape,
-                tid: *tid,
-            }));
-        }
+        let made = entries.iter().map(|(entry, tid)| Entry {
+            key: entry.key.values(),
+            shape: entry.shape,
+            tid: *tid,
+        });
+        let built = index.tree.build_checking(made, checks_uniqueness);
         for &column in &index.blocking {
             self.blocks_hot[column] = true;
         }
@@ -196,10 +219,10 @@ impl Table {
         self.btree_positions.push(Some(self.indexes.len()));
         self.indexes.push(index);
         self.learn_columns();
-        Ok(())
+        Ok(built)
     }
 
-    fn build_brin(
+    pub(super) fn build_brin(
         &mut self,
         behaviour: Behaviour,
         definition: IndexDefinition,
@@ -227,16 +250,13 @@ impl Table {
         self.btree_positions[position].expect("rows are found by a B-tree")
     }
 
-    /// Rows and where they are.
+    /// Rows and where they are, no version being heap-only: after a load or a rewrite.
     fn loaded_rows(&self) -> Vec<(u32, Tid)> {
         let mut rows = Vec::new();
         for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
             for (position, item) in page.items().iter().enumerate() {
                 if let LinePointer::Normal(tuple) = item {
-                    assert!(
-                        !tuple.is_heap_only && !tuple.xmax.is_valid(),
-                        "a loaded table"
-                    );
+                    assert!(!tuple.is_heap_only, "a loaded or rewritten table");
                     let offset = offset_of(position);
                     rows.push((tuple.row, Tid { block, offset }));
                 }
@@ -412,6 +432,9 @@ impl Table {
     pub(super) fn end_transaction(&mut self, is_commit: bool) {
         if let Some(toast) = &mut self.toast {
             toast.table.end_transaction(is_commit);
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.end_transaction(is_commit);
         }
         let done = std::mem::take(&mut self.pending);
         if !is_commit && !on(Rule::AbortedUpdatesCount) {

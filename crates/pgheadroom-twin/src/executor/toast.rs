@@ -15,6 +15,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::HeapFillfactor;
+use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::toast::{TOAST_MAX_CHUNK_SIZE, TOAST_TUPLE_THRESHOLD};
 use pgheadroom_layout::tuple::{TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 
@@ -24,6 +25,7 @@ use crate::executor::index::IndexDefinition;
 use crate::executor::table::{Table, TableDefinition};
 use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::row::kind::Kind;
 use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, RowType, Texts, compressed};
 use crate::rules::{Rule, on};
 use crate::text::Text;
@@ -34,11 +36,18 @@ use crate::wal::Wal;
 /// bytes of two pointers agree depends on it.
 const FIRST_VALUE_ID: u32 = 16_500;
 
+/// Most bytes of a character in UTF-8. Source: `pg_wchar_table`, src/common/wchar.c.
+const MAX_CHARACTER_BYTES: u32 = 4;
+/// Source: `NUMERIC_HDRSZ`, src/backend/utils/adt/numeric.c.
+const NUMERIC_HEADER: u32 = 8;
+
 /// A table's TOAST table.
 #[derive(Debug)]
 pub(super) struct Toast {
     pub table: Table,
     next_value_id: u32,
+    /// While a row is stored anew: OIDs that its values had, by column.
+    kept_ids: Vec<(usize, u32)>,
 }
 
 /// What one statement needs to write.
@@ -67,15 +76,36 @@ impl Toast {
         Ok(Self {
             table: Table::new_toast(behaviour, definition, wal)?,
             next_value_id: FIRST_VALUE_ID,
+            kept_ids: Vec::new(),
         })
+    }
+
+    /// An empty TOAST table in the place of this one, for a rewritten table.
+    pub fn renewed(&self, behaviour: Behaviour, wal: &mut Wal) -> Result<Self, StatementError> {
+        let mut new = Self::new(behaviour, wal)?;
+        new.table.counters = self.table.counters;
+        new.table.skips_fsm = true;
+        new.next_value_id = self.next_value_id;
+        Ok(new)
     }
 
     /// Stores a value in chunks; its OID.
     ///
     /// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
-    fn save(&mut self, stored_bytes: u32, to: &mut Writer<'_>) -> Result<u32, StatementError> {
-        let value_id = self.next_value_id;
-        self.next_value_id += 1;
+    fn save(
+        &mut self,
+        column: usize,
+        stored_bytes: u32,
+        to: &mut Writer<'_>,
+    ) -> Result<u32, StatementError> {
+        let mut kept = self.kept_ids.iter();
+        let value_id = match kept.find(|&&(of, _)| of == column) {
+            Some(&(_, value_id)) => value_id,
+            None => {
+                self.next_value_id += 1;
+                self.next_value_id - 1
+            }
+        };
         let mut left = stored_bytes;
         let mut sequence = 0_i64;
         while left > 0 {
@@ -143,6 +173,113 @@ impl Table {
             let toast = self.toast.as_mut().expect("a TOAST table");
             toast.read(id, deletes, to);
         }
+    }
+
+    /// Stores the values of a row that are out of line in a new TOAST table: read whole, and moved
+    /// out again as far as the row is too long without that.
+    ///
+    /// Source: `raw_heap_insert`, src/backend/access/heap/rewriteheap.c, and `toast_save_datum`
+    /// with `rd_toastoid`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
+    pub(super) fn store_anew(
+        &mut self,
+        row: u32,
+        old_toast: &mut Toast,
+        to: &mut Writer<'_>,
+    ) -> Result<(), StatementError> {
+        let old = self.slots_of(row).to_vec();
+        let mut new = old.clone();
+        let mut kept_ids = Vec::new();
+        for (column, slot) in new.iter_mut().enumerate() {
+            let form = match self.external_id(column, *slot) {
+                Some(_) => self.texts.form(*slot),
+                None => None,
+            };
+            if let Some(Form::External {
+                value_id,
+                stored_bytes,
+            }) = form
+            {
+                old_toast.read(value_id, false, to);
+                kept_ids.push((column, value_id));
+                let text = self.texts.get(*slot).clone();
+                *slot = if stored_bytes == text.len() {
+                    self.texts.add(text)
+                } else {
+                    let payload_bytes = stored_bytes;
+                    self.texts
+                        .add_form(text, Form::Compressed { payload_bytes })
+                };
+            }
+        }
+        if kept_ids.is_empty() {
+            return Ok(());
+        }
+        let toast = self.toast.as_mut().expect("a TOAST table");
+        toast.kept_ids = kept_ids;
+        let inlined = new.clone();
+        let mut work = Work {
+            hoff: self.row_type.measure(&new, &self.texts).hoff,
+            incompressible: vec![false; new.len()],
+        };
+        let is_plain: Vec<bool> = (0..new.len())
+            .map(|column| self.is_plain_text(column, new[column]))
+            .collect();
+        work.shorten(self, &mut new, to)?;
+        for column in 0..new.len() {
+            if old[column] != inlined[column] {
+                self.texts.remove(old[column]);
+            }
+            if inlined[column] != new[column] && is_plain[column] {
+                self.texts.remove(inlined[column]);
+            }
+        }
+        self.toast.as_mut().expect("a TOAST table").kept_ids.clear();
+        self.store_row(row, &new);
+        Ok(())
+    }
+
+    fn is_plain_text(&self, column: usize, slot: i64) -> bool {
+        let is_text = slot != NULL_SLOT && self.row_type.columns[column].kind.is_text();
+        is_text && self.texts.form(slot).is_none()
+    }
+
+    /// Whether the server gives a table with these columns a TOAST table.
+    ///
+    /// Source: `heapam_relation_needs_toast_table`, src/backend/access/heap/heapam_handler.c, and
+    /// `type_maximum_size`, src/backend/utils/adt/format_type.c (REL_18_STABLE), in UTF-8.
+    pub(super) fn needs_toast_table(&self) -> bool {
+        let columns = &self.row_type.columns;
+        let has_long = |kind: Kind| match kind {
+            Kind::Text { length } | Kind::Padded { length } => length.is_none(),
+            Kind::Numeric { whole_digits, .. } => whole_digits.is_none(),
+            _ => false,
+        };
+        if columns.iter().any(|column| has_long(column.kind)) {
+            return true;
+        }
+        let mut data_bytes = 0_u32;
+        let mut has_toastable = false;
+        for column in columns {
+            let (align, width) = column.kind.layout();
+            let most = match column.kind {
+                Kind::Text { length } | Kind::Padded { length } => {
+                    length.unwrap_or(0) * MAX_CHARACTER_BYTES + VARHDRSZ
+                }
+                Kind::Numeric {
+                    whole_digits,
+                    scale,
+                } => {
+                    let digits = whole_digits.unwrap_or(0) + u32::from(scale);
+                    NUMERIC_HEADER + 2 * ((digits + 6) / 4)
+                }
+                _ => width.unwrap_or(0),
+            };
+            has_toastable |= width.is_none();
+            data_bytes = data_bytes.next_multiple_of(align) + most;
+        }
+        let bitmap = u32::try_from(columns.len().div_ceil(8)).expect("at most 1600 columns");
+        let tuple_bytes = maxalign(23 + bitmap) + maxalign(data_bytes);
+        has_toastable && tuple_bytes > TOAST_TUPLE_THRESHOLD
     }
 
     /// The OID of a value, if it is out of line.
@@ -315,7 +452,7 @@ fn move_out(
         _ => (text.len(), false),
     };
     let toast = table.toast.as_mut().expect("a table with strings has one");
-    let value_id = toast.save(stored_bytes, to)?;
+    let value_id = toast.save(column, stored_bytes, to)?;
     let form = Form::External {
         value_id,
         stored_bytes,

@@ -7,6 +7,7 @@ use pgheadroom_layout::wal_record::{
 };
 use pgheadroom_layout::{Behaviour, BlockNumber};
 
+use crate::btree::{Btree, OpenDeletion};
 use crate::checkpoint::ForkId;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::rows::Rows;
@@ -30,6 +31,8 @@ pub struct RunningVacuum {
     oldest_xmin: Xid,
     scan: VacuumScan,
     phase: Phase,
+    /// What the pass over the index did, between its two steps.
+    open: Option<OpenDeletion>,
 }
 
 /// What comes next.
@@ -38,6 +41,8 @@ enum Phase {
     Scan,
     /// The index at this place.
     Index(usize),
+    /// The end of the pass over that index, which others may have passed by meanwhile.
+    IndexEnd(usize),
     Reclaim,
 }
 
@@ -130,6 +135,7 @@ impl Database {
             oldest_xmin,
             scan: VacuumScan::new(options, table.heap.page_count()),
             phase: Phase::Scan,
+            open: None,
         }
     }
 
@@ -182,10 +188,14 @@ impl Table {
     ) -> VacuumStep {
         if let Phase::Index(position) = running.phase {
             if position < self.indexes.len() {
-                running.phase = Phase::Index(position + 1);
-                return self.vacuum_index(position, &running.scan, since_then.horizon, wal);
+                running.phase = Phase::IndexEnd(position);
+                return self.vacuum_index(position, running, since_then.horizon, wal);
             }
             running.phase = Phase::Reclaim;
+        }
+        if let Phase::IndexEnd(position) = running.phase {
+            running.phase = Phase::Index(position + 1);
+            return self.end_index(position, running.open.take(), since_then.horizon, wal);
         }
         let mut log = HeapLog {
             wal,
@@ -217,16 +227,49 @@ impl Table {
         VacuumStep::Done(done)
     }
 
-    /// Source: `lazy_vacuum_all_indexes` and `lazy_cleanup_all_indexes`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    /// The pass over an index, if it needs one.
+    ///
+    /// Source: `lazy_vacuum_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
     fn vacuum_index(
         &mut self,
         position: usize,
-        scan: &VacuumScan,
+        running: &mut RunningVacuum,
         horizon: &Horizon,
         wal: &mut Wal,
     ) -> VacuumStep {
-        let next_xid = horizon.next_xid();
+        let scan = &running.scan;
+        if !scan.needs_index_pass() {
+            return VacuumStep::IndexPages(1);
+        }
+        let is_dead = |tid| scan.is_dead(tid);
+        running.open = Some(self.with_index(position, horizon, wal, |tree, heap, log| {
+            tree.begin_bulk_delete(is_dead, horizon.next_xid(), heap, log)
+        }));
+        VacuumStep::IndexPages(self.indexes[position].tree.page_count())
+    }
+
+    /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    fn end_index(
+        &mut self,
+        position: usize,
+        open: Option<OpenDeletion>,
+        horizon: &Horizon,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        self.with_index(position, horizon, wal, |tree, heap, log| {
+            let bulk = open.map(|open| tree.end_bulk_delete(open, heap, log));
+            tree.vacuum_cleanup(bulk, horizon.next_xid(), heap, log);
+        });
+        VacuumStep::IndexPages(0)
+    }
+
+    fn with_index<R>(
+        &mut self,
+        position: usize,
+        horizon: &Horizon,
+        wal: &mut Wal,
+        work: impl FnOnce(&mut Btree, &HeapAccess<'_, '_>, &mut IndexLog<'_, '_>) -> R,
+    ) -> R {
         let wal = RefCell::new(wal);
         let mut indexes = std::mem::take(&mut self.indexes);
         let index = &mut indexes[position];
@@ -236,16 +279,9 @@ impl Table {
             main: index.main,
             fsm: index.fsm,
         };
-        let is_dead = |tid| scan.is_dead(tid);
-        let tree = &mut index.tree;
-        let bulk = scan
-            .needs_index_pass()
-            .then(|| tree.bulk_delete(None, is_dead, next_xid, &heap, &mut log));
-        let is_read = bulk.is_some();
-        tree.vacuum_cleanup(bulk, next_xid, &heap, &mut log);
-        let pages = if is_read { tree.page_count() } else { 1 };
+        let done = work(&mut index.tree, &heap, &mut log);
         self.indexes = indexes;
-        VacuumStep::IndexPages(pages)
+        done
     }
 }
 

@@ -5,8 +5,10 @@
 //! changes nothing that the twin keeps but the sessions' target blocks, forgotten anyway.
 
 use pgheadroom_layout::btree::BtreeFillfactor;
+use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
 
+use crate::autovacuum::bytes_of;
 use crate::executor::{
     ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, StatementError,
     TableDefinition, TableId,
@@ -57,7 +59,25 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
         hints_are_logged: checksums || (server.wal_log_hints && on(Rule::WalLogHints)),
         is_logical: server.wal_level == WalLevel::Logical,
     };
-    Database::new(behaviour, settings)
+    let mut db = Database::new(behaviour, settings);
+    if server.wal_level == WalLevel::Minimal {
+        db.wal_mut()
+            .skip_new_relations(wal_skip_threshold_pages(server));
+    }
+    db
+}
+
+/// Relations with fewer pages are logged when the transaction that made them ends.
+///
+/// Source: `wal_skip_threshold`, src/backend/utils/misc/guc_tables.c (REL_18_STABLE): 2 MB; a bare
+/// number is in kB.
+fn wal_skip_threshold_pages(server: &ServerSpec) -> u32 {
+    let text = server.settings.get("wal_skip_threshold");
+    let bytes = text.and_then(|text| {
+        let kilobytes: Option<u64> = text.trim().parse().ok();
+        kilobytes.map_or_else(|| bytes_of(text), |number| Some(number << 10))
+    });
+    u32::try_from(bytes.unwrap_or(2 << 20) / u64::from(BLCKSZ)).unwrap_or(u32::MAX)
 }
 
 /// Loads a profile's tables; afterwards all is written and new sessions begin.

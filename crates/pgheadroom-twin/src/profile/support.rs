@@ -1,6 +1,6 @@
 //! What of a profile the twin cannot play, each by its field.
 
-use crate::profile::{Compression, ProfileError, ProfileSpec, ServerSpec, TableSpec};
+use crate::profile::{Compression, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec};
 use crate::run::Conditions;
 
 /// Settings that change nothing that the twin predicts, by the beginning of their names: they
@@ -91,6 +91,11 @@ pub fn check(
         approximations.push(
             "snapshots are taken and released between transactions, at exact fractions".to_owned(),
         );
+    }
+    let is_brin = |table: &TableSpec| table.indexes.iter().any(|one| one.method == Method::Brin);
+    if !conditions.rewrites.is_empty() && spec.table.iter().any(is_brin) {
+        approximations
+            .push("a rewrite builds BRIN indexes anew without counting their WAL".to_owned());
     }
     Ok((transactions, approximations))
 }

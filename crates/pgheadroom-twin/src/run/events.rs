@@ -5,10 +5,11 @@
 //! ```
 
 use crate::engine::Engine;
-use crate::executor::{Database, Relation, RunningVacuum, TableId, VacuumStep};
+use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
 use crate::horizon::HeldSnapshot;
 use crate::profile::{ProfileError, ProfileSpec, load, support};
 use crate::run::outside::Timing;
+use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
 use crate::storage::Storage;
 use crate::vacuum::VacuumOptions;
 
@@ -79,6 +80,8 @@ pub struct Conditions {
     pub timing: Option<Timing>,
     /// Fillfactors that tables get after they are loaded, by name: pages stay as they are.
     pub fillfactors_later: Vec<(String, i64)>,
+    /// Tables that are rewritten in the middle of the run.
+    pub rewrites: Vec<RewriteAt>,
     /// A page whose life is wanted: its table's name and its number.
     pub watch: Option<(String, u32)>,
     /// Where pages are kept.
@@ -95,6 +98,10 @@ enum Action {
     /// Until so many transactions are done.
     Vacuum(TableId, u64),
     Analyze,
+    /// VACUUM FULL.
+    Rewrite(TableId),
+    /// The same beside clients, until so many transactions are done.
+    RewriteOnline(TableId, u64),
     /// The snapshot of this number.
     Hold(usize),
     Release(usize),
@@ -172,6 +179,17 @@ impl Plan {
             ));
             actions.push((part(end_frac, transactions), Action::Release(number)));
         }
+        for rewrite in &conditions.rewrites {
+            let table = table_of(spec, Some(&rewrite.table)).ok_or_else(|| {
+                ProfileError::unsupported("the rewritten table", &rewrite.table, "a table")
+            })?;
+            let at = part(rewrite.at_frac, transactions);
+            let action = match rewrite.until_frac {
+                None => Action::Rewrite(table),
+                Some(until) => Action::RewriteOnline(table, part(until, transactions).max(at)),
+            };
+            actions.push((at, action));
+        }
         actions.sort_by_key(|&(at, _)| at);
         Ok(Self {
             transactions,
@@ -210,6 +228,8 @@ pub(super) struct Events<'a> {
     left: &'a [(u64, Action)],
     held: Vec<(usize, HeldSnapshot)>,
     vacuums: Vec<SpreadVacuum>,
+    rewrites: Vec<SpreadRewrite>,
+    rewritten: Vec<RewriteDone>,
 }
 
 /// A VACUUM whose pages are looked at evenly between two times.
@@ -268,20 +288,56 @@ impl<'a> Events<'a> {
             left: &plan.actions,
             held: Vec::new(),
             vacuums: Vec::new(),
+            rewrites: Vec::new(),
+            rewritten: Vec::new(),
         }
     }
 
-    /// Does what is due after so many transactions.
-    pub fn happen(&mut self, transactions: u64, db: &mut Database) {
-        self.begin_and_end(transactions, db);
+    /// Does what is due after so many transactions; how many tables were rewritten so far.
+    ///
+    /// # Errors
+    /// What a rewrite meets that the twin cannot play.
+    pub fn happen(
+        &mut self,
+        transactions: u64,
+        db: &mut Database,
+    ) -> Result<usize, StatementError> {
+        self.begin_and_end(transactions, db)?;
         self.vacuums
             .retain_mut(|vacuum| !vacuum.go_on(transactions, db));
+        if !self.rewrites.is_empty() {
+            self.copy(transactions, db)?;
+        }
+        Ok(self.rewritten.len())
     }
 
-    fn begin_and_end(&mut self, transactions: u64, db: &mut Database) {
+    /// Tables that were rewritten, in the order of the end.
+    pub fn rewritten(&self) -> &[RewriteDone] {
+        &self.rewritten
+    }
+
+    fn copy(&mut self, transactions: u64, db: &mut Database) -> Result<(), StatementError> {
+        for mut rewrite in std::mem::take(&mut self.rewrites) {
+            if rewrite.until() <= transactions {
+                let done = rewrite.end(db)?;
+                self.vacuums.retain(|vacuum| vacuum.table != done.table);
+                self.rewritten.push(done);
+            } else {
+                rewrite.go_on(transactions, db)?;
+                self.rewrites.push(rewrite);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_and_end(
+        &mut self,
+        transactions: u64,
+        db: &mut Database,
+    ) -> Result<(), StatementError> {
         while let Some((&(at, action), rest)) = self.left.split_first() {
             if at > transactions {
-                return;
+                break;
             }
             self.left = rest;
             match action {
@@ -291,6 +347,15 @@ impl<'a> Events<'a> {
                     self.vacuums.push(vacuum);
                 }
                 Action::Analyze => db.forget_target_blocks(),
+                Action::Rewrite(table) => {
+                    let done = rewrites::at_once(table, at, db)?;
+                    self.vacuums.retain(|vacuum| vacuum.table != table);
+                    self.rewritten.push(done);
+                }
+                Action::RewriteOnline(table, until) => {
+                    let begun = SpreadRewrite::begin(table, at, until, db)?;
+                    self.rewrites.push(begun);
+                }
                 Action::Hold(number) => {
                     let xmin = db.horizon().xmin();
                     self.held.push((number, db.horizon_mut().hold_at(xmin)));
@@ -303,5 +368,6 @@ impl<'a> Events<'a> {
                 }
             }
         }
+        Ok(())
     }
 }

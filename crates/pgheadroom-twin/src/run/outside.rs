@@ -9,6 +9,7 @@ use crate::checkpointer::{CheckpointSettings, CheckpointTime, Checkpointer};
 use crate::clock::{Clock, Pace, Phase, place};
 use crate::executor::Database;
 use crate::profile::{ProfileError, ProfileSpec};
+use crate::run::rewrites::RewriteDone;
 use crate::series::{Point, Recorder};
 
 /// Transactions between two looks at the WAL's length: 16 MiB hold many more.
@@ -88,6 +89,15 @@ impl Outside {
             }
         }
         self.begun += 1;
+    }
+
+    /// Tables have new files.
+    pub fn rewritten(&mut self, rewrites: &[RewriteDone], db: &mut Database) {
+        if let Some(autovacuum) = &mut self.autovacuum {
+            for rewrite in rewrites {
+                autovacuum.rewritten(rewrite.table, self.clock.now_s(), db);
+            }
+        }
     }
 
     /// That transaction has ended, in this session.

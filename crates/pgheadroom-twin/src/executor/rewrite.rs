@@ -1,0 +1,294 @@
+//! VACUUM FULL: a table's rows move to new files, and its indexes are built anew.
+//!
+//! ```text
+//! old pages in order -> new heap (logged page by page) -> every index built -> old files dropped
+//! ```
+//!
+//! Nobody else works on the table meanwhile. CLUSTER does the same in the order of an index, which
+//! is left out. Of the records only those of the table's pages are counted: not the catalogue's,
+//! nor the COMMIT, whose length depends on them.
+//!
+//! Source: `cluster_rel`, `rebuild_relation` and `finish_heap_swap`,
+//! src/backend/commands/cluster.c; `heapam_relation_copy_for_cluster`,
+//! src/backend/access/heap/heapam_handler.c (REL_15_STABLE, REL_18_STABLE).
+
+use pgheadroom_layout::page::BLCKSZ;
+use pgheadroom_layout::{Behaviour, BlockNumber};
+
+use crate::btree::{Built, METAPAGE_HOLE};
+use crate::checkpoint::ForkId;
+use crate::engine::Store;
+use crate::executor::change::page_bytes;
+use crate::executor::index::{Index, IndexDefinition, IndexMethod};
+use crate::executor::table::Table;
+use crate::executor::toast::{Toast, Writer};
+use crate::executor::{Database, Relation, StatementError, TableId};
+use crate::heap::Rewrite;
+use crate::horizon::Horizon;
+use crate::page::{LinePointer, Tid, offset_of};
+use crate::prune::TupleState;
+use crate::rules::{Rule, on};
+use crate::wal::{Totals, Wal};
+
+/// What a rewrite did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rewritten {
+    /// Pages of the table before and after.
+    pub heap_pages: [u32; 2],
+    /// Pages of its indexes before and after.
+    pub index_pages: [u32; 2],
+    /// Row versions that were copied.
+    pub versions: u64,
+    /// Of them, those that only older snapshots see.
+    pub recently_dead: u64,
+    /// Records that name pages of the table, its TOAST table and its indexes.
+    pub wal: Totals,
+}
+
+impl Database {
+    /// VACUUM FULL.
+    ///
+    /// # Errors
+    /// [`StatementError::Unsupported`] on engines other than heap, and for values out of line with
+    /// `wal_level = minimal`.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn rewrite(&mut self, table: TableId) -> Result<Rewritten, StatementError> {
+        assert!(
+            self.horizon.current().is_none(),
+            "VACUUM FULL in a transaction"
+        );
+        self.statement += 1;
+        let before = self.wal.of_table(table.0);
+        self.wal.open_table(table.0);
+        self.horizon.assign();
+        let of = &mut self.tables[table.0];
+        let done = of.rewrite(&mut self.horizon, &mut self.wal, self.statement);
+        self.horizon.commit();
+        let mut done = done?;
+        done.wal = self.wal.of_table(table.0);
+        done.wal.subtract(before);
+        for is_toast in [false, true] {
+            self.forget_target_blocks_of(Relation { table, is_toast });
+        }
+        Ok(done)
+    }
+}
+
+impl Table {
+    fn rewrite(
+        &mut self,
+        horizon: &mut Horizon,
+        wal: &mut Wal,
+        statement: u32,
+    ) -> Result<Rewritten, StatementError> {
+        if !matches!(self.store, Store::Heap) {
+            return Err(StatementError::Unsupported(
+                "a rewrite on another engine than heap".to_owned(),
+            ));
+        }
+        if wal.skips_new_relations() && self.texts.has_forms() {
+            return Err(StatementError::Unsupported(
+                "a rewrite of compressed values or values out of line with wal_level = minimal"
+                    .to_owned(),
+            ));
+        }
+        let behaviour = *self.heap.behaviour();
+        let mut done = Rewritten {
+            heap_pages: [self.heap.page_count(), 0],
+            index_pages: [self.index_pages().iter().sum(), 0],
+            ..Rewritten::default()
+        };
+        self.note_all_hints(horizon, wal);
+        let mut old_toast = self.begin_toast(behaviour, wal)?;
+        let mut to = Writer {
+            horizon,
+            wal,
+            statement,
+        };
+        let rewrite = self.copy_versions(old_toast.as_mut(), &mut to)?;
+        (done.versions, done.recently_dead) = (rewrite.copied, rewrite.recently_dead);
+        self.heap = rewrite.end();
+        for fork in old_toast.iter().flat_map(|toast| toast.table.forks()) {
+            wal.drop_fork(fork);
+        }
+        self.main = wal.replace_fork(self.main);
+        self.fsm = wal.replace_fork(self.fsm);
+        self.vm = wal.replace_fork(self.vm);
+        let holes: Vec<u32> = self
+            .heap
+            .pages()
+            .iter()
+            .map(|page| page.exact_free_space())
+            .collect();
+        if on(Rule::RewriteLogsPages) {
+            wal.write_fork(self.main, &holes, &behaviour);
+        }
+        let pages = self.heap.page_count();
+        self.build_indexes_anew(behaviour, done.recently_dead > 0, wal)?;
+        wal.end_new_fork(self.main, pages);
+        if let Some(toast) = &mut self.toast {
+            toast.table.skips_fsm = false;
+        }
+        done.heap_pages[1] = pages;
+        done.index_pages[1] = self.index_pages().iter().sum();
+        Ok(done)
+    }
+
+    /// Whoever copies a version looks at its transactions first.
+    ///
+    /// Source: `HeapTupleSatisfiesVacuum` in `heapam_relation_copy_for_cluster`.
+    fn note_all_hints(&mut self, horizon: &Horizon, wal: &mut Wal) {
+        if !on(Rule::RewriteNotesHints) {
+            return;
+        }
+        for block in (0..self.heap.page_count()).map(BlockNumber) {
+            if self.heap.note_hints(block, horizon) {
+                let hole = self.heap.pages()[block.0 as usize].exact_free_space();
+                wal.hint(self.main, block, hole);
+            }
+        }
+    }
+
+    /// An empty TOAST table, if the server has one; the old one.
+    fn begin_toast(
+        &mut self,
+        behaviour: Behaviour,
+        wal: &mut Wal,
+    ) -> Result<Option<Toast>, StatementError> {
+        let mut replaced = None;
+        let mut index = None;
+        if let Some(toast) = &mut self.toast {
+            let new = toast.renewed(behaviour, wal)?;
+            let old = std::mem::replace(&mut **toast, new);
+            let new = &toast.table;
+            for (old, new) in old.table.forks().into_iter().zip(new.forks()) {
+                wal.compress_as(new, old);
+            }
+            index = Some(new.indexes[0].main);
+            replaced = Some(old);
+        }
+        if self.needs_toast_table() {
+            let fork = index.unwrap_or_else(|| wal.add_fork());
+            wal.write_fork(fork, &[METAPAGE_HOLE], &behaviour);
+            wal.end_new_fork(fork, 1);
+        }
+        Ok(replaced)
+    }
+
+    fn copy_versions(
+        &mut self,
+        mut old_toast: Option<&mut Toast>,
+        to: &mut Writer<'_>,
+    ) -> Result<Rewrite, StatementError> {
+        let mut rewrite = Rewrite::new(&self.heap, to.horizon.oldest_xmin());
+        for block in (0..self.heap.page_count()).map(BlockNumber) {
+            let items = self.heap.pages()[block.0 as usize].items();
+            for (position, item) in items.into_iter().enumerate() {
+                let LinePointer::Normal(tuple) = item else {
+                    continue;
+                };
+                let mut tuple_bytes = tuple.lp_len;
+                let is_live = TupleState::of(&tuple, to.horizon) == TupleState::Live;
+                if let Some(old) = old_toast.as_mut().filter(|_| is_live) {
+                    if self.texts.has_forms() && on(Rule::RewriteStoresValuesAnew) {
+                        self.store_anew(tuple.row, old, to)?;
+                        let slots = self.slots_of(tuple.row);
+                        tuple_bytes = page_bytes(self.row_type.measure(slots, &self.texts))?;
+                    }
+                }
+                let offset = offset_of(position);
+                rewrite.add(Tid { block, offset }, &tuple, tuple_bytes, to.horizon);
+            }
+        }
+        Ok(rewrite)
+    }
+
+    /// Source: `reindex_relation`, src/backend/catalog/index.c (REL_18_STABLE).
+    fn build_indexes_anew(
+        &mut self,
+        behaviour: Behaviour,
+        has_old_versions: bool,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let old_indexes = std::mem::take(&mut self.indexes);
+        self.brins.clear();
+        self.btree_positions.clear();
+        self.blocks_hot.fill(false);
+        self.is_summarized.fill(false);
+        self.places.start_over();
+        self.forget_places();
+        for definition in self.definitions.clone() {
+            self.build_logged(behaviour, definition, false, &old_indexes, wal)?;
+        }
+        for fork in forks_of(&old_indexes) {
+            wal.drop_fork(fork);
+        }
+        if has_old_versions {
+            self.forget_places(); // a row's key may have several entries
+        }
+        Ok(())
+    }
+
+    /// Indexes as another table has them.
+    pub(super) fn build_indexes_of(
+        &mut self,
+        other: &Self,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let behaviour = *self.heap.behaviour();
+        self.definitions.clone_from(&other.definitions);
+        for definition in self.definitions.clone() {
+            let is_unique = definition.is_unique;
+            self.build_logged(behaviour, definition, is_unique, &other.indexes, wal)?;
+        }
+        Ok(())
+    }
+
+    /// Builds the next index; those of the old table say how its images compress.
+    fn build_logged(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        checks_uniqueness: bool,
+        old_indexes: &[Index],
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        if definition.method == IndexMethod::Brin {
+            return self.build_brin(behaviour, definition, wal);
+        }
+        let built = self.build_btree(behaviour, definition, checks_uniqueness, wal)?;
+        let position = self.indexes.len() - 1;
+        let (index, old) = (&self.indexes[position], &old_indexes[position]);
+        wal.compress_as(index.main, old.main);
+        wal.compress_as(index.fsm, old.fsm);
+        wal.write_fork(index.main, &holes(&built), &behaviour);
+        wal.end_new_fork(index.main, index.tree.page_count());
+        Ok(())
+    }
+
+    /// Where rows are found without a scan is not known any more.
+    fn forget_places(&mut self) {
+        for row in 0..u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows") {
+            self.rows.forget_place(row);
+        }
+    }
+
+    /// Its forks and those of its indexes.
+    pub(super) fn forks(&self) -> Vec<ForkId> {
+        let mut forks = vec![self.main, self.fsm, self.vm];
+        forks.extend(forks_of(&self.indexes));
+        forks
+    }
+}
+
+fn forks_of(indexes: &[Index]) -> impl Iterator<Item = ForkId> + '_ {
+    indexes.iter().flat_map(|index| [index.main, index.fsm])
+}
+
+/// Holes of the pages that a build wrote, in the order of writing.
+fn holes(built: &Built) -> Vec<u32> {
+    let images = built.images.iter();
+    images.map(|image| BLCKSZ - image.stored_bytes()).collect()
+}

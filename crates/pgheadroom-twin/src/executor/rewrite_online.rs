@@ -1,0 +1,357 @@
+//! A rewrite beside clients that go on, as pg_repack, pg_squeeze and REPACK (CONCURRENTLY) do it.
+//!
+//! ```text
+//! begin   a snapshot is held; what it sees is what is copied; changes are noted from now on
+//! step    the next rows, in the old table's order, are inserted into the new one
+//! end     the snapshot goes, indexes are built, noted changes are applied, the files are swapped
+//! ```
+//!
+//! A model: the tools differ in how they note changes (triggers and a log table, or logical
+//! decoding), whose own WAL is left out; the time that building indexes and applying takes is none
+//! here, so that nothing changes meanwhile. Changes are applied one statement each, in
+//! transactions of [`APPLIED_AT_ONCE`].
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::engine::Store;
+use crate::executor::fetch::HeapAccess;
+use crate::executor::rewrite::Rewritten;
+use crate::executor::table::{Table, TableDefinition};
+use crate::executor::{
+    Assignment, Assignments, Change, Database, Relation, Row, StatementError, TableId,
+};
+use crate::horizon::{HeldSnapshot, Horizon};
+use crate::page::{LinePointer, Tid, offset_of};
+use crate::prune::TupleState;
+use crate::value::Value;
+use crate::wal::{Totals, Wal};
+
+/// Noted changes that are applied in one transaction.
+///
+/// Source: `APPLY_COUNT_DEFAULT` of pg_repack 1.5.
+const APPLIED_AT_ONCE: usize = 1000;
+
+/// A change to a row, with its values afterwards.
+#[derive(Debug, Clone)]
+pub(super) enum Noted {
+    Insert(u32, Vec<Value>),
+    Update(u32, Vec<Value>),
+    Delete(u32),
+}
+
+/// Changes since a copy began; those of the running transaction come after `committed`.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    changes: Vec<Noted>,
+    committed: usize,
+}
+
+impl Notes {
+    pub fn add(&mut self, change: Noted) {
+        self.changes.push(change);
+    }
+
+    pub fn end_transaction(&mut self, is_commit: bool) {
+        if !is_commit {
+            self.changes.truncate(self.committed);
+        }
+        self.committed = self.changes.len();
+    }
+}
+
+/// How many online rewrites are in progress: meanwhile every update has to be noted, so none takes
+/// the short way.
+#[derive(Debug, Default)]
+pub(super) struct InProgress {
+    count: u32,
+    took_short_way: bool,
+}
+
+impl InProgress {
+    fn begin(&mut self, takes_short_way: &mut bool) {
+        if self.count == 0 {
+            self.took_short_way = std::mem::take(takes_short_way);
+        }
+        self.count += 1;
+    }
+
+    fn end(&mut self, takes_short_way: &mut bool) {
+        self.count -= 1;
+        if self.count == 0 {
+            *takes_short_way = self.took_short_way;
+        }
+    }
+}
+
+/// An online rewrite in progress.
+#[derive(Debug)]
+pub struct OnlineRewrite {
+    table: TableId,
+    snapshot: HeldSnapshot,
+    new: Box<Table>,
+    /// Rows to copy, in the order of the old table's pages.
+    rows: Vec<u32>,
+    copied: usize,
+    done: Rewritten,
+}
+
+impl Database {
+    /// Begins to rewrite a table beside its clients.
+    ///
+    /// # Errors
+    /// [`StatementError::Unsupported`] on engines other than heap.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn begin_online_rewrite(
+        &mut self,
+        table: TableId,
+    ) -> Result<OnlineRewrite, StatementError> {
+        assert!(self.horizon.current().is_none(), "between transactions");
+        self.statement += 1;
+        let xmin = self.horizon.xmin();
+        let old = &mut self.tables[table.0];
+        if !matches!(old.store, Store::Heap) {
+            return Err(StatementError::Unsupported(
+                "a rewrite on another engine than heap".to_owned(),
+            ));
+        }
+        self.wal.open_table(table.0);
+        let new = Box::new(old.empty_copy(self.statement, &mut self.wal)?);
+        old.notes = Some(Notes::default());
+        let rows = old.live_rows(&self.horizon);
+        let done = Rewritten {
+            heap_pages: [old.heap.page_count(), 0],
+            index_pages: [old.index_pages().iter().sum(), 0],
+            versions: rows.len() as u64,
+            ..Rewritten::default()
+        };
+        self.copies_online.begin(&mut self.takes_short_way);
+        Ok(OnlineRewrite {
+            table,
+            snapshot: self.horizon.hold_at(xmin),
+            new,
+            rows,
+            copied: 0,
+            done,
+        })
+    }
+
+    /// Copies rows until this share of them is copied.
+    ///
+    /// # Errors
+    /// [`StatementError`] when the new table cannot hold a row.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn copy_online(
+        &mut self,
+        rewrite: &mut OnlineRewrite,
+        share: f64,
+    ) -> Result<(), StatementError> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss
+        )]
+        let until = (rewrite.rows.len() as f64 * share.clamp(0.0, 1.0)).round() as usize;
+        if until <= rewrite.copied {
+            return Ok(());
+        }
+        let before = self.wal.of_table(rewrite.table.0);
+        self.statement += 1;
+        for &row in &rewrite.rows[rewrite.copied..until] {
+            let (horizon, wal) = (&mut self.horizon, &mut self.wal);
+            rewrite.new.insert(row, horizon, wal, self.statement)?;
+        }
+        rewrite.copied = until;
+        rewrite.new.end_transaction(true);
+        self.horizon.commit();
+        self.count_rewrite(rewrite, before);
+        Ok(())
+    }
+
+    /// Copies what is left, catches up, and puts the new table in the place of the old one.
+    ///
+    /// # Errors
+    /// [`StatementError`] when the new table cannot hold a row.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn end_online_rewrite(
+        &mut self,
+        mut rewrite: OnlineRewrite,
+    ) -> Result<Rewritten, StatementError> {
+        self.copy_online(&mut rewrite, 1.0)?;
+        let before = self.wal.of_table(rewrite.table.0);
+        self.horizon.release(rewrite.snapshot);
+        self.wal.open_table(rewrite.table.0);
+        let old = &mut self.tables[rewrite.table.0];
+        let notes = old.notes.take().expect("changes are noted");
+        rewrite.new.build_indexes_of(old, &mut self.wal)?;
+        let mut places = rewrite.new.places_of_rows();
+        for batch in notes.changes.chunks(APPLIED_AT_ONCE) {
+            for change in batch {
+                self.statement += 1;
+                let (horizon, wal) = (&mut self.horizon, &mut self.wal);
+                let new = &mut rewrite.new;
+                new.apply_noted(change, &mut places, horizon, wal, self.statement)?;
+            }
+            rewrite.new.end_transaction(true);
+            self.horizon.commit();
+        }
+        self.swap(&mut rewrite);
+        self.count_rewrite(&mut rewrite, before);
+        self.copies_online.end(&mut self.takes_short_way);
+        let table = &self.tables[rewrite.table.0];
+        rewrite.done.heap_pages[1] = table.heap.page_count();
+        rewrite.done.index_pages[1] = table.index_pages().iter().sum();
+        Ok(rewrite.done)
+    }
+
+    fn swap(&mut self, rewrite: &mut OnlineRewrite) {
+        let table = rewrite.table;
+        let old = &mut self.tables[table.0];
+        std::mem::swap(old, &mut *rewrite.new);
+        let (new, old) = (&mut self.tables[table.0], &rewrite.new);
+        new.counters = old.counters;
+        for fork in old.forks() {
+            self.wal.drop_fork(fork);
+        }
+        if let (Some(new), Some(old)) = (&mut new.toast, &old.toast) {
+            new.table.counters = old.table.counters;
+            for fork in old.table.forks() {
+                self.wal.drop_fork(fork);
+            }
+        }
+        for is_toast in [false, true] {
+            self.forget_target_blocks_of(Relation { table, is_toast });
+        }
+    }
+
+    fn count_rewrite(&self, rewrite: &mut OnlineRewrite, before: Totals) {
+        let mut done = self.wal.of_table(rewrite.table.0);
+        done.subtract(before);
+        rewrite.done.wal.add(done);
+    }
+}
+
+impl Table {
+    /// A table like this one without pages and indexes. Its rows have the same numbers and values.
+    fn empty_copy(&self, statement: u32, wal: &mut Wal) -> Result<Self, StatementError> {
+        let definition = TableDefinition {
+            columns: self.columns().to_vec(),
+            indexes: Vec::new(),
+            fillfactor: self.heap.fillfactor(),
+        };
+        let mut new = Self::new(*self.heap.behaviour(), definition, wal)?;
+        for (new, old) in new.forks().into_iter().zip(self.forks()) {
+            wal.compress_as(new, old);
+        }
+        for row in 0..u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows") {
+            new.add_row(&self.values_of(row), statement)?;
+        }
+        Ok(new)
+    }
+
+    /// All values of a row's newest version.
+    pub(super) fn values_of(&self, row: u32) -> Vec<Value> {
+        let view = self.row_view(row);
+        let columns = 0..self.columns().len();
+        columns.map(|column| view.value(column)).collect()
+    }
+
+    /// Notes a change, while somebody copies the table.
+    pub(super) fn note_change(&mut self, change: impl FnOnce(&Self) -> Noted) {
+        if self.notes.is_some() {
+            let change = change(self);
+            if let Some(notes) = &mut self.notes {
+                notes.add(change);
+            }
+        }
+    }
+
+    /// Rows that a new snapshot sees, in the order of pages and line pointers.
+    fn live_rows(&self, horizon: &Horizon) -> Vec<u32> {
+        let mut rows = Vec::new();
+        for item in self.heap.pages().iter().flat_map(|page| page.items()) {
+            if let LinePointer::Normal(tuple) = item {
+                if TupleState::of(&tuple, horizon) == TupleState::Live {
+                    rows.push(tuple.row);
+                }
+            }
+        }
+        rows
+    }
+
+    /// Where the only version of each row is, by row.
+    fn places_of_rows(&self) -> Vec<Option<Tid>> {
+        let mut places = vec![None; self.changed_by.len()];
+        for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
+            for (position, item) in page.items().into_iter().enumerate() {
+                if let LinePointer::Normal(tuple) = item {
+                    let offset = offset_of(position);
+                    places[tuple.row as usize] = Some(Tid { block, offset });
+                }
+            }
+        }
+        places
+    }
+
+    fn apply_noted(
+        &mut self,
+        change: &Noted,
+        places: &mut Vec<Option<Tid>>,
+        horizon: &mut Horizon,
+        wal: &mut Wal,
+        statement: u32,
+    ) -> Result<(), StatementError> {
+        match change {
+            Noted::Insert(row, values) => {
+                let nothing = vec![Value::Null; values.len()];
+                while self.changed_by.len() < *row as usize {
+                    self.add_row(&nothing, statement)?; // rolled back in the old table
+                }
+                assert_eq!(self.changed_by.len(), *row as usize, "rows in their order");
+                self.add_row(values, statement)?;
+                places.resize(*row as usize, None);
+                places.push(Some(self.insert(*row, horizon, wal, statement)?));
+            }
+            Noted::Update(row, values) => {
+                let old = places[*row as usize].expect("a row that was copied");
+                self.visit_page(old, horizon, wal);
+                let computed: Vec<_> = values
+                    .iter()
+                    .map(|value| move |_: Row<'_>| value.clone())
+                    .collect();
+                let columns: Vec<Assignment<'_>> = computed
+                    .iter()
+                    .enumerate()
+                    .map(|(column, value)| Assignment {
+                        column,
+                        change: Change::Computed(value),
+                    })
+                    .collect();
+                let assignments = Assignments { columns: &columns };
+                self.update(old, &assignments, horizon, wal, statement)?;
+                let page = &self.heap.pages()[old.block.0 as usize];
+                let replaced = page.tuple(old.offset).expect("the version just replaced");
+                places[*row as usize] = Some(replaced.next);
+            }
+            Noted::Delete(row) => {
+                let old = places[*row as usize].take().expect("a row that was copied");
+                self.visit_page(old, horizon, wal);
+                self.delete(old, horizon, wal, statement);
+            }
+        }
+        Ok(())
+    }
+
+    /// A scan finds the row on this page, which it may prune.
+    fn visit_page(&mut self, tid: Tid, horizon: &Horizon, wal: &mut Wal) {
+        let wal = RefCell::new(wal);
+        HeapAccess::new(self.heap_parts(), horizon, &wal, None).visit(tid.block);
+    }
+}

@@ -1,0 +1,104 @@
+//! Relations that are written as a whole: rewritten tables and the indexes built on them.
+//!
+//! ```text
+//! wal_level replica, logical   every page is logged as it is (XLOG FPI), and written at once
+//! wal_level minimal            nothing is logged; at commit a small relation is logged whole
+//!                              (32 pages a record, holes too), a large one is synced instead
+//! ```
+
+use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::version::Behaviour;
+use pgheadroom_layout::wal_record::{Image, Page, index_build_record};
+
+use crate::checkpoint::ForkId;
+use crate::wal::{RecordType, Wal};
+
+/// Pages of a record that logs a range of a relation.
+///
+/// Source: `XLR_MAX_BLOCK_ID` in `log_newpage_range`, src/backend/access/transam/xloginsert.c
+/// (REL_15_STABLE, REL_18_STABLE).
+const RANGE_PAGES: usize = 32;
+
+impl Wal {
+    /// `wal_level = minimal`: relations made by a transaction are logged at its end, if they have
+    /// fewer pages than this, and not at all otherwise.
+    ///
+    /// Source: `RelationNeedsWAL`, src/include/utils/rel.h, and `smgrDoPendingSyncs`,
+    /// src/backend/catalog/storage.c (REL_18_STABLE).
+    pub fn skip_new_relations(&mut self, logged_below_pages: u32) {
+        self.logged_below_pages = Some(logged_below_pages);
+    }
+
+    /// Whether what a transaction writes to relations of its own is not logged.
+    pub(crate) const fn skips_new_relations(&self) -> bool {
+        self.logged_below_pages.is_some()
+    }
+
+    /// A fork in the place of this one, whose pages are gone.
+    pub(crate) fn replace_fork(&mut self, old: ForkId) -> ForkId {
+        self.pages.truncate(old, 0);
+        self.owners.push(self.owners[old.0]);
+        let new = self.pages.add_fork();
+        self.compress_as(new, old);
+        new
+    }
+
+    /// Images of this fork are compressed, which leaves this share of them.
+    pub(crate) fn set_compression(&mut self, fork: ForkId, share: f64) {
+        if self.compression.len() <= fork.0 {
+            self.compression.resize(fork.0 + 1, 1.0);
+        }
+        self.compression[fork.0] = share;
+    }
+
+    /// The images of one fork are compressed as those of another.
+    pub(crate) fn compress_as(&mut self, new: ForkId, old: ForkId) {
+        if let Some(&share) = self.compression.get(old.0) {
+            self.set_compression(new, share);
+        }
+    }
+
+    /// This fork's pages are gone.
+    pub(crate) fn drop_fork(&mut self, fork: ForkId) {
+        self.pages.truncate(fork, 0);
+    }
+
+    /// All pages of a new fork are written, past the buffers, and logged; their holes in order.
+    ///
+    /// Source: `raw_heap_insert` and `end_heap_rewrite`, src/backend/access/heap/rewriteheap.c;
+    /// `_bt_blwritepage`, src/backend/access/nbtree/nbtsort.c; `smgr_bulk_flush`,
+    /// src/backend/storage/smgr/bulk_write.c (REL_15_STABLE, REL_18_STABLE).
+    pub(crate) fn write_fork(&mut self, fork: ForkId, holes: &[u32], behaviour: &Behaviour) {
+        if self.skips_new_relations() {
+            return;
+        }
+        let per_record = behaviour.index_build_pages_per_record as usize;
+        self.log_whole(fork, holes, per_record, false);
+    }
+
+    /// The transaction that made this fork, with so many pages, ends.
+    pub(crate) fn end_new_fork(&mut self, fork: ForkId, pages: u32) {
+        if self.logged_below_pages.is_some_and(|limit| pages < limit) {
+            self.log_whole(fork, &vec![0; pages as usize], RANGE_PAGES, true);
+        }
+    }
+
+    fn log_whole(&mut self, fork: ForkId, holes: &[u32], per_record: usize, in_buffers: bool) {
+        let mut blocks = (0..).map(BlockNumber);
+        for holes in holes.chunks(per_record) {
+            let mut images: Vec<Image> = Vec::with_capacity(holes.len());
+            for (&hole, block) in holes.iter().zip(blocks.by_ref()) {
+                if in_buffers {
+                    self.pages.log(fork, block);
+                } else {
+                    self.pages.log_written(fork, block);
+                }
+                if let Page::Image(image) = self.image(fork, hole) {
+                    images.push(image);
+                }
+            }
+            self.named = self.owners[fork.0];
+            self.record(RecordType::Fpi, index_build_record(&images));
+        }
+    }
+}
