@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import observed
 
 from pgheadroom.advise.advice import (
     Advice,
@@ -17,8 +21,10 @@ from pgheadroom.advise.advice import (
 )
 from pgheadroom.advise.policy import make_policy
 from pgheadroom.plan import Plan, make_plan, plan_text
+from pgheadroom.plan.record import record_path
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 
 def point(fillfactor: int, heap_bytes: float, hot_frac: Value = None) -> Point:
@@ -111,3 +117,37 @@ def write_plan(plan: Plan, folder: Path) -> Path:
     path = folder / "plan.json"
     path.write_text(plan_text(plan), encoding="utf-8")
     return path
+
+
+@contextmanager
+def database(programs: ServerPrograms, *more: str) -> Iterator[tuple[Cluster, Profile]]:
+    """A server with the known tables, observed under a few changes."""
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster)
+        for ddl in more:
+            observed.load(cluster, ddl)
+        recording = observed.watched(cluster, lambda: observed.change(cluster))
+        yield cluster, observed.profile_of(recording)
+
+
+def options_of(cluster: Cluster) -> dict[str, list[str]]:
+    """Storage parameters of every table of ours, by name."""
+    query = (
+        "SELECT relname, coalesce(reloptions, '{}') FROM pg_class c JOIN pg_namespace n"
+        " ON n.oid = relnamespace WHERE relkind = 'r' AND nspname IN ('public', 'Ünï')"
+    )
+    with cluster.connect() as connection:
+        return {name: sorted(found) for name, found in connection.execute(query).fetchall()}
+
+
+def three(profile: Profile, *, rewrite: str = "none") -> Plan:
+    """A set value, none, and a partition."""
+    return plan_of(profile, {"jobs": 90, "quiet": 70, "parts_1": 85}, rewrite=rewrite)
+
+
+def states(path: Path) -> list[str]:
+    """Of the record's steps."""
+    data = json.loads(record_path(path).read_text(encoding="utf-8"))
+    return [step["state"] for step in data["steps"]]
