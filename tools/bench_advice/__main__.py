@@ -16,10 +16,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench_advice import cell, live
-from bench_advice.goal import candidates
+from bench_advice import cell, live, page
+from bench_advice.ask import ask
+from bench_advice.goal import GOALS, candidates
 from bench_advice.record import Record
 from bench_advice.rules import RULES, counters_of
+from bench_advice.score import advice_of
 from bench_advice.workloads import Workload, manifest, workloads
 from pgheadroom.errors import HeadroomError
 from pgheadroom.lab.record import write_atomically
@@ -28,6 +30,7 @@ from pgheadroom.servers.signals import terminate_cleanly
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "experiments" / "advice"
+DOCS = ROOT / "docs"
 
 
 def main() -> None:
@@ -38,6 +41,7 @@ def main() -> None:
     parser.add_argument("--server", default="18", metavar="SPEC")
     parser.add_argument("--record", type=Path, default=FOLDER / "record", metavar="FOLDER")
     parser.add_argument("--only", default="", metavar="NAME,...", help="these workloads")
+    parser.add_argument("--again", action="store_true", help="ask for advice anew")
     options = parser.parse_args()
     chosen = [w for w in workloads() if not options.only or w.name in options.only.split(",")]
     if options.what == "profiles":
@@ -55,6 +59,11 @@ def main() -> None:
                 observe(record, programs, chosen)
             if options.what in ("measure", "all"):
                 measure(record, programs, chosen)
+            if options.what in ("advise", "all"):
+                advise(record, chosen, again=options.again)
+                measure(record, programs, chosen)
+        if options.what in ("page", "all", "advise"):
+            page.write(record, chosen, DOCS / "advice-accuracy.md", DOCS / "accuracy/advice.svg")
     except HeadroomError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
@@ -77,6 +86,20 @@ def observe(record: Record, programs: ServerPrograms, chosen: Iterable[Workload]
         for number, workload in enumerate(missing, start=1):
             _say(f"observe {number} of {len(missing)}: {workload.name}")
             record.write_observed(workload, live.observed(place, workload, host.scratch))
+
+
+def advise(record: Record, chosen: Iterable[Workload], *, again: bool) -> None:
+    """Ask for advice on the observed profiles, under each goal, where there is none yet."""
+    todo = [
+        (workload, goal)
+        for workload in chosen
+        for goal in GOALS
+        if record.observed(workload) is not None
+        if again or advice_of(record, workload, goal) is None
+    ]
+    for number, (workload, goal) in enumerate(todo, start=1):
+        _say(f"advise {number} of {len(todo)}: {workload.name}, {goal.name}")
+        record.append("advice", ask(workload, record.observed_path(workload), goal))
 
 
 def wanted(record: Record, workload: Workload) -> tuple[int, ...]:

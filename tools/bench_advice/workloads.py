@@ -13,6 +13,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from pgheadroom.profile import Profile, parse_profile
@@ -83,6 +84,7 @@ class Workload:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+@cache
 def workloads() -> tuple[Workload, ...]:
     """All workloads, in their order."""
     made = tuple(

@@ -1,0 +1,57 @@
+"""
+Asking `advise`: an observed profile's file in, a line of the record out.
+
+As a user does it, by the command line; the generator's truth is not at hand there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench_advice.goal import Goal
+from bench_advice.workloads import Workload
+from pgheadroom.errors import LabError
+
+
+def ask(workload: Workload, profile: Path, goal: Goal) -> dict[str, Any]:
+    """
+    Advice for a workload under a goal.
+
+    Raises:
+        LabError: `advise` failed, or did not speak of the table.
+    """
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "pgheadroom", "advise", profile, "-f", "json", *goal.options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise LabError(
+            f"advise on {profile.name} ended with exit code {done.returncode}: "
+            f"{done.stderr.strip()[-1000:]}"
+        )
+    advice = json.loads(done.stdout)
+    tables = [table for table in advice["tables"] if table["table"] == "t"]
+    if len(tables) != 1:
+        raise LabError(f"advise on {profile.name} speaks of {len(tables)} tables t, expected one")
+    (table,) = tables
+    calibration = table["calibration"]
+    return {
+        "workload": workload.name,
+        "sha256": workload.sha256,
+        "goal": goal.name,
+        "tool_version": advice["tool_version"],
+        "verdict": table["verdict"],
+        "fillfactor": table["advised_fillfactor"],
+        "gain_frac": table["gain_frac"],
+        "reason": table["reason"],
+        "agrees": None if calibration is None else calibration["agrees"],
+        "took_s": round(time.monotonic() - began, 1),
+    }
