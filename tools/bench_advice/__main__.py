@@ -92,8 +92,8 @@ def advise(record: Record, chosen: Iterable[Workload], *, again: bool) -> None:
     """Ask for advice on the observed profiles, under each goal, where there is none yet."""
     todo = [
         (workload, goal)
-        for workload in chosen
         for goal in GOALS
+        for workload in chosen
         if record.observed(workload) is not None
         if again or advice_of(record, workload, goal) is None
     ]

@@ -31,11 +31,16 @@ PIECES = 10
 _SCRIPT_TRANSACTIONS = re.compile(r"^ - (\d+) transactions \(", re.MULTILINE)
 _GONE_WITHIN_S = 60.0  # a client that has lost its pgbench ends at once; arbitrary
 
-# autovacuum_vacuum_threshold, _scale_factor, _insert_threshold, _insert_scale_factor: defaults.
+# autovacuum_vacuum_threshold, _scale_factor, _insert_threshold, _insert_scale_factor: defaults,
+# unless the table has a scale factor of its own.
 _VACUUM_DUE = """
-SELECT s.n_dead_tup > 50 + 0.2 * greatest(c.reltuples, 0)
+SELECT s.n_dead_tup > 50 + scale_factor * greatest(c.reltuples, 0)
        OR s.n_ins_since_vacuum > 1000 + 0.2 * greatest(c.reltuples, 0)
-FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid WHERE s.relid = %s::regclass
+FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid,
+     LATERAL (SELECT coalesce(max(option_value::float8), 0.2)
+              FROM pg_options_to_table(c.reloptions)
+              WHERE option_name = 'autovacuum_vacuum_scale_factor') AS own(scale_factor)
+WHERE s.relid = %s::regclass
 """
 
 

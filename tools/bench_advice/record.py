@@ -3,7 +3,7 @@ The record: cells, repeats, observed profiles and advice, as files in the reposi
 
     cells.jsonl       a line a cell: workload with its hash, fillfactor, server, figures
     repeats.jsonl     the current fillfactor's cells once more
-    observed/NAME.json   what `observe` made of the live table
+    observed/NAME-HASH.json   what `observe` made of the live table
     advice.jsonl      what `advise` said to it, a line a workload and goal
 
 A line is appended when it is whole; the torn last line of a run that was killed is dropped. Lines
@@ -69,7 +69,7 @@ class Record:
 
     def observed_path(self, workload: Workload) -> Path:
         """Where a workload's observed profile lies."""
-        return self.folder / "observed" / f"{workload.name}.json"
+        return self.folder / "observed" / f"{workload.name}-{workload.sha256[:8]}.json"
 
     def observed(self, workload: Workload) -> Line | None:
         """What was observed of a workload; None if nothing was yet."""
