@@ -7,14 +7,14 @@ As a user does it, by the command line; the generator's truth is not at hand the
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from bench_advice.goal import Goal
 from bench_advice.workloads import Workload
+from pgheadroom.cli.app import run
 from pgheadroom.errors import LabError
 
 
@@ -23,21 +23,17 @@ def ask(workload: Workload, profile: Path, goal: Goal) -> dict[str, Any]:
     Advice for a workload under a goal.
 
     Raises:
-        LabError: `advise` failed, or did not speak of the table.
+        LabError: `advise` failed (it has said why), or did not speak of the table.
     """
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "pgheadroom", "advise", profile, "-f", "json", *goal.options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise LabError(
-            f"advise on {profile.name} ended with exit code {done.returncode}: "
-            f"{done.stderr.strip()[-1000:]}"
-        )
-    advice = json.loads(done.stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        to = Path(folder) / "advice.json"
+        # One table must not suffer from a machine that is busy with others.
+        options = ["-f", "json", "-o", str(to), "--budget", "10m", *goal.options]
+        code = run(["advise", str(profile), *options])
+        if code != 0:
+            raise LabError(f"advise on {profile.name} ended with exit code {code}; see above")
+        advice = json.loads(to.read_text(encoding="utf-8"))
     tables = [table for table in advice["tables"] if table["table"] == "t"]
     if len(tables) != 1:
         raise LabError(f"advise on {profile.name} speaks of {len(tables)} tables t, expected one")
