@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test check check-pg lint types unit rust golden record bench accuracy wheel servers lock clean
+.PHONY: help setup demo test check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -67,6 +67,9 @@ bench: setup ## Benchmarks of the core
 
 accuracy: setup ## Play what docs/accuracy.md lacks on the servers at hand, and write it anew
 	$(BIN)/python tools/accuracy.py
+
+bench-advice: setup ## Regret of the advice on measured workloads: play what is missing, score, write the page
+	PYTHONPATH=tools $(BIN)/python -m bench_advice
 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py

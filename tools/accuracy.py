@@ -155,6 +155,7 @@ def page(proofs: Mapping[tuple[str, str], Proof], goldens: Mapping[tuple[str, st
         "What the twin predicted and what PostgreSQL did with the same profile, figure by figure.",
         "Written by `make accuracy` from the proofs in `experiments/record/accuracy`; "
         "not edited by hand.",
+        "How good the advice is that rests on it: [advice](advice-accuracy.md).",
         "",
         *_summary(played, servers),
         *_pictures(played),

@@ -190,6 +190,15 @@ def test_other_databases_statements_are_left_out(form: object, tmp_path: Path) -
         read_log(path, "db")
 
 
+def test_a_stderr_log_that_begins_with_many_commas_is_no_csvlog(tmp_path: Path) -> None:
+    """A log that began with an INSERT of many columns was read as csvlog, and found empty."""
+    columns = ", ".join(f"c{n}" for n in range(30))
+    path = tmp_path / "server.log"
+    head = "2026-11-20 10:00:00.000 UTC [17] LOG:  "
+    path.write_text(f"{head}statement: INSERT INTO t ({columns}) VALUES (1)\n{stderr_log('db')}")
+    assert EXPECTED.items() <= dict(read_log(path, "db").counts).items()
+
+
 def test_a_pgbench_script_is_read_without_its_commands(tmp_path: Path) -> None:
     """A script's variables stand for values; `FILE@N` counts as in pgbench."""
     path = tmp_path / "script.sql"

@@ -30,6 +30,18 @@ _SEVERITY = re.compile(
     r"STATEMENT|QUERY|LOCATION):  "
 )
 _CSV_DATABASE, _CSV_SEVERITY, _CSV_MESSAGE, _CSV_COLUMNS_MIN = 2, 11, 13, 23
+_CSV_SEVERITIES = frozenset(
+    (
+        "LOG",
+        "ERROR",
+        "FATAL",
+        "PANIC",
+        "WARNING",
+        "NOTICE",
+        "INFO",
+        *(f"DEBUG{n}" for n in range(1, 6)),
+    )
+)
 _HEAD_CHARACTERS = 65_536
 _META_COMMAND = re.compile(r"^[ \t]*\\(?![;:]).*$", re.MULTILINE)
 
@@ -129,7 +141,8 @@ def _is_csv(head: str) -> bool:
         row = next(csv.reader(io.StringIO(head, newline="")), [])
     except csv.Error:
         return False
-    return len(row) >= _CSV_COLUMNS_MIN
+    # A stderr log's first statement may have as many commas.
+    return len(row) >= _CSV_COLUMNS_MIN and row[_CSV_SEVERITY] in _CSV_SEVERITIES
 
 
 def _csv(lines: Iterable[str], database: str) -> Iterator[str]:
