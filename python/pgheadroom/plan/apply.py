@@ -244,6 +244,8 @@ class Applier:
     def _check_tables(self, catalog: Catalog, todo: set[int], *, undo: bool) -> None:
         refused = []
         for mark in {step.table.oid: step.table for step in self._plan.steps}.values():
+            if undo and mark.oid not in todo:
+                continue
             found = catalog.tables.get(mark.oid)
             states = {
                 step.kind: (step, self._record.step(step.number).state)
