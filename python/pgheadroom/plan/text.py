@@ -51,8 +51,9 @@ def as_text(plan: Plan) -> str:
 def as_markdown(plan: Plan) -> str:
     """The plan as a change request: purpose, statements with undo, locks, costs, risk, check."""
     target = plan.target
+    count = len({step.table.oid for step in plan.steps})
     lines = [
-        f"# Change: fillfactor of {len({s.table.oid for s in plan.steps})} tables",
+        f"# Change: fillfactor of {count} table{'' if count == 1 else 's'}",
         "",
         f"- Database: {_code(one_line(target.database))} (OID {target.database_oid}), PostgreSQL "
         f"{target.server_version}, cluster {target.system_identifier or 'unknown'}",
@@ -114,21 +115,23 @@ def _head(plan: Plan) -> list[str]:
 
 def _purposes(plan: Plan) -> list[str]:
     seen: dict[int, Forecast] = {step.table.oid: step.forecast for step in plan.steps}
+    rewritten = {step.table.oid for step in plan.steps if step.kind == "rewrite"}
     return [
         f"{name_of(found.table)}: fillfactor {found.measured.fillfactor} -> {found.fillfactor}. "
-        f"{one_line(found.reason)}. {_expected(found)}"
-        for found in seen.values()
+        f"{one_line(found.reason).rstrip('.')}. {_expected(found, oid in rewritten)}"
+        for oid, found in seen.items()
     ]
 
 
-def _expected(found: Forecast) -> str:
+def _expected(found: Forecast, is_rewritten: bool) -> str:
     hot = found.measured.hot_frac
     said = [] if hot is None else [f"HOT {hot:.1%} of updates now"]
     if found.after is not None:
         said.append(f"steady state foreseen: HOT {_share(found.after.hot_frac)}")
         said.append(f"heap {_size(found.after.heap_bytes)}")
-    way = found.transition
-    if way is not None:
+    if is_rewritten:
+        said.append("the rewrite makes it act at once")
+    elif found.transition is not None:
         said.append(_way(found))
     return "; ".join(said) + "."
 
