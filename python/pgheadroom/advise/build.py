@@ -7,7 +7,6 @@ judged by their counters alone, the others are played until the budget of time i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -101,14 +100,13 @@ def advise(
     chosen.sort(key=lambda table: -most(table, options.policy))
     told: dict[str, Any] = {}
     version = minor_version(profile, None, told)
-    ends = time.monotonic() + options.budget_s
     made = []
-    with Runner(executor) as runner:
+    with Runner(executor, options.budget_s) as runner:
         for n, table in enumerate(chosen):
             if say is not None:
                 say(n, len(chosen), table.name)
             one = _Table(profile, table, version, options, runner)
-            made.append(one.advise(in_time=time.monotonic() < ends))
+            made.append(one.advise(in_time=runner.in_time))
     if say is not None:
         say(len(chosen), len(chosen), "")
     return Advice(
@@ -181,7 +179,8 @@ class _Table:
             )
 
         found = play(fitted.scenario, candidates(table))
-        found += play(fitted.scenario, beside(table, found))
+        if self._runner.in_time:
+            found += play(fitted.scenario, beside(table, found))
         self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
         self._weigh_indexes(fitted.scenario, play)
         return decide(
@@ -203,6 +202,11 @@ class _Table:
         total = sum(_mid(cause.updates) for cause in self._causes)
         for one in blamed[:_INDEXES_MAX]:
             if _mid(one.updates) < _BLAMED_FRAC_MIN * total:
+                continue
+            if not self._runner.in_time:
+                self._missing.append(
+                    f"{one.name} was not weighed against HOT, the time was spent: --budget"
+                )
                 continue
             without, reads = without_index(scenario, one.name), reads_of(self._table, one.name)
             if without is None or reads is None:

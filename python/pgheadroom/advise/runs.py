@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -74,9 +75,14 @@ class Runner:
     Plays pieces side by side and keeps what was played, so that nothing is played twice.
 
     Leaving the block by an exception ends the runs that are under way.
+
+    Args:
+        executor: Where to run; a thread a core when None.
+        budget_s: Seconds after which nothing is begun that can be left out.
     """
 
-    def __init__(self, executor: Executor | None = None) -> None:
+    def __init__(self, executor: Executor | None = None, budget_s: float = math.inf) -> None:
+        self._ends = time.monotonic() + budget_s
         self._cores = len(os.sched_getaffinity(0))
         self._own = ThreadPoolExecutor(self._cores) if executor is None else None
         self._executor = executor or self._own
@@ -84,6 +90,11 @@ class Runner:
         self._kept: list[Scenario] = []
         self._progress: list[_core.Progress] = []
         self.transactions = 0
+
+    @property
+    def in_time(self) -> bool:
+        """Whether the budget is not yet spent."""
+        return time.monotonic() < self._ends
 
     def __enter__(self) -> Runner:
         return self
