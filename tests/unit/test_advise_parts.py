@@ -180,15 +180,15 @@ def test_checkpoints_as_counted_else_by_settings(
     assert scenario.profile.server.checkpoint_interval_s == pytest.approx(expected_s)
 
 
-def test_a_held_horizon_is_held_over_the_whole_run() -> None:
-    """Snapshots follow one another, as long each as the observed one."""
+def test_a_held_horizon_is_held_as_long_and_as_often() -> None:
+    """Snapshots over the whole run, as long each as the observed one, half of the time."""
     still = {"stood_still": [{"start_frac": 0.1, "length_frac": 0.5}], "holders": [], "series": []}
     profile = observed(server={"horizon": still})
     scenario = make_scenario(profile, profile.tables[0], Knobs())
     assert scenario is not None
     held = scenario.profile.workload.run.snapshots
-    assert len(held) == math.ceil(scenario.duration_s / 10)
-    assert sum(one.length_frac for one in held) == pytest.approx(1.0)
+    assert len(held) == math.ceil(scenario.duration_s / 20), "10 s of every 20"
+    assert sum(one.length_frac for one in held) == pytest.approx(0.5, rel=0.02)
     free = make_scenario(profile, profile.tables[0], Knobs(held_s=0.0))
     assert free is not None
     assert free.profile.workload.run.snapshots == ()
@@ -345,11 +345,11 @@ def test_wide_rows_are_tried_where_one_more_row_fits() -> None:
     """With six rows a page a step of ten per cent may change nothing."""
     wide = observed(rows=600, width_bytes=1200).tables[0]
     assert candidates(wide)[0] == 100
-    assert len(candidates(wide)) <= 7
+    assert set(candidates(wide)) >= {91, 76, 61, 45}, "the most with which one row less fits"
     narrow = observed(fillfactor=93).tables[0]
     assert set(candidates(narrow)) >= {100, 93, 90, 50}
     curve = [Costed(point=_point(f), costs=(abs(f - 80.0),)) for f in candidates(narrow)]
-    assert beside(narrow, curve) == (85, 75)
+    assert beside(curve) == (85, 75)
 
 
 def test_misses_follow_the_size() -> None:

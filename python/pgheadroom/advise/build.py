@@ -180,7 +180,7 @@ class _Table:
 
         found = play(fitted.scenario, candidates(table))
         if self._runner.in_time:
-            found += play(fitted.scenario, beside(table, found))
+            found += play(fitted.scenario, beside(found))
         self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
         self._weigh_indexes(fitted.scenario, play)
         return decide(

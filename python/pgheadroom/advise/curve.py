@@ -42,14 +42,12 @@ class Costed:
 
 def candidates(table: TableProfile) -> tuple[int, ...]:
     """
-    Fillfactors that are tried first: by tens, or for wide rows the highest for each number a page.
+    Fillfactors that are tried first: by tens; for wide rows the highest for each number a page too.
 
     The setting in force is among them.
     """
-    found = {table.fillfactor}
-    if _is_narrow(table):
-        found.update(FILLFACTORS)
-    else:
+    found = {table.fillfactor, *FILLFACTORS}
+    if not _is_narrow(table):
         highest: dict[int, int] = {}
         for percent in range(_LOWEST, 101):
             highest[rows_per_page(table, percent)] = percent
@@ -57,10 +55,8 @@ def candidates(table: TableProfile) -> tuple[int, ...]:
     return tuple(sorted(found, reverse=True))
 
 
-def beside(table: TableProfile, curve: Sequence[Costed]) -> tuple[int, ...]:
+def beside(curve: Sequence[Costed]) -> tuple[int, ...]:
     """Fillfactors beside the best of a curve that are worth a look too."""
-    if not _is_narrow(table):
-        return ()
     best = min(curve, key=lambda found: sum(found.costs)).point.fillfactor
     known = {found.point.fillfactor for found in curve}
     near = {best - _STEP, best + _STEP} - known

@@ -10,7 +10,6 @@ proportion.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -314,20 +313,34 @@ def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
 def _snapshots(
     profile: Profile, held_s: float | None, duration_s: float, assumed: list[str]
 ) -> tuple[Snapshot, ...]:
-    """Transactions that hold the horizon for so long, one after another."""
+    """Transactions that hold the horizon for so long; between them it is free as observed."""
+    part = 1.0
     if held_s is None:
-        held_s = observed_hold_s(profile)
+        held_s, part = observed_hold_s(profile), observed_hold_frac(profile)
     if held_s <= 0:
         return ()
-    held_s = max(held_s, duration_s / _SNAPSHOTS_MAX)
-    assumed.append(f"the cleanup horizon is held for {held_s:.0f} s at a time")
-    number = math.ceil(duration_s / held_s)
-    edges = [min(1.0, n * held_s / duration_s) for n in range(number + 1)]
-    return tuple(
-        Snapshot(start_frac=start, length_frac=max(0.0, end - start - 1e-9))
-        for start, end in itertools.pairwise(edges)
-        if end > start
+    held_s = max(held_s, part * duration_s / _SNAPSHOTS_MAX)
+    assumed.append(
+        f"the cleanup horizon is held for {held_s:.0f} s at a time, {part:.0%} of the time"
     )
+    every = held_s / part / duration_s
+    starts = [n * every for n in range(math.ceil(1 / every))]
+    return tuple(
+        Snapshot(
+            start_frac=start,
+            length_frac=max(0.0, min(held_s / duration_s, 1 - start) - 1e-9),
+        )
+        for start in starts
+        if start < 1
+    )
+
+
+def observed_hold_frac(profile: Profile) -> float:
+    """In which part of the interval the horizon stood still, by the observation."""
+    observed = profile.server.observed
+    assert observed is not None, "an observed profile"
+    found = math.fsum(float(part["length_frac"]) for part in observed["horizon"]["stood_still"])
+    return min(1.0, found)
 
 
 def observed_hold_s(profile: Profile) -> float:
