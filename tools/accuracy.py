@@ -20,6 +20,7 @@ from typing import Any
 
 import accuracy_goldens
 import vl_convert
+from accuracy_reasons import reason_for
 
 from pgheadroom.accuracy import BOUNDS, Figure
 from pgheadroom.errors import TwinError
@@ -36,6 +37,7 @@ DOCS = ROOT / "docs"
 RECORD = ROOT / "experiments" / "record" / "accuracy"
 PAGE = DOCS / "accuracy.md"
 PICTURES = DOCS / "accuracy"
+UNEXPLAINED = "not explained"
 
 
 @dataclass(frozen=True)
@@ -266,20 +268,26 @@ def _largest(figures: Sequence[tuple[Mapping[str, Any], Figure]]) -> str:
 def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
     lines = ["## Misses", ""]
     rows = []
+    used: dict[str, str] = {}
     for (name, server), proof in played.items():
         for cell, figure in _figures(proof):
             if figure.missed:
                 column = view_proof.column_of(figure.key)
+                reason = reason_for(name, server, figure.key)
+                if reason is not None:
+                    used[reason.name] = reason.text
+                why = UNEXPLAINED if reason is None else reason.name
                 rows.append(
                     f"| {name} | {server} | {view_proof.fillfactor_label(cell['fillfactor'])} "
                     f"| {figure.table or 'all tables'} | {figure.key} "
                     f"| {column.write(figure.predicted)} | {column.write(figure.measured)} "
-                    f"| {view_proof.error_text(figure.key, figure.error)} |"
+                    f"| {view_proof.error_text(figure.key, figure.error)} | {why} |"
                 )
     if not rows:
         return [*lines, "None in these runs.", ""]
-    heads = "run | server | fillfactor | table | figure | predicted | measured | error"
-    return [*lines, f"| {heads} |", "|---|---|---|---|---|---:|---:|---|", *rows, ""]
+    heads = "run | server | fillfactor | table | figure | predicted | measured | error | why"
+    lines += [f"| {heads} |", "|---|---|---|---|---|---:|---:|---|---|", *rows, ""]
+    return [*lines, *(f"- **{name}** {used[name]}" for name in sorted(used)), ""]
 
 
 def _refusals(proofs: Mapping[tuple[str, str], Proof]) -> list[str]:

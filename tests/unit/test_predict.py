@@ -239,6 +239,20 @@ def test_clients_leave_pages_open() -> None:
     assert found.high == pytest.approx(100.5), "nothing grew"
 
 
+def test_clients_may_begin_a_free_space_map() -> None:
+    """A table that several clients fill may get three map pages, logged whole with checksums."""
+    filled = [_run(n_tup_ins=1000, n_tup_upd=0, n_tup_hot_upd=0, wal_fpi=0, wal_fpi_bytes=0)] * 2
+    found = spread(filled, clients=4, major=18, logs_hints=True)
+    for part in (found, found.by_table["t"]):
+        assert part.wal_fpi == Interval(low=0, mid=0, high=3, level=LEVEL)
+        assert part.wal_fpi_bytes == Interval(low=0, mid=0, high=3 * 8192, level=LEVEL)
+    assert spread(filled, clients=4, major=18).wal_fpi == 0
+    assert spread(filled, clients=1, major=18, logs_hints=True).wal_fpi == 0
+    assert spread(filled, clients=4, major=15, logs_hints=True).wal_fpi == 0
+    updated = [_run(n_tup_ins=0, wal_fpi=0, wal_fpi_bytes=0)] * 2
+    assert spread(updated, clients=4, major=18, logs_hints=True).wal_fpi == 0
+
+
 def test_shares_stay_shares() -> None:
     """No interval leaves what a share can be."""
     found = spread(
