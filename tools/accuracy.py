@@ -157,7 +157,6 @@ def page(proofs: Mapping[tuple[str, str], Proof], goldens: Mapping[tuple[str, st
         "What the twin predicted and what PostgreSQL did with the same profile, figure by figure.",
         "Written by `make accuracy` from the proofs in `experiments/record/accuracy`; "
         "not edited by hand.",
-        "How good the advice is that rests on it: [advice](advice-accuracy.md).",
         "",
         *_summary(played, servers),
         *_pictures(played),
@@ -166,6 +165,7 @@ def page(proofs: Mapping[tuple[str, str], Proof], goldens: Mapping[tuple[str, st
         *_misses({**played, **goldens}),
         *_refusals(proofs),
         *_bounds(),
+        *_advice(),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -317,6 +317,19 @@ def _bounds() -> list[str]:
         unit = "point" if key in SHARES else "%"
         lines.append(f"| {key} | {bound * 100:g} {unit} |")
     return [*lines, ""]
+
+
+def _advice() -> list[str]:
+    """Where the other half of the proof stands; `make bench-advice` makes it."""
+    return [
+        "## Advice",
+        "",
+        "How much more than the measured best the advice costs that rests on the twin, beside "
+        "the formulas of others: [the proof](advice-accuracy.md), by `make bench-advice`.",
+        "",
+        "![Regret of each rule](accuracy/advice.svg)",
+        "",
+    ]
 
 
 def _draw(

@@ -90,9 +90,10 @@ def _state(record: Record, workloads: Sequence[Workload], scored: Sequence[Score
     repeats = [abs(value) for value in noise(record, workloads, GOALS[0])]
     if repeats:
         equal = sum(1 for value in repeats if value == 0)
+        rest = f", the others' costs up to {_percent(max(repeats))} apart"
         said.append(
-            f"Noise: {len(repeats)} cells measured twice, {equal} with the same cost to the byte, "
-            f"the others' costs at most {_percent(max(repeats))} apart."
+            f"Noise: {len(repeats)} cells measured twice, {equal} of them with the same cost to "
+            f"the byte{rest if equal < len(repeats) else ''}."
         )
     keep = sum(1 for item in scored if item.keep_is_right)
     index = sum(1 for item in scored if item.workload.intent == "index")
