@@ -341,3 +341,25 @@ def test_browser_fits_the_screen(pages: dict[str, str], tmp_path: Path, width: i
     ends = [int(end) for end in match[1].split()]
     assert len(ends) > 10
     assert max(ends) <= width
+
+
+def test_page_shows_forecast_beside_outcome() -> None:
+    """What a verification found stands on the page of the advice, its names escaped too."""
+    share = {"low": 0.97, "mid": 0.99, "high": 1.0, "level": 0.95}
+    outcome = {
+        "name": "hot_frac", "unit": "frac", "before": 0.6, "forecast": share, "now": 0.985,
+        "verdict": "held", "note": "inside the forecast",
+    }  # fmt: skip
+    table = {
+        "schema": "public", "name": synthetic_advice.HOSTILE, "planned": "CHANGE",
+        "fillfactor": 80, "rewritten": False, "updates": 4000, "verdict": "held",
+        "reason": "hot_frac: inside the forecast", "progress": None, "outcomes": [outcome],
+        "workload": [],
+    }  # fmt: skip
+    found = {"database": "shop", "server_version": "18.4", "tables": [table], "notes": []}
+    html = advice_html.render(SHAPES["hostile"], outcome=found)
+    words = " ".join(Page(html).words.split())
+    assert "Forecasts of 1 tables: 1 held." in words
+    assert "98.5" in words
+    assert words.index("Forecast and outcome") < words.index("Why updates were HOT")
+    assert "<script" not in html

@@ -168,7 +168,10 @@ def others(advice: Advice) -> list[str]:
 
 def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> Detail:
     """Everything about one table."""
-    found = [causes(table), blamed(table), curve(table, all_points=all_points)]
+    # A curve that nothing is picked from is for those who ask for everything.
+    wanted = all_points or table.verdict == "CHANGE"
+    found = [causes(table), blamed(table)]
+    found += [curve(table, all_points=all_points)] if wanted else []
     return Detail(
         title=_title(table),
         table=table,
