@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
+.PHONY: help setup demo docs test check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ $(STAMPS)/core: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 
 demo: setup ## The main job on an embedded PostgreSQL 18; its last line is the report's path
 	$(BIN)/pgheadroom demo
+
+docs: setup ## Play the tutorial's commands on a throw-away server and write down what they print
+	$(BIN)/python tools/tutorial.py
 
 test: check check-pg ## Everything that needs no second machine
 

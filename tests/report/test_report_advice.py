@@ -67,7 +67,7 @@ def test_one_line_a_table_holds_now_and_then() -> None:
     line = next(line for line in _text(SHAPES["plain"], width=160).splitlines() if "CHANGE" in line)
     cells = [cell.strip() for cell in line.split("|")]
     assert cells[:4] == ["orders", "CHANGE", "100 -> 80", "33.4 -> 100.0"]
-    assert cells[4:8] == ["460 -> 180", "31.0", "116 -> 143 MiB", "50.2"]
+    assert cells[4:8] == ["460 -> 180", "31.0", "116 MiB +25 %", "50.2"]
     assert cells[8].startswith("a third of the")
 
 
@@ -280,12 +280,17 @@ def test_names_are_escaped_on_the_page(pages: dict[str, str]) -> None:
 def test_pictures_show_band_and_marks() -> None:
     """Four measures; each is XML, has its band where values are uncertain, and both points."""
     panels = advice_drawing.panels(synthetic_advice.table())
-    assert [panel.title.split()[0] for panel in panels] == ["HOT", "Heap", "WAL", "Cost"]
+    assert [panel.title.split(",")[0].split()[0] for panel in panels] == [
+        "HOT",
+        "Heap",
+        "WAL",
+        "Cost",
+    ]
     for panel in panels:
         tree = ElementTree.fromstring(panel.picture)
         kinds = [item.get("class") for item in tree.iter()]
         assert kinds.count("now") == kinds.count("advised") == 1
-        assert ("band" in kinds) == (panel.title != "Heap")
+        assert ("band" in kinds) == (not panel.title.startswith("Heap"))
         assert "advised at 80" in (tree.get("aria-label") or "")
     assert advice_drawing.panels(synthetic_advice.table("a", "ABSTAIN")) == []
 
@@ -336,3 +341,25 @@ def test_browser_fits_the_screen(pages: dict[str, str], tmp_path: Path, width: i
     ends = [int(end) for end in match[1].split()]
     assert len(ends) > 10
     assert max(ends) <= width
+
+
+def test_page_shows_forecast_beside_outcome() -> None:
+    """What a verification found stands on the page of the advice, its names escaped too."""
+    share = {"low": 0.97, "mid": 0.99, "high": 1.0, "level": 0.95}
+    outcome = {
+        "name": "hot_frac", "unit": "frac", "before": 0.6, "forecast": share, "now": 0.985,
+        "verdict": "held", "note": "inside the forecast",
+    }  # fmt: skip
+    table = {
+        "schema": "public", "name": synthetic_advice.HOSTILE, "planned": "CHANGE",
+        "fillfactor": 80, "rewritten": False, "updates": 4000, "verdict": "held",
+        "reason": "hot_frac: inside the forecast", "progress": None, "outcomes": [outcome],
+        "workload": [],
+    }  # fmt: skip
+    found = {"database": "shop", "server_version": "18.4", "tables": [table], "notes": []}
+    html = advice_html.render(SHAPES["hostile"], outcome=found)
+    words = " ".join(Page(html).words.split())
+    assert "Forecasts of 1 tables: 1 held." in words
+    assert "98.5" in words
+    assert words.index("Forecast and outcome") < words.index("Why updates were HOT")
+    assert "<script" not in html

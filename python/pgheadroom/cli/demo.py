@@ -1,126 +1,154 @@
 """
-`pgheadroom demo`: the main job on an embedded server, no options needed.
+`pgheadroom demo`: observe, advise, apply, verify on an embedded server under load.
+
+Each step is the command of that name, called as a user would; the shop is in `demo_shop`.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from pgheadroom.cli import output
-from pgheadroom.cli.lab import make_request, run_into
-from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Record, write_atomically
-from pgheadroom.lab.run import find_record
-from pgheadroom.profile import parse_profile
-from pgheadroom.prove import prove
-from pgheadroom.report import text, view_proof, views
+from pgheadroom.advise import Options, advise, make_policy
+from pgheadroom.advise.advice import Advice
+from pgheadroom.cli import apply, demo_shop, observe, output, verify
+from pgheadroom.cli.demo_shop import Shop
+from pgheadroom.errors import InputError
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.plan import make_plan, plan_text
+from pgheadroom.plan.record import record_path
+from pgheadroom.profile import read_profile
+from pgheadroom.report import advice_html, advice_text, text, view_verification
+from pgheadroom.servers import Host, find_programs, is_connection
 
 DEMO_FOLDER = Path("demo-records")
 
-# Six updates a page, so that pages fill up and what fillfactor does becomes visible. The accounts
-# UPDATE alone: the rest of the transaction takes time and does not touch the table. Counters do not
-# depend on how the disk is read.
-TRANSACTIONS = 10_000
-FILLFACTOR_SETTINGS = [
-    "measure=counters",
-    "memory=fits",
-    "io=cached",
-    "script=accounts-update",
-    f"transactions={TRANSACTIONS}",
-]
-SCALE = 1
-REPETITIONS = 5
-# The same work as a profile, which both the server and the twin can play.
-FILLFACTORS = (100, 90, 80, 70)
-PROFILE: dict[str, Any] = {
-    "schema_version": 1,
-    "server": {"version": "18"},
-    "table": [
-        {
-            "name": "accounts",
-            "rows": 100_000,
-            "columns": [
-                {"name": "aid", "type": "int4"},
-                {"name": "bid", "type": "int4"},
-                {"name": "abalance", "type": "int4"},
-                {"name": "filler", "type": "bpchar(84)"},
-            ],
-            "indexes": [{"name": "accounts_pkey", "columns": ["aid"], "unique": True}],
-        }
-    ],
-    "operation": [
-        {
-            "table": "accounts",
-            "kind": "update",
-            "sets": ["abalance"],
-            "pick": {"distribution": "uniform"},
-        }
-    ],
-    "run": {"operations": TRANSACTIONS, "seed": 1},
-}
+WARM_S = 25.0
+"""Load before the observation: long enough that the pages are as they stay."""
+
+SETTLE_S = 10.0
+"""Load between the change and its verification: new orders have come to new pages."""
+
+WATCH = "20s"
+_BUDGET_S = 150.0  # three tables take a tenth of it on two cores of their own
+_TABLES_SHOWN = 2  # verdicts and shares; the page has bytes and workload too
+MAX_GROWTH = "25%"
+"""How much larger the tables may become, as whoever owns the disk would say."""
 
 
 def demo(
     folder: Annotated[
-        Path, typer.Option(help="Where the two records and the report are kept.")
+        Path, typer.Option(help="Where profile, advice, plan and report are kept.")
     ] = DEMO_FOLDER,
     server: Annotated[str, typer.Option(help="A version or a folder with server programs.")] = "18",
 ) -> None:
-    """See on an embedded server why a table loses HOT updates and what fillfactor changes."""
+    """See the whole loop on an embedded server under load: observe, advise, apply, verify."""
+    if is_connection(server):
+        raise InputError(
+            f"--server {server}: the demo changes what it finds, so it runs on a throw-away "
+            "server; expected a version or a folder with server programs"
+        )
     console = output.Terminal(highlight=False)
-    console.print(
-        "1. pgbench_accounts loses HOT updates when its pages are full. The same "
-        f"{TRANSACTIONS:,}\n   random updates at four fillfactors, counted on a real PostgreSQL:\n",
-        markup=False,
-    )
-    sweep = _record("fillfactor", FILLFACTOR_SETTINGS, SCALE, folder, server)
-    _show(console, sweep)
-    console.print(
-        "2. What a single UPDATE costs, by row width, fillfactor and columns changed:\n",
-        markup=False,
-    )
-    cost = _record("update-cost", [], SCALE, folder, server)
-    _show(console, cost)
-    console.print(
-        "3. The same kind of work as a profile: predicted by the twin, then measured on the "
-        "server.\n",
-        markup=False,
-    )
-    proof = _proof(folder, server)
-    output.print_proof(proof, console)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        Host(find_programs(server), label="demo") as host,
+        demo_shop.opened(host) as (shop, cluster),
+    ):
+        _step(console, "A shop under load: orders come, devices report, accounts are booked.")
+        with demo_shop.under_load(host, cluster):
+            time.sleep(WARM_S)
+            _observed(console, shop, folder)
+        # Without load, so that the answer does not depend on how long two slow cores think.
+        advice = _advised(console, folder)
+        with demo_shop.under_load(host, cluster):
+            _applied(console, shop, folder)
+            time.sleep(SETTLE_S)
+            outcome = _verified(console, shop, folder)
     report = folder / "report.html"
-    output.put_html([sweep, cost], report, title="pgheadroom demo", proofs=[proof])
+    command = "pgheadroom demo"
+    write_atomically(report, advice_html.render(advice, command=command, outcome=outcome))
     sys.stdout.write(f"{report.absolute()}\n")
+    if outcome["failed"]:
+        raise typer.Exit(1)
 
 
-def _proof(folder: Path, server: str) -> dict[str, Any]:
-    """Predict and measure the profile at each fillfactor; what a report shows of it."""
-    path = folder / "accounts.json"
-    write_atomically(path, json.dumps(PROFILE, indent=2) + "\n")
-    found = prove(parse_profile(PROFILE), FILLFACTORS, server=server)
-    levels = ",".join(str(level) for level in FILLFACTORS)
-    command = f"pgheadroom prove {path} --fillfactor {levels} --server {server}"
-    return view_proof.described(found.to_json(), command=command)
+def _observed(console: Console, shop: Shop, folder: Path) -> None:
+    profile_path = folder / "profile.json"
+    _step(console, "Observe it, only reading; which columns updates assign is in its log.")
+    _command(
+        console, "observe", shop.conninfo, "--for", WATCH, "--log", "server.log", "-o", profile_path
+    )
+    observe.show(target=shop.conninfo, length=WATCH, to=profile_path, log=[shop.log])
 
 
-def _record(name: str, settings: list[str], scale: int, parent: Path, server: str) -> Record:
-    experiment = get(name)
-    request = make_request(experiment, settings, scale, REPETITIONS, 1, server)
-    folder = find_record(request, parent=parent, fresh=False)
-    run_into(request, folder, server=server)
-    return Record.open(folder)
+def _advised(console: Console, folder: Path) -> Advice:
+    profile_path, plan_path = folder / "profile.json", folder / "plan.json"
+    _step(console, "Advise: why updates miss HOT, what to set, what that changes and costs.")
+    _command(console, "advise", profile_path, "--max-growth", MAX_GROWTH, "--plan", plan_path)
+    profile = read_profile(profile_path)
+    growth_frac = float(MAX_GROWTH.removesuffix("%")) / 100
+    advice = advise(
+        profile, Options(policy=make_policy(max_growth_frac=growth_frac), budget_s=_BUDGET_S)
+    )
+    write_atomically(folder / "advice.json", text.as_json(advice.to_json()))
+    advice_text.print_advice(advice, console, brief=True)
+    write_atomically(plan_path, plan_text(make_plan(advice, profile)))
+    return advice
 
 
-def _show(console: Console, record: Record) -> None:
-    """The lead tables and the findings; the page has the rest."""
-    result = record.read_result()
-    text.print_tables(views.tables(result, brief=True)[:1], console)
-    for finding in result["findings"]:
-        console.print(f"  * {finding}", markup=False)
+def _applied(console: Console, shop: Shop, folder: Path) -> None:
+    _step(console, "Apply: the only part that writes; it shows everything first.")
+    plan_path = folder / "plan.json"
+    _command(console, "apply", plan_path, shop.conninfo, "--yes")
+    # What an earlier demo did was on another server.
+    record_path(plan_path).unlink(missing_ok=True)
+    apply.run(plan=plan_path, target=shop.conninfo, yes=True)
+
+
+def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
+    _step(console, "Verify: the same measures again, beside what was forecast.")
+    plan_path, path = folder / "plan.json", folder / "verification.json"
+    _command(console, "verify", plan_path, shop.conninfo, "--for", WATCH, "--log", "server.log")
+    failed = _fails(
+        lambda: verify.run(
+            plan=plan_path,
+            target=shop.conninfo,
+            length=WATCH,
+            log=[shop.log],
+            form=output.Format.JSON,
+            to=path,
+        )
+    )
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    console.print(view_verification.title(found), style="bold", markup=False)
+    for line in (*view_verification.findings(found), *found["notes"]):
+        console.print(f"* {line}", markup=False)
     console.print()
+    text.print_tables(view_verification.tables(found)[:_TABLES_SHOWN], console)
+    return found | {"failed": failed}
+
+
+def _fails(call: Callable[[], None]) -> bool:
+    """Whether a check ends with findings, for which it has an exit code."""
+    try:
+        call()
+    except typer.Exit as ended:
+        return bool(ended.exit_code)
+    return False
+
+
+def _step(console: Console, said: str) -> None:
+    console.print(f"\n{said}", style="bold", markup=False)
+
+
+def _command(console: Console, *words: str | Path) -> None:
+    line = shlex.join(["pgheadroom", *map(str, words)])
+    console.print(f"$ {line}", style="dim", markup=False, soft_wrap=True)

@@ -55,7 +55,12 @@ def _number(found: float) -> str:
 
 _MEASURES = (
     _Measure(title="HOT updates", of=lambda point: point.hot_frac, write=_percent, share=True),
-    _Measure(title="Heap", of=lambda point: point.heap_bytes, write=show_bytes, binary=True),
+    _Measure(
+        title="Heap, after as long",
+        of=lambda point: point.heap_bytes,
+        write=show_bytes,
+        binary=True,
+    ),
     _Measure(
         title="WAL bytes per update", of=lambda point: point.wal_bytes_per_update, write=_number
     ),

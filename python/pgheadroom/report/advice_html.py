@@ -7,6 +7,7 @@ Every foreign text passes through Jinja's escaping; the pictures are numbers and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pgheadroom.report import (
     html_tables,
     reading,
     view_advice,
+    view_verification,
 )
 from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
@@ -33,13 +35,16 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def render(advice: Advice, *, command: str | None = None) -> str:
+def render(
+    advice: Advice, *, command: str | None = None, outcome: Mapping[str, Any] | None = None
+) -> str:
     """
     Make the page.
 
     Args:
         advice: What is shown.
         command: The command that makes it again.
+        outcome: What happened after it was applied, of kind "verification".
     """
     import jinja2  # noqa: PLC0415 - only pages need it
     from markupsafe import Markup  # noqa: PLC0415
@@ -75,6 +80,7 @@ def render(advice: Advice, *, command: str | None = None) -> str:
         more=more,
         parents=html_tables.laid(parents, "partitioned-table") if parents else None,
         prices=html_tables.laid(advice_tables.prices(advice), "prices-table"),
+        outcome=_outcome(outcome) if outcome else None,
         unseen=view_advice.unseen(advice.observation),
         assumed=[reading.printable(line) for line in advice.assumed],
         command=reading.printable(command) if command else None,
@@ -93,6 +99,18 @@ def _meta(advice: Advice) -> list[tuple[str, str]]:
         ("Made by", f"pgheadroom {reading.printable(advice.tool_version)}"),
     ]
     return [(term, value) for term, value in items if value]
+
+
+def _outcome(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Forecast beside outcome."""
+    tables = view_verification.tables(found)
+    return {
+        "title": view_verification.title(found),
+        "findings": [*view_verification.findings(found), *map(reading.printable, found["notes"])],
+        "tables": [
+            html_tables.laid(table, f"outcome-{place}") for place, table in enumerate(tables, 1)
+        ],
+    }
 
 
 def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
@@ -169,8 +187,8 @@ def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
         )
     if table.heap_bytes is not None:
         facts.append(("Heap now", show_bytes(table.heap_bytes), "measured"))
-    if changes and then is not None and (mid := advice_values.middle(then.heap_bytes)) is not None:
-        facts.append((f"Heap at {at}", show_bytes(mid), "predicted"))
+    if changes:
+        facts.append((f"Heap at {at}, against now", view_advice.growth(table), "predicted"))
     if changes and table.gain_frac is not None:
         facts.append(("Saved, of the cost", _percent(table.gain_frac), "predicted"))
     return [(term, value, how) for term, value, how in facts if value is not None]

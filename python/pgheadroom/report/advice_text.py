@@ -35,8 +35,18 @@ def details(advice: Advice, *, verbose: bool, most: int = MOST_DETAILS) -> tuple
     return found, len(wanted) - len(shown)
 
 
-def print_advice(advice: Advice, console: Console, *, verbose: bool = False) -> None:
-    """Print what goes first, a line a table, and the tables to change in full."""
+def print_advice(
+    advice: Advice, console: Console, *, verbose: bool = False, brief: bool = False
+) -> None:
+    """
+    Print what goes first, a line a table, and the tables to change in full.
+
+    Args:
+        advice: What is shown.
+        console: Where.
+        verbose: Every table in full, with all points of its curve.
+        brief: Of a table only sentences and statements; for where a page has the rest.
+    """
     _line(console, view_advice.title(advice), "bold")
     _marked(console, "!", map(view_advice.remark_text, advice.first))
     _marked(console, "*", view_advice.summary(advice))
@@ -50,18 +60,18 @@ def print_advice(advice: Advice, console: Console, *, verbose: bool = False) -> 
         _marked(console, "", view_advice.others(advice))
     found, more = details(advice, verbose=verbose)
     for item in found:
-        _print_detail(item, console)
+        _print_detail(item, console, brief=brief)
     if more:
         _line(console, f"\n{more} more deserve it: --verbose shows all, --html a page.")
 
 
-def _print_detail(item: Detail, console: Console) -> None:
+def _print_detail(item: Detail, console: Console, *, brief: bool) -> None:
     console.print()
     _line(console, item.title, "bold")
     _marked(console, "*", item.sentences)
     _marked(console, "+", item.remarks)
     _marked(console, "~ not known:", item.missing)
-    if item.tables:
+    if item.tables and not brief:
         console.print()
         text.print_tables(item.tables, console)
     _blocks(console, item.statements)

@@ -142,7 +142,8 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
         ),
         rows=tuple(map(_line, wanted)),
         note="Left of -> measured at the setting in force, but WAL, which is predicted there too; "
-        "right of it predicted for the steady state at the advised one.",
+        "right of it predicted for the steady state at the advised one. The heap is as measured, "
+        "and by how much it is larger at the advised setting, predicted.",
     )
 
 
@@ -167,7 +168,10 @@ def others(advice: Advice) -> list[str]:
 
 def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> Detail:
     """Everything about one table."""
-    found = [causes(table), blamed(table), curve(table, all_points=all_points)]
+    # A curve that nothing is picked from is for those who ask for everything.
+    wanted = all_points or table.verdict == "CHANGE"
+    found = [causes(table), blamed(table)]
+    found += [curve(table, all_points=all_points)] if wanted else []
     return Detail(
         title=_title(table),
         table=table,
@@ -277,15 +281,23 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
 
 
 def size(table: TableAdvice) -> str:
-    """The heap now, and for a change what it becomes; the unit once where it is the same."""
+    """The heap now, and by how much a change makes it larger where both are played as long."""
     now = NOTHING if table.heap_bytes is None else show_bytes(table.heap_bytes)
-    point = table.point(table.advised_fillfactor) if table.verdict == "CHANGE" else None
-    kept = middle(point.heap_bytes) if point else None
-    if kept is None:
-        return now
-    then = show_bytes(kept)
-    number, _, unit = now.partition(" ")
-    return f"{number if then.endswith(f' {unit}') else now} -> {then}"
+    grows = growth(table)
+    return now if grows is None else f"{now} {grows}"
+
+
+def growth(table: TableAdvice) -> str | None:
+    """
+    How much larger the heap is at the advised setting than at the one in force, both predicted.
+
+    Not beside the size that was measured: a table that grows is larger at the end in any case.
+    """
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    if table.verdict != "CHANGE" or now is None or then is None:
+        return None
+    before, after = middle(now.heap_bytes), middle(then.heap_bytes)
+    return None if not before or after is None else f"{100 * (after / before - 1):+.3g} %"
 
 
 def _title(table: TableAdvice) -> str:
@@ -307,8 +319,14 @@ def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
             said.append(f"Set so that the twin repeats the observation: {inputs}.")
     if table.verdict == "CHANGE":
         said.append(transition(table))
-        said.append(advice_sql.rewrite(table, seen.server_version, seen.modules).how)
+        if _gains_by_rewrite(table):
+            said.append(advice_sql.rewrite(table, seen.server_version, seen.modules).how)
     return said
+
+
+def _gains_by_rewrite(table: TableAdvice) -> bool:
+    """Not where new pages alone show the effect at once."""
+    return table.transition is None or table.transition.verdict != "at once"
 
 
 def calibration(table: TableAdvice) -> str:
@@ -360,14 +378,12 @@ def _statements(table: TableAdvice, seen: Observation) -> list[Statements]:
             )
         )
         found.append(Statements(title="Undo", lines=(undo,)))
-        rewrite = advice_sql.rewrite(table, seen.server_version, seen.modules)
-        found.append(
-            Statements(
-                title="At once, by a rewrite",
-                lines=(rewrite.text,),
-                language="sh" if rewrite.text.startswith("pg_repack") else "sql",
+        if _gains_by_rewrite(table):
+            rewrite = advice_sql.rewrite(table, seen.server_version, seen.modules)
+            language = "sh" if rewrite.text.startswith("pg_repack") else "sql"
+            found.append(
+                Statements(title="At once, by a rewrite", lines=(rewrite.text,), language=language)
             )
-        )
     for remark in table.remarks:
         found += remark_statements(remark)
     return found

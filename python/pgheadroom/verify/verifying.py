@@ -44,6 +44,10 @@ UPDATES_MIN = 100
 SETTLED_UPDATES_PER_ROW = 1.0
 """Until then a rewritten table may have more HOT than in its steady state (arbitrary)."""
 
+_NET_INSERTS_FRAC = 0.2
+"""Part of the inserts that no delete makes up for, from which on a table is one that grows
+(arbitrary)."""
+
 _RANK: tuple[Verdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
 FAILED: tuple[Verdict, ...] = ("failed", "no effect")
 """Verdicts that make `verify` end with 1."""
@@ -397,6 +401,9 @@ class _Table:
         grown = now.rows / before.rows if before.rows and now.rows else 1.0
         verdict: Verdict | None = None
         note = "not known"
+        if forecast is not None and _grows(before):
+            # The forecast is for the end of the simulated time, which is not today.
+            forecast, note = None, "rows only come: its size in the long run is not today's"
         if forecast is not None and now.heap_bytes is not None:
             forecast = Interval(
                 low=forecast.low * grown,
@@ -421,6 +428,12 @@ class _Table:
             verdict=verdict,
             note=note,
         )
+
+
+def _grows(before: Measured) -> bool:
+    """Whether so many more rows come than go that the table has no size to stay at."""
+    net = (before.inserts or 0) - (before.deletes or 0)
+    return net > _NET_INSERTS_FRAC * max(before.inserts or 0, 1)
 
 
 def _applied(forecast: Forecast, plan: Plan, record: Record | None) -> StepRecord | None:

@@ -1,0 +1,84 @@
+"""
+Plays the commands of docs/tutorial.md on a throw-away server and writes their output into it.
+
+A command stands in a comment, and what it prints is put behind it:
+
+    <!-- run: pgheadroom observe --for 30s -o profile.json -->
+    ...
+    <!-- end -->
+
+All commands run in one empty folder, with PGHOST and the like set, while the demo's shop is under
+load; its log is there as server.log. A command that ends with another code than its block says
+(`<!-- run 1: ... -->`; 0 without a number) stops everything, and the page stays as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pgheadroom.cli import demo_shop
+from pgheadroom.lab.record import write_atomically
+from pgheadroom.servers import Host, find_programs
+
+PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
+WARM_S = 30.0
+COLUMNS = "104"
+
+_BLOCK = re.compile(r"(<!-- run(?: (\d))?: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+_PROGRESS = re.compile(r"^\w+: (\d+ of \d+ s|\d+/\d+.*)$")
+
+
+def main() -> None:
+    """Play the page, and write it."""
+    text = PAGE.read_text(encoding="utf-8")
+    with (
+        tempfile.TemporaryDirectory(prefix="pgheadroom-tutorial-") as folder,
+        Host(find_programs("18"), label="tutorial") as host,
+        demo_shop.opened(host) as (shop, cluster),
+        demo_shop.under_load(host, cluster),
+    ):
+        time.sleep(WARM_S)
+        Path(folder, "server.log").symlink_to(shop.log)
+        environment = _environment(cluster.client_env())
+        shown = _BLOCK.sub(lambda match: _played(match, folder, environment), text)
+        shown = shown.replace(environment["PGHOST"], "/var/run/postgresql")
+    write_atomically(PAGE, shown)
+
+
+def _environment(server: dict[str, str]) -> dict[str, str]:
+    found = {key: value for key, value in server.items() if key.startswith("PG")}
+    found.pop("PGAPPNAME", None)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return os.environ | found | {"PGDATABASE": demo_shop.DATABASE, "COLUMNS": COLUMNS, "PATH": path}
+
+
+def _played(match: re.Match[str], folder: str, environment: dict[str, str]) -> str:
+    command, wanted = match[3], int(match[2] or 0)
+    sys.stderr.write(f"$ {command}\n")
+    done = subprocess.run(
+        ["/bin/bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != wanted:
+        raise SystemExit(
+            f"{command!r} ended with {done.returncode}, expected {wanted}; it said:\n{done.stdout}"
+        )
+    lines = [line.rstrip() for line in done.stdout.splitlines() if not _PROGRESS.match(line)]
+    body = "\n".join([f"$ {command}", *lines])
+    return f"{match[1]}\n```text\n{body}\n```\n\n{match[4]}"
+
+
+if __name__ == "__main__":
+    main()
