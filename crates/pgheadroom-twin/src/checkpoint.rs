@@ -21,6 +21,8 @@ const NAMED_IN_WINDOW: u8 = 4;
 /// Of a run's windows, the current one.
 const NAMED_IN_SLICE: u8 = 8;
 const NAMED: u8 = NAMED_IN_WINDOW | NAMED_IN_SLICE;
+/// A page that another record changes nothing about.
+const LOGGED: u8 = DIRTY | LOGGED_SINCE_REDO | NAMED;
 
 /// Dirtiness of every page, a byte each.
 #[derive(Debug, Clone, Default)]
@@ -119,6 +121,13 @@ impl PageStates {
         self.state(fork, block) & DIRTY != 0
     }
 
+    /// Whether another [`PageStates::log`] would change nothing, for the page is dirty, owes no
+    /// image, and counts as named.
+    #[inline]
+    pub(crate) fn is_logged(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.state(fork, block) == LOGGED
+    }
+
     /// The page changed without a record.
     pub fn change(&mut self, fork: ForkId, block: BlockNumber) {
         let state = self.state_mut(fork, block);
@@ -132,7 +141,7 @@ impl PageStates {
     pub fn log(&mut self, fork: ForkId, block: BlockNumber) {
         let state = self.state_mut(fork, block);
         let was_clean = *state & DIRTY == 0;
-        *state |= DIRTY | LOGGED_SINCE_REDO | NAMED;
+        *state |= LOGGED;
         self.dirtied += u64::from(was_clean);
     }
 

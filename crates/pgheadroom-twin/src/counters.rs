@@ -53,7 +53,17 @@ impl TableCounters {
         self.n_ins_since_vacuum += u64::from(done.inserted);
     }
 
+    /// A transaction has committed one update, which was HOT.
+    #[inline]
+    pub(crate) fn end_hot_update(&mut self) {
+        self.n_tup_upd += 1;
+        self.n_tup_hot_upd += 1;
+        self.n_dead_tup += 1;
+        self.n_mod_since_analyze += 1;
+    }
+
     /// Pruning removed dead versions of which nothing is left.
+    #[inline]
     pub fn pruned(&mut self, reclaimed: u32) {
         self.n_dead_tup -= i64::from(reclaimed);
     }

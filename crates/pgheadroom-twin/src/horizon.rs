@@ -97,6 +97,17 @@ impl Horizon {
         self.current.take()
     }
 
+    /// The next transaction has begun, changed something, and ended.
+    ///
+    /// # Panics
+    /// As [`Horizon::assign`].
+    #[inline]
+    pub(crate) fn commit_next(&mut self) {
+        let xid = self.next;
+        assert!(xid.0 < u32::MAX - 1, "transaction numbers are used up");
+        self.next = Xid(xid.0 + 1);
+    }
+
     /// Ends the transaction; what it did has not happened.
     pub fn abort(&mut self) -> Option<Xid> {
         let xid = self.current.take()?;

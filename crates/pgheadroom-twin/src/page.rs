@@ -237,6 +237,7 @@ impl HeapPage {
 
     /// Line pointers of the page, `PageGetMaxOffsetNumber`.
     #[must_use]
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // never above 291 on a heap page
     pub fn item_count(&self) -> u32 {
         self.items.len() as u32
@@ -293,6 +294,7 @@ impl HeapPage {
 
     /// End of the line pointers.
     #[must_use]
+    #[inline]
     pub fn pd_lower(&self) -> u32 {
         SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID * self.item_count()
     }
@@ -307,6 +309,7 @@ impl HeapPage {
     ///
     /// Source: `PageGetExactFreeSpace`, src/backend/storage/page/bufpage.c.
     #[must_use]
+    #[inline]
     pub fn exact_free_space(&self) -> u32 {
         self.pd_upper() - self.pd_lower()
     }
@@ -320,6 +323,7 @@ impl HeapPage {
     /// Source: `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
     /// Differs: no.
     #[must_use]
+    #[inline]
     pub fn heap_free_space(&self) -> u32 {
         let space = page_free_space(self.pd_lower(), self.pd_upper());
         let is_limited = on(Rule::LinePointerLimit);

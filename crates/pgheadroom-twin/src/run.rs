@@ -280,7 +280,6 @@ fn run_with(
 ) -> Result<Outcome, ProfileError> {
     let mut schedule = Schedule::new(workload.clients(), plan.interleaving, plan.rate_per_s);
     let mut events = Events::new(plan);
-    let is_alone = workload.clients() == 1;
     let mut ahead = Ahead::new(workload.clients());
     let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
     let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
@@ -310,20 +309,26 @@ fn run_with(
                 outside.rewritten(&events.rewritten()[rewritten..], db);
             }
             rewritten = so_far;
+            ahead.forget_targets();
         }
         if transactions == gathers_at {
             db.gather_memory(transactions);
             gathers_at *= 2;
         }
-        if is_alone && end == End::Commit && perform_alone(db, ahead.operations()) {
-            transactions += 1;
-            statements += 1;
-            schedule.go_on();
+        if ahead.update_alone(db) {
+            let mut done = 1;
             if let Some(outside) = &mut outside {
                 outside.end_transaction(client, db);
+            } else {
+                let quiet = events.quiet_until().min(gathers_at).min(plan.transactions);
+                let most = quiet.saturating_sub(transactions + 1).min(TOLD_AT_ONCE);
+                done += ahead.update_on(workload, (most, left - 1), db);
             }
-            untold += 1;
-            if untold == TOLD_AT_ONCE {
+            transactions += done;
+            statements += done;
+            schedule.go_on();
+            untold += done;
+            if untold >= TOLD_AT_ONCE {
                 monitor.advance(std::mem::take(&mut untold))?;
             }
             continue;
@@ -416,24 +421,6 @@ fn by_record(db: &Database) -> Vec<(String, Totals)> {
         }
     }
     named
-}
-
-/// Carries out a transaction of one simple update of the only client, COMMIT included; false when
-/// it is none such.
-fn perform_alone(db: &mut Database, operations: &[Operation]) -> bool {
-    let [
-        Operation::Find {
-            table,
-            by: Access::Index(index),
-            low,
-            high,
-            deed: Deed::Update(sets),
-        },
-    ] = operations
-    else {
-        return false;
-    };
-    low == high && db.update_alone(*table, *index, *low, sets)
 }
 
 /// Carries out one operation.

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use pgheadroom_layout::BlockNumber;
-use pgheadroom_layout::version::HeapCleaningRecords;
 use pgheadroom_layout::wal_record::{COMMIT, COMMIT_LOGICAL, Image, Page, fpi_for_hint};
 
 use crate::btree::{Record, RecordKind, Sink};
@@ -14,152 +13,12 @@ use crate::checkpoint::{ForkId, PageStates};
 use crate::rules::{Rule, on};
 
 mod build;
+mod record_type;
 
-/// Kind of a record, as `pg_waldump` and `pg_get_wal_stats(per_record)` tell them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // the names below say it
-pub enum RecordType {
-    HeapInsert,
-    HeapInsertInit,
-    HeapMultiInsert,
-    HeapMultiInsertInit,
-    HeapUpdate,
-    HeapUpdateInit,
-    HeapHotUpdate,
-    HeapDelete,
-    HeapLock,
-    HeapConfirm,
-    HeapPrune,
-    HeapPruneVacuum,
-    HeapVacuum,
-    HeapVisible,
-    HeapFreeze,
-    Btree(RecordKind),
-    FpiForHint,
-    Fpi,
-    Commit,
-    Abort,
-    /// A summary of a BRIN index.
-    BrinSamepageUpdate,
-    /// An update in place, of the engine that does so.
-    UndoUpdate,
-    /// Another undo page is taken.
-    UndoPage,
-}
+pub use record_type::RecordType;
 
 /// Records of a table by type: places of [`RecordType::place`].
 type Sums = [Totals; RecordType::PLACES];
-
-impl RecordType {
-    /// All types, in order.
-    const ALL: [Self; 22] = [
-        Self::HeapInsert,
-        Self::HeapInsertInit,
-        Self::HeapMultiInsert,
-        Self::HeapMultiInsertInit,
-        Self::HeapUpdate,
-        Self::HeapUpdateInit,
-        Self::HeapHotUpdate,
-        Self::HeapDelete,
-        Self::HeapLock,
-        Self::HeapConfirm,
-        Self::HeapPrune,
-        Self::HeapPruneVacuum,
-        Self::HeapVacuum,
-        Self::HeapVisible,
-        Self::HeapFreeze,
-        Self::FpiForHint,
-        Self::Fpi,
-        Self::Commit,
-        Self::Abort,
-        Self::BrinSamepageUpdate,
-        Self::UndoUpdate,
-        Self::UndoPage,
-    ];
-    const PLACES: usize = Self::ALL.len() + RecordKind::ALL.len();
-
-    /// Its place among sums by type.
-    #[inline]
-    const fn place(self) -> usize {
-        match self {
-            Self::HeapInsert => 0,
-            Self::HeapInsertInit => 1,
-            Self::HeapMultiInsert => 2,
-            Self::HeapMultiInsertInit => 3,
-            Self::HeapUpdate => 4,
-            Self::HeapUpdateInit => 5,
-            Self::HeapHotUpdate => 6,
-            Self::HeapDelete => 7,
-            Self::HeapLock => 8,
-            Self::HeapConfirm => 9,
-            Self::HeapPrune => 10,
-            Self::HeapPruneVacuum => 11,
-            Self::HeapVacuum => 12,
-            Self::HeapVisible => 13,
-            Self::HeapFreeze => 14,
-            Self::FpiForHint => 15,
-            Self::Fpi => 16,
-            Self::Commit => 17,
-            Self::Abort => 18,
-            Self::BrinSamepageUpdate => 19,
-            Self::UndoUpdate => 20,
-            Self::UndoPage => 21,
-            Self::Btree(kind) => Self::ALL.len() + kind as usize,
-        }
-    }
-
-    /// The type at a place.
-    fn at(place: usize) -> Self {
-        let heap = Self::ALL.get(place).copied();
-        heap.unwrap_or_else(|| Self::Btree(RecordKind::ALL[place - Self::ALL.len()]))
-    }
-
-    /// Resource manager and record type, as this version's `pg_waldump` spells them.
-    ///
-    /// Source: `heap_identify` and `heap2_identify`, src/backend/access/rmgrdesc/heapdesc.c
-    /// (REL_15_STABLE, REL_18_STABLE).
-    #[must_use]
-    pub fn name(self, cleaning: HeapCleaningRecords) -> String {
-        let heap = match self {
-            Self::HeapInsert => "Heap/INSERT",
-            Self::HeapInsertInit => "Heap/INSERT+INIT",
-            Self::HeapMultiInsert => "Heap2/MULTI_INSERT",
-            Self::HeapMultiInsertInit => "Heap2/MULTI_INSERT+INIT",
-            Self::HeapUpdate => "Heap/UPDATE",
-            Self::HeapUpdateInit => "Heap/UPDATE+INIT",
-            Self::HeapHotUpdate => "Heap/HOT_UPDATE",
-            Self::HeapDelete => "Heap/DELETE",
-            Self::HeapLock => "Heap/LOCK",
-            Self::HeapConfirm => "Heap/HEAP_CONFIRM",
-            Self::HeapPrune => match cleaning {
-                HeapCleaningRecords::Clean => "Heap2/CLEAN",
-                HeapCleaningRecords::Prune | HeapCleaningRecords::PrunePlans => "Heap2/PRUNE",
-                HeapCleaningRecords::Combined => "Heap2/PRUNE_ON_ACCESS",
-            },
-            Self::HeapPruneVacuum => match cleaning {
-                HeapCleaningRecords::Clean => "Heap2/CLEAN",
-                HeapCleaningRecords::Prune | HeapCleaningRecords::PrunePlans => "Heap2/PRUNE",
-                HeapCleaningRecords::Combined => "Heap2/PRUNE_VACUUM_SCAN",
-            },
-            Self::HeapVacuum => match cleaning {
-                HeapCleaningRecords::Clean => "Heap2/CLEAN",
-                HeapCleaningRecords::Prune | HeapCleaningRecords::PrunePlans => "Heap2/VACUUM",
-                HeapCleaningRecords::Combined => "Heap2/PRUNE_VACUUM_CLEANUP",
-            },
-            Self::HeapVisible => "Heap2/VISIBLE",
-            Self::Btree(kind) => return format!("Btree/{}", kind.name()),
-            Self::HeapFreeze => "Heap2/FREEZE_PAGE",
-            Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
-            Self::UndoUpdate => "Undo/UPDATE",
-            Self::UndoPage => "Undo/NEW_PAGE",
-            Self::FpiForHint => "XLOG/FPI_FOR_HINT",
-            Self::Fpi => "XLOG/FPI",
-            Self::Commit => "Transaction/COMMIT",
-            Self::Abort => "Transaction/ABORT",
-        };
-        heap.to_owned()
-    }
-}
 
 /// Number and size of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -406,6 +265,15 @@ impl Wal {
     /// Source: `XLogRecordAssemble`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
     #[inline]
     pub fn change(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> Page {
+        if self.pages.is_logged(fork, block) {
+            self.named = self.owners[fork.0];
+            return Page::Change;
+        }
+        self.change_first(fork, block, hole_bytes)
+    }
+
+    /// The same, where that may be the page's first change since a checkpoint.
+    fn change_first(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> Page {
         let owes = self.settings.full_page_writes
             && self.pages.owes_image(fork, block)
             && on(Rule::ImageAfterCheckpoint);
@@ -485,6 +353,23 @@ impl Wal {
         if self.images.wal_fpi > 0 {
             sum.add(std::mem::take(&mut self.images));
         }
+    }
+
+    /// Whether this page carries no image in the next records, and they change nothing about it:
+    /// [`Wal::record_again`] is enough for them.
+    #[inline]
+    pub(crate) fn is_logged(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.pages.is_logged(fork, block)
+    }
+
+    /// Writes a record of one page of this fork, of which [`Wal::is_logged`] is true.
+    #[inline(always)]
+    pub(crate) fn record_again(&mut self, fork: ForkId, record: RecordType, bytes: u32) {
+        self.knows_redo = true;
+        let owner = self.owners[fork.0].map_or(0, |table| table + 1);
+        let sum = &mut self.sums[owner][record.place()];
+        sum.wal_records += 1;
+        sum.wal_bytes += u64::from(bytes);
     }
 
     /// Writes the record of a COMMIT.
@@ -583,18 +468,5 @@ impl Sink for IndexLog<'_, '_> {
 
     fn fsm_hint(&mut self, fsm_block: BlockNumber) {
         self.wal.borrow_mut().hint(self.fsm, fsm_block, 0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every type has a place of its own.
-    #[test]
-    fn places_are_those_of_the_types() {
-        for place in 0..RecordType::PLACES {
-            assert_eq!(RecordType::at(place).place(), place);
-        }
     }
 }

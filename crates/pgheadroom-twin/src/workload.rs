@@ -145,7 +145,7 @@ pub trait Workload {
     /// Transactions that all clients together have not begun yet.
     fn transactions_left(&self) -> u64;
 
-    /// Puts the client's next transaction into `operations`, which is empty, and says how it
-    /// ends; `None` when this client has no more.
+    /// Puts the client's next transaction into `operations`, in the place of an earlier one of this
+    /// workload if there is one, and says how it ends; `None` when this client has no more.
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End>;
 }

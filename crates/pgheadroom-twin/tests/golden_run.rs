@@ -125,6 +125,7 @@ impl Workload for Mixed {
     }
 
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
+        operations.clear();
         self.left = self.left.checked_sub(1)?;
         let client = &mut self.generators.clients[client];
         let key = client.random(1, 5000);

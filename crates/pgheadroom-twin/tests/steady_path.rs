@@ -145,6 +145,7 @@ impl Workload for Random {
     }
 
     fn next_transaction(&mut self, _: usize, operations: &mut Vec<Operation>) -> Option<End> {
+        operations.clear();
         let statements = if self.prng.random(1, 100) <= self.case.simple_share {
             1
         } else {

@@ -126,9 +126,24 @@ impl Item {
         }
     }
 
+    /// The same, one after the other.
+    pub(crate) fn each_tid(&self) -> impl Iterator<Item = Tid> + '_ {
+        let listed = self.posting().unwrap_or_default();
+        let alone = self.tid().filter(|_| !self.is_posting());
+        alone.into_iter().chain(listed.iter().copied())
+    }
+
     /// The TIDs of a posting list.
     pub(crate) fn posting(&self) -> Option<&[Tid]> {
         self.posting.as_ref().map(|posting| posting.tids.as_slice())
+    }
+
+    /// The TID of this number, from 0.
+    pub(crate) fn tid_at(&self, number: usize) -> Tid {
+        match self.posting() {
+            Some(tids) => tids[number],
+            None => self.first_tid(),
+        }
     }
 
     /// Number of TIDs.

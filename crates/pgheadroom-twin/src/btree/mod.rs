@@ -23,6 +23,7 @@ use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::version::Behaviour;
 
 use crate::fsm::FreeSpaceMap;
+use crate::memory::Pieces;
 use crate::page::Tid;
 use crate::transaction::Xid;
 
@@ -237,6 +238,14 @@ impl Btree {
     #[must_use]
     pub fn page(&self, block: BlockNumber) -> &BtreePage {
         &self.pages[block.0 as usize - 1]
+    }
+
+    /// The memory of its pages.
+    pub(crate) fn pieces(&self, pieces: &mut Pieces) {
+        pieces.add(&self.pages);
+        for page in &self.pages {
+            page.pieces(pieces);
+        }
     }
 
     /// The index's free space map.

@@ -14,6 +14,7 @@ use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::item::Item;
+use crate::memory::Pieces;
 use crate::transaction::Xid;
 
 /// No sibling, since block 0 is the metapage. Source: `P_NONE`, src/include/access/nbtree.h.
@@ -42,6 +43,7 @@ pub enum PageState {
 
 /// A B-tree page.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
 pub struct BtreePage {
     pub(crate) level: u32,
     pub(crate) is_root: bool,
@@ -252,6 +254,12 @@ impl BtreePage {
         });
         keys.truncate(kept * columns);
         assert!(doomed.peek().is_none(), "positions to remove ascend");
+    }
+
+    /// The memory of its items.
+    pub(crate) fn pieces(&self, pieces: &mut Pieces) {
+        pieces.add(&self.items);
+        pieces.add(&self.keys);
     }
 
     /// Takes all items off the page, with their keys.

@@ -1,5 +1,7 @@
 //! Reading entries as an index scan does, page by page, and marking those that it found dead.
 
+use std::borrow::Cow;
+
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::Btree;
@@ -62,7 +64,7 @@ impl Btree {
                 let item = page.item(position);
                 if !item.is_dead() {
                     let offset = offset_at(position);
-                    entries.extend(item.tids().into_iter().map(|tid| (offset, tid)));
+                    entries.extend(item.each_tid().map(|tid| (offset, tid)));
                 }
             }
             is_done |= !page.is_rightmost() && above(0);
@@ -75,13 +77,14 @@ impl Btree {
         }
     }
 
-    fn padded(&self, low: &[i64]) -> Vec<i64> {
+    fn padded<'k>(&self, low: &'k [i64]) -> Cow<'k, [i64]> {
+        let columns = usize::from(self.definition.key_columns);
+        if low.len() == columns {
+            return low.into();
+        }
         let mut padded = low.to_vec();
-        padded.resize(
-            usize::from(self.definition.key_columns),
-            super::key::MINUS_INFINITY,
-        );
-        padded
+        padded.resize(columns, super::key::MINUS_INFINITY);
+        padded.into()
     }
 
     /// Marks entries dead that a scan found dead to all. A posting list is marked only if all of

@@ -1,12 +1,15 @@
 //! Finding the leaf and the place on it.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use pgheadroom_layout::BlockNumber;
 
 use crate::btree::Btree;
-use crate::btree::key::SearchKey;
+use crate::btree::key::{MINUS_INFINITY, SearchKey};
 use crate::btree::page::BtreePage;
+use crate::memory::prefetch;
+use crate::page::Tid;
 
 /// An inner page on the way down, and which of its items was followed.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +51,9 @@ impl Stack {
         Some(self.entries[self.len])
     }
 }
+
+/// So few numbers are searched by halves.
+const FEW: usize = 8;
 
 /// What follows from a key that is equal in all columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +104,17 @@ pub(crate) fn compare(
 pub(crate) fn lower_bound(search: SearchKey<'_>, page: &BtreePage, tie: Tie) -> usize {
     let (mut low, mut high) = (page.first_data(), page.len());
     if let [value] = *search.values {
-        // One column: codes lie side by side, and ties are rare.
+        // One column: codes lie side by side.
         let codes = page.codes();
-        low += codes[low..].partition_point(|&code| code < value);
-        high = low;
-        if codes.get(low) == Some(&value) {
-            high += codes[low..].partition_point(|&code| code == value);
+        low = partition_point(low..high, value, |at| codes[at]);
+        if low == high || codes[low] != value {
+            return low;
+        }
+        if codes[high - 1] != value {
+            high = low + codes[low..high].partition_point(|&code| code == value);
+        }
+        if let Some(tid) = search.tid {
+            return lower_bound_of_tid(search, tid, page, (low, high), tie);
         }
     }
     while low < high {
@@ -117,7 +128,138 @@ pub(crate) fn lower_bound(search: SearchKey<'_>, page: &BtreePage, tie: Tie) -> 
     low
 }
 
+/// The same among items whose keys are equal to it in all columns: they ascend by TID, and at most
+/// the last one that does not begin behind the TID may be a posting list around it.
+fn lower_bound_of_tid(
+    search: SearchKey<'_>,
+    tid: Tid,
+    page: &BtreePage,
+    (low, high): (usize, usize),
+    tie: Tie,
+) -> usize {
+    let number = |tid: Tid| i64::from(tid.block.0) << 16 | i64::from(tid.offset.0);
+    let behind = partition_point(low..high, number(tid) + 1, |at| {
+        page.item(at).tid().map_or(-1, number) // a pivot without TID is smaller than any
+    });
+    if behind == low || compare(search, page, behind - 1, tie).is_gt() {
+        behind
+    } else {
+        behind - 1
+    }
+}
+
+/// The first place of these at which an ascending number is not smaller than `wanted`; found
+/// quickly where numbers ascend evenly, as keys and TIDs mostly do: each look is a cache miss.
+fn partition_point(places: Range<usize>, wanted: i64, number: impl Fn(usize) -> i64) -> usize {
+    let (mut low, mut high) = (places.start, places.end);
+    if high - low > FEW && number(low) == MINUS_INFINITY {
+        low += usize::from(wanted > MINUS_INFINITY); // an inner page's first item
+    }
+    if high - low > FEW {
+        let (first, last) = (number(low), number(high - 1));
+        if wanted <= first {
+            return low;
+        }
+        if wanted > last {
+            return high;
+        }
+        // From a guess outwards in growing steps, until it lies between.
+        let guess = low + guess((first, last), wanted, high - 1 - low);
+        let mut step = 4;
+        if number(guess) < wanted {
+            low = guess + 1;
+            while low + step < high && number(low + step) < wanted {
+                low += step + 1;
+                step *= 4;
+            }
+            high = high.min(low + step + 1);
+        } else {
+            high = guess;
+            while high >= low + step && number(high - step) >= wanted {
+                high -= step;
+                step *= 4;
+            }
+            low = low.max((high + 1).saturating_sub(step));
+        }
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if number(middle) < wanted {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// How many of so many steps an even way from one number to another has made when it passes
+/// `wanted`.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)] // a guess
+fn guess((first, last): (i64, i64), wanted: i64, steps: usize) -> usize {
+    let share = (wanted as f64 - first as f64) / (last as f64 - first as f64);
+    ((share * steps as f64) as usize).min(steps)
+}
+
+/// What a search of a leaf will need, in the order in which one thing tells where the next is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeafPart {
+    /// Its first and last key.
+    Ends,
+    /// Keys and items near the place of the key.
+    Middle,
+}
+
 impl Btree {
+    /// The leaf where a key of one column most likely belongs; asks for its header and changes
+    /// nothing.
+    pub(crate) fn look_for_leaf(&self, key: i64) -> Option<BlockNumber> {
+        if self.definition.key_columns != 1 {
+            return None;
+        }
+        let search = SearchKey {
+            values: &[key],
+            tid: None,
+        };
+        let mut block = self.meta.fast_root?;
+        for level in (0..self.meta.fast_level).rev() {
+            let page = self.page(block);
+            let position = lower_bound(search, page, Tie::PivotIsSmaller).checked_sub(1)?;
+            block = page.items().get(position)?.child();
+            if level == 0 {
+                prefetch(self.pages.get((block.0 as usize).checked_sub(1)?)?);
+            }
+        }
+        Some(block)
+    }
+
+    /// Asks for a part of that leaf.
+    pub(crate) fn look_at_leaf(&self, leaf: BlockNumber, key: i64, part: LeafPart) {
+        let page = (leaf.0 as usize).checked_sub(1);
+        let Some(page) = page.and_then(|number| self.pages.get(number)) else {
+            return;
+        };
+        let codes = &page.codes()[page.first_data().min(page.len())..];
+        let (Some(first), Some(last)) = (codes.first(), codes.last()) else {
+            return;
+        };
+        match part {
+            LeafPart::Ends => {
+                prefetch(&page.codes()[0]); // the high key
+                prefetch(last);
+            }
+            LeafPart::Middle => {
+                let position = guess((*first, *last), key, codes.len() - 1);
+                prefetch(&codes[position]);
+                prefetch(page.item(page.first_data() + position));
+            }
+        }
+    }
+
     /// The leaf where a key belongs, and the way to it.
     ///
     /// Source: `_bt_search`, src/backend/access/nbtree/nbtsearch.c (REL_18_STABLE).
@@ -193,6 +335,36 @@ impl Btree {
                 return Some(block);
             }
             block = page.item(page.first_data()).child();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the numbers, the place is the one that halving finds.
+    #[test]
+    fn places_are_those_of_halving() {
+        let shapes: [fn(i64) -> i64; 5] = [
+            |at| at,
+            |at| at * at * at,
+            |at| at / 40,
+            |at| if at == 0 { i64::MIN } else { at * 7 - 500 },
+            |at| i64::MAX / 300 * (at - 150),
+        ];
+        for shape in shapes {
+            for len in [0, 1, 2, 7, 9, 10, 100, 300] {
+                let numbers: Vec<i64> = (0..len).map(shape).collect();
+                let near = numbers.iter().flat_map(|&number| {
+                    [number.saturating_sub(1), number, number.saturating_add(1)]
+                });
+                for wanted in near.chain([i64::MIN + 1, -3, 0, 5, i64::MAX]) {
+                    let found = partition_point(0..numbers.len(), wanted, |at| numbers[at]);
+                    let expected = numbers.partition_point(|&number| number < wanted);
+                    assert_eq!(found, expected, "{wanted} among {numbers:?}");
+                }
+            }
         }
     }
 }

@@ -33,12 +33,11 @@ impl Btree {
         let mut candidates: Vec<Doomed> = Vec::new();
         for position in data {
             let item = page.item(position);
-            let tids = item.tids();
             if item.is_dead() {
-                doomed.extend(tids.iter().map(|&tid| (position, tid)));
+                doomed.extend(item.each_tid().map(|tid| (position, tid)));
             } else if also_others {
-                let near = |tid: &&Tid| heap_blocks.binary_search(&{ tid.block }).is_ok();
-                candidates.extend(tids.iter().filter(near).map(|&tid| (position, tid)));
+                let near = |tid: &Tid| heap_blocks.binary_search(&{ tid.block }).is_ok();
+                candidates.extend(item.each_tid().filter(near).map(|tid| (position, tid)));
             }
         }
         // The heap is visited in its own order.
@@ -56,7 +55,7 @@ impl Btree {
         let mut blocks = vec![new_tid.block];
         for item in &page.items()[page.first_data()..] {
             if item.is_dead() {
-                blocks.extend(item.tids().iter().map(|tid| tid.block));
+                blocks.extend(item.each_tid().map(|tid| tid.block));
             }
         }
         blocks.sort_unstable();

@@ -61,7 +61,8 @@ impl Btree {
         sink: &mut impl Sink,
     ) -> Result<(), UniqueViolation> {
         let mut all_dead = true;
-        for tid in self.page(block).item(position).tids() {
+        for number in 0..self.page(block).item(position).tid_count() {
+            let tid = self.page(block).item(position).tid_at(number);
             match table.fetch_for_uniqueness(tid) {
                 UniqueFetch::Conflict => return Err(UniqueViolation { tid }),
                 UniqueFetch::Invisible => all_dead = false,

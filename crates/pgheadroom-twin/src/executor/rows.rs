@@ -11,6 +11,7 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::memory::{Pieces, prefetch};
 use crate::page::Tid;
+use crate::row::NULL_SLOT;
 
 /// No place is known.
 const NOWHERE: i64 = 0;
@@ -21,6 +22,8 @@ pub(super) struct Rows {
     cells: Vec<i64>,
     /// Cells of a row: its place and a slot for each column.
     stride: usize,
+    /// Whether any row had a NULL ever.
+    has_nulls: bool,
 }
 
 impl Rows {
@@ -29,6 +32,7 @@ impl Rows {
         Self {
             cells: Vec::new(),
             stride: columns + 1,
+            has_nulls: false,
         }
     }
 
@@ -42,7 +46,18 @@ impl Rows {
         &self.cells[row as usize * self.stride..][1..self.stride]
     }
 
-    /// Slots of a row, to be changed.
+    /// Whether any row may have a NULL.
+    pub const fn has_nulls(&self) -> bool {
+        self.has_nulls
+    }
+
+    /// Puts other slots in the place of a row's.
+    pub fn replace(&mut self, row: u32, slots: &[i64]) {
+        self.has_nulls = self.has_nulls || slots.contains(&NULL_SLOT);
+        self.slots_mut(row).copy_from_slice(slots);
+    }
+
+    /// Slots of a row, to be changed: not to NULL.
     #[inline]
     pub fn slots_mut(&mut self, row: u32) -> &mut [i64] {
         &mut self.cells[row as usize * self.stride..][1..self.stride]
@@ -55,6 +70,7 @@ impl Rows {
 
     /// The next slot of the last row.
     pub fn push(&mut self, slot: i64) {
+        self.has_nulls |= slot == NULL_SLOT;
         self.cells.push(slot);
     }
 

@@ -25,14 +25,12 @@ use pgheadroom_layout::wal_record::{
 };
 
 use crate::checkpoint::ForkId;
-use crate::counters::Pending;
 use crate::engine::Store;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
 use crate::horizon::Horizon;
-use crate::memory::{Pieces, prefetch};
 use crate::page::{Settled, Tid};
 use crate::row::{Differing, NULL_SLOT};
 use crate::rules;
@@ -88,35 +86,54 @@ impl Places {
     }
 }
 
+/// A row that a simple update is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(super) table: u32,
+    pub(super) row: u32,
+}
+
 impl Database {
-    /// Does a transaction of one UPDATE by key and commits it, if it is simple; false when it is
-    /// not, and nothing was done then that the long way would not do first.
-    ///
-    /// Source: as [`Database::by_index`] and [`Database::commit`].
-    pub(crate) fn update_alone(
-        &mut self,
+    /// The row of an UPDATE by key, if its statement is a simple one; whether the row is simple
+    /// too is seen when it is updated.
+    #[inline]
+    pub(crate) fn target_of(
+        &self,
         table: TableId,
         index: usize,
         key: i64,
         sets: &[Assignment<'_>],
-    ) -> bool {
+    ) -> Option<Target> {
+        let of = &self.tables[table.0];
+        let stays = |one: &Assignment<'_>| of.stays_in_place[one.column];
+        let is_simple =
+            matches!(of.store, Store::Heap) && sets.len() <= MOST_SETS && sets.iter().all(stays);
+        if !is_simple {
+            return None;
+        }
+        let row = of.places.row_of(of.btree_position(index), key)?;
+        let table = u32::try_from(table.0).ok()?;
+        Some(Target { table, row })
+    }
+
+    /// Does a transaction of one UPDATE by key and commits it, if it is simple; false when it is
+    /// not, and nothing was done then that the long way would not do first.
+    ///
+    /// Source: as [`Database::by_index`] and [`Database::commit`].
+    #[inline]
+    pub(crate) fn update_alone(&mut self, target: Target, sets: &[Assignment<'_>]) -> bool {
         if !rules::all_hold() || !self.takes_short_way || self.horizon.is_shared() {
             return false;
         }
-        let table = &mut self.tables[table.0];
-        let index = table.btree_position(index);
-        if !table.update_simply(index, key, sets, &mut self.horizon, &mut self.wal) {
+        let table = &mut self.tables[target.table as usize];
+        if !table.update_simply(target.row, sets, &self.horizon, &mut self.wal) {
             return false;
         }
         self.statement += 1;
         self.short_ways += 1;
-        self.horizon.commit();
+        self.horizon.commit_next();
         self.wal.record_commit();
-        let done = Pending {
-            updated: 1,
-            ..Pending::default()
-        };
-        table.counters.end_transaction(done, true);
+        table.counters.end_hot_update();
         true
     }
 
@@ -132,8 +149,6 @@ impl Database {
     }
 }
 
-/// Bytes that a transaction pays for being moved into huge pages.
-const BYTES_PER_TRANSACTION: usize = 64;
 /// Most columns of a SET clause that takes the short way.
 const MOST_SETS: usize = 4;
 
@@ -146,99 +161,34 @@ struct Changed {
     differing: Differing,
 }
 
-/// What a transaction that will come needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LookAhead {
-    /// Its row's place and values.
-    Row,
-    /// The header of its page.
-    Page,
-    /// The items that pruning the page and updating the row will touch.
-    Items,
-}
-
-impl Database {
-    /// Puts the tables' memory into huge pages, if so many transactions are worth that.
-    ///
-    /// Measured: moving a KB takes 4 us, and an update in a large table then takes 60 ns less.
-    pub(crate) fn gather_memory(&self, transactions: u64) {
-        let mut pieces = Pieces::default();
-        for table in &self.tables {
-            table.rows.pieces(&mut pieces);
-            pieces.add(table.heap.pages());
-            for page in table.heap.pages() {
-                page.pieces(&mut pieces);
-            }
-        }
-        if transactions >= (pieces.bytes() / BYTES_PER_TRANSACTION) as u64 {
-            pieces.gather();
-        }
-    }
-
-    /// Asks for the memory of a statement that will come; changes nothing.
-    #[inline]
-    pub(crate) fn look_ahead(&self, table: TableId, index: usize, key: i64, what: LookAhead) {
-        let table = &self.tables[table.0];
-        let index = table.btree_position(index);
-        if what == LookAhead::Row {
-            if let Some(row) = table.places.row_of(index, key) {
-                table.rows.look_ahead(row);
-            }
-        } else if let Some((_, tid)) = table.place_of(index, key) {
-            if let Some(page) = table.heap.pages().get(tid.block.0 as usize) {
-                match what {
-                    LookAhead::Items => page.look_at_items(tid.offset),
-                    _ => prefetch(page),
-                }
-            }
-        }
-    }
-}
-
 impl Table {
-    /// The row with this key and its place, if it is known.
-    #[inline]
-    fn place_of(&self, index: usize, key: i64) -> Option<(u32, Tid)> {
-        let row = self.places.row_of(index, key)?;
-        Some((row, self.rows.place(row)?))
-    }
-
     /// The statement without its COMMIT.
     #[inline(always)]
     fn update_simply(
         &mut self,
-        index: usize,
-        key: i64,
+        row: u32,
         sets: &[Assignment<'_>],
-        horizon: &mut Horizon,
+        horizon: &Horizon,
         wal: &mut Wal,
     ) -> bool {
-        let Some((row, tid)) = self.place_of(index, key) else {
+        let Some(tid) = self.rows.place(row) else {
             return false;
         };
-        let stays = |one: &Assignment<'_>| self.stays_in_place[one.column];
-        let is_simple = matches!(self.store, Store::Heap)
-            && sets.len() <= MOST_SETS
-            && sets.iter().all(stays)
-            && !self.texts.has_forms()
-            && self.heap.watched().is_none();
-        if !is_simple {
+        if self.texts.has_forms() || self.heap.watched().is_some() {
             return false;
         }
         if self.heap.live_row(tid, horizon) != Some(row) {
             return false;
         }
-        let settled = self.prune_before_update(tid.block, horizon, wal);
         let Some(changed) = self.change_in_place(row, sets) else {
-            self.heap.page_mut(tid.block).leave_freed(settled);
             return false;
         };
+        let settled = self.prune_before_update(tid.block, horizon, wal);
         let xid = horizon.next_xid();
         let Some(done) = self.heap.update_in_place(tid, xid, settled) else {
             self.heap.page_mut(tid.block).leave_freed(settled);
             return false;
         };
-        horizon.assign();
         self.log_in_place(tid.block, done.lp_len, &changed, wal);
         let new = Tid {
             block: tid.block,
@@ -249,8 +199,6 @@ impl Table {
         for (set, new) in sets.iter().zip(changed.new) {
             slots[set.column] = new;
         }
-        self.counters.n_tup_upd += 1;
-        self.counters.n_tup_hot_upd += 1;
         true
     }
 
@@ -265,24 +213,24 @@ impl Table {
         if !self.heap.is_worth_pruning(block, horizon) {
             return Settled::NOTHING;
         }
-        let hole = self.heap.pages()[block.0 as usize].exact_free_space();
+        let is_logged = wal.is_logged(self.main, block);
+        let hole = if is_logged { 0 } else { self.hole_of(block) };
         let Some(settled) = self.heap.prune_pending(block) else {
             let wal = RefCell::new(wal);
             HeapAccess::new(self.heap_parts(), horizon, &wal, None).visit(block);
             return Settled::NOTHING;
         };
-        let hole_after = self.heap.pages()[block.0 as usize].exact_free_space();
-        wal.hint(self.main, block, hole);
-        let cleaning = PageCleaning {
-            redirected: 1,
-            unused: u32::from(settled.frees_item),
-            has_conflict_horizon: true,
-            ..PageCleaning::default()
-        };
-        let page = wal.change(self.main, block, hole_after);
-        let bytes = heap_prune(self.heap.behaviour(), cleaning, page);
-        wal.record(RecordType::HeapPrune, bytes);
         self.counters.pruned(1);
+        if is_logged {
+            let bytes = self.prune_bytes[usize::from(settled.frees_item)];
+            wal.record_again(self.main, RecordType::HeapPrune, bytes);
+        } else {
+            wal.hint(self.main, block, hole);
+            let page = wal.change(self.main, block, self.hole_of(block));
+            let cleaning = simple_cleaning(settled.frees_item);
+            let bytes = heap_prune(self.heap.behaviour(), cleaning, page);
+            wal.record(RecordType::HeapPrune, bytes);
+        }
         settled
     }
 
@@ -290,10 +238,10 @@ impl Table {
     #[inline(always)]
     fn change_in_place(&mut self, row: u32, sets: &[Assignment<'_>]) -> Option<Changed> {
         let slots = self.rows.slots(row);
-        let hoff = self.row_type.hoff(slots);
+        let has_nulls = self.rows.has_nulls();
         let mut changed = Changed {
             new: [0; MOST_SETS],
-            hoff,
+            hoff: self.row_type.hoff(if has_nulls { slots } else { &[] }),
             differing: Differing::NOTHING,
         };
         for (set, new) in sets.iter().zip(&mut changed.new) {
@@ -302,7 +250,7 @@ impl Table {
                 .row_type
                 .changed_slot(column, old, &set.change, &mut self.texts)?;
             if *new != old {
-                if slots[..column].contains(&NULL_SLOT) {
+                if has_nulls && slots[..column].contains(&NULL_SLOT) {
                     return None;
                 }
                 let layout = &self.row_type.columns[column];
@@ -312,13 +260,23 @@ impl Table {
         Some(changed)
     }
 
+    /// The hole of a heap page as it is.
+    fn hole_of(&self, block: BlockNumber) -> u32 {
+        self.heap.pages()[block.0 as usize].exact_free_space()
+    }
+
     /// Logs the update.
     #[inline(always)]
     fn log_in_place(&self, block: BlockNumber, lp_len: u16, changed: &Changed, wal: &mut Wal) {
         let hoff = changed.hoff;
         let tuple_bytes = u32::from(lp_len);
-        let hole = self.heap.pages()[block.0 as usize].exact_free_space();
-        let page = wal.change_with_tuples(self.main, block, hole);
+        if wal.is_logged(self.main, block) && !wal.is_logical() {
+            let shared = changed.differing.shared(tuple_bytes - hoff);
+            let bytes = heap_update_same_page(tuple_bytes, hoff, shared, Page::Change, None);
+            wal.record_again(self.main, RecordType::HeapHotUpdate, bytes);
+            return;
+        }
+        let page = wal.change_with_tuples(self.main, block, self.hole_of(block));
         let shared = if page == Page::Change && !wal.is_logical() {
             changed.differing.shared(tuple_bytes - hoff)
         } else {
@@ -328,13 +286,28 @@ impl Table {
         wal.record(RecordType::HeapHotUpdate, bytes);
     }
 
-    /// Which columns an update may change without another way than in place.
+    /// Which columns an update may change without another way than in place, and what its record
+    /// of pruning takes.
     pub(super) fn learn_columns(&mut self) {
+        let behaviour = self.heap.behaviour();
+        self.prune_bytes = [false, true]
+            .map(|frees_item| heap_prune(behaviour, simple_cleaning(frees_item), Page::Change));
         let columns = self.row_type.columns.iter().enumerate();
         let stays = columns.map(|(column, layout)| {
             let is_indexed = self.blocks_hot[column] || self.is_summarized[column];
             layout.width.is_some() && layout.offset.is_some() && !is_indexed
         });
         self.stays_in_place = stays.collect();
+    }
+}
+
+/// Pruning of one dead version: its root becomes a redirect, or leads further; then the dead
+/// version's own line pointer is free.
+fn simple_cleaning(frees_item: bool) -> PageCleaning {
+    PageCleaning {
+        redirected: 1,
+        unused: u32::from(frees_item),
+        has_conflict_horizon: true,
+        ..PageCleaning::default()
     }
 }

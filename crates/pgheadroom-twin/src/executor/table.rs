@@ -72,6 +72,8 @@ pub struct Table {
     pub(super) places: Places,
     /// By column: whether an update of it is as simple as can be.
     pub(super) stays_in_place: Vec<bool>,
+    /// Length of the record of the commonest pruning: one redirect, and no or one unused item.
+    pub(super) prune_bytes: [u32; 2],
     /// Its indexes as they were created, to be built again.
     pub(super) definitions: Vec<IndexDefinition>,
     /// Whether insertions leave the free space map alone: a TOAST table that a rewrite fills.
@@ -155,6 +157,7 @@ impl Table {
             notes: None,
             places: Places::default(),
             stays_in_place: Vec::new(),
+            prune_bytes: [0; 2],
         };
         for index in definition.indexes {
             table.build_index(behaviour, index, wal)?;
@@ -405,13 +408,13 @@ impl Table {
 
     /// Puts the stored forms of a new row in the place of its values.
     pub(super) fn store_row(&mut self, row: u32, slots: &[i64]) {
-        self.rows.slots_mut(row).copy_from_slice(slots);
+        self.rows.replace(row, slots);
     }
 
     /// Replaces a row's slots, of which the columns in `changed` differ; a rollback brings the old
     /// ones back.
     pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
-        let old = self.rows.slots_mut(row);
+        let old = self.rows.slots(row);
         self.undo.push(row);
         self.undo_slots.extend_from_slice(old);
         for &column in changed {
@@ -420,7 +423,7 @@ impl Table {
                 self.undo_texts.push((old[column], new[column]));
             }
         }
-        old.copy_from_slice(new);
+        self.rows.replace(row, new);
     }
 
     /// The hole of a heap page as it is.

@@ -114,6 +114,17 @@ impl RowType {
         change: &Change<'_>,
         texts: &mut Texts,
     ) -> Option<i64> {
+        let addend = match change {
+            Change::Next { .. } => Some(1),
+            Change::Add(addend) => Some(*addend),
+            _ => None,
+        };
+        if let (Some((least, most)), Some(addend)) = (self.columns[column].integers, addend) {
+            if slot != NULL_SLOT {
+                let sum = slot.checked_add(addend)?;
+                return (least..=most).contains(&sum).then_some(sum);
+            }
+        }
         match change {
             Change::Same => Some(slot),
             _ if slot == NULL_SLOT => Some(slot),

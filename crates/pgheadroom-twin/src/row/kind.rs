@@ -105,6 +105,16 @@ impl Kind {
         !self.is_float() && !matches!(self, Self::Numeric { .. })
     }
 
+    /// The smallest and the largest integer of an integer type or of one that counts like one.
+    pub fn integers(self) -> Option<(i64, i64)> {
+        match self {
+            Self::Integer { width: 2 } => Some((i16::MIN.into(), i16::MAX.into())),
+            Self::Integer { width: 4 } | Self::Date => Some((i32::MIN.into(), i32::MAX.into())),
+            Self::Integer { .. } | Self::Timestamp => Some((i64::MIN + 1, i64::MAX)),
+            _ => None,
+        }
+    }
+
     /// Whether an integer fits; the smallest int8 stands for NULL in tables.
     #[inline]
     pub fn checked(self, number: i64, type_name: &str) -> Result<(), ValueError> {

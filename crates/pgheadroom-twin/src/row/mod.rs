@@ -65,6 +65,8 @@ pub(crate) struct ColumnLayout {
     /// Where its bytes begin after `t_hoff` in a row without NULLs before it; `None` behind a
     /// column of variable length.
     pub offset: Option<u32>,
+    /// From which to which integer a number may grow by a step; none for other kinds of values.
+    pub integers: Option<(i64, i64)>,
 }
 
 /// The columns of a table's rows.
@@ -113,6 +115,7 @@ impl RowType {
                 is_packable: true,
                 width,
                 offset: offset.filter(|_| width.is_some()),
+                integers: kind.integers(),
             });
         }
         Ok(Self { columns: layouts })

@@ -293,6 +293,15 @@ impl<'a> Events<'a> {
         }
     }
 
+    /// Nothing is due before so many transactions.
+    pub fn quiet_until(&self) -> u64 {
+        if self.vacuums.is_empty() && self.rewrites.is_empty() {
+            self.left.first().map_or(u64::MAX, |&(at, _)| at)
+        } else {
+            0
+        }
+    }
+
     /// Does what is due after so many transactions; how many tables were rewritten so far.
     ///
     /// # Errors

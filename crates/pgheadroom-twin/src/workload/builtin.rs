@@ -61,6 +61,7 @@ impl Workload for PgbenchWorkload {
     }
 
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
+        operations.clear();
         self.left[client] = self.left[client].checked_sub(1)?;
         let generator = &mut self.generators.clients[client];
         let drawn = self.builtin.draw(generator, self.scale);

@@ -129,6 +129,13 @@ impl ProfileOperation {
         })
     }
 
+    /// Whether its statements differ in nothing but their keys.
+    fn is_fixed(&self) -> bool {
+        let finds = !matches!(self.kind, KindName::Insert | KindName::Upsert);
+        let mut sets = self.sets.iter();
+        finds && sets.all(|(set, at_times)| !at_times && set.grows.is_none())
+    }
+
     /// The statement over keys from `low` on; draws what its changes need.
     ///
     /// # Panics
@@ -201,6 +208,8 @@ pub struct ProfileWorkload {
     weights: Vec<i64>,
     generators: Generators,
     clients: Vec<Client>,
+    /// Whether all transactions are one statement that differs in nothing but its keys.
+    is_one_statement: bool,
 }
 
 impl ProfileWorkload {
@@ -233,7 +242,13 @@ impl ProfileWorkload {
             attempts: vec![0; operations.len()],
             tables: vec![(0, 0, 0); spec.table.len()],
         };
+        let aborts = |script: &Vec<usize>| head(script).abort_frac > 0.0;
+        let is_one_statement = match &scripts[..] {
+            [script] if script.len() == 1 => operations[script[0]].is_fixed() && !aborts(script),
+            _ => false,
+        };
         Ok(Self {
+            is_one_statement,
             weights: scripts.iter().map(|script| head(script).weight).collect(),
             scripts: scripts
                 .into_iter()
@@ -264,6 +279,9 @@ impl Workload for ProfileWorkload {
         state.left = state.left.checked_sub(1)?;
         let chosen = self.generators.choose_script(&self.weights);
         let generator = &mut self.generators.clients[client];
+        if !self.is_one_statement {
+            operations.clear();
+        }
         let client = i64::try_from(client).expect("few clients");
         let (script, aborted) = &self.scripts[chosen];
         for &number in script {
@@ -293,6 +311,20 @@ impl Workload for ProfileWorkload {
             *attempts += 1;
             if operation.kind == KindName::Delete && operation.pick == Some(Pick::Oldest) {
                 *deleted += count * ((width + count - 1) / count);
+            }
+            if let (
+                true,
+                [
+                    Operation::Find {
+                        low: first, high, ..
+                    },
+                ],
+            ) = (self.is_one_statement, operations.as_mut_slice())
+            {
+                // The earlier transaction, but for its keys.
+                *first = low;
+                *high = low + width - 1;
+                return Some(End::Commit);
             }
             operations.push(operation.at(low, generator));
         }
