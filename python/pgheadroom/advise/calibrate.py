@@ -28,6 +28,7 @@ BRIN_KEEPS_HOT_FROM = 16
 """From this version on a summarizing index does not end HOT."""
 
 _SEEDS = 2
+_AROUND = 2  # windows to either side of a moment that are looked at with it
 _HOLDS_S = (5.0, 30.0, 120.0, 600.0)
 _GROWTHS_BYTES = (2, 4, 8, 16, 32, 64, 128, 256)
 _Z = 1.645  # of a two-sided 90 %
@@ -137,7 +138,7 @@ def calibrate(
     best = trial(knobs)
     if best is None:
         return None
-    if not best.agrees(observed):
+    if not best.agrees(observed) and not best.settle(observed):
         for name, candidate in _explanations(profile, table, observed, best):
             found = trial(candidate) if runner.in_time else None
             if found is not None and found.distance(observed) < best.distance(observed):
@@ -145,9 +146,9 @@ def calibrate(
                 fitted = {**_only_changed(fitted), **name}
                 if best.agrees(observed):
                     break
-    moment = best.moment(observed)
-    if moment is not None and not best.agrees(observed):
-        best.first, best.last = moment, moment + 1
+        if not best.agrees(observed):
+            best.settle(observed)
+    if best.is_moved:
         fitted["updates a row that the table has lived through"] = round(best.updates_until, 2)
     # A third run makes a narrower interval, and is one of the curve's.
     best.played = [
@@ -175,19 +176,23 @@ class _Trial:
         self.knobs = knobs
         self.played = played
         self.first, self.last = self._window(lived)
+        self.is_moved = False
 
     def _window(self, lived: float | None) -> tuple[int, int]:
         """The windows that show the table as old as it is; the steady half if nobody knows."""
         whole = self.scenario.updates_per_row
         if lived is None or whole <= 0 or lived >= whole / 2:
             return self.scenario.steady_from, self.scenario.windows
-        place = min(int(lived / whole * self.scenario.windows), self.scenario.steady_from)
-        return place, place + 1
+        windows = self.scenario.windows
+        place = min(int(lived / whole * windows), windows - 1)
+        # Some windows around, for what a vacuum frees makes a wave.
+        return max(0, place - _AROUND), min(windows, place + _AROUND + 1)
 
     @property
     def updates_until(self) -> float:
-        """Updates a row before the windows that are compared."""
-        return self.scenario.updates_per_row * self.first / self.scenario.windows
+        """Updates a row until the middle of the windows that are compared."""
+        middle = (self.first + self.last) / 2
+        return self.scenario.updates_per_row * middle / self.scenario.windows
 
     def shares(self, first: int | None = None, last: int | None = None) -> tuple[float, float]:
         """HOT and new-page share over windows, the mean of the runs."""
@@ -202,9 +207,10 @@ class _Trial:
             math.fsum(run["n_tup_newpage_upd"] for run in found) / updates,
         )
 
-    def distance(self, observed: Observed, first: int | None = None) -> float:
-        """How far from the observation, in shares of the updates."""
-        last = None if first is None else first + 1
+    def distance(self, observed: Observed, place: int | None = None) -> float:
+        """How far from the observation, in shares of the updates; at another moment if named."""
+        first = None if place is None else max(0, place - _AROUND)
+        last = None if place is None else min(self.scenario.windows, place + _AROUND + 1)
         hot, newpage = self.shares(first, last)
         if observed.newpage is None:
             return abs(hot - observed.hot)
@@ -213,11 +219,15 @@ class _Trial:
     def agrees(self, observed: Observed) -> bool:
         return self.distance(observed) <= max(AGREES_WITHIN, observed.error(observed.hot))
 
-    def moment(self, observed: Observed) -> int | None:
-        """The window in which the table looks as observed, if there is one."""
+    def settle(self, observed: Observed) -> bool:
+        """Compare at the moment that looks most as observed, if one does."""
         near = min(range(self.scenario.windows), key=lambda place: self.distance(observed, place))
-        within = max(AGREES_WITHIN, observed.error(observed.hot))
-        return near if self.distance(observed, near) <= within else None
+        if self.distance(observed, near) > max(AGREES_WITHIN, observed.error(observed.hot)):
+            return False
+        self.first = max(0, near - _AROUND)
+        self.last = min(self.scenario.windows, near + _AROUND + 1)
+        self.is_moved = True
+        return True
 
 
 def _lived(table: TableProfile) -> float | None:

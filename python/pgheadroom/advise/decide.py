@@ -25,6 +25,7 @@ UPDATES_MIN = 100
 _OFF_MAX = 0.10  # a twin that misses the observed HOT share by more is no ground for advice
 _MODEL_GAIN = 0.01  # of the cost: the model's own error where two fillfactors are compared
 _TRIVIAL_GB_DAYS = 0.02  # what cannot save this much a day is not worth a change
+_CHECKPOINT_S = 30.0  # the shortest distance that a server keeps by time
 _NOT_HOT_WAL_BYTES = 2000.0  # an update that is not HOT, with its index entries: an upper bound
 
 
@@ -105,8 +106,8 @@ def most(table: TableProfile, policy: Policy) -> float:
     """
     The most that any fillfactor could save a day, in the policy's unit.
 
-    That is all WAL of updates that are not HOT, and all room that is kept free; 0 where nothing is
-    known.
+    That is all WAL of updates that are not HOT, all room that is kept free, and the part of pages
+    dirtied and their images that this room makes; 0 where nothing is known.
     """
     assert table.observed is not None, "an observed profile"
     counters = table.observed["counters"]
@@ -116,8 +117,14 @@ def most(table: TableProfile, policy: Policy) -> float:
     prices = policy.prices
     not_hot_a_day = _rate(table) * 86_400 * max(0.0, 1 - hot / updates)
     per_update = prices.wal_gb * _NOT_HOT_WAL_BYTES / 1e9 + prices.written_mpages * 4 / 1e6
-    reserve_bytes = (1 - table.fillfactor / 100) * float(table.observed.get("main_bytes") or 0)
-    return float(not_hot_a_day * per_update + prices.kept_gb * reserve_bytes / 1e9)
+    heap_bytes = float(table.observed.get("main_bytes") or 0)
+    # Each page at most once a checkpoint distance, and not oftener than there are updates.
+    dirtied_a_day = min(_rate(table), heap_bytes / PAGE_BYTES / _CHECKPOINT_S) * 86_400
+    per_page = prices.wal_gb * PAGE_BYTES / 1e9 + prices.written_mpages / 1e6
+    reserved = (1 - table.fillfactor / 100) * (
+        prices.kept_gb * heap_bytes / 1e9 + dirtied_a_day * per_page
+    )
+    return float(not_hot_a_day * per_update + reserved)
 
 
 def _longer(server: Mapping[str, Any], updates: int) -> str:
@@ -169,7 +176,9 @@ def decide(
     if best is now:
         gain = _gain(now, least, off)
         return keep(table, _why_keep(now, least, gain, policy), gain)
-    best = min(near, key=lambda found: (-found.point.fillfactor, _mean(found.costs)))
+    # A table loaded at 100 first pays for the way to its steady state: rows give pages up.
+    roomy = [found for found in near if found.point.fillfactor < 100]
+    best = max(roomy or near, key=lambda found: found.point.fillfactor)
     gain = _gain(now, best, off)
     if gain.mid < policy.min_gain_frac or gain.low <= 0:
         return keep(table, _why_keep(now, best, gain, policy), gain)

@@ -35,7 +35,8 @@ _CHECKPOINTS_MIN = 4
 HORIZON_S = 30 * 86_400.0
 """What comes later than in a month is no reason for a change now."""
 
-_GROWTH_MAX = 4.0  # rows inserted over rows at the start
+_GROWTH_MAX = 1.0  # rows inserted over rows at the start: then it is another table
+_DELETED_MAX = 0.5  # rows deleted over rows at the start, for operations know no later rows
 _THRESHOLDS = ("autovacuum_vacuum_threshold", "autovacuum_analyze_threshold")
 _THRESHOLD = 50
 _INSERT_THRESHOLD = 1000
@@ -169,12 +170,13 @@ def make_scenario(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What is done to a table: operations a second, and by operation updates and more rows."""
+    """What is done to a table: operations a second; by operation updates, more rows, deletes."""
 
     rows: int
     per_s: float
     updates_frac: float
     growth_frac: float
+    deletes_frac: float
 
     @classmethod
     def of(cls, operations: Sequence[Operation], rows: int, interval_s: float) -> _Work:
@@ -189,6 +191,7 @@ class _Work:
             per_s=weight / interval_s,
             updates_frac=touched("update"),
             growth_frac=max(0.0, touched("insert") - touched("delete")),
+            deletes_frac=touched("delete"),
         )
 
     def duration_s(self, server: ServerSettings) -> float:
@@ -204,8 +207,10 @@ class _Work:
         found = min(max(found, at_least), max(HORIZON_S, at_least))
         if self.growth_frac:
             found = min(found, _GROWTH_MAX * self.rows / self.growth_frac / self.per_s)
+        if self.deletes_frac:
+            found = min(found, _DELETED_MAX * self.rows / self.deletes_frac / self.per_s)
         # Checkpoints begin at multiples of their distance; the run ends between two of them.
-        return distance * (max(2, round(found / distance)) + 0.5)
+        return distance * (max(1, round(found / distance)) + 0.5)
 
 
 def _windows(duration_s: float, server: ServerSettings) -> tuple[int, int]:
@@ -218,7 +223,7 @@ def _windows(duration_s: float, server: ServerSettings) -> tuple[int, int]:
     distance = server.checkpoint_interval_s
     assert distance is not None, "set for every scenario"
     cycles = int(duration_s / distance)
-    if not 2 <= cycles <= _CYCLES_SHOWN_MAX:
+    if not 1 <= cycles <= _CYCLES_SHOWN_MAX:
         return _WINDOWS, _WINDOWS // 2
     return 2 * cycles + 1, 2 * (cycles // 2) + 1
 
