@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bench_advice import page
+from bench_advice.ask import ask_or_fail
 from bench_advice.goal import FILLFACTORS, GOALS, candidates, cost_of
 from bench_advice.player import PIECES, carried, script_counts
 from bench_advice.record import Record
@@ -232,6 +233,22 @@ def test_regret(tmp_path: Path) -> None:
     found = score(record, workload, GOALS[0])
     assert found is not None
     assert found.regret(ADVICE) == pytest.approx(0.25, rel=0.02), "the last advice counts"
+
+
+def test_advice_that_fails_is_a_result(tmp_path: Path) -> None:
+    """It is recorded with its reason and counts as leaving the setting."""
+    workload = named("uniform-90")
+    missing = tmp_path / "profile.json"
+    line = ask_or_fail(workload, missing, GOALS[0])
+    assert (line["verdict"], line["fillfactor"]) == ("FAILED", None)
+    assert "exit code" in line["reason"]
+    record = Record(tmp_path / "record")
+    record.write_observed(workload, seen(hot=500))
+    fill(record, workload, dict.fromkeys((*FILLFACTORS, 96), 4_000_000))
+    record.append("advice", line)
+    found = score(record, workload, GOALS[0])
+    assert found is not None
+    assert (found.chosen[ADVICE], found.verdict) == (100, "FAILED")
 
 
 def test_summary_and_noise(tmp_path: Path) -> None:

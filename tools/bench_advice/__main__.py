@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench_advice import cell, live, page
-from bench_advice.ask import ask
+from bench_advice.ask import ask_or_fail
 from bench_advice.goal import GOALS, candidates
 from bench_advice.record import Record
 from bench_advice.rules import RULES, counters_of
@@ -99,7 +99,7 @@ def advise(record: Record, chosen: Iterable[Workload], *, again: bool) -> None:
     ]
     for number, (workload, goal) in enumerate(todo, start=1):
         _say(f"advise {number} of {len(todo)}: {workload.name}, {goal.name}")
-        record.append("advice", ask(workload, record.observed_path(workload), goal))
+        record.append("advice", ask_or_fail(workload, record.observed_path(workload), goal))
 
 
 def wanted(record: Record, workload: Workload) -> tuple[int, ...]:

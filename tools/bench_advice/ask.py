@@ -17,6 +17,23 @@ from bench_advice.workloads import Workload
 from pgheadroom.cli.app import run
 from pgheadroom.errors import LabError
 
+FAILED = "FAILED"
+
+
+def ask_or_fail(workload: Workload, profile: Path, goal: Goal) -> dict[str, Any]:
+    """As `ask`; a failure is a line with the verdict FAILED, so that it does not hide the rest."""
+    try:
+        return ask(workload, profile, goal)
+    except Exception as error:  # noqa: BLE001 - a bug of the advice is a result here
+        return {
+            "workload": workload.name,
+            "sha256": workload.sha256,
+            "goal": goal.name,
+            "verdict": FAILED,
+            "fillfactor": None,
+            "reason": f"{type(error).__name__}: {error}",
+        }
+
 
 def ask(workload: Workload, profile: Path, goal: Goal) -> dict[str, Any]:
     """

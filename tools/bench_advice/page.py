@@ -9,6 +9,7 @@ from pathlib import Path
 
 import vl_convert
 
+from bench_advice.ask import FAILED
 from bench_advice.goal import GOALS, LOSS_FRAC, Goal
 from bench_advice.record import Record
 from bench_advice.rules import FORMULAS, RULES
@@ -139,7 +140,9 @@ def _verdicts(scored: Sequence[Scored]) -> list[str]:
     share = "" if not theirs else f", {ours.median / theirs:.0%} of it"
     met = ours.median <= TARGET_FRAC * theirs
     abstained = counts["ABSTAIN"] / len(scored)
+    failed = [item.workload.name for item in scored if item.verdict == FAILED]
     return [
+        *([f"`advise` failed, which counts as KEEP: {', '.join(failed)}."] if failed else []),
         f"Advice: {counts['CHANGE']} CHANGE, {counts['KEEP']} KEEP, {counts['ABSTAIN']} ABSTAIN "
         f"({abstained:.0%}; target: under 20 %, {_met(abstained < 0.2)}).",
         f"Median regret {_percent(ours.median)}, the best formula's ({formula}) "
