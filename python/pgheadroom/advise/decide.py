@@ -256,12 +256,17 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
 
 
 def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
-    size = _mid(then.point.heap_bytes) / _mid(now.point.heap_bytes) - 1
-    wal = _mid(then.point.wal_bytes_per_update) / _mid(now.point.wal_bytes_per_update) - 1
+    size = _more(now.point.heap_bytes, then.point.heap_bytes)
+    wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
     return (
         f"{_mid(then.point.hot_frac):.1%} HOT instead of {_mid(now.point.hot_frac):.1%}, WAL per "
         f"update {wal:+.0%}, heap {size:+.1%}: saves {gain.mid:.0%} of the cost"
     )
+
+
+def _more(now: Value, then: Value) -> float:
+    """By which part of it a value grows; 0 where there is nothing."""
+    return _mid(then) / _mid(now) - 1 if _mid(now) else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:
