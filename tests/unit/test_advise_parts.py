@@ -335,7 +335,7 @@ def test_an_interval_that_says_nothing_gives_abstain(server: dict[str, Any], sai
 def test_few_updates_and_trifles_are_told_apart() -> None:
     """Nothing at stake: KEEP. Something may be, but too little was seen: ABSTAIN."""
     idle = observed(updates=0, hot=0, newpage=0)
-    trifle = observed(updates=1000, hot=1000)
+    trifle = observed(updates=10, hot=10)
     scarce = observed(updates=90, hot=10, newpage=80)
     found = [without_curve(p.tables[0], SERVER, make_policy()) for p in (idle, trifle, scarce)]
     assert [one.verdict for one in found if one is not None] == ["KEEP", "KEEP", "ABSTAIN"]

@@ -25,6 +25,7 @@ UPDATES_MIN = 100
 _OFF_MAX = 0.10  # a twin that misses the observed HOT share by more is no ground for advice
 _MODEL_GAIN = 0.01  # of the cost: the model's own error where two fillfactors are compared
 _TRIVIAL_GB_DAYS = 0.02  # what cannot save this much a day is not worth a change
+_PRUNE_WAL_BYTES = 60.0  # pages without room are pruned at every update, others seldom
 _CHECKPOINT_S = 30.0  # the shortest distance that a server keeps by time
 _NOT_HOT_WAL_BYTES = 2000.0  # an update that is not HOT, with its index entries: an upper bound
 
@@ -106,8 +107,9 @@ def most(table: TableProfile, policy: Policy) -> float:
     """
     The most that any fillfactor could save a day, in the policy's unit.
 
-    That is all WAL of updates that are not HOT, all room that is kept free, and the part of pages
-    dirtied and their images that this room makes; 0 where nothing is known.
+    That is all WAL of updates that are not HOT, a pruning for each update, all room that is kept
+    free, and the part of pages dirtied and their images that this room makes; 0 where nothing is
+    known.
     """
     assert table.observed is not None, "an observed profile"
     counters = table.observed["counters"]
@@ -115,7 +117,8 @@ def most(table: TableProfile, policy: Policy) -> float:
     if not updates or hot is None:
         return 0.0
     prices = policy.prices
-    not_hot_a_day = _rate(table) * 86_400 * max(0.0, 1 - hot / updates)
+    updates_a_day = _rate(table) * 86_400
+    not_hot_a_day = updates_a_day * max(0.0, 1 - hot / updates)
     per_update = prices.wal_gb * _NOT_HOT_WAL_BYTES / 1e9 + prices.written_mpages * 4 / 1e6
     heap_bytes = float(table.observed.get("main_bytes") or 0)
     # Each page at most once a checkpoint distance, and not oftener than there are updates.
@@ -124,7 +127,8 @@ def most(table: TableProfile, policy: Policy) -> float:
     reserved = (1 - table.fillfactor / 100) * (
         prices.kept_gb * heap_bytes / 1e9 + dirtied_a_day * per_page
     )
-    return float(not_hot_a_day * per_update + reserved)
+    pruned = updates_a_day * prices.wal_gb * _PRUNE_WAL_BYTES / 1e9
+    return float(not_hot_a_day * per_update + reserved + pruned)
 
 
 def _longer(server: Mapping[str, Any], updates: int) -> str:
