@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.advice import Calibration, Value, Verdict
@@ -23,6 +23,7 @@ UPDATES_MIN = 100
 """Fewer updates in an interval say too little about a table."""
 
 _OFF_MAX = 0.10  # a twin that misses the observed HOT share by more is no ground for advice
+_MISSED_WITHIN = 0.005  # shares of updates that miss HOT and differ by less are the same
 _MODEL_GAIN = 0.01  # of the cost: the model's own error where two fillfactors are compared
 _TRIVIAL_GB_DAYS = 0.02  # what cannot save this much a day is not worth a change
 _PRUNE_WAL_BYTES = 60.0  # pages without room are pruned at every update, others seldom
@@ -183,7 +184,7 @@ def decide(
     # A table loaded at 100 first pays for the way to its steady state: rows give pages up.
     roomy = [found for found in near if found.point.fillfactor < 100]
     best = max(roomy or near, key=lambda found: found.point.fillfactor)
-    gain = _gain(now, best, off)
+    gain = _not_more_than_missed(_gain(now, best, off), calibration, now, best)
     if gain.mid < policy.min_gain_frac or gain.low <= 0:
         return keep(table, _why_keep(now, best, gain, policy), gain)
     return Decision(
@@ -239,6 +240,25 @@ def _gain(now: Costed, then: Costed, off: float) -> Interval:
     # moves the cost by as much.
     half = math.hypot(drawn, _MODEL_GAIN, off)
     return Interval(low=mean - half, mid=mean, high=mean + half, level=LEVEL)
+
+
+def _not_more_than_missed(
+    gain: Interval, calibration: Calibration, now: Costed, then: Costed
+) -> Interval:
+    """
+    The gain, with a lower end that fits the updates that really missed HOT.
+
+    What a change saves by HOT comes from updates that are not HOT now. Where the twin has more of
+    them at the setting in force than were observed, it may save in proportion less.
+    """
+    observed, foreseen = calibration.observed_hot_frac, _mid(calibration.predicted_hot_frac)
+    if observed is None or _mid(then.point.hot_frac) <= _mid(now.point.hot_frac):
+        return gain
+    missed, taken = 1 - observed, 1 - foreseen
+    if taken - missed <= _MISSED_WITHIN:
+        return gain
+    least = gain.mid * missed / taken - (gain.mid - gain.low)
+    return replace(gain, low=min(gain.low, least))
 
 
 def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
