@@ -240,6 +240,11 @@ def _indexed_detail(updates: Updates, blamed: tuple[Blamed, ...]) -> str:
             f"Statements assign columns of {names}; whether the values changed is not known, and "
             "an equal value keeps HOT."
         )
+    elif updates.classes:
+        text = (
+            "No statement that is known assigns a column of an index; whether all are known is not "
+            "counted."
+        )
     else:
         text = "No statement is known that tells which columns were assigned."
     if updates.newpage and same_page is not None:
