@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -344,17 +345,22 @@ def test_the_command(newest: ServerPrograms, tmp_path: Path) -> None:
         import threading
 
         stop = threading.Event()
+        facts: Any = before.table("other").observed
+        every_s = BATCH / facts["per_s"]["n_tup_upd"]
 
         def load() -> None:
+            """As many a second as before, or the workload would not be comparable."""
             work = updates(cluster, {"other": 0.1})
             while not stop.is_set():
+                began = time.monotonic()
                 work(0)
-                stop.wait(0.1)
+                stop.wait(max(0.0, began + every_s - time.monotonic()))
 
         thread = threading.Thread(target=load)
         thread.start()
         try:
-            assert run([*base[:-2], "2s", "-o", str(out["text"])]) == 1
+            code = run([*base[:-2], "2s", "-o", str(out["text"])])
+            assert code == 1, out["text"].read_text()
         finally:
             stop.set()
             thread.join()

@@ -151,15 +151,19 @@ def test_a_sample_keeps_rates_a_row_and_thresholds_by_rows() -> None:
 
 
 def test_a_run_ends_between_two_checkpoints_and_so_begins_its_steady_half() -> None:
-    """Windows are half a distance each, so no checkpoint lies at an edge."""
+    """Windows are parts of half a distance, so no checkpoint lies at the edge of what counts."""
     profile = observed(rows=20_000)
     scenario = make_scenario(profile, profile.tables[0], Knobs())
     assert scenario is not None
     distance = scenario.profile.server.checkpoint_interval_s
     assert distance == 300
     assert scenario.duration_s % distance == pytest.approx(distance / 2, rel=0.01)
-    assert scenario.windows == 2 * int(scenario.duration_s / distance) + 1
-    assert scenario.steady_from % 2 == 1
+    halves = 2 * int(scenario.duration_s / distance) + 1
+    assert scenario.windows % halves == 0
+    parts = scenario.windows // halves
+    assert parts > 1, "rows are updated often: windows are parts of half a distance"
+    assert scenario.steady_from % parts == 0
+    assert scenario.steady_from // parts % 2 == 1
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ BRIN_KEEPS_HOT_FROM = 16
 """From this version on a summarizing index does not end HOT."""
 
 _SEEDS = 2
-_AROUND = 2  # windows to either side of a moment that are looked at with it
 _HOLDS_S = (5.0, 30.0, 120.0, 600.0)
 _GROWTHS_BYTES = (2, 4, 8, 16, 32, 64, 128, 256)
 _Z = 1.645  # of a two-sided 90 %
@@ -133,7 +132,8 @@ def calibrate(
         if scenario is None:
             return None
         pieces = [_piece(scenario, version, table, seed) for seed in range(_SEEDS)]
-        return _Trial(scenario, knobs, runner.play(pieces, tick), lived)
+        played = runner.play(pieces, tick)
+        return _Trial(scenario, knobs, played, lived=lived, seen=observed.updates / table.rows)
 
     best = trial(knobs)
     if best is None:
@@ -170,11 +170,20 @@ class _Trial:
     """One setting of the knobs, played."""
 
     def __init__(
-        self, scenario: Scenario, knobs: Knobs, played: Sequence[Played], lived: float | None
+        self,
+        scenario: Scenario,
+        knobs: Knobs,
+        played: Sequence[Played],
+        *,
+        lived: float | None,
+        seen: float,
     ) -> None:
         self.scenario = scenario
         self.knobs = knobs
         self.played = played
+        per_window = scenario.updates_per_row / scenario.windows
+        self._span = max(1, round(seen / per_window)) if per_window > 0 else 1
+        self._span = min(self._span, scenario.windows)
         self.first, self.last = self._window(lived)
         self.is_moved = False
 
@@ -183,10 +192,13 @@ class _Trial:
         whole = self.scenario.updates_per_row
         if lived is None or whole <= 0 or lived >= whole / 2:
             return self.scenario.steady_from, self.scenario.windows
-        windows = self.scenario.windows
-        place = min(int(lived / whole * windows), windows - 1)
-        # Some windows around, for what a vacuum frees makes a wave.
-        return max(0, place - _AROUND), min(windows, place + _AROUND + 1)
+        last = max(1, math.ceil(lived / whole * self.scenario.windows))
+        return self._until(last)
+
+    def _until(self, last: int) -> tuple[int, int]:
+        """As many windows as the interval had updates a row, up to this one."""
+        last = min(self.scenario.windows, max(last, self._span))
+        return last - self._span, last
 
     @property
     def updates_until(self) -> float:
@@ -209,8 +221,7 @@ class _Trial:
 
     def distance(self, observed: Observed, place: int | None = None) -> float:
         """How far from the observation, in shares of the updates; at another moment if named."""
-        first = None if place is None else max(0, place - _AROUND)
-        last = None if place is None else min(self.scenario.windows, place + _AROUND + 1)
+        first, last = (None, None) if place is None else self._until(place)
         hot, newpage = self.shares(first, last)
         if observed.newpage is None:
             return abs(hot - observed.hot)
@@ -221,11 +232,11 @@ class _Trial:
 
     def settle(self, observed: Observed) -> bool:
         """Compare at the moment that looks most as observed, if one does."""
-        near = min(range(self.scenario.windows), key=lambda place: self.distance(observed, place))
+        places = range(self._span, self.scenario.windows + 1)
+        near = min(places, key=lambda place: self.distance(observed, place))
         if self.distance(observed, near) > max(AGREES_WITHIN, observed.error(observed.hot)):
             return False
-        self.first = max(0, near - _AROUND)
-        self.last = min(self.scenario.windows, near + _AROUND + 1)
+        self.first, self.last = self._until(near)
         self.is_moved = True
         return True
 

@@ -158,13 +158,7 @@ def decide(
         growth_bytes: By which its rows grow at each update.
     """
     if off > _OFF_MAX:
-        observed = calibration.observed_hot_frac
-        assert observed is not None, "a table with updates"
-        foreseen = _mid(calibration.predicted_hot_frac)
-        return abstain(
-            f"the twin does not repeat what was observed: {foreseen:.0%} HOT instead of "
-            f"{observed:.0%} at fillfactor {table.fillfactor}"
-        )
+        return abstain(_why_not_repeated(table, calibration))
     now = next(found for found in curve if found.point.fillfactor == table.fillfactor)
     allowed = [found for found in curve if _is_allowed(found, now, policy)]
     lasting = [found for found in allowed if found is now or _lasts(table, found, growth_bytes)]
@@ -193,6 +187,18 @@ def decide(
         fillfactor=best.point.fillfactor,
         gain_frac=gain,
     )
+
+
+def _why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
+    observed, foreseen = calibration.observed_hot_frac, _mid(calibration.predicted_hot_frac)
+    assert observed is not None, "a table with updates"
+    text = (
+        f"the twin does not repeat what was observed: {foreseen:.0%} HOT instead of {observed:.0%}"
+    )
+    if calibration.observed_newpage_frac is not None:
+        moved = _mid(calibration.predicted_newpage_frac)
+        text += f", {moved:.0%} on new pages instead of {calibration.observed_newpage_frac:.0%},"
+    return f"{text} at fillfactor {table.fillfactor}"
 
 
 def _is_allowed(found: Costed, now: Costed, policy: Policy) -> bool:

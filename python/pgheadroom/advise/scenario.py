@@ -44,7 +44,8 @@ _CHECKPOINT_COMPLETION = 0.9
 _CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
 _SNAPSHOTS_MAX = 400
 _CYCLES_SHOWN_MAX = 40  # with more, where in a cycle a window ends makes no difference
-_WINDOWS = 16
+_WINDOWS, _WINDOWS_MAX = 16, 120
+_WINDOW_UPDATES = 0.2  # updates a row in a window, no more where that is possible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,8 @@ def make_scenario(
     per_s = work.per_s * share
     count = max(100, min(round(duration_s * per_s), most))
     duration_s = count / per_s
-    windows, steady_from = _windows(duration_s, server)
+    updates_per_row = count * work.updates_frac / rows
+    windows, steady_from = _windows(duration_s, server, updates_per_row)
     run = Run(
         operations=count,
         duration_s=None,
@@ -161,7 +163,7 @@ def make_scenario(
         share=share,
         per_s=per_s,
         duration_s=duration_s,
-        updates_per_row=count * work.updates_frac / rows,
+        updates_per_row=updates_per_row,
         windows=windows,
         steady_from=steady_from,
         assumed=tuple(assumed),
@@ -213,19 +215,23 @@ class _Work:
         return distance * (max(1, round(found / distance)) + 0.5)
 
 
-def _windows(duration_s: float, server: ServerSettings) -> tuple[int, int]:
+def _windows(duration_s: float, server: ServerSettings, updates_per_row: float) -> tuple[int, int]:
     """
     Windows of a run, and the first that counts as steady.
 
     Half a checkpoint's distance each, begun in the middle between two checkpoints: then chance does
-    not decide whether the images of a checkpoint fall into what is looked at.
+    not decide whether the images of a checkpoint fall into what is looked at. Where rows are
+    updated often meanwhile, windows are shorter, so that the table's age can be found.
     """
+    wanted = min(_WINDOWS_MAX, updates_per_row / _WINDOW_UPDATES)
     distance = server.checkpoint_interval_s
     assert distance is not None, "set for every scenario"
     cycles = int(duration_s / distance)
     if not 1 <= cycles <= _CYCLES_SHOWN_MAX:
-        return _WINDOWS, _WINDOWS // 2
-    return 2 * cycles + 1, 2 * (cycles // 2) + 1
+        windows = max(_WINDOWS, math.ceil(wanted))
+        return windows, windows // 2
+    parts = max(1, math.ceil(wanted / (2 * cycles + 1)))
+    return parts * (2 * cycles + 1), parts * (2 * (cycles // 2) + 1)
 
 
 def _is_cold(table: TableProfile) -> bool:

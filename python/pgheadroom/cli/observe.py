@@ -130,7 +130,8 @@ def observed(
         logs: Server logs with statements.
         statements: Files of statements.
     """
-    # Files first: a mistake in them should not cost an interval.
+    # Options and files first: a mistake in them should not cost an interval.
+    request = request_of(length, no_sample=no_sample)
     files = [read_statements(path) for path in statements]
     for path in logs:
         if not path.is_file():
@@ -141,7 +142,7 @@ def observed(
         with read_only_session(
             target, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection:
-            recording = watch(connection, request_of(length, no_sample=no_sample), _say)
+            recording = watch(connection, request, _say)
     database = str((recording.row("identity", "shape") or {}).get("database"))
     read = [read_log(path, database) for path in logs]
     return observe.observe(

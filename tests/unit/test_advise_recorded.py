@@ -1,0 +1,72 @@
+"""Advice on tables that a server was observed with, beside what that server did when measured."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.advise import Options, TableAdvice, advise
+from pgheadroom.advise.advice import Value
+from pgheadroom.profile import read_profile
+from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES
+
+RECORD = Path(__file__).parents[2] / "experiments" / "advice" / "record"
+"""Observed profiles and measured cells, 18.4; see its README."""
+
+
+@cache
+def measured(workload: str) -> dict[int, dict[str, Any]]:
+    """Cells by fillfactor."""
+    lines = (RECORD / "cells.jsonl").read_text().splitlines()
+    cells = [cell for cell in map(json.loads, lines) if cell["workload"] == workload]
+    return {cell["fillfactor"]: cell["measured"] for cell in cells}
+
+
+@cache
+def advised(workload: str) -> TableAdvice:
+    """The advice on its table."""
+    (file,) = (RECORD / "observed").glob(f"{workload}-????????.json")
+    (table,) = advise(read_profile(file), Options(budget_s=600)).tables
+    return table
+
+
+def mid(value: Value) -> float:
+    """Its middle."""
+    assert value is not None
+    return value.mid if isinstance(value, Interval) else value
+
+
+@pytest.mark.parametrize(
+    ("workload", "verdict"),
+    [
+        ("uniform-1250", "CHANGE"),  # six rows a page
+        ("uniform-1900", "CHANGE"),
+        ("set-wide70", "KEEP"),  # has its room already
+        ("indexed-second", "KEEP"),  # an index ends HOT
+        ("fine-set380", "KEEP"),
+    ],
+)
+def test_the_curve_is_what_the_server_measured(workload: str, verdict: str) -> None:
+    """
+    HOT within five points and the heap within 5 % at every fillfactor that both have.
+
+    The server was measured two updates a row after a rewrite, the twin foresees what comes later.
+    """
+    table, cells = advised(workload), measured(workload)
+    assert table.verdict == verdict, table.reason
+    compared = 0
+    for point in table.curve:
+        cell = cells.get(point.fillfactor)
+        if cell is None:
+            continue
+        compared += 1
+        hot = cell["n_tup_hot_upd"] / cell["n_tup_upd"]
+        assert mid(point.hot_frac) == pytest.approx(hot, abs=0.05), point.fillfactor
+        heap_bytes = cell["heap_pages"] * PAGE_BYTES
+        assert mid(point.heap_bytes) == pytest.approx(heap_bytes, rel=0.05), point.fillfactor
+    assert compared >= 4
