@@ -15,6 +15,17 @@ from pgheadroom.types import Interval
 Value = float | Interval | None
 """A number where it is certain, an interval where it is not, None where nothing is known."""
 
+
+def mid_or_none(value: Value) -> float | None:
+    """The number, or the middle of the interval; None where nothing is known."""
+    return value.mid if isinstance(value, Interval) else value
+
+
+def mid(value: Value) -> float:
+    """The same, with 0 where nothing is known."""
+    return mid_or_none(value) or 0.0
+
+
 Verdict = Literal["CHANGE", "KEEP", "ABSTAIN"]
 Evidence = Literal["measured", "sampled", "estimated", "predicted", "assumed"]
 CauseKind = Literal["hot", "indexed_column", "no_room", "row_grew", "unknown"]

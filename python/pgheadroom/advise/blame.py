@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgheadroom.advise.advice import Blamed, Value
+from pgheadroom.advise.advice import Blamed, Value, mid
 from pgheadroom.advise.updates import Index, Updates
 from pgheadroom.types import Interval
 
@@ -49,14 +49,14 @@ def blame(updates: Updates, indexed: tuple[int, int, int], counted: int | None) 
     Returns:
         By falling updates; their likely numbers add up to the likely total.
     """
-    low, mid, high = indexed
+    low, likely, high = indexed
     if high <= 0 or not updates.indexes:
         return []
-    by_index, assigned = _weights(updates, mid)
+    by_index, assigned = _weights(updates, likely)
     chosen = [index for index in updates.indexes if by_index.get(index.name)]
     if not chosen:  # nothing is likely, yet not impossible either
         return []
-    parts = shared_out(mid, [by_index[index.name] for index in chosen])
+    parts = shared_out(likely, [by_index[index.name] for index in chosen])
     made = []
     for index, part in zip(chosen, parts, strict=True):
         least = 0 if counted is None else max(counted - round(_others(updates, index)), 0)
@@ -77,11 +77,7 @@ def blame(updates: Updates, indexed: tuple[int, int, int], counted: int | None) 
                 unique=index.is_unique,
             )
         )
-    return sorted(made, key=lambda blamed: (-_mid(blamed.updates), blamed.name))
-
-
-def _mid(value: Value) -> float:
-    return value.mid if isinstance(value, Interval) else value or 0.0
+    return sorted(made, key=lambda blamed: (-mid(blamed.updates), blamed.name))
 
 
 def _weights(updates: Updates, total: int) -> tuple[dict[str, float], Mapping[str, set[str]]]:

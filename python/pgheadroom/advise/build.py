@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import Advice, Observation, Remark, TableAdvice, Value
+from pgheadroom.advise.advice import Advice, Observation, Remark, TableAdvice, mid
 from pgheadroom.advise.calibrate import Fitted, Observed, calibrate, observed_shares
 from pgheadroom.advise.causes import causes_of
 from pgheadroom.advise.curve import (
@@ -34,7 +34,7 @@ from pgheadroom.errors import InputError, TwinError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
-from pgheadroom.types import Interval, PgVersion
+from pgheadroom.types import PgVersion
 
 BUDGET_S = 60.0
 """Seconds of simulation that nobody asked to change: an answer within a minute."""
@@ -197,11 +197,11 @@ class _Table:
     ) -> None:
         """A remark on each index that takes much HOT away: the table without it."""
         blamed = [one for cause in self._causes for one in cause.indexes]
-        blamed.sort(key=lambda one: -(_mid(one.updates)))
+        blamed.sort(key=lambda one: -(mid(one.updates)))
         now = next(c.point for c in self._curve if c.point.fillfactor == self._table.fillfactor)
-        total = sum(_mid(cause.updates) for cause in self._causes)
+        total = sum(mid(cause.updates) for cause in self._causes)
         for one in blamed[:_INDEXES_MAX]:
-            if _mid(one.updates) < _BLAMED_FRAC_MIN * total:
+            if mid(one.updates) < _BLAMED_FRAC_MIN * total:
                 continue
             if not self._runner.in_time:
                 self._missing.append(
@@ -276,14 +276,8 @@ def _rank(table: TableAdvice) -> tuple[int, float, float]:
     """Changes first, by what they save; then what is not known; then what stays."""
     order = {"CHANGE": 0, "ABSTAIN": 1, "KEEP": 2}[table.verdict]
     point = table.point(table.fillfactor)
-    saved = _mid(table.gain_frac) * (_mid(point.cost) if point is not None else 0.0)
+    saved = mid(table.gain_frac) * (mid(point.cost) if point is not None else 0.0)
     return order, -saved, -table.updates_per_s
-
-
-def _mid(value: Value) -> float:
-    if isinstance(value, Interval):
-        return value.mid
-    return value if value is not None else 0.0
 
 
 def _partitioned(

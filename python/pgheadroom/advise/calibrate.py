@@ -9,7 +9,7 @@ has lived already) may be set to the value with which the twin gives the observe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +102,6 @@ def calibrate(
     runner: Runner,
     *,
     sample_pages: int,
-    tick: Callable[[], None] | None = None,
 ) -> Fitted | None:
     """
     Find the scenario that repeats the observation.
@@ -114,7 +113,6 @@ def calibrate(
         version: The minor version that the twin follows.
         runner: Plays.
         sample_pages: Heap pages that are simulated.
-        tick: Called while runs are under way.
 
     Returns:
         The nearest scenario; None where nothing can be played.
@@ -132,7 +130,7 @@ def calibrate(
         if scenario is None:
             return None
         pieces = [_piece(scenario, version, table, seed) for seed in range(_SEEDS)]
-        played = runner.play(pieces, tick)
+        played = runner.play(pieces)
         return _Trial(scenario, knobs, played, lived=lived, seen=observed.updates / table.rows)
 
     best = trial(knobs)
@@ -153,7 +151,7 @@ def calibrate(
     # A third run makes a narrower interval, and is one of the curve's.
     best.played = [
         *best.played,
-        *runner.play([_piece(best.scenario, version, table, _SEEDS)], tick),
+        *runner.play([_piece(best.scenario, version, table, _SEEDS)]),
     ]
     return _judged(best, observed, fitted)
 

@@ -5,11 +5,11 @@ A table over fillfactors: the steady state of each, what it costs, and the way t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Point, Transition, Value
+from pgheadroom.advise.advice import Point, Transition, Value, mid_or_none
 from pgheadroom.advise.policy import Policy, with_cost
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
@@ -76,7 +76,6 @@ def curve_of(
     runner: Runner,
     *,
     off: float,
-    tick: Callable[[], None] | None = None,
 ) -> tuple[Costed, ...]:
     """
     Play each fillfactor to its steady state.
@@ -89,7 +88,6 @@ def curve_of(
         policy: What things cost.
         runner: Plays.
         off: By how much the calibration missed the observed HOT share; it widens all intervals.
-        tick: Called while runs are under way.
 
     Raises:
         TwinError: The twin cannot play the table.
@@ -99,7 +97,7 @@ def curve_of(
         for fillfactor in fillfactors
         for seed in range(SEEDS)
     ]
-    played = runner.play(pieces, tick)
+    played = runner.play(pieces)
     found = []
     for n, fillfactor in enumerate(fillfactors):
         runs = played[n * SEEDS : (n + 1) * SEEDS]
@@ -133,7 +131,7 @@ def _point(
             _times(_written(outcome, scenario), 1 / updates) if updates else None
         ),
         seq_scan_pages=_times(outcome.heap_pages, 1 / scenario.share),
-        misses_per_update=misses(table, _mid(heap_bytes)),
+        misses_per_update=misses(table, mid_or_none(heap_bytes)),
         vacuum_pages_per_update=(
             math.fsum(found["vacuum_pages"] for found in figures) / len(figures) / updates
             if updates and scenario.profile.server.autovacuum
@@ -219,7 +217,6 @@ def transition_of(
     fillfactor: int,
     version: str,
     runner: Runner,
-    tick: Callable[[], None] | None = None,
 ) -> Transition:
     """
     The way to a new fillfactor without a rewrite.
@@ -230,7 +227,6 @@ def transition_of(
         fillfactor: That is set.
         version: The minor version that the twin follows.
         runner: Plays.
-        tick: Called while runs are under way.
     """
     altered = runner.play(
         [
@@ -243,14 +239,12 @@ def transition_of(
             )
             for seed in range(2)
         ],
-        tick,
     )
     rewritten = runner.play(
         [
             Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
             for seed in range(2)
         ],
-        tick,
     )
     major = int(version.split(".", maxsplit=1)[0])
     series = series_of([run.simulated for run in altered], clients=1, major=major)
@@ -300,7 +294,3 @@ def _widened(value: Value, off: float) -> Value:
     low = math.hypot(value.mid - value.low, off)
     high = math.hypot(value.high - value.mid, off)
     return replace(value, low=max(0.0, value.mid - low), high=min(1.0, value.mid + high))
-
-
-def _mid(value: Value) -> float | None:
-    return value.mid if isinstance(value, Interval) else value

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Calibration, Value, Verdict
+from pgheadroom.advise.advice import Calibration, Value, Verdict, mid
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.row import rows_per_page
@@ -133,8 +133,7 @@ def most(table: TableProfile, policy: Policy) -> float:
 
 
 def _longer(server: Mapping[str, Any], updates: int) -> str:
-    needed_s = float(server["interval_s"]) * UPDATES_MIN / updates * 1.5
-    return f"{math.ceil(needed_s / 60)} minutes" if needed_s < 5400 else f"{needed_s / 3600:.0f} h"
+    return show_duration(float(server["interval_s"]) * UPDATES_MIN / updates * 1.5)
 
 
 def decide(
@@ -190,13 +189,13 @@ def decide(
 
 
 def _why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
-    observed, foreseen = calibration.observed_hot_frac, _mid(calibration.predicted_hot_frac)
+    observed, foreseen = calibration.observed_hot_frac, mid(calibration.predicted_hot_frac)
     assert observed is not None, "a table with updates"
     text = (
         f"the twin does not repeat what was observed: {foreseen:.0%} HOT instead of {observed:.0%}"
     )
     if calibration.observed_newpage_frac is not None:
-        moved = _mid(calibration.predicted_newpage_frac)
+        moved = mid(calibration.predicted_newpage_frac)
         text += f", {moved:.0%} on new pages instead of {calibration.observed_newpage_frac:.0%},"
     return f"{text} at fillfactor {table.fillfactor}"
 
@@ -204,8 +203,8 @@ def _why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
 def _is_allowed(found: Costed, now: Costed, policy: Policy) -> bool:
     if found is now or policy.max_growth_frac is None:
         return True
-    limit = _mid(now.point.heap_bytes) * (1 + policy.max_growth_frac)
-    return _mid(found.point.heap_bytes) <= limit
+    limit = mid(now.point.heap_bytes) * (1 + policy.max_growth_frac)
+    return mid(found.point.heap_bytes) <= limit
 
 
 def _lasts(table: TableProfile, found: Costed, growth_bytes: float) -> bool:
@@ -257,8 +256,8 @@ def _not_more_than_missed(
     What a change saves by HOT comes from updates that are not HOT now. Where the twin has more of
     them at the setting in force than were observed, it may save in proportion less.
     """
-    observed, foreseen = calibration.observed_hot_frac, _mid(calibration.predicted_hot_frac)
-    if observed is None or _mid(then.point.hot_frac) <= _mid(now.point.hot_frac):
+    observed, foreseen = calibration.observed_hot_frac, mid(calibration.predicted_hot_frac)
+    if observed is None or mid(then.point.hot_frac) <= mid(now.point.hot_frac):
         return gain
     missed, taken = 1 - observed, 1 - foreseen
     if taken - missed <= _MISSED_WITHIN:
@@ -268,11 +267,11 @@ def _not_more_than_missed(
 
 
 def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
-    hot = _mid(now.point.hot_frac)
+    hot = mid(now.point.hot_frac)
     if then is now:
         return f"nothing tried costs less: {hot:.1%} HOT in the steady state at this fillfactor"
-    size = _mid(then.point.heap_bytes) - _mid(now.point.heap_bytes)
-    trade = f"{_mid(then.point.hot_frac):.1%} HOT instead of {hot:.1%}"
+    size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
+    trade = f"{mid(then.point.hot_frac):.1%} HOT instead of {hot:.1%}"
     more = f"{show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
     if gain.mid < policy.min_gain_frac:
         return (
@@ -289,21 +288,15 @@ def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
     size = _more(now.point.heap_bytes, then.point.heap_bytes)
     wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
     return (
-        f"{_mid(then.point.hot_frac):.1%} HOT instead of {_mid(now.point.hot_frac):.1%}, WAL per "
+        f"{mid(then.point.hot_frac):.1%} HOT instead of {mid(now.point.hot_frac):.1%}, WAL per "
         f"update {wal:+.0%}, heap {size:+.1%}: saves {gain.mid:.0%} of the cost"
     )
 
 
 def _more(now: Value, then: Value) -> float:
     """By which part of it a value grows; 0 where there is nothing."""
-    return _mid(then) / _mid(now) - 1 if _mid(now) else 0.0
+    return mid(then) / mid(now) - 1 if mid(now) else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def _mid(value: Value) -> float:
-    if isinstance(value, Interval):
-        return value.mid
-    return value if value is not None else 0.0

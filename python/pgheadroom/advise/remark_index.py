@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.advise.advice import Blamed, Point, Remark, Value
+from pgheadroom.advise.advice import Blamed, Point, Remark, Value, mid_or_none
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
@@ -106,7 +106,7 @@ def index_remark(
     """
     if reads.enforces is not None or blamed.unique:
         return None
-    before, after = _mid(now.hot_frac), _mid(then.hot_frac)
+    before, after = mid_or_none(now.hot_frac), mid_or_none(then.hot_frac)
     if before is None or after is None or after - before < _GAIN_MIN:
         return None
     text = (
@@ -114,10 +114,10 @@ def index_remark(
         f"{', '.join(blamed.columns)}: without it the HOT share would go from {before:.0%} to "
         f"{after:.0%}"
     )
-    wal = (_mid(now.wal_bytes_per_update), _mid(then.wal_bytes_per_update))
+    wal = (mid_or_none(now.wal_bytes_per_update), mid_or_none(then.wal_bytes_per_update))
     if wal[0] is not None and wal[1] is not None:
         text += f" and WAL per update from {wal[0]:,.0f} to {wal[1]:,.0f} bytes"
-    sizes = (_mid(now.index_bytes), _mid(then.index_bytes))
+    sizes = (mid_or_none(now.index_bytes), mid_or_none(then.index_bytes))
     if sizes[0] is not None and sizes[1] is not None and sizes[0] > sizes[1]:
         text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
     text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
@@ -126,10 +126,6 @@ def index_remark(
         for name in ("hot_frac", "wal_bytes_per_update", "index_bytes")
     }
     return Remark(kind="index", text=text, evidence="predicted", gain=gain)
-
-
-def _mid(value: Value) -> float | None:
-    return value.mid if isinstance(value, Interval) else value
 
 
 def _plain(value: Value) -> Any:
@@ -149,7 +145,7 @@ def _reads_text(blamed: Blamed, reads: Reads) -> str:
         )
     if reads.scans == 0:
         return f"It was not read in the interval, and {reads.total_scans:,} times before."
-    cost = _mid(blamed.updates) or 0.0
+    cost = mid_or_none(blamed.updates) or 0.0
     text = f"It was read {reads.scans:,} times in the interval, {reads.total_scans:,} times in all"
     if reads.entries and reads.fetches is not None and reads.fetches < reads.entries / 2:
         text += ", mostly by bitmap or index-only scans"

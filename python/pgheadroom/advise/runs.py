@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -89,7 +89,6 @@ class Runner:
         self._known: dict[tuple[int, int, int, int | None], Played] = {}
         self._kept: list[Scenario] = []
         self._progress: list[_core.Progress] = []
-        self.transactions = 0
 
     @property
     def in_time(self) -> bool:
@@ -106,7 +105,7 @@ class Runner:
         if self._own is not None:
             self._own.shutdown(wait=True, cancel_futures=True)
 
-    def play(self, pieces: Iterable[Piece], tick: Callable[[], None] | None = None) -> list[Played]:
+    def play(self, pieces: Iterable[Piece]) -> list[Played]:
         """
         The figures of each piece, in the order given.
 
@@ -117,11 +116,10 @@ class Runner:
         new = [piece for piece in asked if _key(piece) not in self._known]
         function = self._play if self._own is not None else _play_elsewhere
         for piece, played in run_pieces(
-            function, new, executor=self._executor, in_flight=self._cores, tick=tick
+            function, new, executor=self._executor, in_flight=self._cores
         ):
             self._known[_key(piece)] = played
             self._kept.append(piece.scenario)  # keys are identities: what they name must stay
-            self.transactions += played.simulated.transactions
         return [self._known[_key(piece)] for piece in asked]
 
     def _play(self, piece: Piece) -> Played:

@@ -13,6 +13,15 @@ import typer
 
 from pgheadroom.advise import BUDGET_S, Options, advise, make_policy
 from pgheadroom.cli import observe, output
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    LogOption,
+    PortOption,
+    StatementsOption,
+    UserOption,
+    parameters_of,
+)
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
 from pgheadroom.errors import InputError
@@ -64,18 +73,12 @@ def show(
     no_sample: Annotated[
         bool, typer.Option("--no-sample", help="Of a connection: read no rows.")
     ] = False,
-    log: Annotated[
-        list[Path] | None,
-        typer.Option("--log", help="A server log with statements: csvlog, jsonlog or stderr."),
-    ] = None,
-    statements: Annotated[
-        list[Path] | None,
-        typer.Option("--statements", help="A file of statements or a pgbench script; FILE@N."),
-    ] = None,
-    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
-    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
-    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
-    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    log: LogOption = None,
+    statements: StatementsOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Every table in full, not only changes.")
     ] = False,
@@ -106,8 +109,7 @@ def show(
     check_rewrite(rewrite)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget)
-    given = {"host": host, "port": port, "user": user, "dbname": dbname}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = parameters_of(host, port, user, dbname)
     path = Path(target)
     profile: Profile
     if target and path.is_file():

@@ -10,6 +10,13 @@ from typing import Annotated
 
 import typer
 
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    PortOption,
+    UserOption,
+    parameters_of,
+)
 from pgheadroom.errors import InputError
 from pgheadroom.plan.apply import Applier, Options, Outcome
 from pgheadroom.plan.reading import read_plan
@@ -44,10 +51,10 @@ def run(
     statement_timeout: Annotated[
         str | None, typer.Option(help="For each statement; without it, the role's own.")
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
-    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
-    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
-    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
 ) -> None:
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
     if not 0 <= lock_retries <= _RETRIES_MAX:
@@ -60,8 +67,7 @@ def run(
             None if statement_timeout is None else parse_duration_s(statement_timeout)
         ),
     )
-    given = {"host": host, "port": port, "user": user, "dbname": dbname}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = parameters_of(host, port, user, dbname)
     read = read_plan(plan)
     kept = record_path(plan)
     record = read_record(kept, read)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,6 @@ from rich.console import Console
 from pgheadroom.cli import output
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import write_atomically
 from pgheadroom.lab.run import Progress
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.profile import read_profile
@@ -68,25 +66,20 @@ def _read(path: Path) -> str:
 
 
 def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
-    if form is output.Format.JSON:
-        content = text.as_json(result)
-    elif form is output.Format.CSV:
-        content = view_migration.as_csv(result)
-    elif form is output.Format.MARKDOWN:
-        listed = [f"- {text.markdown_text(line)}" for line in view_migration.lines(result)]
-        head = [f"# {view_migration.summary(result)}", "", *listed, ""]
-        content = "\n".join([*head, text.as_markdown(view_migration.tables(result))])
-    elif to is None:
-        _print(result, output.Terminal(highlight=False))
-        return
-    else:
-        stream = io.StringIO()
-        _print(result, Console(file=stream, width=120, highlight=False))
-        content = stream.getvalue()
-    if to is None:
-        sys.stdout.write(content)
-    else:
-        write_atomically(to, content)
+    output.put_forms(
+        form,
+        to,
+        json=lambda: text.as_json(result),
+        csv=lambda: view_migration.as_csv(result),
+        markdown=lambda: _markdown(result),
+        show=lambda console: _print(result, console),
+    )
+
+
+def _markdown(result: dict[str, Any]) -> str:
+    listed = [f"- {text.markdown_text(line)}" for line in view_migration.lines(result)]
+    head = [f"# {view_migration.summary(result)}", "", *listed, ""]
+    return "\n".join([*head, text.as_markdown(view_migration.tables(result))])
 
 
 def _print(result: dict[str, Any], console: Console) -> None:

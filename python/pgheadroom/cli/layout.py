@@ -12,6 +12,13 @@ from rich.console import Console
 
 from pgheadroom import layout
 from pgheadroom.cli import output
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    PortOption,
+    UserOption,
+    parameters_of,
+)
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.lab.record import write_atomically
 from pgheadroom.profile import read_profile
@@ -27,16 +34,15 @@ def show(
     table: Annotated[
         str | None, typer.Option("--table", "-t", help="Only this table (or schema.table).")
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
-    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
-    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
-    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
 ) -> None:
     """Show a row's bytes column by column, and the room that each fillfactor leaves."""
-    given = {"host": host, "port": port, "user": user, "dbname": dbname}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = parameters_of(host, port, user, dbname)
     path = Path(target)
     is_file = bool(target) and (path.exists() or path.suffix in (".toml", ".json"))
     if is_file and not parameters:

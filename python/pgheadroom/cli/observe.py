@@ -13,6 +13,15 @@ import typer
 
 from pgheadroom import observe
 from pgheadroom.cli import output
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    LogOption,
+    PortOption,
+    StatementsOption,
+    UserOption,
+    parameters_of,
+)
 from pgheadroom.errors import InputError
 from pgheadroom.lab.record import write_atomically
 from pgheadroom.observe.access import read_access
@@ -47,14 +56,8 @@ def show(
         bool,
         typer.Option("--no-sample", help="Read no rows (at most 1,000 pages a table otherwise)."),
     ] = False,
-    log: Annotated[
-        list[Path] | None,
-        typer.Option("--log", help="A server log with statements: csvlog, jsonlog or stderr."),
-    ] = None,
-    statements: Annotated[
-        list[Path] | None,
-        typer.Option("--statements", help="A file of statements or a pgbench script; FILE@N."),
-    ] = None,
+    log: LogOption = None,
+    statements: StatementsOption = None,
     print_grants: Annotated[
         bool, typer.Option("--print-grants", help="Print what would let the role see more.")
     ] = False,
@@ -64,14 +67,13 @@ def show(
     source: Annotated[
         Path | None, typer.Option("--from", help="Read what the psql script has written here.")
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
-    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
-    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
-    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
 ) -> None:
     """Watch a live database, only reading, and write a profile of its tables and workload."""
-    given = {"host": host, "port": port, "user": user, "dbname": dbname}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = parameters_of(host, port, user, dbname)
     if to is not None:
         output.check_writable(to)
     if print_sql:

@@ -184,6 +184,42 @@ def put_proof(
         write_atomically(output, content)
 
 
+def put_forms(
+    form: Format,
+    to: Path | None,
+    *,
+    json: Callable[[], str],
+    csv: Callable[[], str],
+    markdown: Callable[[], str],
+    show: Callable[[Console], None],
+) -> None:
+    """
+    Write a result in one of its forms to a file or standard output.
+
+    Args:
+        form: The form.
+        to: The file, or None for standard output.
+        json: Makes that form.
+        csv: Makes that form.
+        markdown: Makes that form.
+        show: Prints the text form, on the terminal or into the file.
+    """
+    made = {Format.JSON: json, Format.CSV: csv, Format.MARKDOWN: markdown}
+    if form is not Format.TEXT:
+        content = made[form]()
+    elif to is None:
+        show(Terminal(highlight=False))
+        return
+    else:
+        stream = io.StringIO()
+        show(Console(file=stream, width=120, highlight=False))
+        content = stream.getvalue()
+    if to is None:
+        sys.stdout.write(content)
+    else:
+        write_atomically(to, content)
+
+
 def print_proof(shown: Mapping[str, Any], console: Console, *, brief: bool = True) -> None:
     """Print what `view_proof.described` gives: title, findings, tables."""
     console.print(f"{shown['title']}, PostgreSQL {shown['server']}", style="bold", markup=False)
@@ -220,24 +256,14 @@ def put_advice(
         from pgheadroom.report import advice_html  # noqa: PLC0415 - the template library is slow
 
         write_atomically(page, advice_html.render(advice, command=command))
-    if form is Format.JSON:
-        content = text.as_json(result)
-    elif form is Format.CSV:
-        content = view_advice.as_csv(advice)
-    elif form is Format.MARKDOWN:
-        content = advice_text.as_markdown(advice, verbose=verbose)
-    elif output is None:
-        advice_text.print_advice(advice, Terminal(highlight=False), verbose=verbose)
-        return
-    else:
-        stream = io.StringIO()
-        console = Console(file=stream, width=120, highlight=False)
-        advice_text.print_advice(advice, console, verbose=verbose)
-        content = stream.getvalue()
-    if output is None:
-        sys.stdout.write(content)
-    else:
-        write_atomically(output, content)
+    put_forms(
+        form,
+        output,
+        json=lambda: text.as_json(result),
+        csv=lambda: view_advice.as_csv(advice),
+        markdown=lambda: advice_text.as_markdown(advice, verbose=verbose),
+        show=lambda console: advice_text.print_advice(advice, console, verbose=verbose),
+    )
 
 
 @contextmanager

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +13,15 @@ from rich.console import Console
 
 from pgheadroom import observe
 from pgheadroom.cli import output
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    PortOption,
+    UserOption,
+    parameters_of,
+)
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import write_atomically
 from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import read_record, record_path
 from pgheadroom.report import text, view_verification
@@ -52,10 +57,10 @@ def run(
     ] = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
-    host: Annotated[str | None, typer.Option("--host", "-h", help="As psql.")] = None,
-    port: Annotated[str | None, typer.Option("--port", "-p", help="As psql.")] = None,
-    user: Annotated[str | None, typer.Option("--username", "-U", help="As psql.")] = None,
-    dbname: Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")] = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
 ) -> None:
     """Observe again, only reading, and hold the plan's forecasts against it; 1 if one failed."""
     length_s = parse_duration_s(length)
@@ -67,8 +72,7 @@ def run(
     for path in log or ():
         if not path.is_file():
             raise InputError(f"--log {path} is not a file: expected csvlog, jsonlog or stderr log")
-    given = {"host": host, "port": port, "user": user, "dbname": dbname}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = parameters_of(host, port, user, dbname)
     request = Request(
         duration_s=length_s, ticks=_WINDOWS, samples=not no_sample, tick_counters=True
     )
@@ -91,23 +95,14 @@ def run(
 
 
 def _put(result: dict[str, object], form: output.Format, to: Path | None) -> None:
-    if form is output.Format.JSON:
-        content = text.as_json(result)
-    elif form is output.Format.CSV:
-        content = view_verification.as_csv(result)
-    elif form is output.Format.MARKDOWN:
-        content = view_verification.as_markdown(result)
-    elif to is None:
-        _print(result, output.Terminal(highlight=False))
-        return
-    else:
-        stream = io.StringIO()
-        _print(result, Console(file=stream, width=120, highlight=False))
-        content = stream.getvalue()
-    if to is None:
-        sys.stdout.write(content)
-    else:
-        write_atomically(to, content)
+    output.put_forms(
+        form,
+        to,
+        json=lambda: text.as_json(result),
+        csv=lambda: view_verification.as_csv(result),
+        markdown=lambda: view_verification.as_markdown(result),
+        show=lambda console: _print(result, console),
+    )
 
 
 def _print(result: dict[str, object], console: Console) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import pgheadroom
-from pgheadroom.advise.advice import Evidence, Point, Value
+from pgheadroom.advise.advice import Evidence, Point, Value, mid
 from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
 from pgheadroom.advise.curve import curve_of
 from pgheadroom.advise.policy import DEFAULT_POLICY
@@ -327,7 +327,7 @@ class _Table:
         return self._made(verdict, text, "estimated", hot_frac_now=hot, hot_frac_then=then)
 
     def _judged(self, updates: Updates, fitted: Fitted, now: Point, then: Point) -> TableCheck:
-        before, after = _mid(now.hot_frac), _mid(then.hot_frac)
+        before, after = mid(now.hot_frac), mid(then.hot_frac)
         loss = before - after
         per_day = float((self._table.observed or {})["per_s"]["n_tup_upd"] or 0.0) * _DAY_S
         verdict: Verdict = "as before"
@@ -337,7 +337,7 @@ class _Table:
             verdict = "gains HOT"
         elif self._added and not updates.classes and self._newly_blocking(updates):
             verdict = "not judged"
-        wal = (_mid(now.wal_bytes_per_update), _mid(then.wal_bytes_per_update))
+        wal = (mid(now.wal_bytes_per_update), mid(then.wal_bytes_per_update))
         text = self._said(updates)
         if verdict != "not judged":
             text += f" HOT {before:.0%} -> {after:.0%}, WAL {wal[0]:,.0f} -> {wal[1]:,.0f} bytes"
@@ -430,12 +430,6 @@ class _Table:
             assumed=tuple(assumed),
             **figures,
         )
-
-
-def _mid(value: Value) -> float:
-    if isinstance(value, Interval):
-        return value.mid
-    return value if value is not None else 0.0
 
 
 def _times(value: Value, factor: float) -> Value:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import Advice, Point, TableAdvice, Value
+from pgheadroom.advise.advice import Advice, Point, TableAdvice, mid_or_none
 from pgheadroom.errors import InputError
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import measure
@@ -33,7 +33,6 @@ from pgheadroom.plan.statements import (
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
-from pgheadroom.types import Interval
 
 _SET_UNDO = "The old setting; pages that were filled under the new one keep their room."
 _NO_UNDO = (
@@ -213,10 +212,6 @@ class _Maker:
         )
 
 
-def _mid(value: Value) -> float | None:
-    return value.mid if isinstance(value, Interval) else value
-
-
 def _growth_bytes(forecast: Forecast) -> int:
     """What the table grows by until it is steady under the new setting, without a rewrite."""
     now = forecast.measured.heap_bytes
@@ -230,7 +225,7 @@ def _copied_bytes(forecast: Forecast, table: TableProfile) -> int:
     """The new table, its indexes and its TOAST: what a rewrite makes."""
     facts: Any = table.observed
     after: Point | None = forecast.after
-    heap = None if after is None else _mid(after.heap_bytes)
+    heap = None if after is None else mid_or_none(after.heap_bytes)
     if heap is None:
         now = forecast.measured.heap_bytes or 0
         heap = now * forecast.measured.fillfactor / forecast.fillfactor
