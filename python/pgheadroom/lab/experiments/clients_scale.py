@@ -14,19 +14,17 @@ from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import guards
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
-    compare_cells,
-    comparison_json,
     summarise_cells,
 )
 from pgheadroom.lab.experiments import fillfactor_measure
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
-from pgheadroom.stats import Verdict
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_bytes
 
@@ -137,16 +135,7 @@ class ClientsScale(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm at the first clients of each scale."""
-        blocks = [
-            [
-                Trial(cell=cell, repetition=repetition, arm=arm)
-                for cell in request.cells()
-                for arm in ("measured", "control")
-                if arm == "measured" or cell == _reference(request, cell)
-            ]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks_with_control(request, lambda cell: cell == _reference(request, cell))
 
     def trial_s(self, request: Request) -> float:
         """Copying, warming, the window."""
@@ -199,25 +188,8 @@ class ClientsScale(Experiment):
     ) -> Summary:
         """More clients against the fewest at each scale; the peak; where data stop fitting."""
         cells = summarise_cells(samples, request.cells(), MEASURES)
-        comparisons, controls = [], []
-        for measure in ("tps", "latency_ms_p99"):
-            for cell in request.cells():
-                against = _reference(request, cell)
-                arms = ("control", "measured")
-                aa = compare_cells(
-                    samples, cell=against, against=against, measure=measure, arms=arms
-                )
-                if cell == against:
-                    if aa.pairs:
-                        controls.append(
-                            comparison_json(aa, measure=measure, cell=cell, against=cell)
-                        )
-                    continue
-                found = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
-                if found.pairs:
-                    comparisons.append(
-                        comparison_json(found, measure=measure, cell=cell, against=against)
-                    )
+        pairs = [(cell, _reference(request, cell)) for cell in request.cells()]
+        found = contrast(samples, pairs, ("tps", "latency_ms_p99"))
         warnings = guards.long_enough(samples, int(request.options["window_s"]))
         if request.options["script"] == "tpcb-like":
             smallest = request.scale * min(int(level) for level in request.levels["data_scale"])
@@ -225,9 +197,9 @@ class ClientsScale(Experiment):
             warnings += guards.clients_within_scale(smallest, most)
         return Summary(
             cells=cells,
-            comparisons=comparisons,
-            controls=controls,
-            findings=_findings(request, cells, comparisons),
+            comparisons=found.comparisons,
+            controls=found.controls,
+            findings=_findings(request, cells, found.comparisons),
             warnings=warnings,
         )
 
@@ -262,15 +234,9 @@ def _findings(
         )
     for item in comparisons:
         if item["measure"] == "tps":
-            cell, ratio = item["cell"], item["ratio"]
-            found = f"undecided ({item['reason']})"
-            if item["verdict"] != Verdict.UNDECIDED and ratio is not None:
-                found = (
-                    f"{ratio['mid']:.2f} times [{ratio['low']:.2f}, {ratio['high']:.2f}], "
-                    f"{item['verdict']}"
-                )
+            cell = item["cell"]
             said.append(
                 f"(data_scale {cell['data_scale']}) {cell['clients']} clients against "
-                f"{item['against']['clients']}: throughput {found}."
+                f"{item['against']['clients']}: throughput {ratio_words(item)}."
             )
     return said

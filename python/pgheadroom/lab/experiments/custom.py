@@ -14,13 +14,12 @@ from collections.abc import Iterable, Sequence
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import guards
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
-    compare_cells,
-    comparison_json,
     summarise_cells,
 )
 from pgheadroom.lab.experiments import custom_load, custom_measure
@@ -148,16 +147,7 @@ class Custom(Experiment):
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm for the first levels."""
         first = reference(request)
-        blocks = [
-            [
-                Trial(cell=cell, repetition=repetition, arm=arm)
-                for cell in request.cells()
-                for arm in ("measured", "control")
-                if arm == "measured" or cell == first
-            ]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks_with_control(request, lambda cell: cell == first)
 
     def trial_s(self, request: Request) -> float:
         """Copying, the counter window at 2,000 transactions a second, the throughput window."""
@@ -186,26 +176,16 @@ class Custom(Experiment):
         """Each cell against the one where a factor has its first level."""
         cells = summarise_cells(samples, request.cells(), self.measures)
         first = reference(request)
-        comparisons, controls = [], []
-        for measure in custom_measure.COMPARED:
-            arms = ("control", "measured")
-            aa = compare_cells(samples, cell=first, against=first, measure=measure, arms=arms)
-            if aa.pairs:
-                controls.append(comparison_json(aa, measure=measure, cell=first, against=first))
-            for cell, against in _pairs(request):
-                found = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
-                if found.pairs:
-                    comparisons.append(
-                        comparison_json(found, measure=measure, cell=cell, against=against)
-                    )
+        pairs = [(first, first), *_pairs(request)]
+        found = contrast(samples, pairs, custom_measure.COMPARED, control=lambda _: first)
         warnings = []
         if int(request.options["window_s"]):
             warnings = guards.long_enough(samples, int(request.options["window_s"]))
         return Summary(
             cells=cells,
-            comparisons=comparisons,
-            controls=controls,
-            findings=_findings(comparisons),
+            comparisons=found.comparisons,
+            controls=found.controls,
+            findings=_findings(found.comparisons),
             warnings=warnings,
         )
 
@@ -236,10 +216,7 @@ def _findings(comparisons: Sequence[dict[str, object]]) -> list[str]:
         changed = [name for name in cell if cell[name] != against[name]]
         rest = ", ".join(f"{name} {cell[name]}" for name in cell if name not in changed)
         what = ", ".join(f"{name} {cell[name]} against {against[name]}" for name in changed)
-        said.append(
-            f"{f'({rest}) ' if rest else ''}{what}: {item['measure']} {ratio['mid']:.3f} times "
-            f"[{ratio['low']:.3f}, {ratio['high']:.3f}], {item['verdict']}."
-        )
+        said.append(f"{f'({rest}) ' if rest else ''}{what}: {item['measure']} {ratio_words(item)}.")
     if said:
         return said
     if comparisons and all(item["verdict"] == Verdict.UNDECIDED for item in comparisons):

@@ -5,21 +5,20 @@ Measurement of one trial of `custom`: counters of a fixed number of transactions
 from __future__ import annotations
 
 import functools
-import resource
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pgheadroom.errors import MeasurementInvalid
-from pgheadroom.lab import guards
+from pgheadroom.lab import driver, guards
 from pgheadroom.lab.counters import checkpoints_begun, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.custom_load import Work, load, work_of
 from pgheadroom.lab.place import Place, Running, Shape
-from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
+from pgheadroom.servers.pgbench import PgbenchReport, read_logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,18 +222,13 @@ def _count(
 def _time(
     server: Running, request: Request, work: Work, trial: Trial, window_s: int
 ) -> tuple[dict[str, float | None], list[str]]:
-    if server.cluster is not None:
-        with server.connect() as connection:
-            connection.execute("ALTER SYSTEM SET fsync = on")
-            connection.execute("SELECT pg_reload_conf()")
-    server.checkpoint()
+    driver.durable(server)
     with server.connect() as connection:
         begun = checkpoints_begun(connection, server.version)
-    used_s = _children_s()
-    report = _pgbench(
-        server, request, work, trial, "-T", str(window_s), "-l", "--log-prefix=transactions"
-    )
-    used_s = _children_s() - used_s
+    with driver.processor_time() as used:
+        report = _pgbench(
+            server, request, work, trial, "-T", str(window_s), "-l", "--log-prefix=transactions"
+        )
     log = read_logs(server.scratch.glob("transactions.*"))
     with server.connect() as connection:
         checkpoints = checkpoints_begun(connection, server.version) - begun
@@ -247,13 +241,10 @@ def _time(
         "latency_ms_p99": float(p99),
         "checkpoints": checkpoints,
     }
-    notes = guards.driver(used_s, window_s, min(work.clients, 2)) + guards.steady(by_second)
+    notes = guards.driver(used.seconds, window_s, driver.threads(work.clients)) + guards.steady(
+        by_second
+    )
     return measures, notes
-
-
-def _children_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _pgbench(
@@ -268,19 +259,6 @@ def _pgbench(
         arguments = [each.replace(name, str(path)) if each.startswith(name) else each
                      for each in arguments]  # fmt: skip
     log = [each.replace("=transactions", f"={server.scratch / 'transactions'}") for each in length]
-    output = server.run_client(
-        [
-            "pgbench",
-            "-n",
-            *("-c", str(work.clients)),
-            *("-j", str(min(work.clients, 2))),
-            f"--random-seed={request.seed * 1000 + trial.repetition}",
-            *log,
-            *arguments,
-        ],
-        timeout_s=86_400 + 600,
+    return driver.run_pgbench(
+        server, [*log, *arguments], clients=work.clients, seed=driver.seed_of(request, trial)
     )
-    report = parse_report(output)
-    if report.failed_transactions:
-        raise MeasurementInvalid(f"{report.failed_transactions} transactions of pgbench failed")
-    return report

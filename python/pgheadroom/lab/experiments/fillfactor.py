@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgheadroom.errors import InputError, UnsupportedServer
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value, interleave
+from pgheadroom.lab.contrast import blocks_with_control
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments import fillfactor_measure, fillfactor_summary
 from pgheadroom.lab.place import Place
@@ -252,15 +253,7 @@ class FillfactorSweep(Experiment):
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm in each group of memory and autovacuum."""
         reference = self.reference(request)
-        blocks: list[list[Trial]] = []
-        for repetition in range(1, request.repetitions + 1):
-            block: list[Trial] = []
-            for cell in request.cells():
-                block.append(Trial(cell=cell, repetition=repetition))
-                if cell["fillfactor"] == reference:
-                    block.append(Trial(cell=cell, repetition=repetition, arm="control"))
-            blocks.append(block)
-        return interleave(blocks, seed=request.seed)
+        return blocks_with_control(request, lambda cell: cell["fillfactor"] == reference)
 
     @staticmethod
     def reference(request: Request) -> int:

@@ -5,7 +5,6 @@ Measurement of one trial of `fillfactor`: settings, load, warm-up, counter and t
 from __future__ import annotations
 
 import functools
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +15,14 @@ import numpy as np
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
-from pgheadroom.lab import guards
+from pgheadroom.lab import driver, guards
 from pgheadroom.lab.counters import TableCounters, table_counters
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, log_events, per_second
-from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, parse_report, read_logs
+from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, read_logs
 from pgheadroom.units import PAGE_BYTES, setting_bytes, show_bytes
 
 TABLE = "pgbench_accounts"
@@ -250,25 +249,12 @@ def _pgbench(server: Running, request: Request, trial: Trial, *length: str) -> P
         if script in BUILTIN_SCRIPTS
         else ["-s", str(request.scale), "-f", str(path)]
     )
-    clients = str(request.options["clients"])
-    output = server.run_client(
-        [
-            "pgbench",
-            "-n",
-            *("-c", clients),
-            *("-j", str(min(int(clients), 2))),
-            *("-M", str(request.options["protocol"])),
-            *chosen,
-            f"--random-seed={request.seed * 1000 + trial.repetition}",
-            "-r",
-            *length,
-        ],
-        timeout_s=86_400 + 600,
+    return driver.run_pgbench(
+        server,
+        ["-M", str(request.options["protocol"]), *chosen, "-r", *length],
+        clients=int(request.options["clients"]),
+        seed=driver.seed_of(request, trial),
     )
-    report = parse_report(output)
-    if report.failed_transactions:
-        raise MeasurementInvalid(f"{report.failed_transactions} transactions of pgbench failed")
-    return report
 
 
 def _count(server: Running, request: Request, trial: Trial) -> dict[str, float | None]:
@@ -303,22 +289,15 @@ def _time(
 ) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
     """The throughput window: a fixed time, sampled every second from outside the database."""
     window_s = int(request.options["window_s"])
-    with server.connect() as connection:
-        if server.cluster is not None:
-            # Counters do not depend on it and are quicker without; a time without it is no time.
-            connection.execute("ALTER SYSTEM SET fsync = on")
-            connection.execute("SELECT pg_reload_conf()")
-    server.checkpoint()
+    driver.durable(server)
     logs = server.scratch / "transactions"
     from_statements = statements_source == "pg_stat_statements"
     calls_before, ms_before = _statement_totals(server) if from_statements else (0, 0.0)
     before = table_counters(server, TABLE)
-    cpu_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start_s = time.time()
-    with Sampler(server, TABLE) as sampler:
+    with driver.processor_time() as used, Sampler(server, TABLE) as sampler:
         report = _pgbench(server, request, trial, "-T", str(window_s), "-l", f"--log-prefix={logs}")
     end_s = time.time()
-    cpu_after = resource.getrusage(resource.RUSAGE_CHILDREN)
     after = table_counters(server, TABLE)
     log = read_logs(server.scratch.glob("transactions.*"))
     events = log_events(server, start_s, end_s)
@@ -332,8 +311,8 @@ def _time(
         **by_second,
         "events": events,
     }
-    driver_s = cpu_after.ru_utime + cpu_after.ru_stime - cpu_before.ru_utime - cpu_before.ru_stime
-    notes = guards.driver(driver_s, window_s, min(int(request.options["clients"]), 2))
+    threads = driver.threads(int(request.options["clients"]))
+    notes = guards.driver(used.seconds, window_s, threads)
     notes += guards.steady([tps or 0.0 for tps in by_second["tps"]])
     measures = _time_measures(before, after, report, log, window_s=end_s - start_s)
     if from_statements:

@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgheadroom.lab import guards
+from pgheadroom.lab.contrast import contrast, ratio_words
 from pgheadroom.lab.design import Cell, Measure, Request
 from pgheadroom.lab.experiment import (
     Summary,
-    compare_cells,
-    comparison_json,
     summarise_cells,
 )
 from pgheadroom.lab.record import Sample
-from pgheadroom.stats import Verdict
 from pgheadroom.types import PgVersion
 
 COMPARED = (
@@ -68,35 +66,14 @@ def summarise(
     for group in _groups(request):
         against = {**group, "fillfactor": reference}
         against = {name: against[name] for name in request.levels}
-        aa = {
-            measure: compare_cells(
-                samples,
-                cell=against,
-                against=against,
-                measure=measure,
-                arms=("control", "measured"),
-            )
-            for measure in COMPARED
-        }
-        controls.extend(
-            comparison_json(control, measure=measure, cell=against, against=against)
-            for measure, control in aa.items()
-            if control.pairs
-        )
-        for cell in request.cells():
-            if cell == against or any(cell[name] != value for name, value in group.items()):
-                continue
-            found = {
-                measure: compare_cells(
-                    samples, cell=cell, against=against, measure=measure, aa=aa[measure]
-                )
-                for measure in COMPARED
-            }
-            comparisons.extend(
-                comparison_json(comparison, measure=measure, cell=cell, against=against)
-                for measure, comparison in found.items()
-                if comparison.pairs
-            )
+        pairs = [
+            (cell, against)
+            for cell in request.cells()
+            if all(cell[name] == value for name, value in group.items())
+        ]
+        found = contrast(samples, pairs, COMPARED)
+        comparisons.extend(found.comparisons)
+        controls.extend(found.controls)
         findings.extend(_findings(group, cells, comparisons, reference))
     return Summary(
         cells=cells,
@@ -131,7 +108,7 @@ def _findings(
     findings = [*_cause(counted, reference), *_by_fillfactor(counted)]
     for measure, name in (("accounts_update_ms", "The accounts UPDATE takes"), ("tps", "TPS is")):
         parts = [
-            _ratio_words(comparison)
+            f"at {comparison['cell']['fillfactor']} {ratio_words(comparison)}"
             for comparison in comparisons
             if comparison["measure"] == measure
             and all(comparison["cell"][factor] == value for factor, value in group.items())
@@ -164,16 +141,6 @@ def _by_fillfactor(counted: Sequence[dict[str, Any]]) -> list[str]:
         f"HOT share of the accounts updates by fillfactor: {shares}; pages after loading: {pages}; "
         f"WAL bytes per transaction: {wal}."
     ]
-
-
-def _ratio_words(comparison: dict[str, Any]) -> str:
-    fillfactor, ratio = comparison["cell"]["fillfactor"], comparison["ratio"]
-    if comparison["verdict"] == Verdict.UNDECIDED or ratio is None:
-        return f"at {fillfactor} undecided ({comparison['reason']})"
-    return (
-        f"at {fillfactor} {ratio['mid']:.3f} times [{ratio['low']:.3f}, {ratio['high']:.3f}], "
-        f"{comparison['verdict']}"
-    )
 
 
 def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -> list[str]:

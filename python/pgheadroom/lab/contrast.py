@@ -1,0 +1,103 @@
+"""
+Cells against the cell they are compared with, each measure with its A/A control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pgheadroom.lab.design import Cell, Request, Trial, interleave
+from pgheadroom.lab.experiment import compare_cells, comparison_json
+from pgheadroom.lab.record import Sample
+from pgheadroom.stats import Verdict
+
+CONTROL_ARMS = ("control", "measured")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrasts:
+    """Entries of a result's `comparisons` and `controls`, by measure."""
+
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    controls: list[dict[str, Any]] = field(default_factory=list)
+
+
+def contrast(
+    samples: Sequence[Sample],
+    pairs: Iterable[tuple[Cell, Cell]],
+    measures: Sequence[str],
+    *,
+    control: Callable[[Cell], Cell] | None = None,
+) -> Contrasts:
+    """
+    Compare cells by pairs of the same block.
+
+    Args:
+        samples: All samples of a record.
+        pairs: Each a cell and the one that it is compared with; a cell beside itself stands for
+            its control alone.
+        measures: What is compared.
+        control: The cell whose A/A control decides for a pair, given the pair's second cell;
+            that cell itself when None.
+
+    Returns:
+        What at least one block has both sides of; a control that differs makes its comparisons
+        undecided (`stats.compare`).
+    """
+    found = Contrasts()
+    listed = list(pairs)
+    for measure in measures:
+        seen: list[Cell] = []
+        for cell, against in listed:
+            alike = against if control is None else control(against)
+            aa = compare_cells(
+                samples, cell=alike, against=alike, measure=measure, arms=CONTROL_ARMS
+            )
+            if alike not in seen and aa.pairs:
+                found.controls.append(
+                    comparison_json(aa, measure=measure, cell=alike, against=alike)
+                )
+            seen.append(alike)
+            if cell == against:
+                continue
+            compared = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
+            if compared.pairs:
+                found.comparisons.append(
+                    comparison_json(compared, measure=measure, cell=cell, against=against)
+                )
+    return found
+
+
+def blocks_with_control(request: Request, controlled: Callable[[Cell], bool]) -> list[Trial]:
+    """
+    Interleaved blocks of all cells, with a second, control arm of some of them.
+
+    Args:
+        request: Its cells, repetitions and seed.
+        controlled: Whether a cell has a control arm.
+    """
+    blocks = [
+        [
+            Trial(cell=cell, repetition=repetition, arm=arm)
+            for cell in request.cells()
+            for arm in ("measured", "control")
+            if arm == "measured" or controlled(cell)
+        ]
+        for repetition in range(1, request.repetitions + 1)
+    ]
+    return interleave(blocks, seed=request.seed)
+
+
+def ratio_words(comparison: dict[str, Any]) -> str:
+    """A comparison's outcome in words: a ratio with its interval and verdict, or why undecided."""
+    ratio = comparison["ratio"]
+    if comparison["verdict"] == Verdict.EQUAL:
+        return "equal"
+    if comparison["verdict"] == Verdict.UNDECIDED or ratio is None:
+        return f"undecided ({comparison['reason']})"
+    return (
+        f"{ratio['mid']:.3f} times [{ratio['low']:.3f}, {ratio['high']:.3f}], "
+        f"{comparison['verdict']}"
+    )
