@@ -55,7 +55,9 @@ def test_a_borrowed_server_has_no_events() -> None:
 def test_seconds_hold_their_own_transactions() -> None:
     """A stall shows as zero transactions and no latency, not as a gap that is closed."""
     log = TransactionLog(
-        ends_s=np.array([100.1, 100.9, 102.5, 103.2]), latency_ms=np.array([1.0, 3.0, 5.0, 7.0])
+        ends_s=np.array([100.1, 100.9, 102.5, 103.2]),
+        latency_ms=np.array([1.0, 3.0, 5.0, 7.0]),
+        script=np.zeros(4, dtype=int),
     )
     sampler = SimpleNamespace(
         t_s=[100.0, 101.0, 103.0],
@@ -74,7 +76,7 @@ def test_seconds_hold_their_own_transactions() -> None:
 
 def test_without_samples_the_sampled_series_are_absent() -> None:
     """Absent, not zero."""
-    log = TransactionLog(ends_s=np.array([100.5]), latency_ms=np.array([1.0]))
+    log = TransactionLog(ends_s=np.array([100.5]), latency_ms=np.array([1.0]), script=np.array([0]))
     sampler = SimpleNamespace(t_s=[], wal_bytes=[], heap_bytes=[], index_bytes=[])
     series = per_second(log, sampler, start_s=100.0, window_s=1)  # type: ignore[arg-type]
     assert "wal_bytes_per_s" not in series

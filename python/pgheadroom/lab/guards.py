@@ -35,17 +35,21 @@ def host_busy_frac(probe_s: float = _PROBE_S) -> float | None:
     Returns:
         0 to 1, stolen time of a virtual machine included; None where the kernel does not say.
     """
-    before = _processor_ticks()
+    before = processor_ticks()
     if before is None:
         return None
     time.sleep(probe_s)
-    after = _processor_ticks()
-    if after is None or after[1] <= before[1]:
+    return busy_frac(before, processor_ticks())
+
+
+def busy_frac(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
+    """Share of all processors that was used between two readings; None where one is missing."""
+    if before is None or after is None or after[1] <= before[1]:
         return None
     return round(1 - (after[0] - before[0]) / (after[1] - before[1]), 3)
 
 
-def _processor_ticks() -> tuple[int, int] | None:
+def processor_ticks() -> tuple[int, int] | None:
     """Idle ticks, waiting for disks included, and all ticks since the start of the machine."""
     try:
         fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
@@ -90,9 +94,19 @@ def clients_within_scale(scale: int, clients: int) -> list[str]:
     ]
 
 
-def long_enough(samples: Sequence[Sample], window_s: int) -> list[str]:
-    """Warn of windows without the length, the transactions or the checkpoint of a verdict."""
-    timed = [sample for sample in samples if sample.measures.get("tps") is not None]
+def long_enough(
+    samples: Sequence[Sample], window_s: int, *, rate: str = "tps", per_s: float = 1.0
+) -> list[str]:
+    """
+    Warn of windows without the length, the transactions or the checkpoint of a verdict.
+
+    Args:
+        samples: All of a record.
+        window_s: Length of a window.
+        rate: The measure that has the throughput.
+        per_s: What one of its units is in transactions per second.
+    """
+    timed = [sample for sample in samples if sample.measures.get(rate) is not None]
     if not timed:
         return []
     found = []
@@ -102,7 +116,7 @@ def long_enough(samples: Sequence[Sample], window_s: int) -> list[str]:
             "whole checkpoint cycle inside): trust the counters, repeat times with "
             "--set window_s=600."
         )
-    done = min(float(sample.measures["tps"] or 0) * window_s for sample in timed)
+    done = min(float(sample.measures[rate] or 0) * per_s * window_s for sample in timed)
     if done < TRANSACTIONS_MIN:
         found.append(
             f"The shortest window held about {done:,.0f} transactions; below "

@@ -38,7 +38,7 @@ class Sampler:
     that is not ours.
     """
 
-    def __init__(self, server: Running, table: str) -> None:
+    def __init__(self, server: Running, *tables: str) -> None:
         self.t_s: list[float] = []
         self.wal_bytes: list[int] = []
         self.heap_bytes: list[int] = []
@@ -47,7 +47,7 @@ class Sampler:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         if server.cluster is not None:
-            self._heap, self._indexes = _relation_paths(server, table)
+            self._heaps, self._indexes = _relation_paths(server, tables)
 
     def __enter__(self) -> Self:
         if self._server.cluster is not None:
@@ -75,7 +75,7 @@ class Sampler:
                     assert row is not None, "a function returns one row"
                     self.t_s.append(time.time())
                     self.wal_bytes.append(row[0])
-                    self.heap_bytes.append(_relation_bytes(self._heap))
+                    self.heap_bytes.append(sum(_relation_bytes(path) for path in self._heaps))
                     self.index_bytes.append(sum(_relation_bytes(path) for path in self._indexes))
                     if self._stop.wait(1.0):
                         return
@@ -84,16 +84,20 @@ class Sampler:
             return
 
 
-def _relation_paths(server: Running, table: str) -> tuple[Path, list[Path]]:
+def _relation_paths(server: Running, tables: Sequence[str]) -> tuple[list[Path], list[Path]]:
+    """Files of the tables, and of their indexes."""
     assert server.cluster is not None, "only our own clusters have readable files"
     with server.connect() as connection:
         rows = connection.execute(
-            "SELECT pg_relation_filepath(%s::regclass) UNION ALL "
-            "SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE indrelid = %s::regclass",
-            (table, table),
+            "SELECT relkind = 'r', pg_relation_filepath(oid) FROM pg_class "
+            "WHERE oid = ANY (%(tables)s::regclass[]) OR oid IN "
+            "(SELECT indexrelid FROM pg_index WHERE indrelid = ANY (%(tables)s::regclass[]))",
+            {"tables": list(tables)},
         ).fetchall()
-    paths = [server.cluster.relation_path(str(path)) for (path,) in rows]
-    return paths[0], paths[1:]
+    found: tuple[list[Path], list[Path]] = ([], [])
+    for is_table, path in rows:
+        found[0 if is_table else 1].append(server.cluster.relation_path(str(path)))
+    return found
 
 
 def _relation_bytes(path: Path) -> int:

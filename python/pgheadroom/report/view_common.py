@@ -247,6 +247,7 @@ def _references(result: Result) -> list[Table]:
         if not titles:
             continue
         columns = []
+        said_evidence = reading.text(item.get("evidence")) or "printed by the document"
         for place, name in enumerate(titles):
             numeric = all(not isinstance(row[place], str) for row in rows)
             columns.append(
@@ -255,7 +256,7 @@ def _references(result: Result) -> list[Table]:
                     name,
                     align="right" if numeric else "left",
                     style="number" if numeric else "text",
-                    evidence="printed by the document",
+                    evidence=said_evidence,
                 )
             )
         source, note = reading.text(item.get("source")), reading.text(item.get("note"))

@@ -18,6 +18,7 @@ from pgheadroom.report import (
     view_index_walkthrough,
     view_proof,
     view_time,
+    view_tprocc,
     view_update_cost,
 )
 from pgheadroom.report.table import Table
@@ -31,6 +32,7 @@ _TABLES = {
     "fillfactor": view_fillfactor.tables,
     "cluster-decay": view_cluster_decay.tables,
     "index-walkthrough": view_index_walkthrough.tables,
+    "tprocc": view_tprocc.tables,
 }
 
 
@@ -67,6 +69,7 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         charts_proof,
         charts_series,
         charts_time,
+        charts_tprocc,
         charts_update_cost,
         charts_windows,
     )
@@ -82,6 +85,7 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         "cluster-decay": charts_cluster_decay.charts,
         "index-walkthrough": charts_index_walkthrough.charts,
         "clients-scale": charts_clients_scale.charts,
+        "tprocc": charts_tprocc.charts,
         "fpi-sawtooth": charts_windows.charts,
         "long-transaction": charts_windows.charts,
     }.get(str(result.get("name")), charts_generic.charts)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pgheadroom.errors import LabError, MeasurementInvalid
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _STATEMENT = re.compile(r"^\s+(\d+\.\d+)\s+(?:(\d+)\s+)?(\S.*)$")
 _TRANSACTIONS = re.compile(r"number of transactions actually processed: (\d+)")
@@ -94,10 +95,16 @@ def parse_report(text: str) -> PgbenchReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLog:
-    """Every transaction of a run: `ends_s` in epoch seconds, `latency_ms`; both shape (n,)."""
+    """
+    Every transaction of a run, by its end.
+
+    `ends_s` in epoch seconds, `latency_ms`, and `script`, the number of its script on the command
+    line; all of shape (n,).
+    """
 
     ends_s: FloatArray
     latency_ms: FloatArray
+    script: IntArray
 
 
 def read_logs(paths: Iterable[Path]) -> TransactionLog:
@@ -111,6 +118,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     """
     ends: list[float] = []
     latencies: list[float] = []
+    scripts: list[int] = []
     for path in sorted(paths):
         for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), start=1):
             fields = line.split()
@@ -118,6 +126,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
                 if fields[2].isdigit():
                     ends.append(int(fields[4]) + int(fields[5]) / 1e6)
                     latencies.append(int(fields[2]) / 1000)
+                    scripts.append(int(fields[3]))
             except (IndexError, ValueError) as error:
                 raise MeasurementInvalid(
                     f"line {number} of pgbench's log is {line!r}, not a transaction"
@@ -125,4 +134,8 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     if not ends:
         raise MeasurementInvalid("pgbench's log holds no transaction")
     order = np.argsort(np.array(ends), kind="stable")
-    return TransactionLog(ends_s=np.array(ends)[order], latency_ms=np.array(latencies)[order])
+    return TransactionLog(
+        ends_s=np.array(ends)[order],
+        latency_ms=np.array(latencies)[order],
+        script=np.array(scripts)[order],
+    )

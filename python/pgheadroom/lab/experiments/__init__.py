@@ -13,12 +13,14 @@ from pgheadroom.lab.experiments.fillfactor import FillfactorSweep
 from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
 from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
 from pgheadroom.lab.experiments.long_transaction import LongTransaction
+from pgheadroom.lab.experiments.tprocc import Tprocc
 from pgheadroom.lab.experiments.update_cost import UpdateCost
 
 ALL: tuple[Experiment, ...] = (
     UpdateCost(),
     FillfactorSweep(),
     ClusterDecay(),
+    Tprocc(),
     IndexWalkthrough(),
     FpiSawtooth(),
     LongTransaction(),

@@ -1,0 +1,237 @@
+"""
+Summary of `tprocc`: cells, ratios to the reference, the document's sizes beside ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgheadroom.lab import guards
+from pgheadroom.lab.contrast import contrast, ratio_words
+from pgheadroom.lab.design import Cell, Request, Value
+from pgheadroom.lab.experiment import Summary, summarise_cells
+from pgheadroom.lab.experiments.tprocc_measure import MEASURES
+from pgheadroom.lab.record import Sample
+from pgheadroom.lab.tprocc.schedules import SOURCES, UPDATED
+from pgheadroom.types import PgVersion
+
+COMPARED = (
+    "nopm",
+    "tpm",
+    "new_order_ms_p50",
+    "new_order_ms_p99",
+    "payment_ms_p99",
+    "cpu_frac",
+    "hot_frac",
+    "wal_bytes_per_tx",
+    "data_bytes",
+)
+
+DOCUMENT_SIZES_GB: dict[Value, int] = {100: 48, 80: 58, 60: 74, 40: 109}
+"""Of 500 warehouses, as the document prints them."""
+
+DOCUMENT = (
+    "Fillfactor of PostgreSQL and its effect; HammerDB's TPROC-C, 500 warehouses, 100 to 500 users "
+    "for 300 minutes each, Aurora PostgreSQL 15.4 on db.r6g.4xlarge"
+)
+
+CLAIMS = {
+    "title": "What the document says",
+    "source": DOCUMENT,
+    "columns": ["claim", "shown here by"],
+    "rows": [
+        ["TPM rises with the users, and is higher the lower the fillfactor", "tpm"],
+        ["CPU depends on the users, not on the fillfactor", "cpu_frac"],
+        ["the share of HOT updates rises as the fillfactor falls", "<table>_hot_frac"],
+        [
+            "500 users: about 94 million updates an hour of stock and of order_line, 19 million of "
+            "customer and of district: 4.9 to 1",
+            "<table>_updates_per_h",
+        ],
+        ["loading takes as long at every fillfactor (60 to 62 minutes)", "load_s"],
+        ["more room for updates means more pages for the inserts of order_line", "data_bytes"],
+    ],
+    "note": "its throughput, CPU and HOT shares are pictures that the text at hand does not carry; "
+    "Aurora's storage takes the log and makes the pages itself, for which the twin's "
+    "predicted_log_bytes_per_tx stands; its tiered cache has no counterpart here",
+}
+
+
+def summarise(
+    request: Request,
+    version: PgVersion,
+    samples: Sequence[Sample],
+    pairs: Sequence[tuple[Cell, Cell]],
+) -> Summary:
+    """Everything of the result that is this experiment's own."""
+    cells = summarise_cells(samples, request.cells(), MEASURES)
+    found = contrast(samples, pairs, COMPARED)
+    return Summary(
+        cells=cells,
+        comparisons=found.comparisons,
+        controls=found.controls,
+        references=[CLAIMS, *_sizes(request, cells), *_predicted(request, samples)],
+        findings=_findings(request, cells, found.comparisons),
+        warnings=_warnings(request, version, samples),
+    )
+
+
+def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The document's table of sizes, each against fillfactor 100."""
+    by_level = {cell["fillfactor"]: cell for cell in cells}
+    if 100 not in by_level or not by_level[100]["data_bytes"]:
+        return []
+    base = by_level[100]
+    rows = []
+    for level in request.levels["fillfactor"]:
+        cell = by_level.get(level)
+        if cell is None or cell["data_bytes"] is None:
+            continue
+        stated = DOCUMENT_SIZES_GB.get(level)
+        rows.append(
+            [
+                str(level),
+                None if stated is None else f"{stated} GB",
+                None if stated is None else f"{stated / 48 - 1:+.0%}",
+                f"{cell['data_bytes'] / 1024**2:,.0f} MB",
+                f"{cell['data_bytes'] / base['data_bytes'] - 1:+.1%}",
+                _against(cell["predicted_data_bytes"], base["predicted_data_bytes"]),
+                None if cell["load_s"] is None else f"{cell['load_s']:.0f} s",
+            ]
+        )
+    return [
+        {
+            "title": "Size of the database by fillfactor",
+            "source": DOCUMENT,
+            "evidence": "printed by the document, measured or predicted as the column says",
+            "columns": [
+                "fillfactor",
+                "document",
+                "against 100",
+                f"measured, scale {request.scale}",
+                "against 100",
+                "predicted against 100",
+                "load",
+            ],
+            "rows": rows,
+            "note": "sizes of the tables and their indexes, whose fillfactor stays at 90"
+            + "".join(
+                f"; {level}: {SOURCES[str(level)]}"
+                for level in request.levels["fillfactor"]
+                if str(level) in SOURCES
+            ),
+        }
+    ]
+
+
+def _against(value: float | None, base: float | None) -> str | None:
+    return None if value is None or not base else f"{value / base - 1:+.1%}"
+
+
+def _predicted(request: Request, samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """HOT share of each table, the twin's interval beside the range that was measured."""
+    rows = []
+    for level in request.levels["fillfactor"]:
+        mine = [sample for sample in samples if sample.cell["fillfactor"] == level]
+        for table in UPDATED:
+            measured = [
+                value
+                for sample in mine
+                if (value := sample.measures.get(f"{table}_hot_frac")) is not None
+            ]
+            known = [s for s in mine if s.measures.get(f"predicted_{table}_hot_frac") is not None]
+            if not measured or not known:
+                continue
+            name = f"predicted_{table}_hot_frac"
+            mid = float(known[0].measures[name] or 0)
+            low = known[0].measures.get(f"{name}_low", mid)
+            high = known[0].measures.get(f"{name}_high", mid)
+            rows.append(
+                [
+                    str(level),
+                    table,
+                    f"{low:.1%} to {high:.1%}",
+                    f"{min(measured):.1%} to {max(measured):.1%}",
+                    f"{(mid - sum(measured) / len(measured)) * 100:+.1f} points",
+                ]
+            )
+    if not rows:
+        return []
+    return [
+        {
+            "title": "HOT share by table, predicted and measured",
+            "evidence": "predicted or measured as the column says",
+            "source": "the twin, which plays a simpler workload (docs/method.md says in what)",
+            "columns": ["fillfactor", "table", "predicted", "measured", "difference"],
+            "rows": rows,
+            "note": "predicted for one number of users; measured over all users and repetitions",
+        }
+    ]
+
+
+def _findings(
+    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]]
+) -> list[str]:
+    """Counters first; then orders per minute with verdicts."""
+    said = []
+    first = {cell["users"]: cell for cell in reversed(cells)}
+    users = min(first, default=None)
+    mine = [cell for cell in cells if cell["users"] == users and cell["hot_frac"] is not None]
+    if mine:
+        said.append(
+            "HOT share of all updates by fillfactor: "
+            + ", ".join(f"{cell['hot_frac']:.1%} at {cell['fillfactor']}" for cell in mine)
+            + "; WAL bytes per transaction: "
+            + ", ".join(f"{cell['wal_bytes_per_tx']:,.0f}" for cell in mine)
+            + "; database after loading: "
+            + ", ".join(f"{cell['data_bytes'] / 1024**2:,.0f} MB" for cell in mine)
+            + "."
+        )
+        for table in UPDATED:
+            said.append(
+                f"{table}: "
+                + ", ".join(
+                    f"{cell[f'{table}_hot_frac']:.1%} HOT at {cell['fillfactor']}"
+                    for cell in mine
+                    if cell[f"{table}_hot_frac"] is not None
+                )
+                + "."
+            )
+    for count in sorted(first):
+        parts = [
+            f"at {item['cell']['fillfactor']} {ratio_words(item)}"
+            for item in comparisons
+            if item["measure"] == "nopm" and item["cell"]["users"] == count
+        ]
+        if parts:
+            reference = request.levels["fillfactor"][0]
+            said.append(
+                f"Orders per minute with {count} user{'s' if count > 1 else ''}, against "
+                f"{reference}: {'; '.join(parts)}."
+            )
+    return said
+
+
+def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -> list[str]:
+    said = [
+        "Derived from TPC-C as HammerDB's TPROC-C is: not a TPC result, and comparable to none; "
+        "no think times, so a few users drive what hundreds of terminals would."
+    ]
+    window_s = int(request.options["window_s"])
+    if window_s:
+        said += guards.long_enough(samples, window_s, rate="tpm", per_s=1 / 60)
+        if window_s < guards.WINDOW_S_MIN:
+            said.append(
+                f"Windows of {window_s} s are too short to test for a steady state: none is "
+                "claimed."
+            )
+    most = max(int(level) for level in request.levels["users"])
+    if request.scale < most:
+        said.append(
+            f"Fewer warehouses ({request.scale}) than users ({most}): they wait for each other at "
+            "the rows of warehouse and district."
+        )
+    if version.major < 16:
+        said.append(f"PostgreSQL {version} does not count updates that went to another page.")
+    return said

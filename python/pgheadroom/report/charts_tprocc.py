@@ -1,0 +1,140 @@
+"""Charts of `tprocc`: throughput and HOT against users by fillfactor; forecast beside outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pgheadroom.report import reading
+from pgheadroom.report.charts import (
+    Chart,
+    Panel,
+    Row,
+    alternative,
+    group_label,
+    intervals_sentence,
+    panel_title,
+    row,
+    stacked,
+)
+from pgheadroom.report.reading import Measure, Result, Value
+from pgheadroom.report.view_common import by_name, has_value, measure_column
+from pgheadroom.report.view_tprocc import TABLES
+
+
+def charts(result: Result) -> list[Chart]:
+    """First throughput and processors, as the document draws them; then HOT, then the twin."""
+    hot = tuple(f"{table}_hot_frac" for table in TABLES)
+    found = [
+        _by_users(result, "Throughput and processors by users", ("nopm", "tpm", "cpu_frac"), "key"),
+        _by_users(result, "HOT share of each table by users", hot, "results", height=110),
+        _predicted(result, "HOT share of each table, predicted beside measured", hot),
+        _predicted(
+            result, "Size and WAL, predicted beside measured", ("data_bytes", "wal_bytes_per_tx")
+        ),
+    ]
+    return [chart for chart in found if chart is not None]
+
+
+def _by_users(
+    result: Result,
+    title: str,
+    names: Sequence[str],
+    section: Literal["key", "results"],
+    *,
+    height: int = 170,
+) -> Chart | None:
+    """Users across, a line for each fillfactor."""
+    others = [factor.name for factor in reading.varying(result) if factor.name != "users"]
+    panels, values = [], list[Value]()
+    for measure in _known(result, names):
+        rows: list[Row] = []
+        for cell in reading.cells(result):
+            value = reading.value(cell, measure.name)
+            made = row(
+                reading.number(cell.get("users")),
+                value,
+                group=group_label(cell, others),
+                where=reading.at(cell, ["users", *others]),
+                column=measure_column(measure),
+            )
+            if made is not None:
+                rows.append(made)
+                values.append(value)
+        panels.append(_panel(measure, rows, height=height, x_title="users"))
+    return _chart(title, panels, values, section)
+
+
+def _predicted(result: Result, title: str, names: Sequence[str]) -> Chart | None:
+    """Fillfactors across; bars of what was measured beside what the twin said."""
+    factor = next((each for each in reading.factors(result) if each.name == "fillfactor"), None)
+    predicted = [name for name in names if has_value(result, f"predicted_{name}")]
+    known = _known(result, predicted)
+    if factor is None or not known:
+        return None
+    levels = [reading.label(level) for level in reading.present(result, factor)]
+    cells = _one_of_each(result)
+    panels, values = [], list[Value]()
+    for measure in known:
+        rows = []
+        for cell in cells:
+            for group, prefix in (("measured", ""), ("predicted", "predicted_")):
+                value = reading.value(cell, f"{prefix}{measure.name}")
+                made = row(
+                    reading.label(cell.get("fillfactor")),
+                    value if group == "measured" else reading.middle(value),
+                    group=group,
+                    where=f"{reading.at(cell, ['fillfactor', 'users'])}, {group}",
+                    column=measure_column(measure),
+                )
+                if made is not None:
+                    rows.append(made)
+                    values.append(value)
+        panels.append(
+            _panel(measure, rows, height=110, x_title="fillfactor", order=levels, form="bar")
+        )
+    return _chart(title, panels, values, "results")
+
+
+def _one_of_each(result: Result) -> list[Mapping[str, Any]]:
+    """The cells of the middle number of users: the twin played those."""
+    users = sorted({found for cell in reading.cells(result)
+                    if (found := reading.number(cell.get("users"))) is not None})  # fmt: skip
+    if not users:
+        return []
+    chosen = users[(len(users) - 1) // 2]
+    return [cell for cell in reading.cells(result) if reading.number(cell.get("users")) == chosen]
+
+
+def _known(result: Result, names: Sequence[str]) -> list[Measure]:
+    found = by_name(result)
+    return [found.get(name, Measure(name=name)) for name in names if has_value(result, name)]
+
+
+def _panel(
+    measure: Measure,
+    rows: Sequence[Row],
+    *,
+    height: int,
+    x_title: str,
+    order: Sequence[str] | None = None,
+    form: Literal["line", "bar"] = "line",
+) -> Panel:
+    return Panel(
+        title=panel_title(measure),
+        rows=rows,
+        form=form,
+        order=order,
+        x_title=x_title,
+        share=measure_column(measure).style == "share",
+        height=height,
+    )
+
+
+def _chart(
+    title: str, panels: Sequence[Panel], values: Sequence[Value], section: Literal["key", "results"]
+) -> Chart | None:
+    if not panels:
+        return None
+    caption = f"{intervals_sentence(values, 'measured')} Every axis of values begins at 0."
+    return Chart(title, caption, stacked(panels), alternative(title, panels), section)

@@ -1,0 +1,109 @@
+"""The TPC-C-derived workload without a server: schedules, uneven keys, the twin's profile."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pgheadroom.lab.tprocc.run import MIX, latencies
+from pgheadroom.lab.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
+from pgheadroom.lab.tprocc.twin import profile_of, stride
+from pgheadroom.lab.tprocc.uneven import hottest, page_shares, prefixes
+from pgheadroom.servers.pgbench import TransactionLog
+
+
+def test_the_mix_is_the_standards() -> None:
+    """45/43/4/4/4 per cent."""
+    assert list(MIX.values()) == [45, 43, 4, 4, 4]
+    assert next(iter(MIX)) == "new_order"
+
+
+def test_a_schedule_gives_every_table_a_fillfactor() -> None:
+    """A number is for all; BenchmarkSQL names six tables; HammerDB had 10 for two, else 50."""
+    assert fillfactors(60) == dict.fromkeys(TABLES, 60)
+    benchmarksql = fillfactors("benchmarksql")
+    assert [benchmarksql[table] for table in UPDATED] == [50, 79, 90, 85, 85, 95]
+    assert benchmarksql["history"] == benchmarksql["item"] == 100
+    hammerdb = fillfactors("hammerdb2020")
+    assert {table for table in TABLES if hammerdb[table] == 10} == {"warehouse", "district"}
+    assert {hammerdb[table] for table in TABLES} == {10, 50}
+    assert set(PUBLISHED["benchmarksql"]) == set(UPDATED)
+
+
+def test_uneven_keys_are_those_of_nurand() -> None:
+    """Shares by arithmetic against two million draws of the standard's function, page by page."""
+    random = np.random.default_rng(1)
+    drawn = random.integers(0, 8192, 2_000_000) | random.integers(1, 100_001, 2_000_000)
+    # The constant C and the modulus only turn the circle of keys: beyond the last comes the first.
+    drawn = (drawn - 1) % 100_000
+    counts = np.sort(np.bincount(drawn // 25, minlength=4000))[::-1]
+    shares = page_shares(8191, 100_000, 25)
+    assert shares.sum() == pytest.approx(1)
+    # The OR can exceed the last key, up to 106,495: 0.7 % of the draws, which wrap around.
+    for part in (0.01, 0.1, 0.3, 0.7):
+        assert hottest(shares, part) == pytest.approx(
+            counts[: round(4000 * part)].sum() / 2_000_000, abs=0.01
+        )
+
+
+def test_prefixes_make_the_same_density() -> None:
+    """Uniform draws among the first of each, together, fall as the shares do."""
+    shares = page_shares(8191, 100_000, 23)
+    found = prefixes(shares, 10)
+    assert found == sorted(found)
+    assert 0 < found[0] < found[-1] <= 1
+    for part in (0.05, 0.2, 0.5):
+        mixed = sum(min(part / each, 1) for each in found) / len(found)
+        assert mixed == pytest.approx(hottest(shares, part), abs=0.03)
+    assert prefixes(np.full(50, 0.02), 4) == [1.0] * 4
+
+
+@pytest.mark.parametrize(("keys", "places"), [(30_000, 10), (60_000, 20), (120_000, 40)])
+def test_orders_are_taken_by_turns_from_many_places(keys: int, places: int) -> None:
+    """After as many steps as there are places the next key of the first place follows."""
+    step = stride(keys, places)
+    taken = [i * step % keys for i in range(2000)]
+    assert len(set(taken)) == 2000
+    # Neighbours come one after the other, each a whole round of places later.
+    first = taken.index(1)
+    assert places <= first < places + 20
+    assert math.gcd(first, keys) == 1
+    assert taken[2 * first] == 2
+
+
+def test_the_profile_is_one_that_the_twin_takes() -> None:
+    """Every level, whole and as loaded; nine tables, keys shared by any number of users."""
+    for level in (100, 40, *PUBLISHED):
+        for as_loaded in (False, True):
+            profile = profile_of(
+                version="18.4",
+                warehouses=2,
+                level=level,
+                users=7,
+                transactions=700,
+                shared_buffers_bytes=2**30,
+                seed=1,
+                as_loaded=as_loaded,
+            )
+            assert {table.name for table in profile.tables} == set(TABLES)
+            assert all(table.rows % 7 == 0 for table in profile.tables)
+            levels = {table.name: table.fillfactor for table in profile.tables}
+            assert levels == fillfactors(level)
+            # 45 + 43 + 10 x 4 + 4 + 4 for each hundred of the mix; as loaded, one for each user.
+            assert profile.workload.run.operations == (7 if as_loaded else 952)
+
+
+def test_latencies_by_transaction() -> None:
+    """The log's script number says which transaction it was; one that never ran has none."""
+    log = TransactionLog(
+        ends_s=np.arange(4.0),
+        latency_ms=np.array([1.0, 3.0, 10.0, 2.0]),
+        script=np.array([0, 0, 1, 0]),
+    )
+    found = latencies(log)
+    assert found["new_order_ms_p50"] == 2.0
+    assert found["payment_ms_p99"] == 10.0
+    assert found["stock_level_ms_p90"] is None
+    assert len(found) == 3 * len(MIX)
