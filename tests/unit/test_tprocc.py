@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from pgheadroom.errors import InputError
+from pgheadroom.lab.experiments import get
 from pgheadroom.lab.tprocc.run import MIX, latencies
 from pgheadroom.lab.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
 from pgheadroom.lab.tprocc.twin import profile_of, stride
@@ -30,6 +32,23 @@ def test_a_schedule_gives_every_table_a_fillfactor() -> None:
     assert {table for table in TABLES if hammerdb[table] == 10} == {"warehouse", "district"}
     assert {hammerdb[table] for table in TABLES} == {10, 50}
     assert set(PUBLISHED["benchmarksql"]) == set(UPDATED)
+    own = fillfactors("stock:95+customer:90")
+    assert own == {**dict.fromkeys(TABLES, 100), "stock": 95, "customer": 90}
+    with pytest.raises(InputError, match="named twice"):
+        fillfactors("stock:95+stock:90")
+
+
+def test_a_schedule_of_ones_own_is_a_level() -> None:
+    """Beside numbers and names; what is none of them is refused with all three forms."""
+    fillfactor = get("tprocc").factors[0]
+    assert fillfactor.parse("100,benchmarksql,stock:95+orders:50") == (
+        100,
+        "benchmarksql",
+        "stock:95+orders:50",
+    )
+    for wrong in ("stock:9", "stock:95+", "bench:50", "stock=95"):
+        with pytest.raises(InputError, match=r"whole number from 10 to 100 or a schedule such as"):
+            fillfactor.parse(wrong)
 
 
 def test_uneven_keys_are_those_of_nurand() -> None:

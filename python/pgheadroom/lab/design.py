@@ -31,7 +31,8 @@ class Factor:
 
     `default` is None for a factor that takes part only when it is asked for. Integers lie in
     `bounds`; words are one of `words`, or anything when that is empty. Those in `only_by_name` are
-    not among what `all` stands for.
+    not among what `all` stands for. `form` is a further form that a level may have, a regular
+    expression with what it means in words.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Factor:
     bounds: tuple[int, int] | None = None
     words: tuple[str, ...] = ()
     only_by_name: tuple[str, ...] = ()
+    form: tuple[str, str] | None = None
     single: bool = False
 
     def parse(self, text: str) -> tuple[Value, ...]:
@@ -74,7 +76,7 @@ class Factor:
             if step < 1 or high < low or low < self.bounds[0] or high > self.bounds[1]:
                 raise InputError(f"{self.name}={part}: expected {self.expected()}")
             yield from range(low, high + 1, step)
-        elif part and not self.words and self.bounds is None:
+        elif (part and not self.words and self.bounds is None) or (self.form is not None and re.fullmatch(self.form[0], part)):
             yield part
         else:
             raise InputError(f"{self.name}={part}: expected {self.expected()}")
@@ -86,6 +88,8 @@ class Factor:
             parts.append("one of " + ", ".join(self.words))
         if self.bounds is not None:
             parts.append(f"a whole number from {self.bounds[0]} to {self.bounds[1]}")
+        if self.form is not None:
+            parts.append(self.form[1])
         return " or ".join(parts) or "some text"
 
 

@@ -17,19 +17,20 @@ from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments import tprocc_measure, tprocc_summary
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
-from pgheadroom.lab.tprocc.schedules import PUBLISHED
+from pgheadroom.lab.tprocc.schedules import OWN_FORM, PUBLISHED, fillfactors
 from pgheadroom.types import PgVersion
 
 FACTORS = (
     Factor(
         name="fillfactor",
-        description="of the nine tables, or the schedule that BenchmarkSQL 6 ships, or HammerDB "
-        "shipped until 2020; indexes stay at 90",
+        description="of the nine tables; the schedule that BenchmarkSQL 6 ships, or HammerDB "
+        "shipped until 2020; or one of your own; indexes stay at 90",
         unit="%",
         default=(100, 80, 60, 40),
         bounds=(10, 100),
         words=tuple(PUBLISHED),
         only_by_name=tuple(PUBLISHED),
+        form=OWN_FORM,
     ),
     Factor(
         name="users",
@@ -151,6 +152,8 @@ class Tprocc(Experiment):
                 "io and autovacuum are settings of the whole server, and this one is not ours: "
                 "take them as they are by --set io=server --set autovacuum=server"
             )
+        for level in request.levels["fillfactor"]:
+            fillfactors(level)
         if request.options["predict"] == "on" and not 15 <= version.major <= 18:
             raise UnsupportedServer(
                 f"the twin follows PostgreSQL 15 to 18, found {version}: take --set predict=off"

@@ -4,7 +4,10 @@ Which fillfactor each of the nine tables has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+
+from pgheadroom.errors import InputError
 
 TABLES = (
     "item",
@@ -42,13 +45,31 @@ SOURCES: Mapping[str, str] = {
 }
 
 
+_PART = rf"({'|'.join(TABLES)}):(100|[1-9][0-9])"
+
+OWN_FORM = (rf"{_PART}(\+{_PART})*", "a schedule such as stock:95+customer:90, the rest at 100")
+"""A schedule of one's own as a level, and what it looks like."""
+
+
 def fillfactors(level: str | int) -> dict[str, int]:
     """
     Fillfactor of each table, in percent.
 
     Args:
-        level: One for all tables, or the name of a published schedule; its other tables have 100.
+        level: One for all tables, the name of a published schedule, or one of the form `OWN_FORM`;
+            what a schedule does not name has 100.
+
+    Raises:
+        InputError: A table is named twice.
     """
     if isinstance(level, int):
         return dict.fromkeys(TABLES, level)
-    return {table: PUBLISHED[level].get(table, 100) for table in TABLES}
+    if level in PUBLISHED:
+        return {table: PUBLISHED[level].get(table, 100) for table in TABLES}
+    found = dict.fromkeys(TABLES, 100)
+    named = re.findall(_PART, level)
+    for table, percent in named:
+        found[table] = int(percent)
+    if len({table for table, _ in named}) < len(named):
+        raise InputError(f"fillfactor={level}: a table is named twice")
+    return found
