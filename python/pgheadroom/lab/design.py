@@ -76,10 +76,15 @@ class Factor:
             if step < 1 or high < low or low < self.bounds[0] or high > self.bounds[1]:
                 raise InputError(f"{self.name}={part}: expected {self.expected()}")
             yield from range(low, high + 1, step)
-        elif (part and not self.words and self.bounds is None) or (self.form is not None and re.fullmatch(self.form[0], part)):
+        elif part and self._is_free_text(part):
             yield part
         else:
             raise InputError(f"{self.name}={part}: expected {self.expected()}")
+
+    def _is_free_text(self, part: str) -> bool:
+        if self.form is not None:
+            return re.fullmatch(self.form[0], part) is not None
+        return not self.words and self.bounds is None
 
     def expected(self) -> str:
         """What a value may be, in words."""
