@@ -20,13 +20,18 @@ from pgheadroom.lab.place import Running, memory_bytes
 
 SYNC_PROBE_S = 0.3
 
+_PLACES = ("data_directory", "unix_socket_directories", "config_file", "hba_file", "ident_file")
+"""Settings that say where a server lives, another folder in every run."""
+
 
 def describe_server(server: Running) -> dict[str, Any]:
     """Version, build and every setting that is not at its default."""
     with server.connect() as connection:
         settings = connection.execute(
             "SELECT name, current_setting(name) FROM pg_settings "
-            "WHERE source NOT IN ('default', 'override', 'client') ORDER BY name"
+            "WHERE source NOT IN ('default', 'override', 'client') AND name <> ALL (%s) "
+            "ORDER BY name",
+            (list(_PLACES),),
         ).fetchall()
         fixed = connection.execute(
             "SELECT name, setting FROM pg_settings WHERE name IN ('block_size', 'data_checksums', "
