@@ -55,7 +55,10 @@ def number(value: object) -> Number | None:
     """The value if it is a finite number (a truth value is none), else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if math.isfinite(value) else None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond any float, which JSON may well hold
+        return None
 
 
 def interval(value: object) -> Interval | None:

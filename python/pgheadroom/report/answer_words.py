@@ -1,0 +1,241 @@
+"""
+What an answer may say: comparisons with their verdicts, and figures with their intervals.
+
+First module of the answers. A verdict is believed only as far as its own numbers bear it out:
+fewer than `PAIRS_MIN` pairs, an A/A control that excludes 1, or an interval that contradicts the
+verdict make it undecided here, whatever the file says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.report import reading
+from pgheadroom.report.reading import Result
+from pgheadroom.stats import PAIRS_MIN, Verdict
+from pgheadroom.types import Interval
+
+Cell = Mapping[str, Any]
+
+_RATIO_DIGITS = 3
+_RATIO_DIGITS_MAX = 7
+_COUNTS_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One comparison of a result: measure, both cells, ratio, and the verdict that it allows."""
+
+    measure: str
+    cell: Cell
+    against: Cell
+    ratio: Interval | None
+    verdict: Verdict
+    reason: str
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The factors in which the two cells differ."""
+        return tuple(
+            name for name in self.cell if self.cell[name] != self.against.get(name, self.cell[name])
+        )
+
+    @property
+    def distance(self) -> float:
+        """How far the nearer end of the interval lies from 1, on the logarithmic scale."""
+        if self.ratio is None or self.verdict not in (Verdict.HIGHER, Verdict.LOWER):
+            return 0.0
+        end = self.ratio.low if self.verdict is Verdict.HIGHER else self.ratio.high
+        return abs(math.log(end)) if end > 0 else math.inf
+
+    def differs_at(self, result: Result) -> str:
+        """What else says which comparison it is: the factors that vary but not between the two."""
+        names = [factor.name for factor in reading.varying(result)]
+        return reading.at(self.cell, [name for name in names if name not in self.changed])
+
+
+def comparisons(result: Result, measure: str | None = None) -> list[Compared]:
+    """The comparisons of a result, those of one measure if it is named, in the file's order."""
+    found = []
+    for item in reading.mappings(result.get("comparisons")):
+        name = item.get("measure")
+        if not isinstance(name, str) or measure not in (None, name):
+            continue
+        verdict, reason = _verdict(item, result)
+        found.append(
+            Compared(
+                measure=name,
+                cell=reading.mapping(item.get("cell")),
+                against=reading.mapping(item.get("against")),
+                ratio=reading.interval(item.get("ratio")),
+                verdict=verdict,
+                reason=reason,
+            )
+        )
+    return found
+
+
+def _verdict(item: Mapping[str, Any], result: Result) -> tuple[Verdict, str]:
+    """The verdict that a comparison's own numbers allow, and why it is undecided if it is."""
+    pairs = reading.number(item.get("pairs")) or 0
+    stated = item.get("verdict")
+    ratio = reading.interval(item.get("ratio"))
+    if pairs < PAIRS_MIN:
+        return Verdict.UNDECIDED, too_few(int(pairs), "interleaved pair")
+    control = _control(item, result)
+    if control is not None and control.excludes(1):
+        return Verdict.UNDECIDED, (
+            f"the A/A control shows {control.low:.3f} to {control.high:.3f} where 1 is the truth"
+        )
+    if stated == Verdict.EQUAL:
+        return Verdict.EQUAL, f"equal in all {pairs:g} pairs"
+    if ratio is not None and stated == Verdict.HIGHER and ratio.low > 1:
+        return Verdict.HIGHER, ""
+    if ratio is not None and stated == Verdict.LOWER and ratio.high < 1:
+        return Verdict.LOWER, ""
+    if ratio is not None and stated == Verdict.NOT_SHOWN:
+        return Verdict.NOT_SHOWN, ""
+    if stated in (Verdict.HIGHER, Verdict.LOWER, Verdict.NOT_SHOWN):
+        return Verdict.UNDECIDED, "its interval does not bear its verdict out"
+    return Verdict.UNDECIDED, reading.text(item.get("reason")) or "the result states no verdict"
+
+
+def _control(item: Mapping[str, Any], result: Result) -> Interval | None:
+    """The A/A control of a comparison: the same measure in the cell that it is compared with."""
+    for control in reading.mappings(result.get("controls")):
+        if control.get("measure") == item.get("measure") and control.get("cell") == item.get(
+            "against"
+        ):
+            return reading.interval(control.get("ratio"))
+    return None
+
+
+def too_few(count: int, what: str) -> str:
+    """Why so few give no verdict: `"4 interleaved pairs; a verdict needs at least 5"`."""
+    return f"{count} {what}{'' if count == 1 else 's'}; a verdict needs at least {PAIRS_MIN}"
+
+
+def few_repetitions(cells: Sequence[Cell]) -> str | None:
+    """Why figures of these cells give no verdict; None when each has repetitions enough."""
+    counts = [reading.number(cell.get("repetitions")) for cell in cells]
+    known = [int(count) for count in counts if count is not None]
+    if not known or len(known) < len(counts):
+        return f"repetitions are not stated; a verdict needs at least {PAIRS_MIN}"
+    return too_few(min(known), "repetition") if min(known) < PAIRS_MIN else None
+
+
+def cell_of(result: Result, wanted: Cell) -> Cell | None:
+    """The cell of a result that has these levels, which may hold more than its factors."""
+    for cell in reading.cells(result):
+        if all(name in cell and cell[name] == level for name, level in wanted.items()):
+            return cell
+    return None
+
+
+def tally(items: Sequence[Compared]) -> str:
+    """How many comparisons came out how: `"4 are lower, 1 is higher, 2 are undecided"`."""
+    words = {
+        Verdict.LOWER: "lower",
+        Verdict.HIGHER: "higher",
+        Verdict.EQUAL: "equal",
+        Verdict.NOT_SHOWN: "not shown to differ",
+        Verdict.UNDECIDED: "undecided",
+    }
+    counts = {verdict: sum(item.verdict is verdict for item in items) for verdict in words}
+    return ", ".join(
+        f"{count} {'is' if count == 1 else 'are'} {words[verdict]}"
+        for verdict, count in counts.items()
+        if count
+    )
+
+
+class Sentence:
+    """Writes the figures of one sentence, and says at its end what their intervals cover."""
+
+    def __init__(self) -> None:
+        self._levels: list[float] = []
+
+    def ratio(self, ratio: Interval) -> str:
+        """`"0.930 times [0.901, 0.960]"`, with so many digits that no end is rounded onto 1."""
+        return f"{_written(ratio.mid, self._digits(ratio))} times {self.range(ratio)}"
+
+    def range(self, ratio: Interval) -> str:
+        """The ends of a ratio alone."""
+        self._levels.append(ratio.level)
+        digits = self._digits(ratio)
+        return f"[{_written(ratio.low, digits)}, {_written(ratio.high, digits)}]"
+
+    @staticmethod
+    def _digits(ratio: Interval) -> int:
+        for digits in range(_RATIO_DIGITS, _RATIO_DIGITS_MAX):
+            ends = (round(end, digits) for end in (ratio.low, ratio.high) if end != 1)
+            if all(end not in (0, 1) for end in ends):
+                return digits
+        return _RATIO_DIGITS_MAX
+
+    def compared(self, item: Compared) -> str:
+        """A comparison after "is": times, equal, not shown to differ, or undecided and why."""
+        if item.verdict in (Verdict.HIGHER, Verdict.LOWER) and item.ratio is not None:
+            return self.ratio(item.ratio)
+        if item.verdict is Verdict.NOT_SHOWN and item.ratio is not None:
+            return f"not shown to differ {self.range(item.ratio)}"
+        return item.reason if item.verdict is Verdict.EQUAL else f"undecided ({item.reason})"
+
+    def figure(self, cell: Cell, measure: str) -> str | None:
+        """A cell's measure with its interval; None when the cell has no number there."""
+        value = reading.value(cell, measure)
+        scale = 100 if measure.endswith("_frac") else 1
+        if isinstance(value, Interval):
+            self._levels.append(value.level)
+            parts = [part * scale for part in (value.mid, value.low, value.high)]
+            mid, low, high = (f"{part:,.{_decimals(parts)}f}" for part in parts)
+            return f"{mid} [{low}, {high}]{' %' if scale == 100 else ''}"
+        found = reading.middle(value)
+        if found is None:
+            return None
+        shown = f"{found * scale:,.{_decimals([found * scale])}f}"
+        return f"{shown} %" if scale == 100 else shown
+
+    def ended(self, text: str) -> str:
+        """The sentence with its first letter large, the intervals' coverage, and a full stop."""
+        shown = list(dict.fromkeys(f"{level * 100:.3g}" for level in sorted(self._levels)))
+        covered = ""
+        if shown:
+            span = shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+            covered = f" ({span} % interval{'s' if len(self._levels) > 1 else ''})"
+        return f"{text[:1].upper()}{text[1:]}{covered}."
+
+
+def undecided(reason: str | None, text: str) -> str:
+    """The text behind the reason why it decides nothing, if there is one."""
+    return text if reason is None else f"undecided ({reason}); measured: {text}"
+
+
+def changes(first: Cell, last: Cell, measure: str) -> bool:
+    """
+    Whether a measure of two cells may be said to differ: repetitions enough, intervals disjoint.
+
+    Stricter than a test at the intervals' level, since both may be off; a cell's interval is all
+    that a result holds of what was not compared in pairs.
+    """
+    one, other = (reading.value(cell, measure) for cell in (first, last))
+    if not isinstance(one, Interval) or not isinstance(other, Interval):
+        return False
+    return few_repetitions([first, last]) is None and (one.high < other.low or other.high < one.low)
+
+
+def _written(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def _decimals(parts: Sequence[float]) -> int:
+    """Decimals so that about four digits count; fewer where the rest would be zeros."""
+    largest = abs(parts[0]) or max(map(abs, parts))
+    if largest == 0 or not math.isfinite(largest):
+        return 0
+    most = min(6, max(0, _COUNTS_DIGITS - 1 - math.floor(math.log10(largest))))
+    rounded = [round(part, most) for part in parts]
+    return next(d for d in range(most + 1) if [round(part, d) for part in rounded] == rounded)

@@ -1,0 +1,117 @@
+"""
+The answer of an experiment in one sentence, made from its result alone.
+
+Picks the sentence of the experiment, or a generic one, as `views` picks tables and charts. An
+answer never claims more than the verdicts allow: what is undecided is said to be, with its reason.
+A new experiment adds its function to `_ANSWERS`; one that returns None leaves it to the generic
+sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pgheadroom.report import answer_clocks, answer_counters, reading
+from pgheadroom.report.answer_words import (
+    Compared,
+    Sentence,
+    comparisons,
+    few_repetitions,
+    tally,
+    undecided,
+)
+from pgheadroom.report.reading import Result
+from pgheadroom.stats import Verdict
+
+_ANSWERS: dict[str, Callable[[Result], str | None]] = {
+    "update-cost": answer_counters.update_cost,
+    "cluster-decay": answer_counters.cluster_decay,
+    "index-walkthrough": answer_counters.index_walkthrough,
+    "fpi-sawtooth": answer_counters.fpi_sawtooth,
+    "long-transaction": answer_counters.long_transaction,
+    "fillfactor": answer_clocks.fillfactor,
+    "clients-scale": answer_clocks.clients_scale,
+}
+
+
+def sentence(result: Result) -> str | None:
+    """
+    The answer to a result's question, with its interval, in one sentence.
+
+    Args:
+        result: Of kind "experiment"; what it lacks is left out.
+
+    Returns:
+        Printable text; None for a proof or a prediction, whose findings are their answer, and for
+        a result without any number.
+    """
+    if result.get("kind") in ("proof", "prediction"):
+        return None
+    compared = any(factor.name == "record" for factor in reading.factors(result))
+    own = None if compared else _ANSWERS.get(str(result.get("name")))
+    said = (own(result) if own is not None else None) or _generic(result)
+    if said is not None and result.get("complete") is False:
+        return f"So far, with the run not complete: {said[:1].lower()}{said[1:]}"
+    return said
+
+
+def _generic(result: Result) -> str | None:
+    every = comparisons(result)
+    if not every:
+        return _range(result)
+    # The clearest of many is a choice that the figures made; the count beside it says of how many.
+    clearest = max(every, key=lambda item: item.distance)
+    said = Sentence()
+    if clearest.distance > 0:
+        lead = "" if len(every) == 1 else f"the clearest of {len(every)} comparisons: "
+        rest = "" if len(every) == 1 else f"; of all {len(every)}, {tally(every)}"
+        return said.ended(f"{lead}{_named(result, clearest)} is {said.compared(clearest)}{rest}")
+    decided = [item for item in every if item.verdict is not Verdict.UNDECIDED]
+    if not decided:
+        more = "" if len(every) == 1 else f", as are all {len(every)} comparisons"
+        first = every[0]
+        return said.ended(f"undecided ({first.reason}): {_named(result, first)}{more}")
+    first = decided[0]
+    if len(every) == 1:
+        return said.ended(f"{_named(result, first)} is {said.compared(first)}")
+    return said.ended(
+        f"none of {len(every)} comparisons shows a difference ({tally(every)}): "
+        f"{_named(result, first)} is {said.compared(first)}"
+    )
+
+
+def _named(result: Result, item: Compared) -> str:
+    """A comparison without its outcome: `"tps at clients 4 against clients 1 (scale 2)"`."""
+    sides = [reading.at(cell, item.changed) for cell in (item.cell, item.against)]
+    between = f" at {sides[0]} against {sides[1]}" if all(sides) else ""
+    where = item.differs_at(result)
+    return f"{reading.printable(item.measure)}{between}{f' ({where})' if where else ''}"
+
+
+def _range(result: Result) -> str | None:
+    """Where nothing was compared: from where to where the first measure goes."""
+    names = [factor.name for factor in reading.varying(result)]
+    for measure in reading.measures(result):
+        known = [
+            (found, cell)
+            for cell in reading.cells(result)
+            if (found := reading.middle(reading.value(cell, measure.name))) is not None
+        ]
+        if not known:
+            continue
+        said = Sentence()
+        ends = [pick(known, key=lambda item: item[0])[1] for pick in (min, max)]
+        name = reading.printable(measure.name)
+        unit = f" {reading.printable(measure.unit)}" if measure.unit else ""
+        low, high = (
+            f"{said.figure(cell, measure.name)}{unit}{f' ({place})' if place else ''}"
+            for cell in ends
+            for place in (reading.at(cell, names),)
+        )
+        text = (
+            f"{name} is {low}, and nothing was compared with it"
+            if len(known) == 1
+            else f"{name} is from {low} to {high}; nothing was compared"
+        )
+        return said.ended(undecided(few_repetitions(ends), text))
+    return None
