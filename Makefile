@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo docs test check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
+.PHONY: help setup demo docs site test check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -38,6 +38,13 @@ demo: setup ## The main job on an embedded PostgreSQL 18; its last line is the r
 
 docs: setup ## Play the tutorial's commands on a throw-away server and write down what they print
 	$(BIN)/python tools/tutorial.py
+
+# A folder with a request.json is a record of the laboratory; other folders there are not.
+site: setup ## Reports of the laboratory's records under experiments/record as a static site in build/site
+	@records="$$(find experiments/record -name request.json -exec dirname {} \; | sort)"; \
+	test -n "$$records" || { echo "experiments/record holds no record of the laboratory" >&2; exit 1; }; \
+	mkdir -p build; mapfile -t folders <<<"$$records"; \
+	$(BIN)/pgheadroom lab report "$${folders[@]}" --site build/site
 
 test: check check-pg ## Everything that needs no second machine
 
@@ -88,4 +95,4 @@ lock: ## Resolve the pinned dependencies anew (needs pip-tools)
 	cargo update --workspace
 
 clean: ## Remove what make has made, apart from records
-	rm -rf $(VENV) target dist .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so
+	rm -rf $(VENV) target dist build .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so

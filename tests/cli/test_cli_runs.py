@@ -10,11 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from leftovers import eventually_empty
+
+from pgheadroom.lab.record import Record
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 SMALL = ("update-cost", "--scale", "1", "--set", "filler_length=64", "--set", "update_bid=0")
@@ -53,6 +57,27 @@ def test_a_run_and_all_its_forms(pgheadroom: Run, tmp_path: Path) -> None:
     assert both.returncode == 0, both.stderr
     assert (tmp_path / "both.html").exists()
     assert pgheadroom("lab", "report", "r", "r", "-f", "json").returncode == 2
+    assert "= The WAL of a HOT UPDATE" in (tmp_path / "r.txt").read_text()
+    _a_site(pgheadroom, tmp_path, result)
+
+
+def _a_site(pgheadroom: Run, folder: Path, result: dict[str, Any]) -> None:
+    """The record as a site: answers on stdout, and an archive that is the record again."""
+    done = pgheadroom("lab", "report", "r", "--site", "s")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"Site: {folder / 's' / 'index.html'}\n"
+    said = " ".join(done.stdout.split())
+    assert said.startswith("What one UPDATE costs, PostgreSQL 18.4 = The WAL of a HOT UPDATE (")
+    assert "is undecided (2 interleaved pairs; a verdict needs at least 5)" in said
+    assert "index.html" in {path.name for path in (folder / "s").iterdir()}
+    with zipfile.ZipFile(folder / "s" / "data" / "r" / "r.zip") as archive:
+        archive.extractall(folder / "unpacked")
+    again = Record.open(folder / "unpacked" / "r")
+    assert again.read_result() == result
+    assert len(again.samples) == sum(cell["repetitions"] for cell in result["cells"])
+    refused = pgheadroom("lab", "report", "r", "--site", "r")
+    assert refused.returncode == 2
+    assert "is no site of pgheadroom" in refused.stderr
 
 
 def _start(environment: dict[str, str], cwd: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -6,22 +6,17 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic
+from browser import CHROMIUM, with_browser
 
 from pgheadroom.report import html
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome", "chrome")
-     if (path := shutil.which(name))), None
-)  # fmt: skip
 LOADING = {"src", "href", "srcset", "data", "action", "formaction", "poster", "background"}
 
 
@@ -212,11 +207,6 @@ def browse(folder: Path, page: str, *options: str) -> tuple[str, str, list[str]]
     # What the browser asks for of its own accord has no origin; a page on disk has origin null.
     own = [params["url"] for params in asked if params["initiator"] != "not an origin"]
     return done.stdout, console, [url for url in own if not url.startswith("file:")]
-
-
-def with_browser(test: Callable[..., None]) -> Callable[..., None]:
-    reason = "no Chromium is installed (apt-get install chromium)"
-    return pytest.mark.browser(pytest.mark.skipif(CHROMIUM is None, reason=reason)(test))
 
 
 @with_browser

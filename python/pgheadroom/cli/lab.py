@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from pgheadroom.cli import output
+from pgheadroom.cli.site_folder import check_replaceable
 from pgheadroom.errors import InputError
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Factor, Request, parse_settings
@@ -230,13 +231,39 @@ def report(
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            "--site",
+            metavar="FOLDER",
+            help="Write a static site here instead: an overview with the answers, a page for each "
+            "record, the raw data. It replaces a site of ours, nothing else.",
+        ),
+    ] = None,
     whole: Annotated[
         bool, typer.Option("--all", help="Also factors, measures and the environment.")
     ] = False,
 ) -> None:
-    """Show records: tables on standard output, and one HTML page for all of them."""
+    """
+    Show records: tables on standard output, and one HTML page for all of them.
+
+    With --site the page is only written where --html asks for it, and standard output has an
+    answer for each record, unless --format, --output or --all ask for more.
+    """
+    if site is not None:
+        check_replaceable(site)
     opened = [summarise_record(folder) for folder in records]
     results = [record.read_result() for record in opened]
+    if site is not None:
+        if html is not None:
+            output.put_html(opened, html, title=str(results[0]["title"]))
+        if form is output.Format.TEXT and to is None and not whole:
+            output.print_answers(results)
+        else:
+            output.put(results, form, to, whole=whole)
+        output.put_site(opened, site)
+        sys.stderr.write(f"Site: {(site / 'index.html').absolute()}\n")
+        return
     if html is None and len(opened) > 1:
         html = Path("pgheadroom-report.html")
         if html.exists():

@@ -17,10 +17,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from pgheadroom.advise.advice import Advice
+from pgheadroom.cli.site_folder import write_site
 from pgheadroom.errors import InputError
 from pgheadroom.lab.record import Record, write_atomically
 from pgheadroom.lab.run import Progress
-from pgheadroom.report import advice_text, text, view_advice, view_proof, views
+from pgheadroom.report import advice_text, answers, site, text, view_advice, view_proof, views
 from pgheadroom.units import show_duration
 
 
@@ -48,6 +49,9 @@ def rendered(result: Mapping[str, Any], form: Format) -> str:
     if form is Format.CSV:
         return text.as_csv(result)
     lines = [f"# {result['title']}, PostgreSQL {result['server']}", ""]
+    answer = answers.sentence(result)
+    if answer is not None:
+        lines += [f"**{text.markdown_text(answer)}**", ""]
     lines += [f"- {line}" for line in (*result["findings"], *result["warnings"])]
     return "\n".join([*lines, "", text.as_markdown(views.tables(result))])
 
@@ -99,8 +103,11 @@ def _put_text(results: Sequence[Mapping[str, Any]], output: Path | None, *, whol
 
 
 def print_result(result: Mapping[str, Any], console: Console, *, whole: bool) -> None:
-    """Print what was found, what to beware of, and the tables."""
+    """Print the answer, what was found, what to beware of, and the tables."""
     console.print(f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False)
+    answer = answers.sentence(result)
+    if answer is not None:
+        console.print(f"= {answer}", markup=False)
     for finding in result["findings"]:
         console.print(f"* {finding}", markup=False)
     for warning in result["warnings"]:
@@ -140,6 +147,27 @@ def put_html(
     check_writable(path)
     parts = [(record.read_result(), record.read_series()) for record in records]
     write_atomically(path, html.render([*parts, *((proof, ()) for proof in proofs)], title=title))
+
+
+def put_site(records: Sequence[Record], folder: Path) -> None:
+    """Write the static site of some records into a folder, in the place of an older one."""
+    shown = [
+        site.SiteRecord(
+            folder=record.folder, result=record.read_result(), series=record.read_series()
+        )
+        for record in records
+    ]
+    write_site(site.files(shown), folder)
+
+
+def print_answers(results: Sequence[Mapping[str, Any]]) -> None:
+    """Print each result's title and its answer on standard output."""
+    console = Terminal(highlight=False)
+    for result in results:
+        console.print(
+            f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False
+        )
+        console.print(f"= {answers.sentence(result) or 'no figure yet'}", markup=False)
 
 
 def put_proof(

@@ -1,10 +1,11 @@
 """
-One self-contained HTML page for one or several records.
+One self-contained HTML page for one or several records, or a page of a site.
 
 Takes tables and charts from the views and puts them into the template. The page opens from disk
 and loads nothing: library, style, charts and data are inline, and its Content-Security-Policy
-allows only the two scripts whose hashes it names. Every foreign text passes through Jinja's
-escaping; what is marked as safe below is made here.
+allows only the two scripts whose hashes it names. A page of a site has its library beside it, and
+its policy allows its own script, by hash, and what that one loads, which is the library. Every
+foreign text passes through Jinja's escaping; what is marked as safe below is made here.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import units
-from pgheadroom.report import html_tables, reading, views
+from pgheadroom.report import answers, html_tables, reading, views
 
 if TYPE_CHECKING:
+    import jinja2
+
     from pgheadroom.report.charts import Chart
     from pgheadroom.report.table import Table
 
@@ -48,8 +52,46 @@ _MOST_PICTURES = 24
 """Static pictures for readers without scripts; each costs about 0.2 s and 40 kB."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file to download: its address from the page, its name, what it holds, its bytes."""
+
+    href: str
+    name: str
+    holds: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """
+    Where a page of a site stands: what it links to and loads, each an address from the page.
+
+    The addresses are ours; nothing in them needs escaping.
+    """
+
+    home: str
+    library: str
+    files: Sequence[DataFile]
+
+
+def environment() -> jinja2.Environment:
+    """The templates, with escaping on."""
+    import jinja2  # noqa: PLC0415 - only pages need it
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+
+
 def render(
-    records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]], *, title: str
+    records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]],
+    *,
+    title: str,
+    place: Place | None = None,
 ) -> str:
     """
     Make the page of one or several records.
@@ -57,32 +99,39 @@ def render(
     Args:
         records: Results of kind "experiment", each with the series files of its record.
         title: Title of the page; its heading too when there are several records.
+        place: Where the page stands in a site; None for one that holds everything itself.
     """
-    import jinja2  # noqa: PLC0415 - only pages need it
-    from markupsafe import Markup  # noqa: PLC0415
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
     shown = [
-        _record(place, result, series) for place, (result, series) in enumerate(records, start=1)
+        _record(number, result, series) for number, (result, series) in enumerate(records, start=1)
     ]
     drawn = any(record["charts"] for record in shown)
-    library = _library() if drawn else ""
-    script = _asset("page.js")
+    inline = library() if drawn and place is None else ""
+    script = asset("page.js")
+    if not drawn:
+        rules = policy()
+    elif place is None:
+        rules = policy(_hash(inline), _hash(script))
+    else:
+        # By its hash and not by 'self', so that no other file of the site can be run as a script;
+        # and 'self' means nothing to some browsers where the page is opened from disk.
+        rules = policy(_hash(script), "'strict-dynamic'")
     # Safe: the three are files of ours, not text of a record.
-    return environment.get_template("page.html.j2").render(
-        title=reading.printable(title),
-        records=shown,
-        charts=drawn,
-        css=Markup(_asset("page.css")),  # noqa: S704 - a file of ours
-        library=Markup(library),  # noqa: S704 - the chart library
-        script=Markup(script),  # noqa: S704 - a file of ours
-        policy=_policy([library, script] if drawn else []),
-        version=_versions([result for result, _ in records]),
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            title=reading.printable(title),
+            records=shown,
+            charts=drawn,
+            place=place,
+            css=Markup(asset("page.css")),  # noqa: S704 - a file of ours
+            library=Markup(inline),  # noqa: S704 - the chart library
+            script=Markup(script),  # noqa: S704 - a file of ours
+            policy=rules,
+            version=versions([result for result, _ in records]),
+        )
     )
 
 
@@ -103,24 +152,29 @@ def _record(
     ]
     return {
         "id": ident,
-        "kind": _kind(result),
-        "title": reading.text(result.get("title"))
-        or reading.text(result.get("name"))
-        or "A result without a title",
-        "place": ", ".join(value for term, value in _meta(result) if term in ("Server", "Started")),
+        "kind": kind(result),
+        "title": heading(result),
+        "place": ", ".join(value for term, value in meta(result) if term in ("Server", "Started")),
         "question": reading.text(result.get("question")),
-        "warnings": _alarms(result),
+        "answer": answers.sentence(result),
+        "warnings": alarms(result),
         "findings": findings,
         # Whole sentences make a paragraph; anything else reads better as a list.
         "prose": len(findings) <= _MOST_SENTENCES and all(said.endswith(".") for said in findings),
-        "meta": _meta(result),
+        "meta": meta(result),
         "charts": figures,
         "key": [figure for figure in figures if figure["section"] == "key"],
         "parts": _parts(ident, result, views.tables(result), figures),
     }
 
 
-def _kind(result: Mapping[str, Any]) -> str:
+def heading(result: Mapping[str, Any]) -> str:
+    """A result's title, or what stands in for it."""
+    named = reading.text(result.get("title")) or reading.text(result.get("name"))
+    return named or "A result without a title"
+
+
+def kind(result: Mapping[str, Any]) -> str:
     """What it is, for the line above the title."""
     if result.get("kind") in ("proof", "prediction"):
         return str(result["kind"])
@@ -167,9 +221,9 @@ def _figure(ident: str, chart: Chart, *, picture: bool, command: str | None) -> 
         "command": command,
         "alt": chart.alt,
         "section": chart.section,
-        # Safe: `script_json` leaves no character that HTML reads, `_picture` is checked there.
+        # Safe: `script_json` leaves no character that HTML reads, `still` is checked there.
         "json": Markup(script_json(chart.spec)),  # noqa: S704
-        "svg": Markup(_picture(chart)) if picture else chart.alt,  # noqa: S704
+        "svg": Markup(still(chart.spec)) if picture else chart.alt,  # noqa: S704
     }
 
 
@@ -183,11 +237,11 @@ def script_json(value: object) -> str:
     return re.sub(r"[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _picture(chart: Chart) -> str:
-    """The chart as SVG for readers without scripts; text in place of what looks unsafe."""
+def still(spec: Mapping[str, Any]) -> str:
+    """A chart's description as SVG that needs no script; nothing in place of what looks unsafe."""
     import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
 
-    svg: str = vl_convert.vegalite_to_svg(chart.spec)
+    svg: str = vl_convert.vegalite_to_svg(dict(spec))
     # The library escapes text; a second look costs nothing.
     if re.search(
         r"</?noscript|<script|<foreignObject|<image|<use|\son\w+=|href=", svg, re.IGNORECASE
@@ -196,7 +250,7 @@ def _picture(chart: Chart) -> str:
     return svg
 
 
-def _alarms(result: Mapping[str, Any]) -> tuple[str, ...]:
+def alarms(result: Mapping[str, Any]) -> tuple[str, ...]:
     """What a reader must know before the answer."""
     found = []
     if result.get("complete") is False:
@@ -214,8 +268,9 @@ def _alarms(result: Mapping[str, Any]) -> tuple[str, ...]:
     return (*found, *reading.texts(result.get("warnings")))
 
 
-def _meta(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    environment = reading.mapping(result.get("environment"))
+def meta(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """When, where and how much: terms with their values, without those that are not known."""
+    machine = reading.mapping(result.get("environment"))
     duration = reading.number(result.get("duration_s"))
     started = reading.text(result.get("started_at"))
     repetitions = sorted(
@@ -232,7 +287,7 @@ def _meta(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Started", re.sub(r"T(\d\d:\d\d).*", r" \1 UTC", started)
          if started and started.endswith(("+00:00", "Z")) else started),
         ("Took", units.show_duration(duration) if duration is not None else None),
-        ("Cores", _shown(environment.get("cores"))),
+        ("Cores", _shown(machine.get("cores"))),
         ("Made by", _after("pgheadroom ", result.get("tool_version"))),
     ]  # fmt: skip
     return [(term, value) for term, value in items if value]
@@ -247,28 +302,30 @@ def _shown(value: object) -> str | None:
     return None if value is None else reading.label(value)
 
 
-def _versions(results: Sequence[Mapping[str, Any]]) -> str:
+def versions(results: Sequence[Mapping[str, Any]]) -> str:
+    """The versions of pgheadroom that made these results, each once."""
     found = [reading.text(result.get("tool_version")) for result in results]
     return ", ".join(dict.fromkeys(version for version in found if version))
 
 
-def _policy(scripts: Sequence[str]) -> str:
-    """Content-Security-Policy: no network at all, and no script but the ones given."""
-    hashes = [
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
-    ]
-    allowed = f"script-src {' '.join(hashes)}; " if hashes else ""
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def policy(*scripts: str) -> str:
+    """Content-Security-Policy: no network at all, and no script but the sources given."""
+    allowed = f"script-src {' '.join(scripts)}; " if scripts else ""
     rest = "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; {allowed}{rest}"
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the templates' folder."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @functools.cache
-def _library() -> str:
+def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; made once, which takes about 3 s."""
     import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
 

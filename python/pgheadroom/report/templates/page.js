@@ -1,10 +1,12 @@
-// Draws the charts that the page holds. Everything is inline: nothing is loaded, and the page's
-// Content-Security-Policy forbids it. Expressions are interpreted (`ast`), so no eval is needed.
+// Draws the charts that the page holds. The library is inline, or the one file that a page of a
+// site names; nothing else is loaded, and the page's Content-Security-Policy forbids it.
+// Expressions are interpreted (`ast`), so no eval is needed.
 (() => {
   "use strict";
   const figures = [...document.querySelectorAll("figure[data-chart]")];
   const views = new Map();
   const problems = [];
+  const library = document.body.dataset.library;
 
   const fitted = (spec, px) => {
     const walk = (value) => {
@@ -39,6 +41,7 @@
       return place.querySelector("svg");
     };
     try {
+      if (typeof vegaEmbed === "undefined") throw new Error(`${library} could not be loaded`);
       // Axis labels take room that is only known once drawn: draw, measure, and draw to fit.
       let px = room - 60;
       let svg = await embed(px);
@@ -92,5 +95,11 @@
   addEventListener("beforeprint", () => {
     for (const part of document.querySelectorAll("details")) part.open = true;
   });
-  all();
+  if (library === undefined) all();
+  else {
+    const script = document.createElement("script");
+    script.src = library;
+    script.onload = script.onerror = all;
+    document.head.append(script);
+  }
 })();

@@ -1,0 +1,274 @@
+"""
+Records as a static site: an overview, a page for each record, and the raw data of each.
+
+    index.html              every record with its question, its answer and a small picture
+    NAME.html               one record, as `html.render` shows it
+    chart-library.js        what draws the charts of all pages
+    data/NAME/              result.json, cells.csv, samples.jsonl, request.json, environment.json
+    data/NAME/NAME.zip      the record folder as a whole, series included
+    site.json               what was written, which is how a site of ours is known again
+
+Gives the files one by one and writes none; `cli/site_folder.py` does. The site works from disk
+and from any web server, and loads nothing from elsewhere. Records may be somebody else's: names
+become safe ones, text is escaped, and links out of a record's folder are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import stat
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pgheadroom
+from pgheadroom.errors import InputError
+from pgheadroom.report import answers, html, reading, text, views
+
+KIND = "pgheadroom_site"
+MANIFEST = "site.json"
+SCHEMA_VERSION = 1
+
+_LIBRARY = "chart-library.js"
+
+_RECORD_FILES = {
+    "result.json": "medians, intervals, comparisons, findings, warnings",
+    "samples.jsonl": "every finished trial, raw, one a line",
+    "request.json": "what was asked",
+    "environment.json": "server, settings, machine, command",
+    "conduct.json": "why there were so many repetitions",
+}
+
+_NAME_LENGTH_MAX = 80
+_SERIES_NAME = re.compile(r"[A-Za-z0-9_=.-]+\.json")
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest that the format knows: the same record always gives the same archive."""
+
+_RESERVED = frozenset(
+    {"index", "con", "prn", "aux", "nul"}
+    | {f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10)}
+)
+"""The overview's name, and what Windows takes for devices."""
+
+_PICTURE_PX = (330, 130)
+"""Width and height of the overview's pictures: the least at which axis labels stay readable."""
+
+_PICTURE_FONT_PX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRecord:
+    """A record folder with what was read from it."""
+
+    folder: Path
+    result: Mapping[str, Any]
+    series: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteFile:
+    """One file of a site: its path from the site's folder, with `/`, and its bytes."""
+
+    path: str
+    content: bytes
+
+
+def names(records: Sequence[SiteRecord]) -> list[str]:
+    """
+    A name for each record, of the folder's: lower-case letters, digits, `_` and `-`.
+
+    No two are equal, also where case does not count, and none is one that a system reserves.
+    """
+    found: list[str] = []
+    for record in records:
+        plain = re.sub(r"[^a-z0-9_-]+", "-", record.folder.resolve().name.lower())
+        base = plain.strip("_-")[:_NAME_LENGTH_MAX].strip("_-") or "record"
+        name, number = base, 2
+        while name in found or name in _RESERVED:
+            name, number = f"{base}-{number}", number + 1
+        found.append(name)
+    return found
+
+
+def files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
+    """
+    Make the files of the site one by one, the list of them last.
+
+    Args:
+        records: In the order in which the overview shows them; a folder only once.
+
+    Raises:
+        InputError: A folder is given twice, or a record has a file that is no plain one.
+    """
+    listed: dict[str, dict[str, Any]] = {}
+    for file in _files(records):
+        assert file.path not in listed, "no two files of a site have one path"
+        digest = hashlib.sha256(file.content).hexdigest()
+        listed[file.path] = {"bytes": len(file.content), "sha256": digest}
+        yield file
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "tool_version": pgheadroom.__version__,
+        "files": listed,
+    }
+    yield SiteFile(path=MANIFEST, content=f"{json.dumps(manifest, indent=2)}\n".encode())
+
+
+def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
+    folders = [record.folder.resolve() for record in records]
+    for number, folder in enumerate(folders):
+        if folder in folders[:number]:
+            raise InputError(f"{folder} is given twice: name each record once")
+    yield SiteFile(path=_LIBRARY, content=html.library().encode())
+    cards: list[dict[str, Any]] = []
+    for name, record in zip(names(records), records, strict=True):
+        data = _data(name, record)
+        place = html.Place(
+            home="index.html",
+            library=_LIBRARY,
+            files=[
+                html.DataFile(
+                    href=f"data/{name}/{file}", name=file, holds=holds, size_bytes=len(content)
+                )
+                for file, (content, holds) in data.items()
+            ],
+        )
+        title = html.heading(record.result)
+        page = html.render([(record.result, record.series)], title=title, place=place)
+        yield SiteFile(path=f"{name}.html", content=page.encode())
+        for file, (content, _) in data.items():
+            yield SiteFile(path=f"data/{name}/{file}", content=content)
+        cards.append(_card(len(cards) + 1, name, record, place))
+    yield SiteFile(path="index.html", content=_overview(cards, records).encode())
+
+
+def _data(name: str, record: SiteRecord) -> dict[str, tuple[bytes, str]]:
+    """The raw data of a record by file name, each with what it holds."""
+    own = {
+        file: (content, holds)
+        for file, holds in _RECORD_FILES.items()
+        if (content := _read(record.folder / file)) is not None
+    }
+    series = {path.name: _series(path) for path in sorted((record.folder / "series").glob("*"))}
+    whole = {file: content for file, (content, _) in own.items()}
+    whole |= {f"series/{file}": content for file, content in series.items()}
+    if (record.folder / "series").is_dir():
+        whole.setdefault("series/", b"")
+    counted = f", with {len(series)} series" if series else ""
+    archive = (
+        _archive(name, whole),
+        f"the record folder{counted}; unpacked, lab report, compare and merge read it",
+    )
+    cells = text.as_csv(record.result).encode()
+    return {
+        "cells.csv": (cells, "cells, each measure with its interval"),
+        **own,
+        f"{name}.zip": archive,
+    }
+
+
+def _series(path: Path) -> bytes:
+    content = _read(path) if _SERIES_NAME.fullmatch(path.name) else None
+    if content is None:
+        raise InputError(
+            f"{str(path)!r} is no series file of a record: expected NAME.json; take it away"
+        )
+    return content
+
+
+def _read(path: Path) -> bytes | None:
+    """A plain file's content, None where there is none; a link could lead anywhere."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise InputError(
+                f"{path} is no plain file, and a site may not show what a link leads to: put a "
+                "copy of the file in its place"
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _archive(name: str, content: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in content.items():
+            entry = zipfile.ZipInfo(f"{name}/{path}", _ZIP_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            folder = path.endswith("/")
+            entry.external_attr = (0o40755 if folder else 0o100644) << 16
+            archive.writestr(entry, data)
+    return made.getvalue()
+
+
+def _card(number: int, name: str, record: SiteRecord, place: html.Place) -> dict[str, Any]:
+    """A record as the overview shows it."""
+    result = record.result
+    charts = views.charts(result, record.series)
+    chart = next((chart for chart in charts if chart.section == "key"), next(iter(charts), None))
+    complete = result.get("complete")
+    return {
+        "id": f"record-{number}",
+        "href": f"{name}.html",
+        "name": name,
+        "kind": html.kind(result),
+        "title": html.heading(result),
+        "question": reading.text(result.get("question")),
+        "answer": answers.sentence(result) or "The experiment has no figure yet.",
+        "state": "complete" if complete is True else "not complete",
+        "warnings": len(html.alarms(result)),
+        "meta": [
+            (term, value)
+            for term, value in html.meta(result)
+            if term in ("Server", "Scale", "Cells", "Repetitions", "Started")
+        ],
+        "command": reading.text(result.get("command")),
+        "picture": None if chart is None else _picture(chart.spec, number),
+        "caption": None if chart is None else chart.title,
+        "alt": None if chart is None else chart.alt,
+        "files": [file for file in place.files if file.name.endswith((".csv", ".zip"))],
+    }
+
+
+def _picture(spec: Mapping[str, Any], number: int) -> object:
+    """The first panel of a chart, small; its references carry the number, as pages have many."""
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    panels = spec.get("vconcat")
+    small = {key: value for key, value in spec.items() if key != "vconcat"}
+    small |= dict(panels[0]) if panels else {}
+    small["width"], small["height"] = _PICTURE_PX
+    config = dict(small["config"])
+    room = reading.number(reading.mapping(spec.get("usermeta")).get("legend_px")) or 150
+    config["legend"] = {
+        **config["legend"], "columns": max(1, int(_PICTURE_PX[0] / room)), "symbolLimit": 4,
+    }  # fmt: skip
+    config["title"] = {**config["title"], "limit": _PICTURE_PX[0]}
+    config["axis"] = {**config["axis"], "labelFontSize": _PICTURE_FONT_PX}
+    # The reader's font may be wider than the one that the room was measured with.
+    config["padding"] = {**config["padding"], "left": _PICTURE_FONT_PX}
+    small["config"] = config
+    svg = html.still(small)
+    svg = re.sub(r'\bid="', f'id="p{number}-', svg)
+    svg = re.sub(r"url\((['\"]?)#", rf"url(\1#p{number}-", svg)
+    return Markup(svg)  # noqa: S704 - checked in `still`
+
+
+def _overview(cards: Sequence[Mapping[str, Any]], records: Sequence[SiteRecord]) -> str:
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    style = html.asset("page.css") + html.asset("site.css")
+    return html.environment().get_template("site.html.j2").render(
+        cards=cards,
+        css=Markup(style),  # noqa: S704 - files of ours
+        policy=html.policy(),
+        version=html.versions([record.result for record in records]),
+    )  # fmt: skip
