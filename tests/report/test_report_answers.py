@@ -25,6 +25,7 @@ MAKERS: dict[str, Callable[[], Result]] = {
     "index-walkthrough": synthetic_lab.index_walkthrough,
     "clients-scale": synthetic_lab.clients_scale,
     "fillfactor": lambda: synthetic.fillfactor()[0],
+    "tprocc": lambda: synthetic_lab.clients_scale() | {"name": "tprocc"},
     "unknown": synthetic.unknown,
     "hostile": lambda: synthetic.hostile()[0],
 }
@@ -186,6 +187,21 @@ def test_a_verdict_against_its_own_interval_is_not_told() -> None:
         assert said.startswith("Undecided (its interval does not bear its verdict out): tps at ")
 
 
+def test_main_measures_are_told_in_their_order() -> None:
+    """The first comparison of each, whatever the verdicts; of the others how they came out."""
+    at = {"clients": 1, "server": "18"}
+    result = compared(
+        comparison("hot_frac", {"clients": 4}, at, (0.2, 0.25, 0.3), "lower"),
+        comparison("nopm", {"clients": 4}, at, (0.9, 1.0, 1.1), "no difference shown"),
+        comparison("nopm", {"clients": 9}, at, (2.9, 3.0, 3.1), "higher"),
+    )
+    assert answers.sentence(result | {"name": "tprocc"}) == (
+        "nopm at clients 4 against clients 1 is not shown to differ [0.900, 1.100] (of all 2 such "
+        "comparisons 1 is higher, 1 is not shown to differ); hot_frac at clients 4 against clients "
+        "1 is 0.250 times [0.200, 0.300] (95 % intervals)."
+    )
+
+
 def test_generic_takes_the_clearest_and_says_of_how_many() -> None:
     """The nearer end of the interval decides, so a wide interval does not win by its middle."""
     at = {"clients": 1, "server": "18"}
@@ -205,7 +221,7 @@ def test_generic_without_a_difference() -> None:
     same = comparison("heap_pages", {"clients": 4}, at, (1, 1, 1), "equal")
     vague = comparison("tps", {"clients": 4}, at, (0.9, 1.0, 1.1), "no difference shown")
     assert answers.sentence(compared(same)) == (
-        "Heap_pages at clients 4 against clients 1 is equal in all 5 pairs."
+        "heap_pages at clients 4 against clients 1 is equal in all 5 pairs."
     )
     said = answers.sentence(compared(vague, same)) or ""
     assert said.startswith("None of 2 comparisons shows a difference (1 is equal, 1 is not shown")
@@ -226,7 +242,7 @@ def test_two_records_compared_have_no_sentence_of_one_experiment() -> None:
         comparison("wal_bytes", {"record": "B"}, {"record": "A"}, (1.1, 1.2, 1.3), "higher")
     ]
     said = answers.sentence(result) or ""
-    assert said.startswith("Wal_bytes at record B against record A is 1.200 times [1.100, 1.300]")
+    assert said.startswith("wal_bytes at record B against record A is 1.200 times [1.100, 1.300]")
 
 
 def test_no_end_is_rounded_onto_one() -> None:
@@ -239,7 +255,7 @@ def test_no_end_is_rounded_onto_one() -> None:
 def test_an_unfinished_run_says_so() -> None:
     """What is missing may change the answer."""
     said = answers.sentence(synthetic_lab.index_walkthrough() | {"complete": False}) or ""
-    assert said.startswith("So far, with the run not complete: all 6 block counts")
+    assert said.startswith("So far, with the run not complete: All 6 block counts")
 
 
 def test_proofs_and_empty_results_have_none() -> None:

@@ -1,16 +1,17 @@
 """
 Answers of the experiments that compare times and throughput, in one sentence each.
 
-`fillfactor` and `clients-scale`. The comparison that is told of is fixed beforehand, and how all
-others of its measure came out is counted, so that no answer is the best of many.
+`fillfactor` and `clients-scale`, and `told_of` for those whose measures say enough. The comparison
+that is told of is fixed beforehand, and how all others of its measure came out is counted, so that
+no answer is the best of many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pgheadroom.report import reading
-from pgheadroom.report.answer_words import Compared, Sentence, comparisons, tally
+from pgheadroom.report.answer_words import Compared, Sentence, comparisons, named, tally
 from pgheadroom.report.reading import Result
 from pgheadroom.stats import Verdict
 
@@ -76,6 +77,30 @@ def _where(result: Result, item: Compared) -> str:
     rest = reading.at(item.cell, [name for name in names if name != "memory"])
     parts += [f"with {rest}"] if rest else []
     return f" {' and '.join(parts)}" if parts else ""
+
+
+def told_of(*measures: str) -> Callable[[Result], str | None]:
+    """
+    An answer that tells of the first comparison of each measure, in the experiment's order.
+
+    Args:
+        measures: The measures that the experiment's question asks for, the main one first; one
+            that was not compared is left out.
+    """
+
+    def answer(result: Result) -> str | None:
+        said = Sentence()
+        parts = []
+        for measure in measures:
+            every = comparisons(result, measure)
+            if every:
+                text = f"{named(result, every[0])} is {said.compared(every[0])}"
+                if len(every) > 1:
+                    text += f" (of all {len(every)} such comparisons {tally(every)})"
+                parts.append(text)
+        return said.ended("; ".join(parts), name_first=True) if parts else None
+
+    return answer
 
 
 def clients_scale(result: Result) -> str | None:

@@ -169,7 +169,7 @@ def fpi_sawtooth(result: Result) -> str | None:
     group = _in_order(result, {"full_page_writes": "on"}, "window")
     if not group:
         group = _in_order(result, {}, "window")
-    most = max((cell["window"] for cell in reading.cells(result) if cell in group), default=0)
+    most = max((cell["window"] for cell in group), default=0)
     first_cycle = [
         cell
         for cell in group

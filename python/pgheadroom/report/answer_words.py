@@ -152,6 +152,14 @@ def tally(items: Sequence[Compared]) -> str:
     )
 
 
+def named(result: Result, item: Compared) -> str:
+    """A comparison without its outcome: `"tps at clients 4 against clients 1 (scale 2)"`."""
+    sides = [reading.at(cell, item.changed) for cell in (item.cell, item.against)]
+    between = f" at {sides[0]} against {sides[1]}" if all(sides) else ""
+    where = item.differs_at(result)
+    return f"{reading.printable(item.measure)}{between}{f' ({where})' if where else ''}"
+
+
 class Sentence:
     """Writes the figures of one sentence, and says at its end what their intervals cover."""
 
@@ -199,14 +207,21 @@ class Sentence:
         shown = f"{found * scale:,.{_decimals([found * scale])}f}"
         return f"{shown} %" if scale == 100 else shown
 
-    def ended(self, text: str) -> str:
-        """The sentence with its first letter large, the intervals' coverage, and a full stop."""
+    def ended(self, text: str, *, name_first: bool = False) -> str:
+        """
+        The sentence with its first letter large, the intervals' coverage, and a full stop.
+
+        Args:
+            text: The sentence without them.
+            name_first: It begins with a measure's name, whose letters stay as they are.
+        """
         shown = list(dict.fromkeys(f"{level * 100:.3g}" for level in sorted(self._levels)))
         covered = ""
         if shown:
             span = shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
             covered = f" ({span} % interval{'s' if len(self._levels) > 1 else ''})"
-        return f"{text[:1].upper()}{text[1:]}{covered}."
+        begun = text if name_first else f"{text[:1].upper()}{text[1:]}"
+        return f"{begun}{covered}."
 
 
 def undecided(reason: str | None, text: str) -> str:

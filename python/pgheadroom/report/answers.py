@@ -3,8 +3,8 @@ The answer of an experiment in one sentence, made from its result alone.
 
 Picks the sentence of the experiment, or a generic one, as `views` picks tables and charts. An
 answer never claims more than the verdicts allow: what is undecided is said to be, with its reason.
-A new experiment adds its function to `_ANSWERS`; one that returns None leaves it to the generic
-sentence.
+A new experiment adds a line to `_ANSWERS`: a function of its own, or `answer_clocks.told_of` with
+its main measures. A function that returns None leaves it to the generic sentence.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from pgheadroom.report import answer_clocks, answer_counters, reading
 from pgheadroom.report.answer_words import (
-    Compared,
     Sentence,
     comparisons,
     few_repetitions,
+    named,
     tally,
     undecided,
 )
@@ -31,6 +31,7 @@ _ANSWERS: dict[str, Callable[[Result], str | None]] = {
     "long-transaction": answer_counters.long_transaction,
     "fillfactor": answer_clocks.fillfactor,
     "clients-scale": answer_clocks.clients_scale,
+    "tprocc": answer_clocks.told_of("nopm", "hot_frac", "wal_bytes_per_tx"),
 }
 
 
@@ -51,7 +52,7 @@ def sentence(result: Result) -> str | None:
     own = None if compared else _ANSWERS.get(str(result.get("name")))
     said = (own(result) if own is not None else None) or _generic(result)
     if said is not None and result.get("complete") is False:
-        return f"So far, with the run not complete: {said[:1].lower()}{said[1:]}"
+        return f"So far, with the run not complete: {said}"
     return said
 
 
@@ -63,29 +64,24 @@ def _generic(result: Result) -> str | None:
     clearest = max(every, key=lambda item: item.distance)
     said = Sentence()
     if clearest.distance > 0:
-        lead = "" if len(every) == 1 else f"the clearest of {len(every)} comparisons: "
-        rest = "" if len(every) == 1 else f"; of all {len(every)}, {tally(every)}"
-        return said.ended(f"{lead}{_named(result, clearest)} is {said.compared(clearest)}{rest}")
+        text = f"{named(result, clearest)} is {said.compared(clearest)}"
+        if len(every) == 1:
+            return said.ended(text, name_first=True)
+        return said.ended(
+            f"the clearest of {len(every)} comparisons: {text}; of all {len(every)}, {tally(every)}"
+        )
     decided = [item for item in every if item.verdict is not Verdict.UNDECIDED]
     if not decided:
         more = "" if len(every) == 1 else f", as are all {len(every)} comparisons"
         first = every[0]
-        return said.ended(f"undecided ({first.reason}): {_named(result, first)}{more}")
+        return said.ended(f"undecided ({first.reason}): {named(result, first)}{more}")
     first = decided[0]
     if len(every) == 1:
-        return said.ended(f"{_named(result, first)} is {said.compared(first)}")
+        return said.ended(f"{named(result, first)} is {said.compared(first)}", name_first=True)
     return said.ended(
         f"none of {len(every)} comparisons shows a difference ({tally(every)}): "
-        f"{_named(result, first)} is {said.compared(first)}"
+        f"{named(result, first)} is {said.compared(first)}"
     )
-
-
-def _named(result: Result, item: Compared) -> str:
-    """A comparison without its outcome: `"tps at clients 4 against clients 1 (scale 2)"`."""
-    sides = [reading.at(cell, item.changed) for cell in (item.cell, item.against)]
-    between = f" at {sides[0]} against {sides[1]}" if all(sides) else ""
-    where = item.differs_at(result)
-    return f"{reading.printable(item.measure)}{between}{f' ({where})' if where else ''}"
 
 
 def _range(result: Result) -> str | None:
@@ -113,5 +109,6 @@ def _range(result: Result) -> str | None:
             if len(known) == 1
             else f"{name} is from {low} to {high}; nothing was compared"
         )
-        return said.ended(undecided(few_repetitions(ends), text))
+        reason = few_repetitions(ends)
+        return said.ended(undecided(reason, text), name_first=reason is None)
     return None
