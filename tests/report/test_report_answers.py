@@ -13,7 +13,7 @@ import synthetic
 import synthetic_lab
 from synthetic_lab import comparison
 
-from pgheadroom.report import answers
+from pgheadroom.report import answer_clocks, answers
 
 Result = dict[str, Any]
 
@@ -195,11 +195,28 @@ def test_main_measures_are_told_in_their_order() -> None:
         comparison("nopm", {"clients": 4}, at, (0.9, 1.0, 1.1), "no difference shown"),
         comparison("nopm", {"clients": 9}, at, (2.9, 3.0, 3.1), "higher"),
     )
-    assert answers.sentence(result | {"name": "tprocc"}) == (
+    assert answer_clocks.told_of("nopm", "hot_frac")(result) == (
         "nopm at clients 4 against clients 1 is not shown to differ [0.900, 1.100] (of all 2 such "
         "comparisons 1 is higher, 1 is not shown to differ); hot_frac at clients 4 against clients "
         "1 is 0.250 times [0.200, 0.300] (95 % intervals)."
     )
+
+
+def test_tprocc_tells_of_the_first_level_at_the_most_users() -> None:
+    """One comparison, fixed by the request, with all its measures; the others are counted."""
+    at = {"fillfactor": 100, "users": 4}
+    fewer = {**at, "users": 1}
+    result = compared(
+        comparison("nopm", {"fillfactor": 80}, fewer, (0.5, 0.6, 0.7), "lower"),
+        comparison("nopm", {"fillfactor": 80}, at, (0.9, 1.0, 1.1), "no difference shown"),
+        comparison("nopm", {"fillfactor": 60}, at, (2.9, 3.0, 3.1), "higher"),
+        comparison("hot_frac", {"fillfactor": 80}, at, (1.2, 1.25, 1.3), "higher"),
+    )
+    said = answers.sentence(result | {"name": "tprocc"}) or ""
+    assert said.startswith("At fillfactor 80 against 100")
+    assert "new orders per minute are not shown to differ [0.900, 1.100], the HOT share" in said
+    assert "is 1.250 times [1.200, 1.300]; of all 3 comparisons of new orders per minute" in said
+    assert "0.600" not in said
 
 
 def test_generic_takes_the_clearest_and_says_of_how_many() -> None:

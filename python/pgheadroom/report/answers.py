@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pgheadroom.report import answer_clocks, answer_counters, reading
+from pgheadroom.report import answer_clocks, answer_counters, answer_tprocc, reading
 from pgheadroom.report.answer_words import (
     Sentence,
     comparisons,
@@ -31,7 +31,7 @@ _ANSWERS: dict[str, Callable[[Result], str | None]] = {
     "long-transaction": answer_counters.long_transaction,
     "fillfactor": answer_clocks.fillfactor,
     "clients-scale": answer_clocks.clients_scale,
-    "tprocc": answer_clocks.told_of("nopm", "hot_frac", "wal_bytes_per_tx"),
+    "tprocc": answer_tprocc.tprocc,
 }
 
 
