@@ -14,7 +14,7 @@ from typing import Any
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
-from pgheadroom.stats import Comparison, compare, median, median_interval
+from pgheadroom.stats import PAIRS_MIN, Comparison, compare, median, median_interval
 from pgheadroom.types import PgVersion
 
 
@@ -61,9 +61,9 @@ class Experiment(ABC):
         """The factors, given the names that a request sets."""
         return self.factors
 
-    @abstractmethod
-    def repetitions_default(self, scale: int) -> int:
-        """Repetitions when the user gives none."""
+    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - for those that go by it
+        """Repetitions when the user gives none: the fewest that allow a verdict."""
+        return PAIRS_MIN
 
     @abstractmethod
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:

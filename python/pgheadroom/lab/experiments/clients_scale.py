@@ -115,10 +115,6 @@ class ClientsScale(Experiment):
     )
     measures = MEASURES
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict."""
-        return 5
-
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set."""
         if version.major < 14:

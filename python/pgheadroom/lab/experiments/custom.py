@@ -125,10 +125,6 @@ class Custom(Experiment):
         found = (factor_named(name) for name in names if name not in options)
         return tuple(factor for factor in found if factor is not None)
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict."""
-        return 5
-
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server cannot do; reads the files that were named."""
         if version.major < 14:

@@ -202,10 +202,6 @@ class FillfactorSweep(Experiment):
     options = OPTIONS
     measures = MEASURES
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict."""
-        return 5
-
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server, or this machine, cannot do."""
         if version.major < 14:

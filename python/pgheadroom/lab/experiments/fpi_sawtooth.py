@@ -67,7 +67,7 @@ class FpiSawtooth(Experiment):
     title = "Full-page images and the checkpoint distance"
     question = "How does the WAL of an update fall with the distance from the last checkpoint?"
     source = "S3: the book, chapters 5, 11 and 12 (checkpoint cycle)"
-    time_needed = "about 3 minutes at scale 1"
+    time_needed = "about 5 minutes at scale 1"
     scale_default = 1
     scale_meaning = "pgbench's scale: 100,000 accounts, about 15 MB each"
     factors = (
@@ -101,10 +101,6 @@ class FpiSawtooth(Experiment):
     )
     options = (accounts.UPDATES_OPTION,)
     measures = MEASURES
-
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Three: counters hardly vary."""
-        return 3
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set."""

@@ -61,7 +61,7 @@ class LongTransaction(Experiment):
     title = "HOT while a snapshot is held"
     question = "What do updates lose while another session holds a snapshot, and what stays lost?"
     source = "S3: the book, chapter 7 (long-running transactions)"
-    time_needed = "about 3 minutes at scale 1"
+    time_needed = "about 5 minutes at scale 1"
     scale_default = 1
     scale_meaning = "pgbench's scale: 100,000 accounts, about 15 MB each"
     factors = (
@@ -110,10 +110,6 @@ class LongTransaction(Experiment):
         ),
     )
     measures = MEASURES
-
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Three: counters hardly vary."""
-        return 3
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse windows in the wrong order, and servers of others: a horizon is everybody's."""

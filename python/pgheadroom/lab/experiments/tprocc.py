@@ -127,10 +127,6 @@ class Tprocc(Experiment):
     options = OPTIONS
     measures = tprocc_measure.MEASURES
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict."""
-        return 5
-
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server cannot do."""
         if version.major < 14:
