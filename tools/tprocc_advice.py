@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
@@ -69,14 +69,12 @@ def _observed(place: Place, warehouses: int, users: int, seconds: int) -> Profil
                 connection.execute("CREATE EXTENSION pg_stat_statements")
         drivers = run.Users(count=users, at_home=False, warehouses=warehouses)
         length = ("-T", str(WARM_S + seconds + 15))
-        load_thread = threading.Thread(
-            target=lambda: run.run(server, drivers, seed=1, length=length)
-        )
-        load_thread.start()
-        time.sleep(WARM_S)
         path = Path(folder) / "profile.json"
-        observe.show(target=_conninfo(server), length=f"{seconds}s", to=path)
-        load_thread.join()
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            driving = executor.submit(run.run, server, drivers, seed=1, length=length)
+            time.sleep(WARM_S)
+            observe.show(target=_conninfo(server), length=f"{seconds}s", to=path)
+            driving.result()
         return read_profile(path)
 
 

@@ -4,6 +4,7 @@ pgbench as the driver of a trial, and what surrounds a window in which times are
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -83,9 +84,11 @@ def durable(server: Running) -> None:
     """
     Switch fsync on, which counters do not need; a time without it is no time.
 
-    A borrowed server is left as it is.
+    What copying the cluster left for the system to write is written first. A borrowed server is
+    left as it is.
     """
     if server.cluster is not None:
+        os.sync()
         with server.connect() as connection:
             connection.execute("ALTER SYSTEM SET fsync = on")
             connection.execute("SELECT pg_reload_conf()")

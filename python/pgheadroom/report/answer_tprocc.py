@@ -11,8 +11,7 @@ from pgheadroom.report.reading import Result
 _MEASURES = {
     "nopm": "new orders per minute are",
     "hot_frac": "the HOT share of all updates is",
-    "wal_bytes_per_tx": "WAL per transaction is",
-    "data_bytes": "the database is",
+    "wal_nonfpi_bytes_per_tx": "WAL per transaction without images is",
 }
 
 

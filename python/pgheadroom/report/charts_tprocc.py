@@ -30,7 +30,9 @@ def charts(result: Result) -> list[Chart]:
         _by_users(result, "HOT share of each table by users", hot, "results", height=110),
         _predicted(result, "HOT share of each table, predicted beside measured", hot),
         _predicted(
-            result, "Size and WAL, predicted beside measured", ("data_bytes", "wal_bytes_per_tx")
+            result,
+            "Size and WAL, predicted beside measured",
+            ("data_bytes", "wal_nonfpi_bytes_per_tx"),
         ),
     ]
     return [chart for chart in found if chart is not None]

@@ -14,9 +14,21 @@ TABLES = ("warehouse", "district", "customer", "orders", "order_line", "stock")
 
 _SPEED = ("nopm", "tpm", "cpu_frac", "new_order_ms_p50", "new_order_ms_p99", "checkpoints",
           "autovacuums")  # fmt: skip
-_SIZE = ("data_bytes", "predicted_data_bytes", "grown_bytes_per_tx", "load_s")
-_WAL = ("wal_bytes_per_tx", "predicted_wal_bytes_per_tx", "predicted_log_bytes_per_tx",
-        "wal_fpi_per_tx")  # fmt: skip
+_SIZE = (
+    "data_bytes",
+    "predicted_data_bytes",
+    "aged_bytes",
+    "grown_bytes_per_tx",
+    "load_s",
+)
+_WAL = (
+    "wal_nonfpi_bytes_per_tx",
+    "predicted_wal_nonfpi_bytes_per_tx",
+    "wal_bytes_per_tx",
+    "predicted_wal_bytes_per_tx",
+    "predicted_log_bytes_per_tx",
+    "wal_fpi_per_tx",
+)
 _HOT = ("hot_frac", *(f"{table}_hot_frac" for table in TABLES))
 _PREDICTED = tuple(f"predicted_{table}_hot_frac" for table in TABLES)
 _MOVED = tuple(f"{table}_newpage_frac" for table in TABLES)
@@ -37,7 +49,7 @@ def tables(result: Result) -> list[Table]:
         ("Updates that went to another page", _MOVED, None),
         ("Updates an hour at the pace of the throughput window", _RATES, None),
         ("Latency by transaction", _LATENCY, None),
-        ("Size", _SIZE, "Sizes after loading; growth in the counter window."),
+        ("Size", _SIZE, "Loaded and aged once; growth in the counter window."),
         ("WAL, counter window", _WAL, None),
     )
     found = [

@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
@@ -21,8 +21,12 @@ from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, log_events, per_second
 from pgheadroom.lab.tprocc import consistency, load, predicted, run
 from pgheadroom.lab.tprocc.schedules import TABLES, UPDATED, fillfactors
+from pgheadroom.lab.wal_images import image_bytes, wal_position
 from pgheadroom.servers.pgbench import read_logs
 from pgheadroom.units import setting_bytes, show_bytes
+
+if TYPE_CHECKING:
+    import psycopg
 
 _HEAP_BYTES = 95 * 1024**2
 _OTHER_BYTES = 20 * 1024**2
@@ -73,7 +77,7 @@ MEASURES = (
     ),
     Measure(
         name="data_bytes",
-        description="size of the nine tables and their indexes after loading",
+        description="size of the nine tables and their indexes after loading; loaded once",
         unit="bytes",
         better="lower",
     ),
@@ -81,21 +85,44 @@ MEASURES = (
         name="predicted_data_bytes", description="by the twin", unit="bytes", evidence="predicted"
     ),
     Measure(
+        name="aged_bytes",
+        description="the same size after aging, where every trial starts",
+        unit="bytes",
+        better="lower",
+    ),
+    Measure(
         name="grown_bytes_per_tx",
         description="growth of tables and indexes in the counter window for each transaction",
         unit="bytes",
         better="lower",
     ),
-    Measure(name="load_s", description="time to load, the database of this fillfactor", unit="s"),
+    Measure(
+        name="load_s",
+        description="time to load the database of this fillfactor, once, fsync and "
+        "full_page_writes off",
+        unit="s",
+    ),
+    Measure(
+        name="wal_nonfpi_bytes_per_tx",
+        description="WAL bytes per transaction of the counter window without full-page images",
+        unit="bytes",
+        better="lower",
+    ),
+    Measure(
+        name="predicted_wal_nonfpi_bytes_per_tx",
+        description="by the twin",
+        unit="bytes",
+        evidence="predicted",
+    ),
     Measure(
         name="wal_bytes_per_tx",
-        description="WAL bytes per transaction of the counter window, images included",
+        description="the same with images, which the checkpoint right before the window makes many",
         unit="bytes",
         better="lower",
     ),
     Measure(
         name="predicted_wal_bytes_per_tx",
-        description="by the twin",
+        description="by the twin; only without aging",
         unit="bytes",
         evidence="predicted",
     ),
@@ -112,7 +139,7 @@ MEASURES = (
 
 
 def transactions(request: Request) -> int:
-    """Transactions of the counter window, a multiple of every number of users in the request."""
+    """Transactions of the counter window, to be shared out among the users."""
     return int(request.options["transactions"]) or 2500 * request.scale
 
 
@@ -154,10 +181,23 @@ def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
     return settings
 
 
-def _load(server: Running, *, warehouses: int, level: str | int, loaders: int) -> None:
-    load.load(server.connect, warehouses=warehouses, level=level, workers=loaders)
+def _load(server: Running, *, request: Request, level: str | int) -> None:
+    """Load, then age: what a trial starts from."""
+    loaders = int(request.options["loaders"])
+    load.load(server.connect, warehouses=request.scale, level=level, workers=loaders)
     with server.connect() as connection:
         consistency.require_consistent(connection, "after loading")
+        connection.execute(
+            "CREATE TABLE tprocc_sizes AS SELECT sum(pg_relation_size(relid) + "
+            "pg_indexes_size(relid))::bigint AS loaded_bytes FROM pg_stat_user_tables "
+            "WHERE relname = ANY (%s)",
+            (list(TABLES),),
+        )
+    if age := int(request.options["age"]):
+        users = run.Users(count=min(2, request.scale), at_home=False, warehouses=request.scale)
+        each = age * request.scale // users.count
+        run.run(server, users, seed=request.seed, length=("-t", str(each)))
+    server.checkpoint()
 
 
 def _warm(server: Running) -> None:
@@ -236,10 +276,12 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     level, warehouses = trial.cell["fillfactor"], request.scale
     shape = Shape(
         name=shape_name,
-        load=functools.partial(
-            _load, warehouses=warehouses, level=level, loaders=int(request.options["loaders"])
-        ),
+        load=functools.partial(_load, request=request, level=level),
         bytes_expected=_bytes_expected(warehouses, level),
+        load_settings={
+            "shared_buffers": setting_bytes(_shared_buffers_bytes(request)),
+            "checkpoint_timeout": "1d",
+        },
     )
     users = run.Users(
         count=int(trial.cell["users"]),
@@ -254,10 +296,11 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         environment = describe_server(server)
         with server.connect() as connection:
             measures["load_s"] = load.loaded_s(connection)
+            measures["data_bytes"] = _loaded_bytes(connection)
             consistency.require_consistent(connection, "before the run")
         _warm(server)
         start = counted(server)
-        measures["data_bytes"] = start.data_bytes
+        measures["aged_bytes"] = start.data_bytes
         measures.update(_count(server, request, users, trial, start))
         if int(request.options["window_s"]):
             timed, series, found = _time(server, request, users, trial)
@@ -275,13 +318,11 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
             predicted.figures(
                 predicted.Workload(
                     version=str(place.version),
-                    warehouses=warehouses,
                     level=level,
-                    # One prediction for all numbers of users: the middle one of the request.
-                    users=_middle([int(each) for each in request.levels["users"]]),
-                    transactions=transactions(request),
-                    shared_buffers_bytes=_shared_buffers_bytes(request),
-                )
+                    age=int(request.options["age"]),
+                    transactions=max(transactions(request) // warehouses, 1),
+                ),
+                warehouses,
             )
         )
     if place.version.major < 16:
@@ -297,22 +338,28 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     )
 
 
-def _middle(values: list[int]) -> int:
-    return sorted(values)[(len(values) - 1) // 2]
+def _loaded_bytes(connection: psycopg.Connection[Any]) -> float:
+    row = connection.execute("SELECT loaded_bytes FROM tprocc_sizes").fetchone()
+    assert row is not None, "the load left one row"
+    return float(row[0])
 
 
 def _count(
     server: Running, request: Request, users: run.Users, trial: Trial, before: Counted
 ) -> dict[str, float | None]:
-    """The counter window: a fixed number of transactions, which warms up too."""
+    """The counter window: a fixed number of transactions after a checkpoint."""
     each = max(transactions(request) // users.count, 1)
+    begun = wal_position(server)
     report = run.run(server, users, seed=driver.seed_of(request, trial), length=("-t", str(each)))
     after = counted(server)
     wanted = each * users.count
     if report.transactions != wanted:
         raise MeasurementInvalid(f"{report.transactions} transactions ran, expected {wanted}")
+    wal_bytes = after.wal_bytes - before.wal_bytes
+    images = image_bytes(server, begun, wal_position(server))
     found: dict[str, float | None] = {
-        "wal_bytes_per_tx": (after.wal_bytes - before.wal_bytes) / wanted,
+        "wal_bytes_per_tx": wal_bytes / wanted,
+        "wal_nonfpi_bytes_per_tx": None if images is None else (wal_bytes - images) / wanted,
         "wal_fpi_per_tx": (after.wal_fpi - before.wal_fpi) / wanted,
         "grown_bytes_per_tx": (after.data_bytes - before.data_bytes) / wanted,
     }

@@ -4,7 +4,7 @@ Summary of `tprocc`: cells, ratios to the reference, the document's sizes beside
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.lab import guards
@@ -24,9 +24,13 @@ COMPARED = (
     "payment_ms_p99",
     "cpu_frac",
     "hot_frac",
+    "wal_nonfpi_bytes_per_tx",
     "wal_bytes_per_tx",
-    "data_bytes",
 )
+
+ONCE = ("load_s", "data_bytes", "aged_bytes")
+"""Measured once for a fillfactor, in the database that all its trials start from: no interval."""
+
 
 DOCUMENT_SIZES_GB: dict[Value, int] = {100: 48, 80: 58, 60: 74, 40: 109}
 """Of 500 warehouses, as the document prints them."""
@@ -66,6 +70,8 @@ def summarise(
 ) -> Summary:
     """Everything of the result that is this experiment's own."""
     cells = summarise_cells(samples, request.cells(), MEASURES)
+    for cell in cells:
+        cell.update({f"{name}_interval": None for name in ONCE})
     found = contrast(samples, pairs, COMPARED)
     return Summary(
         cells=cells,
@@ -145,13 +151,11 @@ def _predicted(request: Request, samples: Sequence[Sample]) -> list[dict[str, An
                 continue
             name = f"predicted_{table}_hot_frac"
             mid = float(known[0].measures[name] or 0)
-            low = known[0].measures.get(f"{name}_low", mid)
-            high = known[0].measures.get(f"{name}_high", mid)
             rows.append(
                 [
                     str(level),
                     table,
-                    f"{low:.1%} to {high:.1%}",
+                    f"{mid:.1%}",
                     f"{min(measured):.1%} to {max(measured):.1%}",
                     f"{(mid - sum(measured) / len(measured)) * 100:+.1f} points",
                 ]
@@ -165,7 +169,8 @@ def _predicted(request: Request, samples: Sequence[Sample]) -> list[dict[str, An
             "source": "the twin, which plays a simpler workload (docs/method.md says in what)",
             "columns": ["fillfactor", "table", "predicted", "measured", "difference"],
             "rows": rows,
-            "note": "predicted for one number of users; measured over all users and repetitions",
+            "note": "predicted for one user of one warehouse; measured over all users and "
+            "repetitions",
         }
     ]
 
@@ -173,43 +178,71 @@ def _predicted(request: Request, samples: Sequence[Sample]) -> list[dict[str, An
 def _findings(
     request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]]
 ) -> list[str]:
-    """Counters first; then orders per minute with verdicts."""
-    said = []
-    first = {cell["users"]: cell for cell in reversed(cells)}
-    users = min(first, default=None)
-    mine = [cell for cell in cells if cell["users"] == users and cell["hot_frac"] is not None]
-    if mine:
-        said.append(
-            "HOT share of all updates by fillfactor: "
-            + ", ".join(f"{cell['hot_frac']:.1%} at {cell['fillfactor']}" for cell in mine)
-            + "; WAL bytes per transaction: "
-            + ", ".join(f"{cell['wal_bytes_per_tx']:,.0f}" for cell in mine)
-            + "; database after loading: "
-            + ", ".join(f"{cell['data_bytes'] / 1024**2:,.0f} MB" for cell in mine)
-            + "."
-        )
-        for table in UPDATED:
-            said.append(
-                f"{table}: "
-                + ", ".join(
-                    f"{cell[f'{table}_hot_frac']:.1%} HOT at {cell['fillfactor']}"
-                    for cell in mine
-                    if cell[f"{table}_hot_frac"] is not None
-                )
-                + "."
-            )
-    for count in sorted(first):
+    """Counters first; then orders per minute with verdicts; each for what else varies."""
+    if not cells:
+        return []
+    said = [_sizes_said(cells)]
+    groups: list[dict[str, Value]] = []
+    for cell in request.cells():
+        group = {name: value for name, value in cell.items() if name != "fillfactor"}
+        if group not in groups:
+            groups.append(group)
+    for group in groups:
+        label = _label(request, group)
+        mine = [cell for cell in cells if all(cell[name] == group[name] for name in group)]
+        if group == groups[0]:
+            said += [f"{label}{each}" for each in _counters_said(request, mine)]
         parts = [
             f"at {item['cell']['fillfactor']} {ratio_words(item)}"
             for item in comparisons
-            if item["measure"] == "nopm" and item["cell"]["users"] == count
+            if item["measure"] == "nopm"
+            and all(item["cell"][name] == group[name] for name in group)
         ]
         if parts:
             reference = request.levels["fillfactor"][0]
-            said.append(
-                f"Orders per minute with {count} user{'s' if count > 1 else ''}, against "
-                f"{reference}: {'; '.join(parts)}."
-            )
+            said.append(f"{label}Orders per minute against {reference}: {'; '.join(parts)}.")
+    return said
+
+
+def _label(request: Request, group: Mapping[str, Value]) -> str:
+    """What else varies, in brackets."""
+    varying = [name for name in group if len(request.levels[name]) > 1]
+    return f"({', '.join(f'{name} {group[name]}' for name in varying)}) " if varying else ""
+
+
+def _sizes_said(cells: Sequence[dict[str, Any]]) -> str:
+    by_level = {cell["fillfactor"]: cell for cell in cells}
+    loaded = ", ".join(f"{c['data_bytes'] / 1024**2:,.0f} at {f}" for f, c in by_level.items())
+    aged = ", ".join(f"{cell['aged_bytes'] / 1024**2:,.0f}" for cell in by_level.values())
+    return f"MB of tables and indexes after loading: {loaded}; after aging: {aged}."
+
+
+def _counters_said(request: Request, cells: Sequence[dict[str, Any]]) -> list[str]:
+    """HOT and WAL of one number of users."""
+    counted = [cell for cell in cells if cell["hot_frac"] is not None]
+    if not counted:
+        return []
+    age = int(request.options["age"])
+    when = (
+        f"after {age:,} transactions a warehouse"
+        if age
+        else "of the first transactions after loading, when every full page has its first update"
+    )
+    said = [
+        f"HOT share of all updates {when}: "
+        + ", ".join(f"{cell['hot_frac']:.1%} at {cell['fillfactor']}" for cell in counted)
+        + "."
+    ]
+    if counted[0]["wal_nonfpi_bytes_per_tx"] is not None:
+        wal = [f"{c['wal_nonfpi_bytes_per_tx']:,.0f} at {c['fillfactor']}" for c in counted]
+        said.append(f"WAL bytes per transaction without full-page images: {', '.join(wal)}.")
+    for table in UPDATED:
+        shares = [
+            f"{cell[f'{table}_hot_frac']:.1%} at {cell['fillfactor']}"
+            for cell in counted
+            if cell[f"{table}_hot_frac"] is not None
+        ]
+        said.append(f"{table}, HOT: {', '.join(shares)}.")
     return said
 
 
@@ -218,6 +251,14 @@ def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -
         "Derived from TPC-C as HammerDB's TPROC-C is: not a TPC result, and comparable to none; "
         "no think times, so a few users drive what hundreds of terminals would."
     ]
+    if not int(request.options["shared_buffers_mb"]):
+        said.append(
+            "Every database fits into shared_buffers: what a larger one costs in cache misses is "
+            "not in these times; --set shared_buffers_mb=... with --set io=direct shows it."
+        )
+    idle = [sample for sample in samples if not sample.measures.get("autovacuums")]
+    if idle and request.options["autovacuum"] != "off":
+        said.append(f"Autovacuum reached no table in {len(idle)} of {len(samples)} trials.")
     window_s = int(request.options["window_s"])
     if window_s:
         said += guards.long_enough(samples, window_s, rate="tpm", per_s=1 / 60)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 
+_LOCK = 0x74707263
+"""Of the advisory lock that a load holds: the letters tprc."""
+
 PRIMARY_KEYS = tuple(table for table in TABLES if table != "history")
 
 
@@ -52,10 +55,13 @@ def load(
     Raises:
         InputError: The database holds another load, or tables of these names that are none.
     """
-    started = time.monotonic()
     with connect() as connection:
+        # Another load of the same database, or what is left of one that was killed, ends first.
+        connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        clock = _Clock(connection)
         _begin(connection, warehouses, level)
         _once(connection, "item", "item.sql")
+        clock.note()
         done = {row[0] for row in connection.execute("SELECT w_id FROM warehouse")}
         left = [number for number in range(1, warehouses + 1) if number not in done]
         with ThreadPoolExecutor(max_workers=workers) as executor:
@@ -66,6 +72,7 @@ def load(
                 in_flight=workers,
             )
             for count, _ in enumerate(loaded, start=1):
+                clock.note()
                 if report is not None:
                     report(warehouses - len(left) + count, warehouses)
             made = run_pieces(
@@ -78,13 +85,9 @@ def load(
                 pass
         _add_keys(connection)
         connection.execute("VACUUM (ANALYZE)")
-        row = connection.execute(
-            "UPDATE tprocc_load SET seconds = seconds + %s RETURNING seconds",
-            (time.monotonic() - started,),
-        ).fetchone()
-        assert row is not None, "the table of marks has one row"
         connection.execute("CHECKPOINT")
-    return float(row[0])
+        clock.note()
+        return loaded_s(connection)
 
 
 def loaded_s(connection: psycopg.Connection[Any]) -> float:
@@ -92,6 +95,22 @@ def loaded_s(connection: psycopg.Connection[Any]) -> float:
     row = connection.execute("SELECT seconds FROM tprocc_load").fetchone()
     assert row is not None, "the table of marks has one row"
     return float(row[0])
+
+
+class _Clock:
+    """Adds the time since it was last asked to what the database says that loading took."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._since_s = time.monotonic()
+
+    def note(self) -> None:
+        """Write the time down; what a load that is killed has not noted is lost."""
+        now_s = time.monotonic()
+        self._connection.execute(
+            "UPDATE tprocc_load SET seconds = seconds + %s", (now_s - self._since_s,)
+        )
+        self._since_s = now_s
 
 
 def _begin(connection: psycopg.Connection[Any], warehouses: int, level: str | int) -> None:
@@ -138,10 +157,11 @@ def _with_options(text: str, levels: Mapping[str, int]) -> str:
 
 
 def _once(connection: psycopg.Connection[Any], table: str, file: str) -> None:
-    """Fill a table that is empty."""
-    row = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})".encode()).fetchone()
-    if row == (False,):
-        connection.execute(_text(file).encode())
+    """Fill a table that is empty; in a transaction, which dies with its client."""
+    with connection.transaction():
+        row = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})".encode()).fetchone()
+        if row == (False,):
+            connection.execute(_text(file).encode())
 
 
 def _load_warehouse(connect: Connect, number: int) -> None:

@@ -1,15 +1,17 @@
 -- The five transactions (TPC-C clause 2), one call each. Rows are locked in one order everywhere
 -- (warehouse, district, orders, customers by district, stock by key), so that none can deadlock.
 
--- Clause 2.4. The last item of one order in a hundred does not exist: all is rolled back.
+-- Clause 2.4. The last item of one order in a hundred does not exist: all is rolled back. Taxes and
+-- the discount are read, as for the total, but no transaction here returns what a terminal shows.
 CREATE PROCEDURE tprocc_new_order(
     in_w int, in_d int, in_c int, in_count int, in_items int[], in_supply int[], in_quantity int[])
     LANGUAGE plpgsql AS $$
 DECLARE
     order_id int;
-    rate numeric;
     rates numeric;
+    rate numeric;
     line record;
+    invalid bool := false;
     info text;
     numbers int[] := '{}';
     items int[] := '{}';
@@ -32,11 +34,12 @@ BEGIN
         FROM unnest(in_items, in_supply, in_quantity) WITH ORDINALITY
             AS l (item, supply, quantity, n)
         LEFT JOIN item ON i_id = l.item
-        WHERE l.n <= in_count ORDER BY l.supply, l.item, l.n
+        WHERE l.n <= in_count ORDER BY i_price IS NULL, l.supply, l.item, l.n
     LOOP
+        -- The item that does not exist comes last: the valid ones have been worked on by then.
         IF line.price IS NULL THEN
-            ROLLBACK;
-            RETURN;
+            invalid := true;
+            EXIT;
         END IF;
         UPDATE stock SET
             s_quantity = CASE WHEN s_quantity >= line.quantity + 10
@@ -54,7 +57,7 @@ BEGIN
         items := items || line.item;
         supplies := supplies || line.supply;
         quantities := quantities || line.quantity;
-        amounts := amounts || round(line.quantity * line.price * rates * rate, 2);
+        amounts := amounts || line.quantity * line.price;
         infos := infos || info;
     END LOOP;
     INSERT INTO order_line
@@ -62,6 +65,9 @@ BEGIN
         FROM unnest(numbers, items, supplies, quantities, amounts, infos)
             AS l (n, item, supply, quantity, amount, info)
         ORDER BY l.n;
+    IF invalid THEN
+        ROLLBACK;
+    END IF;
 END $$;
 
 -- Clause 2.5. The customer by number, or, where that is 0, the middle one of a last name.
@@ -109,19 +115,24 @@ CREATE FUNCTION tprocc_order_status(in_w int, in_d int, in_c int, in_last int) R
     LANGUAGE plpgsql AS $$
 DECLARE
     found_c int := in_c;
-    order_id int;
+    latest record;
     balance numeric;
-    lines bigint;
+    line record;
+    lines bigint := 0;
 BEGIN
     IF in_c = 0 THEN
         found_c := tprocc_customer(in_w, in_d, in_last);
     END IF;
     SELECT c_balance INTO STRICT balance FROM customer
         WHERE c_w_id = in_w AND c_d_id = in_d AND c_id = found_c;
-    SELECT o_id INTO order_id FROM orders
+    SELECT o_id, o_entry_d, o_carrier_id INTO latest FROM orders
         WHERE o_w_id = in_w AND o_d_id = in_d AND o_c_id = found_c ORDER BY o_id DESC LIMIT 1;
-    SELECT count(ol_delivery_d) INTO lines FROM order_line
-        WHERE ol_w_id = in_w AND ol_d_id = in_d AND ol_o_id = order_id;
+    FOR line IN
+        SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line
+            WHERE ol_w_id = in_w AND ol_d_id = in_d AND ol_o_id = latest.o_id
+    LOOP
+        lines := lines + 1;
+    END LOOP;
     RETURN lines;
 END $$;
 

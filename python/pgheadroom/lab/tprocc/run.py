@@ -29,6 +29,10 @@ MIX: Mapping[str, int] = {
 """Share of each transaction in percent, in the order of pgbench's script numbers."""
 
 
+BEYOND_MIN = 5
+"""Transactions beyond a percentile for it to be one, not the largest value (arbitrary)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
     """Who drives: how many, and whether each stays at the warehouse of its own number."""
@@ -79,13 +83,15 @@ def latencies(log: TransactionLog) -> dict[str, float | None]:
     """
     Percentiles of each transaction's latency, in milliseconds, by `<transaction>_ms_p50` and so on.
 
-    One that never ran has None.
+    A percentile beyond which fewer than `BEYOND_MIN` transactions lie is None.
     """
     found: dict[str, float | None] = {}
     for number, name in enumerate(MIX):
         mine = log.latency_ms[log.script == number]
         for percent in (50, 90, 99):
             found[f"{name}_ms_p{percent}"] = (
-                float(np.percentile(mine, percent)) if len(mine) else None
+                float(np.percentile(mine, percent))
+                if len(mine) * (100 - percent) >= 100 * BEYOND_MIN
+                else None
             )
     return found

@@ -1,4 +1,5 @@
--- The nine tables of the TPC-C schema, with the types of its clause 1.3. Storage options are put
+-- The nine tables of the TPC-C schema, with the types of its clause 1.3; w_ytd and d_ytd are two
+-- digits wider, which takes no more room, since hours without think times pass their limit. Storage options are put
 -- in place of /* options */ by name of the table.
 CREATE TABLE item (
     i_id int NOT NULL,
@@ -16,7 +17,7 @@ CREATE TABLE warehouse (
     w_state char(2) NOT NULL,
     w_zip char(9) NOT NULL,
     w_tax numeric(4, 4) NOT NULL,
-    w_ytd numeric(12, 2) NOT NULL
+    w_ytd numeric(14, 2) NOT NULL
 ) /* options warehouse */;
 CREATE TABLE district (
     d_id int NOT NULL,
@@ -28,7 +29,7 @@ CREATE TABLE district (
     d_state char(2) NOT NULL,
     d_zip char(9) NOT NULL,
     d_tax numeric(4, 4) NOT NULL,
-    d_ytd numeric(12, 2) NOT NULL,
+    d_ytd numeric(14, 2) NOT NULL,
     d_next_o_id int NOT NULL
 ) /* options district */;
 CREATE TABLE customer (

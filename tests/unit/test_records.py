@@ -1,0 +1,84 @@
+"""The records that come with the project, and the tables of the README that are made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.lab.record import Record
+from pgheadroom.report import answers
+
+ROOT = Path(__file__).parents[2]
+RECORDS = sorted(path.parent for path in (ROOT / "experiments" / "record").glob("*/request.json"))
+
+
+def _result(name: str) -> Mapping[str, Any]:
+    return Record.open(ROOT / "experiments" / "record" / name).read_result()
+
+
+def _table(heading: str) -> list[list[str]]:
+    """Rows of the first table behind a text in the README, without its head."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition(heading)[2]
+    lines = re.findall(r"^\|(.+)\|$", text.partition("\n\n|")[2].partition("\n\n")[0], re.MULTILINE)
+    return [[part.strip() for part in line.split("|")] for line in lines if "---" not in line]
+
+
+@pytest.mark.parametrize("folder", RECORDS, ids=lambda path: path.name)
+def test_a_record_is_whole(folder: Path) -> None:
+    """It opens, is complete, answers its question, and says nothing of the place it was made at."""
+    record = Record.open(folder)
+    result = record.read_result()
+    assert result["complete"] is True
+    assert answers.sentence(result)
+    assert result["environment"]["settings"]
+    for name in ("request.json", "environment.json", "result.json"):
+        assert not re.search(r"/(home|root|tmp|work|var)/", (folder / name).read_text("utf-8")), (
+            name
+        )
+
+
+def test_the_sources_are_reproduced() -> None:
+    """S0, S1, S2 and S4 have a record each."""
+    names = {_result(folder.name)["name"] for folder in RECORDS}
+    assert names >= {"fillfactor", "update-cost", "cluster-decay", "tprocc"}
+
+
+def test_the_readme_has_the_records_cost_of_an_update() -> None:
+    """Cell by cell, as `lab run update-cost --scale 100` wrote it."""
+    cells = {
+        (cell["filler_length"], cell["fillfactor"], cell["update_bid"]): cell
+        for cell in _result("update-cost")["cells"]
+    }
+    rows = _table("What a single `UPDATE` costs, to the byte")
+    assert len(rows) == 6
+    for label, *figures in rows:
+        found = re.fullmatch(r"char\((\d+)\), (\d+), (one|two)", label)
+        assert found is not None
+        cell = cells[int(found[1]), int(found[2]), int(found[3] == "two")]
+        names = ("pages_dirtied", "wal_records", "wal_bytes")
+        assert figures == [f"{cell[name]:,}" for name in names], label
+
+
+def test_the_readme_has_the_records_matrix() -> None:
+    """HOT shares, WAL and size of the TPC-C-derived workload at each level of the record."""
+    result = _result("tprocc-counters")
+    cells = {str(cell["fillfactor"]): cell for cell in result["cells"]}
+    rows = _table("### A TPC-C-like workload, table by table")
+    assert [row[0] for row in rows] == list(cells)
+    base = cells["100"]
+    for level, *figures in rows:
+        cell = cells[level]
+        tables = ("stock", "order_line", "customer", "orders")
+        wanted = [f"{cell[name] * 100:.1f}" for name in
+                  ("hot_frac", *(f"{table}_hot_frac" for table in tables))]  # fmt: skip
+        wanted += [
+            f"{cell['wal_bytes_per_tx']:,.0f}",
+            f"{cell['data_bytes'] / 1024**2:,.0f} MB",
+            f"{(cell['data_bytes'] / base['data_bytes'] - 1) * 100:+.1f} %",
+            f"{(cell['predicted_data_bytes'] / base['predicted_data_bytes'] - 1) * 100:+.1f} %",
+        ]
+        assert figures == wanted, level
