@@ -19,7 +19,7 @@ from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.fillfactor_measure import AUTOVACUUM_SETTINGS
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, log_events, per_second
-from pgheadroom.lab.tprocc import consistency, load, predicted, run
+from pgheadroom.lab.tprocc import consistency, load, run
 from pgheadroom.lab.tprocc.schedules import TABLES, UPDATED, fillfactors
 from pgheadroom.lab.wal_images import image_bytes, wal_position
 from pgheadroom.servers.pgbench import read_logs
@@ -313,18 +313,6 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
             _changed(start, end, table, "autovacuums") or 0 for table in TABLES
         )
         assumed = dict(server.assumed)
-    if request.options["predict"] == "on":
-        measures.update(
-            predicted.figures(
-                predicted.Workload(
-                    version=str(place.version),
-                    level=level,
-                    age=int(request.options["age"]),
-                    transactions=max(transactions(request) // warehouses, 1),
-                ),
-                warehouses,
-            )
-        )
     if place.version.major < 16:
         assumed["n_tup_newpage_upd"] = (
             f"not counted by PostgreSQL {place.version} (16 is the first)"

@@ -11,8 +11,9 @@ from pgheadroom.lab import guards
 from pgheadroom.lab.contrast import contrast, ratio_words
 from pgheadroom.lab.design import Cell, Request, Value
 from pgheadroom.lab.experiment import Summary, summarise_cells
-from pgheadroom.lab.experiments.tprocc_measure import MEASURES
+from pgheadroom.lab.experiments.tprocc_measure import MEASURES, transactions
 from pgheadroom.lab.record import Sample
+from pgheadroom.lab.tprocc import predicted
 from pgheadroom.lab.tprocc.schedules import SOURCES, UPDATED
 from pgheadroom.types import PgVersion
 
@@ -72,12 +73,14 @@ def summarise(
     cells = summarise_cells(samples, request.cells(), MEASURES)
     for cell in cells:
         cell.update({f"{name}_interval": None for name in ONCE})
+        if request.options["predict"] == "on":
+            cell.update(_predictions(request, version, cell["fillfactor"]))
     found = contrast(samples, pairs, COMPARED)
     return Summary(
         cells=cells,
         comparisons=found.comparisons,
         controls=found.controls,
-        references=[CLAIMS, *_sizes(request, cells), *_predicted(request, samples)],
+        references=[CLAIMS, *_sizes(request, cells), *_predicted(request, cells, samples)],
         findings=_findings(request, cells, found.comparisons),
         warnings=_warnings(request, version, samples),
     )
@@ -135,31 +138,42 @@ def _against(value: float | None, base: float | None) -> str | None:
     return None if value is None or not base else f"{value / base - 1:+.1%}"
 
 
-def _predicted(request: Request, samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """HOT share of each table, the twin's interval beside the range that was measured."""
+def _predictions(request: Request, version: PgVersion, level: Value) -> dict[str, float | None]:
+    """What the twin says of a level, which follows from the request alone; made once for each."""
+    workload = predicted.Workload(
+        version=str(version),
+        level=level,
+        age=int(request.options["age"]),
+        transactions=max(transactions(request) // request.scale, 1),
+    )
+    return predicted.figures(workload, request.scale)
+
+
+def _predicted(
+    request: Request, cells: Sequence[dict[str, Any]], samples: Sequence[Sample]
+) -> list[dict[str, Any]]:
+    """HOT share of each table, the twin's beside the range that was measured."""
     rows = []
     for level in request.levels["fillfactor"]:
-        mine = [sample for sample in samples if sample.cell["fillfactor"] == level]
+        cell = next((each for each in cells if each["fillfactor"] == level), None)
         for table in UPDATED:
             measured = [
                 value
-                for sample in mine
-                if (value := sample.measures.get(f"{table}_hot_frac")) is not None
+                for sample in samples
+                if sample.cell["fillfactor"] == level
+                and (value := sample.measures.get(f"{table}_hot_frac")) is not None
             ]
-            known = [s for s in mine if s.measures.get(f"predicted_{table}_hot_frac") is not None]
-            if not measured or not known:
-                continue
-            name = f"predicted_{table}_hot_frac"
-            mid = float(known[0].measures[name] or 0)
-            rows.append(
-                [
-                    str(level),
-                    table,
-                    f"{mid:.1%}",
-                    f"{min(measured):.1%} to {max(measured):.1%}",
-                    f"{(mid - sum(measured) / len(measured)) * 100:+.1f} points",
-                ]
-            )
+            mid = None if cell is None else cell[f"predicted_{table}_hot_frac"]
+            if measured and mid is not None:
+                rows.append(
+                    [
+                        str(level),
+                        table,
+                        f"{mid:.1%}",
+                        f"{min(measured):.1%} to {max(measured):.1%}",
+                        f"{(mid - sum(measured) / len(measured)) * 100:+.1f} points",
+                    ]
+                )
     if not rows:
         return []
     return [
