@@ -145,6 +145,7 @@ def predict_cells(
     model: Model = SERVER,
     timing: Timing | None = None,
     seeds: int = SEEDS_DEFAULT,
+    drawn: Sequence[int] | None = None,
     executor: Executor | None = None,
     report: Report | None = None,
 ) -> list[Simulation]:
@@ -159,6 +160,8 @@ def predict_cells(
         model: Another storage or engine.
         timing: The clock by which the server does what it does by itself, where no run tells.
         seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
+        drawn: pgbench's seeds that the runs of a cell take in turn, instead of the profile's: what
+            is foreseen is a run whose seed is not known, and every cell is statistical.
         executor: Where to run; a thread a core when None.
         report: Called with the progress.
 
@@ -174,6 +177,8 @@ def predict_cells(
         played = cells[cell]
         if samples is not None:
             played = replace(played, profile=samples[cell].with_seed(seed))
+        elif drawn is not None:
+            played = replace(played, profile=_with_seed(played.profile, drawn[seed % len(drawn)]))
         made = _piece(played, told[cell], version, cell, seed, seeds, timing)
         made = replace(made, model=model)
         return made if timing is None else _on_clock(made, cells[cell], timing)
@@ -182,6 +187,7 @@ def predict_cells(
         first = runs.run([piece(n, 0) for n in range(len(cells))])
         images_only = [
             samples is None
+            and drawn is None
             and model.storage == "local"
             and _images_only(cells[n], told[n], first[(n, 0)])
             for n in range(len(cells))
@@ -190,6 +196,7 @@ def predict_cells(
             piece(n, seed)
             for n in range(len(cells))
             if samples is not None
+            or drawn is not None
             or (not _is_exact(cells[n], first[(n, 0)]) and not images_only[n])
             for seed in range(1, seeds)
         ]
@@ -205,6 +212,11 @@ def predict_cells(
         )
         for n in range(len(cells))
     ]
+
+
+def _with_seed(profile: Profile, seed: int) -> Profile:
+    run = replace(profile.workload.run, seed=seed)
+    return replace(profile, workload=replace(profile.workload, run=run))
 
 
 def _is_exact(cell: Cell, run: _core.Simulated) -> bool:

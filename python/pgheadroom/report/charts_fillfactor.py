@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pgheadroom.report import reading
+from pgheadroom.report import charts_predicted, reading
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -45,6 +45,7 @@ def charts(result: Result) -> list[Chart]:
             result, "WAL per transaction", ("wal_bytes_per_tx", "wal_fpi_per_tx"), form="bar"
         ),
         _size(result),
+        _predicted(result),
         _latency(result),
     ]
     return [chart for chart in found if chart is not None]
@@ -228,6 +229,14 @@ def _size(result: Result) -> Chart | None:
     return Chart(
         title, caption, stacked(panels, legend=_legend(result)), alternative(title, panels)
     )
+
+
+def _predicted(result: Result) -> Chart | None:
+    """The twin's counters beside the server's."""
+    factor = next((item for item in reading.factors(result) if item.name == "fillfactor"), None)
+    if factor is None:
+        return None
+    return charts_predicted.chart(result, factor, ("hot_frac", "heap_pages", "wal_bytes_per_tx"))
 
 
 def _latency(result: Result) -> Chart | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgheadroom.report import reading
+from pgheadroom.report import charts_predicted, reading
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -26,6 +26,7 @@ from pgheadroom.report.charts import (
 )
 from pgheadroom.report.reading import Factor, Measure, Result
 from pgheadroom.report.view_common import has_value, measure_column
+from pgheadroom.report.view_predicted import counterparts, paired
 
 _MOST_PANELS = 4
 _MOST_LABELS = 40
@@ -33,14 +34,22 @@ _MOST_LABELS = 40
 
 
 def charts(result: Result) -> list[Chart]:
-    """The first few measures against the first varying factor."""
-    shown = [item for item in reading.measures(result) if has_value(result, item.name)]
+    """The first few measures against the first varying factor, then those predicted too."""
+    foreseen = counterparts(paired(result))
+    shown = [
+        item
+        for item in reading.measures(result)
+        if has_value(result, item.name) and item.name not in foreseen
+    ]
     varying = reading.varying(result)
     if not shown or not varying:
         return []
     across = max(varying, key=lambda factor: factor.numeric)
-    chart = against(result, across, shown[:_MOST_PANELS], section_key=True)
-    return [] if chart is None else [chart]
+    found = [
+        against(result, across, shown[:_MOST_PANELS], section_key=True),
+        charts_predicted.chart(result, across) if foreseen else None,
+    ]
+    return [chart for chart in found if chart is not None]
 
 
 def against(

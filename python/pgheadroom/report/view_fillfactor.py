@@ -14,6 +14,7 @@ from pgheadroom.report.reading import Factor, Result
 from pgheadroom.report.table import Column, Table
 from pgheadroom.report.view_common import by_name, cells_table, constant_note, factor_column, level
 from pgheadroom.report.view_generic import further
+from pgheadroom.report.view_predicted import beside, counterparts, paired
 
 _SPEED = ("tps", "accounts_update_ms", "buffer_hit_frac")
 _LATENCY = ("latency_ms_p50", "latency_ms_p90", "latency_ms_p99", "latency_ms_max")
@@ -44,8 +45,9 @@ def tables(result: Result) -> list[Table]:
         cells_table(result, "Where the new row versions went", _VERSIONS),
         cells_table(result, "Size", _SIZE, note="Pages of 8192 bytes."),
         cells_table(result, "WAL, and what fell into the window", _WAL),
+        beside(result),
     ]
-    seen = {*_SPEED, *_LATENCY, *_VERSIONS, *_SIZE, *_WAL}
+    seen = counterparts(paired(result)) | {*_SPEED, *_LATENCY, *_VERSIONS, *_SIZE, *_WAL}
     return [table for table in found if table is not None] + further(result, seen)
 
 

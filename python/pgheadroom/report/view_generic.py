@@ -12,14 +12,17 @@ from pgheadroom.report import reading
 from pgheadroom.report.reading import Result
 from pgheadroom.report.table import Table
 from pgheadroom.report.view_common import cells_table, constant_note
+from pgheadroom.report.view_predicted import beside, counterparts, paired
 
 _PER_TABLE = 6
 """Measures in one table; more make a table that no page is wide enough for (arbitrary)."""
 
 
 def tables(result: Result) -> list[Table]:
-    """All measures of all cells, a handful per table."""
-    return further(result, (), title="Results")
+    """All measures of all cells, a handful per table, then those that were predicted too."""
+    foreseen = beside(result)
+    found = further(result, counterparts(paired(result)), title="Results")
+    return found if foreseen is None else [*found, foreseen]
 
 
 def further(result: Result, seen: Iterable[str], *, title: str = "Further measures") -> list[Table]:

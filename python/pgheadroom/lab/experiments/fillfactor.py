@@ -17,8 +17,13 @@ from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab.contrast import blocks_with_control
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
-from pgheadroom.lab.experiments import fillfactor_measure, fillfactor_summary
+from pgheadroom.lab.experiments import (
+    fillfactor_measure,
+    fillfactor_predicted,
+    fillfactor_summary,
+)
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -102,7 +107,7 @@ OPTIONS = (
     ),
 )
 
-MEASURES = (
+_MEASURED = (
     Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
     Measure(
         name="accounts_update_ms",
@@ -183,6 +188,7 @@ MEASURES = (
     Measure(name="autovacuums", description="vacuums of pgbench_accounts by autovacuum, same"),
     Measure(name="shared_buffers_bytes", description="shared_buffers", unit="bytes"),
 )
+MEASURES = (*_MEASURED, *measures_of(_MEASURED, fillfactor_predicted.PREDICTED))
 
 
 class FillfactorSweep(Experiment):

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgheadroom.lab import guards
+from pgheadroom.lab import guards, predicted
 from pgheadroom.lab.contrast import contrast, ratio_words
 from pgheadroom.lab.design import Cell, Measure, Request
 from pgheadroom.lab.experiment import (
     Summary,
     summarise_cells,
 )
+from pgheadroom.lab.experiments import fillfactor_predicted
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -59,7 +60,9 @@ def summarise(
     reference: int,
 ) -> Summary:
     """Everything of the result that is this experiment's own."""
-    cells = summarise_cells(samples, request.cells(), measures)
+    own = [measure for measure in measures if measure.evidence != "predicted"]
+    cells = summarise_cells(samples, request.cells(), own)
+    why_not = fillfactor_predicted.fill(request, version, samples, cells)
     comparisons: list[dict[str, Any]] = []
     controls: list[dict[str, Any]] = []
     findings: list[str] = []
@@ -75,6 +78,8 @@ def summarise(
         comparisons.extend(found.comparisons)
         controls.extend(found.controls)
         findings.extend(_findings(group, cells, comparisons, reference))
+    findings += predicted.findings(cells, fillfactor_predicted.PREDICTED)
+    findings += [f"Not predicted: {reason}." for reason in why_not]
     return Summary(
         cells=cells,
         comparisons=comparisons,

@@ -1,0 +1,217 @@
+"""
+What the twin predicts of an experiment, beside what its cells measured.
+
+Predictions follow from the request alone and are made when samples are summarised, so that they
+are in no trial's time and a record made earlier gets them too. An experiment says what its trial is
+as a profile; here it is played, once for each profile and seed, and put into the cells:
+`predicted_<measure>`, and `predicted_<measure>_interval` where it is statistical.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from pgheadroom.errors import InputError, TwinError
+from pgheadroom.lab.design import Measure
+from pgheadroom.outcome import Value
+from pgheadroom.predict import Cell, Timing, predict_cells
+from pgheadroom.predict.twin import Simulation
+from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.stats import median
+from pgheadroom.types import Interval, PgVersion
+
+FIRST_MAJOR, LAST_MAJOR = 15, 18
+"""Versions that the twin was compared with servers of."""
+
+RUNS = 4
+"""Runs of the twin for a statistical cell: each loads the tables anew, which is what takes time."""
+
+ROWS_MAX = 3_000_000
+"""Larger tables are not played: loading one takes a run about a second for a million rows."""
+
+Data = dict[str, Any]
+"""A profile as data, as TOML or JSON would give it; the seed is filled in here."""
+
+
+def measures_of(measures: Iterable[Measure], names: Sequence[str]) -> tuple[Measure, ...]:
+    """The predicted counterparts of the named measures."""
+    known = {measure.name: measure for measure in measures}
+    return tuple(
+        replace(
+            known[name],
+            name=f"predicted_{name}",
+            description=f"the same by the twin: {known[name].description}",
+            evidence="predicted",
+        )
+        for name in names
+    )
+
+
+def put(cell: dict[str, Any], name: str, value: Value) -> None:
+    """Put a prediction of a measure into a cell: its middle, and its interval if it has one."""
+    interval = value if isinstance(value, Interval) else None
+    cell[f"predicted_{name}"] = value if interval is None else interval.mid
+    cell[f"predicted_{name}_interval"] = None if interval is None else interval.to_json()
+
+
+def scaled(value: Value, factor: float, plus: float = 0.0) -> Value:
+    """A prediction times a number that is not negative, and more by another."""
+    if value is None:
+        return None
+    if isinstance(value, Interval):
+        low, mid, high = (each * factor + plus for each in (value.low, value.mid, value.high))
+        return Interval(low=low, mid=mid, high=high, level=value.level)
+    return value * factor + plus
+
+
+def middle(values: Sequence[Value]) -> Value:
+    """The median of what single repetitions are predicted to give; of intervals end by end."""
+    if not values or any(value is None for value in values):
+        return None
+    if not any(isinstance(value, Interval) for value in values):
+        found = median([value for value in values if isinstance(value, int | float)])
+        return int(found) if found.is_integer() else found
+    spans = [_span(value) for value in values]
+    low, mid, high = (median([span[n] for span in spans]) for n in range(3))
+    level = next(value.level for value in values if isinstance(value, Interval))
+    return Interval(low=low, mid=mid, high=high, level=level)
+
+
+def _span(value: Value) -> tuple[float, float, float]:
+    if isinstance(value, Interval):
+        return value.low, value.mid, value.high
+    assert value is not None, "what is missing was left out before"
+    return value, value, value
+
+
+def why_not(version: PgVersion, *, rows: int) -> str | None:
+    """Why the twin does not play a trial, in words after "Not predicted:"; None if it does."""
+    if not FIRST_MAJOR <= version.major <= LAST_MAJOR:
+        return f"the twin follows PostgreSQL {FIRST_MAJOR} to {LAST_MAJOR}, and this was {version}"
+    if rows > ROWS_MAX:
+        return f"{rows:,} rows are more than are played beside an experiment ({ROWS_MAX:,})"
+    return None
+
+
+def runs_of(
+    data: Data, version: PgVersion, seeds: Sequence[int], *, random_seed: bool = False
+) -> list[Simulation]:
+    """
+    What repetitions with these seeds give: a run for each where that is exact, else one for all.
+
+    Args:
+        data: The profile of a trial, without a seed.
+        version: The server's.
+        seeds: pgbench's, one a repetition.
+        random_seed: Whether the trial draws other numbers than a profile's run of its seed.
+
+    Returns:
+        Nothing where the twin cannot play the profile, or its tables are too large.
+    """
+    text = json.dumps(data, sort_keys=True)
+    try:
+        if data["run"]["clients"] == 1 and not random_seed:
+            return [_exact(text, str(version), seed) for seed in seeds]
+        return [_drawn(text, str(version), tuple(seeds[:RUNS]), 0)]
+    except (TwinError, InputError):
+        return []
+
+
+def windows_of(data: Data, version: PgVersion, windows: int) -> Simulation | None:
+    """
+    The same over windows of equal length, with any seeds; None where the twin cannot play it.
+    """
+    text = json.dumps(data, sort_keys=True)
+    try:
+        return _drawn(text, str(version), tuple(range(1, RUNS + 1)), windows)
+    except (TwinError, InputError):
+        return None
+
+
+@lru_cache(maxsize=512)
+def _exact(text: str, version: str, seed: int) -> Simulation:
+    profile = _profile(text, seed)
+    cell = Cell(fillfactor=0, profile=profile)
+    return predict_cells([cell], PgVersion.parse(version), seeds=RUNS)[0]
+
+
+@lru_cache(maxsize=128)
+def _drawn(text: str, version: str, seeds: tuple[int, ...], windows: int) -> Simulation:
+    cell = Cell(fillfactor=0, profile=_profile(text, seeds[0]))
+    timing = Timing(tps=1000, windows=windows) if windows else None
+    return predict_cells(
+        [cell], PgVersion.parse(version), timing=timing, seeds=RUNS, drawn=seeds
+    )[0]  # fmt: skip
+
+
+def _profile(text: str, seed: int) -> Profile:
+    data = json.loads(text)
+    data["run"]["seed"] = seed
+    return parse_profile(data)
+
+
+def fill(
+    cell: dict[str, Any],
+    runs: Sequence[Simulation],
+    figures: Mapping[str, Callable[[Simulation], Value]],
+) -> None:
+    """Put the named figures of the runs into a cell; null where there is no run."""
+    for name, figure in figures.items():
+        put(cell, name, middle([figure(run) for run in runs]))
+
+
+def of_table(table: str, key: str) -> Callable[[Simulation], Value]:
+    """A figure of one table."""
+    return lambda run: run.outcome.by_table[table].value(key)
+
+
+def per_transaction(key: str) -> Callable[[Simulation], Value]:
+    """A figure of all tables and of the clients' commits, for each transaction."""
+    return lambda run: scaled(run.outcome.value(key), 1 / run.transactions)
+
+
+def findings(cells: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """
+    One sentence: how far predicted and measured lie apart at most, measure by measure.
+
+    Shares are compared by their difference in points, everything else in per cent of the measured
+    value. Nothing is said where nothing was predicted.
+    """
+    said: list[str] = []
+    equal = count = held = intervals = 0
+    for name in names:
+        pairs = [
+            (cell, cell[name], cell[f"predicted_{name}"])
+            for cell in cells
+            if cell.get(name) is not None and cell.get(f"predicted_{name}") is not None
+        ]
+        if not pairs:
+            continue
+        said.append(f"{name} {_apart(name, [(ours, theirs) for _, ours, theirs in pairs])}")
+        count += len(pairs)
+        equal += sum(measured == predicted for _, measured, predicted in pairs)
+        spans = [(cell.get(f"predicted_{name}_interval"), ours) for cell, ours, _ in pairs]
+        intervals += sum(span is not None for span, _ in spans)
+        held += sum(span is not None and span["low"] <= x <= span["high"] for span, x in spans)
+    if not said:
+        return []
+    text = f"Predicted and measured differ by at most: {', '.join(said)}. "
+    text += f"{equal} of {count} values are equal"
+    text += f"; {held} of {intervals} predicted intervals hold the measured value" * (intervals > 0)
+    return [f"{text}."]
+
+
+def _apart(name: str, pairs: Sequence[tuple[float, float]]) -> str:
+    """The largest difference of measured and predicted values, in words."""
+    most = max(abs(predicted - measured) for measured, predicted in pairs)
+    if name.endswith("_frac"):
+        return f"{most * 100:.2f} points"
+    if most == 0:
+        return "0"
+    if any(measured == 0 for measured, _ in pairs):
+        return f"{most:,.4g}"
+    return f"{max(abs(predicted / measured - 1) for measured, predicted in pairs):.2%}"

@@ -1,0 +1,94 @@
+"""The chart of measures that were predicted too: measured and predicted side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgheadroom.report import reading
+from pgheadroom.report.charts import (
+    MOST_GROUPS,
+    Chart,
+    Panel,
+    Row,
+    alternative,
+    group_label,
+    intervals_sentence,
+    panel_title,
+    row,
+    stacked,
+    title_text,
+)
+from pgheadroom.report.reading import Factor, Measure, Result, Value
+from pgheadroom.report.view_common import by_name, measure_column
+from pgheadroom.report.view_predicted import PREFIX, paired
+
+_MOST_PANELS = 4
+
+
+def chart(result: Result, across: Factor, names: Sequence[str] = ()) -> Chart | None:
+    """
+    Measures against one factor, measured and predicted beside each other at each level.
+
+    Args:
+        result: Of an experiment.
+        across: The factor on the axis.
+        names: Measures in the order of their panels; the first that were predicted when empty.
+    """
+    there = paired(result)
+    shown = [name for name in names if name in there] or there[:_MOST_PANELS]
+    levels = reading.present(result, across)
+    rest = [factor.name for factor in reading.varying(result) if factor.name != across.name]
+    panels, values = [], list[Value]()
+    for name in shown:
+        rows = _rows(result, across, name, rest, values)
+        if len({item["group"] for item in rows}) > MOST_GROUPS:
+            return None
+        panels.append(
+            Panel(
+                title=panel_title(by_name(result).get(name, Measure(name=name))),
+                rows=rows,
+                order=[reading.label(item) for item in levels],
+                x_title=title_text(f"{across.name}{f', {across.unit}' if across.unit else ''}"),
+                share=name.endswith("_frac"),
+                height=130,
+            )
+        )
+    if not panels:
+        return None
+    title = "Predicted beside measured"
+    caption = f"{intervals_sentence(values, None)} Every axis of values begins at 0."
+    return Chart(title, caption.strip(), stacked(panels), alternative(title, panels))
+
+
+def _rows(
+    result: Result, across: Factor, name: str, rest: Sequence[str], values: list[Value]
+) -> list[Row]:
+    """One row a cell and side; a prediction that all groups share stands there once."""
+    column = measure_column(by_name(result).get(name, Measure(name=name)))
+    found: list[Row] = []
+    shared = _is_shared(result, across, name)
+    for side, key in (("measured", name), ("predicted", f"{PREFIX}{name}")):
+        alone = side == "predicted" and shared
+        seen: set[str] = set()
+        for cell in reading.cells(result):
+            x = reading.label(cell.get(across.name))
+            value = reading.value(cell, key)
+            group = "" if alone else group_label(cell, rest)
+            where = f"{side}, {reading.at(cell, [across.name, *([] if alone else rest)])}"
+            label = " · ".join(filter(None, (group, side)))
+            made = row(x, value, group=label, where=where, column=column)
+            if made is not None and not (alone and x in seen):
+                found.append(made)
+                values.append(value)
+                seen.add(x)
+    return found
+
+
+def _is_shared(result: Result, across: Factor, name: str) -> bool:
+    """Whether the prediction depends on the factor of the axis alone."""
+    by_level: dict[str, set[Value]] = {}
+    for cell in reading.cells(result):
+        value = reading.value(cell, f"{PREFIX}{name}")
+        if value is not None:
+            by_level.setdefault(reading.label(cell.get(across.name)), set()).add(value)
+    return all(len(values) == 1 for values in by_level.values())
