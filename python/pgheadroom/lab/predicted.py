@@ -17,7 +17,7 @@ from typing import Any
 
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.lab.design import Measure
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict import Cell, Timing, predict_cells
 from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile import Profile, parse_profile
@@ -58,14 +58,23 @@ def put(cell: dict[str, Any], name: str, value: Value) -> None:
     cell[f"predicted_{name}_interval"] = None if interval is None else interval.to_json()
 
 
-def scaled(value: Value, factor: float, plus: float = 0.0) -> Value:
-    """A prediction times a number that is not negative, and more by another."""
+def scaled(value: Value, factor: float) -> Value:
+    """A prediction times a number that is not negative."""
+    return _mapped(value, lambda each: each * factor)
+
+
+def plus(value: Value, more: float) -> Value:
+    """A prediction and a number that is certain."""
+    return _mapped(value, lambda each: each + more)
+
+
+def _mapped(value: Value, change: Callable[[float], float]) -> Value:
     if value is None:
         return None
     if isinstance(value, Interval):
-        low, mid, high = (each * factor + plus for each in (value.low, value.mid, value.high))
+        low, mid, high = map(change, (value.low, value.mid, value.high))
         return Interval(low=low, mid=mid, high=high, level=value.level)
-    return value * factor + plus
+    return change(value)
 
 
 def middle(values: Sequence[Value]) -> Value:
@@ -169,9 +178,15 @@ def of_table(table: str, key: str) -> Callable[[Simulation], Value]:
     return lambda run: run.outcome.by_table[table].value(key)
 
 
-def per_transaction(key: str) -> Callable[[Simulation], Value]:
+def per_transaction(run: Simulation, key: str) -> Value:
     """A figure of all tables and of the clients' commits, for each transaction."""
-    return lambda run: scaled(run.outcome.value(key), 1 / run.transactions)
+    return scaled(run.outcome.value(key), 1 / run.transactions)
+
+
+def same_page_frac(part: Outcome) -> float:
+    """The share of updates whose new version stayed on its page, in the middle."""
+    moved = part.newpage_frac
+    return 1 - (moved.mid if isinstance(moved, Interval) else moved or 0.0)
 
 
 def findings(cells: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:

@@ -10,13 +10,16 @@ part of a minute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgheadroom.lab import predicted
-from pgheadroom.lab.design import Cell, Request, Value
+from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab.experiments import accounts_predicted as accounts
 from pgheadroom.lab.experiments import fillfactor_measure as trial
 from pgheadroom.lab.record import Sample
+from pgheadroom.outcome import Value
+from pgheadroom.predict.twin import Simulation
 from pgheadroom.types import PgVersion
 
 PREDICTED = (
@@ -28,12 +31,6 @@ PREDICTED = (
     "wal_fpi_per_tx",
 )
 """Measures that have a predicted counterpart."""
-
-_FIGURES = {
-    **{name: predicted.of_table(trial.TABLE, name) for name in PREDICTED[:4]},
-    "wal_bytes_per_tx": predicted.per_transaction("wal_bytes"),
-    "wal_fpi_per_tx": predicted.per_transaction("wal_fpi"),
-}
 
 NAPTIME_S = 60
 """PostgreSQL's default of autovacuum_naptime."""
@@ -66,8 +63,28 @@ def fill(
             why_not = None if runs else "the twin cannot play this workload"
         if why_not is not None:
             reasons.append(why_not)
-        predicted.fill(cell, runs, _FIGURES)
+        predicted.fill(cell, runs, _figures(request, version.major))
     return list(dict.fromkeys(reasons))
+
+
+def _figures(request: Request, major: int) -> dict[str, Callable[[Simulation], Value]]:
+    """How each measure follows from a run; WAL is that of the whole server."""
+    wanted = trial.transactions(request)
+
+    def wal_bytes(run: Simulation) -> Value:
+        value = predicted.per_transaction(run, "wal_bytes")
+        if request.options["script"] in trial.OWN_SCRIPTS:
+            rows = request.scale * trial.ROWS_PER_SCALE
+            (more,) = accounts.further_bytes(rows, wanted)
+            value = predicted.plus(value, more * predicted.same_page_frac(run.outcome))
+        return accounts.with_catalogs(value, accounts.CATALOG_BYTES / wanted, major)
+
+    def wal_fpi(run: Simulation) -> Value:
+        value = predicted.per_transaction(run, "wal_fpi")
+        return accounts.with_catalogs(value, accounts.CATALOG_IMAGES / wanted, major)
+
+    figures = {name: predicted.of_table(trial.TABLE, name) for name in PREDICTED[:4]}
+    return {**figures, "wal_bytes_per_tx": wal_bytes, "wal_fpi_per_tx": wal_fpi}
 
 
 def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
@@ -108,33 +125,4 @@ def profile_of(request: Request, version: PgVersion, fillfactor: int) -> predict
             "fillfactor": dict.fromkeys(tables, fillfactor),
         }
         return data
-    return {**data, **accounts_update(request.scale, fillfactor)}
-
-
-def accounts_update(scale: int, fillfactor: int) -> predicted.Data:
-    """`pgbench_accounts` and the script `accounts-update` as parts of a profile."""
-    types: dict[str, Value] = {
-        "aid": "int4",
-        "bid": "int4",
-        "abalance": "int4",
-        "filler": "bpchar(84)",
-    }
-    return {
-        "table": [
-            {
-                "name": trial.TABLE,
-                "rows": scale * trial.ROWS_PER_SCALE,
-                "fillfactor": fillfactor,
-                "columns": [{"name": name, "type": type_} for name, type_ in types.items()],
-                "indexes": [{"name": "pkey", "columns": ["aid"], "unique": True}],
-            }
-        ],
-        "operation": [
-            {
-                "table": trial.TABLE,
-                "kind": "update",
-                "sets": ["abalance"],
-                "pick": {"distribution": "uniform"},
-            }
-        ],
-    }
+    return {**data, **accounts.accounts_update(request.scale, fillfactor)}
