@@ -66,8 +66,16 @@ def _run(request: Request, programs: ServerPrograms, folder: Path) -> dict[str, 
     )
 
 
-def _figures(cell: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(cell[name] for name in FIGURES)
+def _figures(cell: dict[str, Any], prefix: str = "") -> tuple[int, ...]:
+    return tuple(cell[f"{prefix}{name}"] for name in FIGURES)
+
+
+def _assert_foreseen(result: dict[str, Any]) -> None:
+    """Every cell is as the twin predicts it, to the byte."""
+    assert all(
+        _figures(cell, "predicted_") == _figures(cell) and cell["predicted_wal_bytes"] is not None
+        for cell in result["cells"]
+    )
 
 
 @pytest.mark.pg(">= 15")
@@ -75,6 +83,7 @@ def test_the_matrix_to_the_byte(programs: ServerPrograms, tmp_path: Path) -> Non
     """Eight cells; pages, records and bytes as recorded, on every version at hand."""
     result = _run(_request("change=4660"), programs, tmp_path / "record")
     assert len(result["cells"]) == 8
+    _assert_foreseen(result)
     checksums = programs.version.major >= 18
     # 17.11 and 18.6 register the visibility map's page as well: 8 bytes per updated row.
     later = programs.version.minor >= {17: 11, 18: 6}.get(programs.version.major, 1000)
@@ -100,6 +109,7 @@ def test_a_million_rows_to_the_byte(newest: ServerPrograms, tmp_path: Path) -> N
     result = _run(request, newest, tmp_path / "record")
     found = {tuple(cell[name] for name in KEYS): _figures(cell) for cell in result["cells"]}
     assert {key: found[key] for key in SCALE_10} == SCALE_10
+    _assert_foreseen(result)
 
 
 @pytest.mark.pg(">= 15")
@@ -113,15 +123,22 @@ def test_full_page_images_to_the_byte(programs: ServerPrograms, tmp_path: Path) 
         pytest.skip(f"no figures recorded for {programs.version}")
     request = _request("filler_length=64", "update_bid=0", "full_page_writes=on", "change=4660")
     result = _run(request, programs, tmp_path / "record")
+    _assert_foreseen(result)
     for cell in result["cells"]:
         found = (cell["wal_records"], cell["wal_fpi"], cell["wal_bytes"])
         assert found == known[cell["fillfactor"], cell["update_bid"]]
 
 
 def test_random_values_vary_within_what_they_can(newest: ServerPrograms, tmp_path: Path) -> None:
-    """At fillfactor 80 the bytes depend on the values: 72 each, now and then 71, seldom 68."""
+    """
+    At fillfactor 80 the bytes depend on the values: 72 each, now and then 71, seldom 68.
+
+    The twin's are those of the very values that `random` gave after `setseed`.
+    """
     request = _request("filler_length=64", "fillfactor=80", "update_bid=0", repetitions=3)
-    (cell,) = _run(request, newest, tmp_path / "record")["cells"]
+    result = _run(request, newest, tmp_path / "record")
+    (cell,) = result["cells"]
+    _assert_foreseen(result)
     assert 7150 < cell["wal_bytes"] <= 7200
     interval = cell["wal_bytes_interval"]
     assert interval["low"] <= interval["mid"] == cell["wal_bytes"] <= interval["high"]
@@ -129,15 +146,21 @@ def test_random_values_vary_within_what_they_can(newest: ServerPrograms, tmp_pat
 
 
 def test_an_indexed_column_takes_hot_away(newest: ServerPrograms, tmp_path: Path) -> None:
-    """The break: an index on the updated column ends HOT whatever the room on the page."""
+    """
+    The break: an index on the updated column ends HOT whatever the room on the page.
+
+    Where its new values go is random, so that cell has no prediction, and the result says why.
+    """
     request = _request(
         "filler_length=64", "fillfactor=80", "update_bid=0", "indexed_column=none,abalance"
     )
-    cells = _run(request, newest, tmp_path / "record")["cells"]
-    assert {cell["indexed_column"]: cell["hot_frac"] for cell in cells} == {
+    result = _run(request, newest, tmp_path / "record")
+    assert {cell["indexed_column"]: cell["hot_frac"] for cell in result["cells"]} == {
         "none": 1.0,
         "abalance": 0.0,
     }
+    assert [cell["predicted_wal_bytes"] is None for cell in result["cells"]] == [False, True]
+    assert "Not predicted: an index on abalance gets its new values" in result["findings"][-1]
 
 
 def test_each_further_index_costs_one_leaf_insertion(
@@ -153,6 +176,7 @@ def test_each_further_index_costs_one_leaf_insertion(
         repetitions=5,
     )
     result = _run(request, newest, tmp_path / "record")
+    _assert_foreseen(result)
     by_indexes = {cell["indexes"]: _figures(cell) for cell in result["cells"]}
     pages, records, wal_bytes = SCALE_1[64, 100, 0]
     for count in (0, 2, 4):

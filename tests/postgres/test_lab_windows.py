@@ -74,6 +74,13 @@ def test_a_held_snapshot_ends_hot_and_growth_stays(newest: ServerPrograms, tmp_p
     assert of["held", 3]["heap_pages"] > 1.1 * of["none", 3]["heap_pages"]
     assert of["held", 5]["heap_pages"] == of["held", 4]["heap_pages"]
     assert of["held", 3]["index_pages"] > of["none", 3]["index_pages"]
+    spans = [
+        (cell[f"predicted_{name}_interval"], cell[name])
+        for cell in result["cells"]
+        for name in ("hot_frac", "wal_bytes_per_update", "heap_pages")
+    ]
+    assert sum(span["low"] <= value <= span["high"] for span, value in spans) >= 27
+    assert abs(of["held", 3]["predicted_hot_frac"] - of["held", 3]["hot_frac"]) < 0.01
 
 
 def test_windows_must_be_in_order(newest: ServerPrograms, tmp_path: Path) -> None:

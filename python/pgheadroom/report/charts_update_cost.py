@@ -76,13 +76,14 @@ def _by_cell(result: Result) -> Chart | None:
     canvas = Canvas()
     panels = []
     values: list[reading.Value] = []
-    documented = False
+    documented = foreseen = False
     for name in (size, "pages_dirtied"):
         measure = known.get(name, Measure(name=name))
         rows = [found for cell in cells if (found := _bar(cell, measure, own)) is not None]
         if rows:
             values += [reading.value(cell, name) for cell in cells]
             documented = documented or any("document" in item for item in rows)
+            foreseen = foreseen or any("predicted" in item for item in rows)
             panels.append(_bars(canvas, measure, rows))
     if not panels:
         return None
@@ -90,6 +91,8 @@ def _by_cell(result: Result) -> Chart | None:
     caption = how_to_read(values, known[size].evidence if size in known else None)
     if documented:
         caption += " The upright mark is the document's figure."
+    if foreseen:
+        caption += " The circle is predicted."
     caption += f" Cells: {' · '.join(factor.name for factor in own)}."
     fixed = [f for f in reading.varying(result) if f.name not in _OWN and f.levels]
     if fixed:
@@ -122,6 +125,12 @@ def _bar(cell: Mapping[str, Any], measure: Measure, own: Sequence[Factor]) -> Ro
         printed = None if printed is None else printed / updates
     if printed is not None:
         found |= {"document": printed, "document_said": f"{printed:.6g}"}
+    foreseen = reading.number(cell.get(f"predicted_{measure.name}"))
+    if measure.name == "wal_bytes_per_update" and updates:
+        foreseen = reading.number(cell.get("predicted_wal_bytes"))
+        foreseen = None if foreseen is None else foreseen / updates
+    if foreseen is not None:
+        found |= {"predicted": foreseen, "predicted_said": f"{foreseen:.6g}"}
     return found
 
 
@@ -135,6 +144,7 @@ def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> View:
         alt.Tooltip("where:N", title="cell"),
         alt.Tooltip("said:N", title="ours"),
         alt.Tooltip("document_said:N", title="document"),
+        alt.Tooltip("predicted_said:N", title="predicted"),
     ]
     layers: list[alt.Chart] = [
         alt.Chart(canvas.data(rows))
@@ -154,5 +164,12 @@ def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> View:
             alt.Chart(canvas.data(printed))
             .mark_tick(thickness=2, color="var(--ink)", height={"band": 0.95})
             .encode(x=alt.X("document:Q", axis=axis), y=down, tooltip=tooltip)
+        )
+    foreseen = [item for item in rows if "predicted" in item]
+    if foreseen:
+        layers.append(
+            alt.Chart(canvas.data(foreseen))
+            .mark_point(size=40, shape="circle", color="var(--ink)", fill="var(--paper)")
+            .encode(x=alt.X("predicted:Q", axis=axis), y=down, tooltip=tooltip)
         )
     return layered(layers, panel_title(measure), {"step": 22})

@@ -22,6 +22,7 @@ from pgheadroom.report.view_common import (
     level,
 )
 from pgheadroom.report.view_generic import further
+from pgheadroom.report.view_predicted import beside, counterparts, paired
 
 DOCUMENTED = ("pages_dirtied", "wal_records", "wal_bytes")
 """The measures that the document prints; ours and the document's stand side by side."""
@@ -41,6 +42,7 @@ def tables(result: Result) -> list[Table]:
     """Tables of the results, the document's comparison first."""
     found = [
         _beside(result),
+        beside(result),
         cells_table(result, "Where the new row versions went", _VERSIONS),
         cells_table(result, "WAL per updated row, and size", _WAL_AND_SIZE),
         cells_table(
@@ -51,7 +53,10 @@ def tables(result: Result) -> list[Table]:
             note="Times are noisier than counters; read the comparisons for what they show.",
         ),
     ]
-    seen = {*DOCUMENTED, *(f"document_{name}" for name in DOCUMENTED)}
+    seen = counterparts(paired(result)) | {
+        *DOCUMENTED,
+        *(f"document_{name}" for name in DOCUMENTED),
+    }
     seen |= {*_VERSIONS, *_WAL_AND_SIZE, *_TIME}
     return [table for table in found if table is not None] + further(result, seen)
 

@@ -14,16 +14,19 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
-from pgheadroom.lab import rounds
+from pgheadroom.lab import predicted, rounds
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiments import accounts_predicted
 from pgheadroom.lab.experiments import accounts_windows as accounts
+from pgheadroom.lab.experiments.fillfactor_measure import ROWS_PER_SCALE, TABLE
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
-MEASURES = (
+_MEASURED = (
     Measure(name="hot_frac", description="share of HOT updates of the window", better="higher"),
     Measure(
         name="newpage_frac",
@@ -52,6 +55,11 @@ MEASURES = (
         name="index_pages", description="pages of its index after it", unit="pages", better="lower"
     ),
 )
+
+PREDICTED = ("hot_frac", "newpage_frac", "wal_bytes_per_update", "heap_pages", "index_pages")
+"""Measures that have a predicted counterpart."""
+
+MEASURES = (*_MEASURED, *measures_of(_MEASURED, PREDICTED))
 
 
 class LongTransaction(Experiment):
@@ -182,18 +190,70 @@ class LongTransaction(Experiment):
     def summarise(
         self,
         request: Request,
-        version: PgVersion,  # noqa: ARG002 - nothing depends on it
+        version: PgVersion,
         samples: Sequence[Sample],
     ) -> Summary:
-        """HOT before, during and after; what has grown."""
-        cells = summarise_cells(self.expand(request, samples), request.cells(), MEASURES)
-        return Summary(cells=cells, findings=_findings(request, cells))
+        """HOT before, during and after; what has grown; and what of it was foreseen."""
+        cells = summarise_cells(self.expand(request, samples), request.cells(), _MEASURED)
+        why_not = _predict(request, version, cells)
+        said = _findings(request, cells) + predicted.findings(cells, PREDICTED)
+        if why_not is not None:
+            said.append(f"Not predicted: {why_not}.")
+        return Summary(cells=cells, findings=said)
 
 
 def _own(request: Request) -> Request:
     """The request with this experiment's own default of updates."""
     count = int(request.options["updates"]) or 20_000 * request.scale
     return replace(request, options={**request.options, "updates": count})
+
+
+def _predict(request: Request, version: PgVersion, cells: list[dict[str, Any]]) -> str | None:
+    """
+    Add the twin's windows to the cells; returns why there are none, if so.
+
+    One run of the twin goes through all windows, where the experiment begins a session for each;
+    its keys are other random ones, so that every figure has an interval.
+    """
+    rows, count = request.scale * ROWS_PER_SCALE, accounts.updates(_own(request))
+    windows = max(int(level) for level in request.levels["window"])
+    why_not = predicted.why_not(version, rows=rows + windows * count // 10)
+    further = accounts_predicted.further_bytes(rows, count, windows)
+    for cell in cells:
+        series = None
+        if why_not is None:
+            found = predicted.windows_of(_profile(request, version, cell), version, windows)
+            series = None if found is None else found.series
+            why_not = "the twin cannot play these windows" if series is None else None
+        number = int(cell["window"]) - 1
+        for name in PREDICTED:
+            value = None if series is None else series.column(name, TABLE)[number]
+            if series is not None and name == "wal_bytes_per_update":
+                window = series.windows[number]  # the whole of it, with the clients' commits
+                more = further[number] * predicted.same_page_frac(window)
+                value = predicted.plus(window.wal_bytes_per_update, more)
+            predicted.put(cell, name, value)
+    return why_not
+
+
+def _profile(request: Request, version: PgVersion, cell: dict[str, Any]) -> predicted.Data:
+    """All windows of a trial as one run."""
+    windows = max(int(level) for level in request.levels["window"])
+    run: dict[str, Any] = {
+        "operations": windows * accounts.updates(_own(request)),
+        "clients": 1,
+    }
+    opens, closes = int(request.options["open"]), int(request.options["close"])
+    if cell["snapshot"] == "held" and opens <= windows:
+        ends = min(closes, windows + 1)
+        start, length = (opens - 1) / windows, (ends - opens) / windows
+        run["snapshot"] = [{"start_frac": start, "length_frac": min(length, 1 - start)}]
+    return {
+        "schema_version": 1,
+        "server": {"version": str(version)},
+        "run": run,
+        **accounts_predicted.accounts_update(request.scale, int(cell["fillfactor"])),
+    }
 
 
 def _findings(request: Request, cells: Sequence[dict[str, Any]]) -> list[str]:

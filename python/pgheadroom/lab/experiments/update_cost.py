@@ -23,16 +23,19 @@ from pgheadroom.lab.counters import table_counters
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
-from pgheadroom.lab.experiments import update_cost_summary
+from pgheadroom.lab.experiments import update_cost_predicted, update_cost_summary
+from pgheadroom.lab.experiments.update_cost_predicted import (
+    CHANGE_SPAN,
+    ROWS_PER_SCALE,
+    ROWS_PER_UPDATED_ROW,
+)
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, setting_bytes
 
 TABLE = "pgbench_accounts"
-ROWS_PER_SCALE = 100_000
-ROWS_PER_UPDATED_ROW = 1000
-CHANGE_SPAN = 5000
 
 FACTORS = (
     Factor(
@@ -84,7 +87,7 @@ OPTIONS = (
     ),
 )
 
-MEASURES = (
+_MEASURED = (
     Measure(
         name="pages_dirtied",
         description="pages that the Update node made dirty, FSM and VM pages included",
@@ -141,6 +144,7 @@ MEASURES = (
         better="lower",
     ),
 )
+MEASURES = (*_MEASURED, *measures_of(_MEASURED, update_cost_predicted.PREDICTED))
 
 
 def row_bytes(filler_length: int) -> int:
@@ -360,7 +364,7 @@ def _explain_update(server: Running, request: Request, trial: Trial) -> Outcome:
         for setting in ("jit", "synchronize_seqscans"):
             connection.execute(f"SET {setting} = off")
         connection.execute("SET max_parallel_workers_per_gather = 0")
-        draw = (request.seed * 1000 + trial.repetition) % 1_000_003 / 1_000_003
+        draw = update_cost_predicted.setseed_of(request, trial.repetition)
         connection.execute("SELECT setseed(%s)", (draw,))
         row = connection.execute(statement).fetchone()
     assert row is not None, "EXPLAIN returns one row"

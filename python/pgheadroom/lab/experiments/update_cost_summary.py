@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pgheadroom.lab import predicted
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.experiment import (
     Summary,
@@ -17,6 +18,7 @@ from pgheadroom.lab.experiment import (
     comparison_json,
     summarise_cells,
 )
+from pgheadroom.lab.experiments import update_cost_predicted
 from pgheadroom.lab.record import Sample
 from pgheadroom.stats import PAIRS_MIN, Comparison, fit_line, mean_interval, paired_ratio
 from pgheadroom.types import Interval, PgVersion
@@ -55,7 +57,9 @@ def summarise(
     request: Request, version: PgVersion, samples: Sequence[Sample], measures: Sequence[Measure]
 ) -> Summary:
     """Everything of the result that is this experiment's own."""
-    cells = summarise_cells(samples, request.cells(), measures)
+    own = [measure for measure in measures if measure.evidence != "predicted"]
+    cells = summarise_cells(samples, request.cells(), own)
+    why_not = update_cost_predicted.fill(request, version, samples, cells)
     for cell in cells:
         document = _document_figures(cell, request)
         for name in DOCUMENT_MEASURES:
@@ -64,6 +68,8 @@ def summarise(
         *_document_findings(cells, request, version),
         *_fillfactor_findings(cells),
         *_index_findings(request, samples),
+        *predicted.findings(cells, update_cost_predicted.PREDICTED),
+        *(f"Not predicted: {reason}." for reason in why_not),
     ]
     return Summary(
         cells=cells,

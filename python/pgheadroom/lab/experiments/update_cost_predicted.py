@@ -1,0 +1,316 @@
+"""
+What the twin predicts of `update-cost`: pages, WAL records and WAL bytes of the Update node.
+
+The statement updates every thousandth row, so that no two rows share a heap page or an index leaf;
+the twin plays as many updates by key, a thousand rows apart, which touch the same pages in the same
+order. What differs is added here:
+
+- A profile's update adds 1, the statement what it drew. On the same page a record holds only what
+  changed, so its length follows from the value; the values are those of `random` after `setseed`.
+- EXPLAIN counts pages that became dirty: those of the visibility map too, which no record names
+  before 17.11 and 18.6, and those of the free space map, which none names without checksums.
+
+Without images a table of 100,000 rows stands for larger ones: each updated row costs the same, and
+the pages that new versions fill are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pgheadroom import _core
+from pgheadroom.lab import predicted
+from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab.record import Sample
+from pgheadroom.outcome import Outcome, Value
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
+from pgheadroom.servers import is_connection
+from pgheadroom.types import PgVersion
+
+PREDICTED = ("pages_dirtied", "wal_records", "wal_bytes")
+"""Measures that have a predicted counterpart."""
+
+TABLE = "t"
+ROWS_PER_SCALE = 100_000
+ROWS_PER_UPDATED_ROW = 1000
+CHANGE_SPAN = 5000
+
+_VM_PAGE_HEAP_PAGES = (8192 - 24) * 4
+"""Heap pages of a page of the visibility map (HEAPBLOCKS_PER_PAGE, visibilitymap.c)."""
+
+_FSM_LEVELS = 3
+"""Pages of the free space map that a first search for room changes: one a level (fsmpage.c)."""
+
+_VM_IS_LOGGED = {17: 11, 18: 6}
+"""Minors from which on the record of an update names the page of the visibility map."""
+
+_MASK = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What one UPDATE costs, before what it drew is known."""
+
+    pages: int
+    records: int
+    wal_bytes: Value
+    updates: int
+    depends_on_values: bool
+
+
+def fill(
+    request: Request, version: PgVersion, samples: Sequence[Sample], cells: list[dict[str, Any]]
+) -> list[str]:
+    """Add the predictions to the cells; returns why cells have none, if some have none."""
+    reasons: list[str] = []
+    for cell in cells:
+        levels: Cell = {name: cell[name] for name in request.levels}
+        why_not = _why_not(request, version, levels)
+        counts = None if why_not else _counts(request, version, levels)
+        if counts is None:
+            reasons.append(why_not or "the twin cannot play this table")
+            for name in PREDICTED:
+                predicted.put(cell, name, None)
+            continue
+        predicted.put(cell, "pages_dirtied", counts.pages)
+        predicted.put(cell, "wal_records", counts.records)
+        more = [
+            _more_bytes(request, version, levels, sample.repetition, counts.updates)
+            if counts.depends_on_values
+            else 0
+            for sample in samples
+            if sample.arm == "measured" and sample.cell == levels
+        ]
+        values = [predicted.plus(counts.wal_bytes, each) for each in more]
+        predicted.put(cell, "wal_bytes", predicted.middle(values))
+    return list(dict.fromkeys(reasons))
+
+
+def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
+    if is_connection(request.server):
+        return "a borrowed server has settings of its own"
+    column, change = cell.get("indexed_column", "none"), request.options["change"]
+    if column == "abalance" and (change == "random" or int(change) <= 0):
+        return "an index on abalance gets its new values in random order"
+    if _indexes_bid(cell) and request.scale > 1:
+        return "the index on bid has several values from scale 2 on, which no profile describes"
+    large = cell.get("full_page_writes", "off") == "on" or column != "none"
+    rows = request.scale * ROWS_PER_SCALE if large else ROWS_PER_SCALE
+    return predicted.why_not(version, rows=rows)
+
+
+def _indexes_bid(cell: Cell) -> bool:
+    """Whether an index on bid gets entries: its column changes, or rows leave their page."""
+    moves = _core.spare_versions(_row_bytes(cell), int(cell["fillfactor"])) == 0
+    return cell.get("indexed_column") == "bid" and (bool(cell["update_bid"]) or moves)
+
+
+def _row_bytes(cell: Cell) -> int:
+    filler = ("bpchar", int(cell["filler_length"]))
+    return _core.heap_tuple_bytes([("int4", 4), ("int4", 4), filler, ("int4", 4)])
+
+
+def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
+    """The twin's counts, of the table itself or of one that stands for it."""
+    rows = request.scale * ROWS_PER_SCALE
+    images = cell.get("full_page_writes", "off") == "on"
+    whole = images or cell.get("indexed_column", "none") != "none"
+    played = rows if whole else ROWS_PER_SCALE
+    runs = predicted.runs_of(_profile(version, cell, played), version, [1])
+    if not runs:
+        return None
+    part = runs[0].outcome.by_table[TABLE]
+    moved, updates = _whole(part.n_tup_newpage_upd), rows // ROWS_PER_UPDATED_ROW
+    pages, records, wal_bytes = (
+        _whole(part.pages_modified),
+        _whole(part.wal_records),
+        part.wal_bytes,
+    )
+    if moved and version.major < CHECKSUMS_FROM_MAJOR:
+        pages += _FSM_LEVELS
+    if version.minor >= _VM_IS_LOGGED.get(version.major, version.minor + 1):
+        pages -= _map_pages(cell, played)
+    if played < rows:
+        pages, records, wal_bytes = _enlarged(cell, part, pages, rows)
+    pages += _map_pages(cell, rows)
+    return _Counts(pages, records, wal_bytes, updates, depends_on_values=not (moved or images))
+
+
+def _map_pages(cell: Cell, rows: int) -> int:
+    """Pages of the visibility map, all of which lose bits."""
+    heap = _core.heap_pages(rows, _row_bytes(cell), int(cell["fillfactor"]))
+    return -(-heap // _VM_PAGE_HEAP_PAGES)
+
+
+def _enlarged(cell: Cell, part: Outcome, pages: int, rows: int) -> tuple[int, int, int]:
+    """
+    Pages, records and bytes of a larger table, out of those of the one that was played.
+
+    Each updated row costs the same; once come the pages that new versions fill, the pages of the
+    free space map, and the records of their hints.
+    """
+    played, updates = ROWS_PER_SCALE // ROWS_PER_UPDATED_ROW, rows // ROWS_PER_UPDATED_ROW
+    records, wal_bytes = _whole(part.wal_records), _whole(part.wal_bytes)
+    hints = records % played
+    once = _FSM_LEVELS if part.n_tup_newpage_upd else 0
+    filled = _filled_pages(cell, ROWS_PER_SCALE, played) if once else 0
+    filled_there = _filled_pages(cell, rows, updates) if once else 0
+    of_rows, of_hints = (pages - once - filled), _HINT_BYTES * hints
+    assert of_rows % played == 0, f"{pages} pages are not so many for each of {played} rows"
+    assert (wal_bytes - of_hints) % played == 0, f"{wal_bytes} bytes are not the same for each row"
+    factor = updates // played
+    return (
+        of_rows * factor + once + filled_there,
+        (records - hints) * factor + hints,
+        (wal_bytes - of_hints) * factor + of_hints,
+    )
+
+
+_HINT_BYTES = 44
+"""An XLOG/FPI_FOR_HINT record without its image."""
+
+
+def _filled_pages(cell: Cell, rows: int, versions: int) -> int:
+    """Pages that take new versions: the last one while it has room, then further ones."""
+    row_bytes, fillfactor = _row_bytes(cell), int(cell["fillfactor"])
+    per_page = _core.rows_per_page(row_bytes, fillfactor)
+    pages = _core.heap_pages(rows, row_bytes, fillfactor)
+    room = per_page - (rows - (pages - 1) * per_page)
+    return (1 if room else 0) + -(-max(versions - room, 0) // per_page)
+
+
+def _whole(value: Value) -> int:
+    assert isinstance(value, int), f"{value} is not exact"
+    return value
+
+
+def _profile(version: PgVersion, cell: Cell, rows: int) -> predicted.Data:
+    """The statement as single updates by key."""
+    fixed = {"kind": "constant"}
+    indexes = [{"name": "pkey", "columns": ["aid"], "unique": True}]
+    indexes += [
+        {"name": f"aid_{n}", "columns": ["aid"]} for n in range(1, int(cell.get("indexes", 0)) + 1)
+    ]
+    column = cell.get("indexed_column", "none")
+    if column != "none":
+        indexes.append({"name": "changed", "columns": [column]})
+    return {
+        "schema_version": 1,
+        "server": {
+            "version": str(version),
+            "full_page_writes": cell.get("full_page_writes", "off") == "on",
+            "wal_compression": str(cell.get("wal_compression", "off")),
+        },
+        "table": [
+            {
+                "name": TABLE,
+                "rows": rows,
+                "fillfactor": int(cell["fillfactor"]),
+                "columns": [
+                    {"name": "aid", "type": "int4"},
+                    {"name": "bid", "type": "int4", "values": fixed},
+                    {"name": "filler", "type": f"bpchar({int(cell['filler_length'])})"},
+                    {"name": "abalance", "type": "int4", "values": fixed},
+                ],
+                "indexes": indexes,
+            }
+        ],
+        "operation": [
+            {
+                "table": TABLE,
+                "kind": "update",
+                "sets": ["bid", "abalance"] if cell["update_bid"] else ["abalance"],
+                "pick": {"distribution": "stride", "n": ROWS_PER_UPDATED_ROW},
+            }
+        ],
+        "run": {"operations": rows // ROWS_PER_UPDATED_ROW, "clients": 1},
+    }
+
+
+def setseed_of(request: Request, repetition: int) -> float:
+    """The argument of `setseed` before a trial's UPDATE."""
+    return (request.seed * 1000 + repetition) % 1_000_003 / 1_000_003
+
+
+def _more_bytes(
+    request: Request, version: PgVersion, cell: Cell, repetition: int, updates: int
+) -> int:
+    """By how many bytes the drawn values lengthen the records of updates that add 1."""
+    data_bytes = _row_bytes(cell) - _HEADER_BYTES
+    bid = int(cell["update_bid"])
+    change = request.options["change"]
+    if change == "random":
+        seed = setseed_of(request, repetition)
+        values: Sequence[int] = drawn(seed, updates, from_ranges=version.major >= 17)
+    else:
+        values = [int(change)] * updates
+    one = _logged_bytes(data_bytes, bid, 1)
+    return sum(_logged_bytes(data_bytes, bid, value) - one for value in values)
+
+
+_HEADER_BYTES = 24
+"""A heap tuple's header without NULLs, aligned."""
+
+_SHARED_BYTES_MIN = 3
+"""Shared beginnings and ends that are shorter are logged (log_heap_update, heapam.c)."""
+
+
+@lru_cache(maxsize=4096)
+def _logged_bytes(data_bytes: int, bid: int, abalance: int) -> int:
+    """Bytes of a row's data that an update on its page logs, with the lengths of what is shared."""
+    before, after = bytearray(data_bytes), bytearray(data_bytes)
+    after[4:8] = bid.to_bytes(4, "little")
+    after[-4:] = abalance.to_bytes(4, "little", signed=True)
+    start = next((n for n in range(data_bytes) if before[n] != after[n]), data_bytes)
+    rest = range(data_bytes - start)
+    end = next((n for n in rest if before[-1 - n] != after[-1 - n]), len(rest))
+    shared = [length for length in (start, end) if length >= _SHARED_BYTES_MIN]
+    return data_bytes - sum(shared) + 2 * len(shared)
+
+
+@lru_cache(maxsize=64)
+def drawn(seed: float, count: int, *, from_ranges: bool) -> Sequence[int]:
+    """
+    What `random(-5000, 5000)` gives after `setseed`, row after row, from 15 on.
+
+    Args:
+        seed: The argument of `setseed`, -1 to 1.
+        count: How many.
+        from_ranges: As `random(min, max)` of 17 and later; else from `random()`.
+
+    Source: xoroshiro128**, seeded by splitmix64, as in src/common/pg_prng.c.
+    """
+    numbers = _xoroshiro(int(((1 << 52) - 1) * seed) & _MASK)
+    width = 2 * CHANGE_SPAN + 1
+    if not from_ranges:
+        return [int((next(numbers) >> 12) * 2.0**-52 * width) - CHANGE_SPAN for _ in range(count)]
+    shift = 64 - (width - 1).bit_length()
+    found: list[int] = []
+    while len(found) < count:
+        number = next(numbers) >> shift
+        if number < width:  # others are drawn again, so that all are equally likely
+            found.append(number - CHANGE_SPAN)
+    return found
+
+
+def _xoroshiro(seed: int) -> Iterator[int]:
+    """Numbers of 64 bits."""
+    state = []
+    for n in (1, 2):
+        mixed = (seed + n * 0x9E3779B97F4A7C15) & _MASK
+        mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & _MASK
+        state.append(mixed ^ mixed >> 31)
+    first, second = state
+    while True:
+        yield (_turned(first * 5 & _MASK, 7) * 9) & _MASK
+        second ^= first
+        first = _turned(first, 24) ^ second ^ (second << 16 & _MASK)
+        second = _turned(second, 37)
+
+
+def _turned(number: int, bits: int) -> int:
+    return (number << bits | number >> 64 - bits) & _MASK
