@@ -88,6 +88,7 @@ def test_a_script_is_swept_over_a_reloption(
     assert 0.8 < cells[100]["hot_frac"] < 1
     assert cells[100]["heap_pages"] > cells[100]["heap_pages_before"]
     assert result["factors"][0]["name"] == "item.fillfactor"
+    assert "Not predicted: the workload is a script, not a profile." in result["findings"]
 
 
 def test_a_profile_is_swept_over_fillfactor_and_a_setting(
@@ -96,7 +97,8 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
     """
     Compression of full-page images shrinks WAL and nothing else; a window gives throughput.
 
-    The counters of cells that differ in the setting alone are equal, since the seed is the block's.
+    The counters of cells that differ in the setting alone are equal, since the seed is the block's,
+    and with one client the twin foresees them to the row; WAL lies in its interval.
     """
     result = _run(
         str(newest.bin_dir),
@@ -121,6 +123,13 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
             assert on[counter] == off[counter]
         assert on["tps"] > 0
         assert on["n_tup_upd"] == 2000
+        for cell in (off, on):
+            for counter in ("hot_frac", "newpage_frac", "heap_pages", "index_pages"):
+                assert cell[f"predicted_{counter}"] == cell[counter]
+                assert cell[f"predicted_{counter}_interval"] is None
+            for figure in ("wal_bytes_per_tx", "wal_fpi_per_tx"):
+                span = cell[f"predicted_{figure}_interval"]
+                assert span["low"] <= cell[figure] <= span["high"]
     assert any("Windows of 1 s" in warning for warning in result["warnings"])
 
 
@@ -140,6 +149,9 @@ def test_servers_are_a_factor(
     assert len(result["cells"]) == 2
     assert result["assumed"][f"server {programs.bin_dir}"] == f"PostgreSQL {programs.version}"
     assert len({cell["n_tup_hot_upd"] for cell in result["cells"]}) == 1
+    for cell in result["cells"]:
+        assert cell["predicted_heap_pages"] == cell["heap_pages"]
+        assert cell["predicted_hot_frac"] == cell["hot_frac"]
 
 
 def test_a_borrowed_server_keeps_its_settings(

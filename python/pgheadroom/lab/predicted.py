@@ -19,6 +19,7 @@ from pgheadroom.errors import InputError, TwinError
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict import Cell, Timing, predict_cells
+from pgheadroom.predict.spread import LEVEL
 from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.stats import median
@@ -32,6 +33,13 @@ RUNS = 4
 
 ROWS_MAX = 3_000_000
 """Larger tables are not played: loading one takes a run about a second for a million rows."""
+
+CATALOG_IMAGES = 6
+CATALOG_BYTES = 15_458
+"""
+What the first session after a checkpoint logs of catalog pages where hints are logged: counted by
+pg_waldump on 18.4, once a window of pgbench: pg_statistic (4), pg_attribute and pg_constraint.
+"""
 
 Data = dict[str, Any]
 """A profile as data, as TOML or JSON would give it; the seed is filled in here."""
@@ -75,6 +83,20 @@ def _mapped(value: Value, change: Callable[[float], float]) -> Value:
         low, mid, high = map(change, (value.low, value.mid, value.high))
         return Interval(low=low, mid=mid, high=high, level=value.level)
     return change(value)
+
+
+def with_catalogs(value: Value, each: float) -> Value:
+    """
+    A figure of a window, with what its first session logs of the catalogs' pages.
+
+    Args:
+        value: Predicted without.
+        each: What the catalogs add to it, taken to be between nothing and twice as much.
+    """
+    if value is None:
+        return None
+    low, mid, high = _span(value)
+    return Interval(low=low, mid=mid + each, high=high + 2 * each, level=LEVEL)
 
 
 def middle(values: Sequence[Value]) -> Value:

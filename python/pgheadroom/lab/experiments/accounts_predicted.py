@@ -14,10 +14,6 @@ from functools import lru_cache
 
 from pgheadroom.lab.experiments.fillfactor_measure import ROWS_PER_SCALE, TABLE
 from pgheadroom.lab.predicted import Data
-from pgheadroom.outcome import Value
-from pgheadroom.predict.spread import LEVEL
-from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
-from pgheadroom.types import Interval
 
 DELTA_SPAN = 5000
 """The script's `random(-5000, 5000)`."""
@@ -26,13 +22,6 @@ _DRAWS = 20_000
 """Updates that are drawn for each window: the mean is off by about a hundredth of a byte."""
 
 _COLUMNS = {"aid": "int4", "bid": "int4", "abalance": "int4", "filler": "bpchar(84)"}
-
-CATALOG_IMAGES = 6
-CATALOG_BYTES = 15_458
-"""
-What the first session after a checkpoint logs of catalog pages where hints are logged: counted by
-pg_waldump on 18.4, once a window: pages of pg_statistic (4), pg_attribute and pg_constraint.
-"""
 
 
 def accounts_update(scale: int, fillfactor: int) -> Data:
@@ -90,21 +79,3 @@ def _changed_bytes(before: int, after: int) -> int:
         return 0
     first = ((different & -different).bit_length() - 1) // 8
     return (different.bit_length() - 1) // 8 - first + 1
-
-
-def with_catalogs(value: Value, each: float, major: int) -> Value:
-    """
-    A figure of a window, with what its first session logs of the catalogs' pages.
-
-    Args:
-        value: Predicted without.
-        each: What the catalogs add to it, taken to be between nothing and twice as much.
-        major: The server's; from 18 on initdb switches checksums on, so that hints are logged.
-    """
-    if value is None or major < CHECKSUMS_FROM_MAJOR:
-        return value
-    if isinstance(value, Interval):
-        return Interval(
-            low=value.low, mid=value.mid + each, high=value.high + 2 * each, level=value.level
-        )
-    return Interval(low=value, mid=value + each, high=value + 2 * each, level=LEVEL)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pgheadroom.errors import InputError, UnsupportedServer
-from pgheadroom.lab import guards
+from pgheadroom.lab import guards, predicted
 from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import (
@@ -22,7 +22,7 @@ from pgheadroom.lab.experiment import (
     Summary,
     summarise_cells,
 )
-from pgheadroom.lab.experiments import custom_load, custom_measure
+from pgheadroom.lab.experiments import custom_load, custom_measure, custom_predicted
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
 from pgheadroom.stats import Verdict
@@ -113,7 +113,10 @@ class Custom(Experiment):
     scale_meaning = ":scale in script and schema; a profile has its own size"
     factors: tuple[Factor, ...] = ()
     options = OPTIONS
-    measures: tuple[Measure, ...] = custom_measure.MEASURES
+    measures: tuple[Measure, ...] = (
+        *custom_measure.MEASURES,
+        *predicted.measures_of(custom_measure.MEASURES, custom_predicted.PREDICTED),
+    )
     open_factors = (
         "fillfactor or another reloption, of all tables or as TABLE.OPTION; server; "
         "setting.NAME for any setting of the server"
@@ -166,11 +169,12 @@ class Custom(Experiment):
     def summarise(
         self,
         request: Request,
-        version: PgVersion,  # noqa: ARG002 - nothing depends on it
+        version: PgVersion,
         samples: Sequence[Sample],
     ) -> Summary:
         """Each cell against the one where a factor has its first level."""
-        cells = summarise_cells(samples, request.cells(), self.measures)
+        cells = summarise_cells(samples, request.cells(), custom_measure.MEASURES)
+        why_not = custom_predicted.fill(request, version, samples, cells)
         first = reference(request)
         pairs = [(first, first), *_pairs(request)]
         found = contrast(samples, pairs, custom_measure.COMPARED, control=lambda _: first)
@@ -181,7 +185,11 @@ class Custom(Experiment):
             cells=cells,
             comparisons=found.comparisons,
             controls=found.controls,
-            findings=_findings(found.comparisons),
+            findings=[
+                *_findings(found.comparisons),
+                *predicted.findings(cells, custom_predicted.PREDICTED),
+                *(f"Not predicted: {reason}." for reason in why_not),
+            ],
             warnings=warnings,
         )
 

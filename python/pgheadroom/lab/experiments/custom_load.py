@@ -166,7 +166,7 @@ def load(server: Running, *, work: Work, scale: int, reloptions: Mapping[str, Va
         _alter(server, {**_own_fillfactors(builtin.fillfactor), **reloptions})
     elif work.profile is not None:
         with server.connect() as connection:
-            load_profile(connection, _with_reloptions(work.profile, reloptions))
+            load_profile(connection, with_reloptions(work.profile, reloptions))
     else:
         path = server.scratch.parent / f"{server.scratch.name}-schema.sql"
         path.write_text(str(work.schema), encoding="utf-8")
@@ -194,7 +194,7 @@ def _own_fillfactors(fillfactor: Mapping[str, int]) -> dict[str, Value]:
     return {f"{table}.fillfactor": value for table, value in fillfactor.items()}
 
 
-def _with_reloptions(profile: Profile, reloptions: Mapping[str, Value]) -> Profile:
+def with_reloptions(profile: Profile, reloptions: Mapping[str, Value]) -> Profile:
     """The profile with a cell's reloptions: its tables are created with them."""
     for key, value in reloptions.items():
         table, _, option = key.rpartition(".")

@@ -20,6 +20,7 @@ from pgheadroom.lab.experiments import fillfactor_measure as trial
 from pgheadroom.lab.record import Sample
 from pgheadroom.outcome import Value
 from pgheadroom.predict.twin import Simulation
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.types import PgVersion
 
 PREDICTED = (
@@ -69,7 +70,7 @@ def fill(
 
 def _figures(request: Request, major: int) -> dict[str, Callable[[Simulation], Value]]:
     """How each measure follows from a run; WAL is that of the whole server."""
-    wanted = trial.transactions(request)
+    wanted, hints = trial.transactions(request), major >= CHECKSUMS_FROM_MAJOR
 
     def wal_bytes(run: Simulation) -> Value:
         value = predicted.per_transaction(run, "wal_bytes")
@@ -77,11 +78,11 @@ def _figures(request: Request, major: int) -> dict[str, Callable[[Simulation], V
             rows = request.scale * trial.ROWS_PER_SCALE
             (more,) = accounts.further_bytes(rows, wanted)
             value = predicted.plus(value, more * predicted.same_page_frac(run.outcome))
-        return accounts.with_catalogs(value, accounts.CATALOG_BYTES / wanted, major)
+        return predicted.with_catalogs(value, predicted.CATALOG_BYTES / wanted) if hints else value
 
     def wal_fpi(run: Simulation) -> Value:
         value = predicted.per_transaction(run, "wal_fpi")
-        return accounts.with_catalogs(value, accounts.CATALOG_IMAGES / wanted, major)
+        return predicted.with_catalogs(value, predicted.CATALOG_IMAGES / wanted) if hints else value
 
     figures = {name: predicted.of_table(trial.TABLE, name) for name in PREDICTED[:4]}
     return {**figures, "wal_bytes_per_tx": wal_bytes, "wal_fpi_per_tx": wal_fpi}
