@@ -29,7 +29,12 @@ def threads(clients: int) -> int:
 
 def seed_of(request: Request, trial: Trial) -> int:
     """Pgbench's seed: the block's, the same for all arms of a block."""
-    return request.seed * 1000 + trial.repetition
+    return seed_of_block(request, trial.repetition)
+
+
+def seed_of_block(request: Request, repetition: int) -> int:
+    """Pgbench's seed in the block of a repetition."""
+    return request.seed * 1000 + repetition
 
 
 def run_pgbench(

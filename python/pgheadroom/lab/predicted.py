@@ -249,6 +249,6 @@ def _apart(name: str, pairs: Sequence[tuple[float, float]]) -> str:
         return f"{most * 100:.2f} points"
     if most == 0:
         return "0"
-    if any(measured == 0 for measured, _ in pairs):
+    if any(measured == 0 != predicted for measured, predicted in pairs):
         return f"{most:,.4g}"
-    return f"{max(abs(predicted / measured - 1) for measured, predicted in pairs):.2%}"
+    return f"{max(abs(theirs / ours - 1) for ours, theirs in pairs if ours):.2%}"

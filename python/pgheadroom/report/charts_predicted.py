@@ -11,7 +11,6 @@ from pgheadroom.report.charts import (
     Panel,
     Row,
     alternative,
-    group_label,
     intervals_sentence,
     panel_title,
     row,
@@ -56,8 +55,9 @@ def chart(result: Result, across: Factor, names: Sequence[str] = ()) -> Chart | 
     if not panels:
         return None
     title = "Predicted beside measured"
+    legend = title_text(" · ".join(rest)) if rest else None
     caption = f"{intervals_sentence(values, None)} Every axis of values begins at 0."
-    return Chart(title, caption.strip(), stacked(panels), alternative(title, panels))
+    return Chart(title, caption.strip(), stacked(panels, legend=legend), alternative(title, panels))
 
 
 def _rows(
@@ -73,9 +73,9 @@ def _rows(
         for cell in reading.cells(result):
             x = reading.label(cell.get(across.name))
             value = reading.value(cell, key)
-            group = "" if alone else group_label(cell, rest)
+            group = [] if alone else [reading.label(cell.get(name)) for name in rest]
             where = f"{side}, {reading.at(cell, [across.name, *([] if alone else rest)])}"
-            label = " · ".join(filter(None, (group, side)))
+            label = " · ".join((side, *group))
             made = row(x, value, group=label, where=where, column=column)
             if made is not None and not (alone and x in seen):
                 found.append(made)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.errors import InputError
-from pgheadroom.lab import predicted
+from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request, Value
 from pgheadroom.lab.experiments.custom_load import Work, with_reloptions, work_of
 from pgheadroom.lab.record import Sample
@@ -55,7 +55,7 @@ def fill(
         try:
             there = _version_of(levels, mine, version)
             data = _played(request, work, levels, there)
-            seeds = [request.seed * 1000 + sample.repetition for sample in mine]
+            seeds = [driver.seed_of_block(request, sample.repetition) for sample in mine]
             runs = predicted.runs_of(data, there, seeds)
             if not runs:
                 reasons.append("the twin cannot play this profile")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pgheadroom.lab import predicted
+from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request
 from pgheadroom.lab.experiments import accounts_predicted as accounts
 from pgheadroom.lab.experiments import fillfactor_measure as trial
@@ -51,7 +51,7 @@ def fill(
         runs = []
         if why_not is None:
             seeds = [
-                request.seed * 1000 + sample.repetition
+                driver.seed_of_block(request, sample.repetition)
                 for sample in samples
                 if sample.arm == "measured" and sample.cell == levels
             ]
@@ -94,6 +94,8 @@ def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
     script = str(request.options["script"])
     if script not in (*trial.BUILTIN_SCRIPTS, *trial.OWN_SCRIPTS):
         return "the script is one of your own"
+    if script == "select-only":
+        return "select-only changes no row"
     if "server" in (cell["memory"], cell["autovacuum"]):
         return "a borrowed server has settings of its own"
     if cell["autovacuum"] == "aggressive":
