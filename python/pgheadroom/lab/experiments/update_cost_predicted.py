@@ -41,8 +41,8 @@ CHANGE_SPAN = 5000
 _VM_PAGE_HEAP_PAGES = (8192 - 24) * 4
 """Heap pages of a page of the visibility map (HEAPBLOCKS_PER_PAGE, visibilitymap.c)."""
 
-_FSM_LEVELS = 3
-"""Pages of the free space map that a first search for room changes: one a level (fsmpage.c)."""
+_FSM_SLOTS = 4069
+"""Heap pages of a lowest page of the free space map (SlotsPerFSMPage, fsm_internals.h)."""
 
 _VM_IS_LOGGED = {17: 11, 18: 6}
 """Minors from which on the record of an update names the page of the visibility map."""
@@ -119,22 +119,27 @@ def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
     images = cell.get("full_page_writes", "off") == "on"
     whole = images or cell.get("indexed_column", "none") != "none"
     played = rows if whole else ROWS_PER_SCALE
-    runs = predicted.runs_of(_profile(version, cell, played), version, [1])
+    data = _profile(version, cell, played)
+    runs = predicted.runs_of(data, version, [1])
     if not runs:
         return None
     part = runs[0].outcome.by_table[TABLE]
     moved, updates = _whole(part.n_tup_newpage_upd), rows // ROWS_PER_UPDATED_ROW
-    pages, records, wal_bytes = (
-        _whole(part.pages_modified),
-        _whole(part.wal_records),
-        part.wal_bytes,
-    )
-    if moved and version.major < CHECKSUMS_FROM_MAJOR:
-        pages += _FSM_LEVELS
+    records, wal_bytes = _whole(part.wal_records), part.wal_bytes
+    named = part
+    if version.major < CHECKSUMS_FROM_MAJOR:
+        # Only with checksums do records name the pages of the free space map.
+        data["server"]["data_checksums"] = True
+        (run,) = predicted.runs_of(data, version, [1])
+        named = run.outcome.by_table[TABLE]
+    pages = _whole(named.pages_modified)
     if version.minor >= _VM_IS_LOGGED.get(version.major, version.minor + 1):
         pages -= _map_pages(cell, played)
     if played < rows:
-        pages, records, wal_bytes = _enlarged(cell, part, pages, rows)
+        larger = _enlarged(cell, part, named, pages, rows)
+        if larger is None:
+            return None
+        pages, records, wal_bytes = larger
     pages += _map_pages(cell, rows)
     return _Counts(pages, records, wal_bytes, updates, depends_on_values=not (moved or images))
 
@@ -145,25 +150,36 @@ def _map_pages(cell: Cell, rows: int) -> int:
     return -(-heap // _VM_PAGE_HEAP_PAGES)
 
 
-def _enlarged(cell: Cell, part: Outcome, pages: int, rows: int) -> tuple[int, int, int]:
+def _enlarged(
+    cell: Cell, part: Outcome, named: Outcome, pages: int, rows: int
+) -> tuple[int, int, int] | None:
     """
     Pages, records and bytes of a larger table, out of those of the one that was played.
 
     Each updated row costs the same; once come the pages that new versions fill, the pages of the
-    free space map, and the records of their hints.
+    free space map, and the records of their hints. None where rows do not cost the same.
+
+    Args:
+        cell: The cell.
+        part: What was played.
+        named: The same with checksums, so that records name the pages of the free space map.
+        pages: Its pages, without those of the visibility map.
+        rows: Of the larger table.
     """
     played, updates = ROWS_PER_SCALE // ROWS_PER_UPDATED_ROW, rows // ROWS_PER_UPDATED_ROW
     records, wal_bytes = _whole(part.wal_records), _whole(part.wal_bytes)
-    hints = records % played
-    once = _FSM_LEVELS if part.n_tup_newpage_upd else 0
-    filled = _filled_pages(cell, ROWS_PER_SCALE, played) if once else 0
-    filled_there = _filled_pages(cell, rows, updates) if once else 0
-    of_rows, of_hints = (pages - once - filled), _HINT_BYTES * hints
-    assert of_rows % played == 0, f"{pages} pages are not so many for each of {played} rows"
-    assert (wal_bytes - of_hints) % played == 0, f"{wal_bytes} bytes are not the same for each row"
+    hints, once = records % played, _whole(named.wal_records) % played
+    moves = bool(part.n_tup_newpage_upd)
+    filled = _filled_pages(cell, ROWS_PER_SCALE, played) if moves else 0
+    there = _filled_pages(cell, rows, updates) if moves else 0
+    of_rows, of_hints = pages - once - filled, _HINT_BYTES * hints
+    first = _core.heap_pages(rows, _row_bytes(cell), int(cell["fillfactor"])) - 1
+    one_map_page = first // _FSM_SLOTS == (first + there) // _FSM_SLOTS
+    if of_rows % played or (wal_bytes - of_hints) % played or not one_map_page:
+        return None
     factor = updates // played
     return (
-        of_rows * factor + once + filled_there,
+        of_rows * factor + once + there,
         (records - hints) * factor + hints,
         (wal_bytes - of_hints) * factor + of_hints,
     )
