@@ -79,7 +79,9 @@ class Shape:
     """
     A loaded database: its name, how to load it, about how many bytes it takes.
 
-    `server` is for a run on several servers: the level of that factor.
+    `server` is for a run on several servers: the level of that factor. `data_checksums` is what
+    the cluster is initialised with, None what initdb does by default; a borrowed server has its
+    own.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Shape:
     bytes_expected: int
     load_settings: Mapping[str, str] = field(default_factory=dict)
     server: str | None = None
+    data_checksums: bool | None = None
 
 
 class Place(Protocol):
@@ -189,7 +192,9 @@ class OwnPlace:
     def _prepared(self, shape: Shape) -> Cluster:
         if shape.name not in self._shapes:
             self._require_room(shape.bytes_expected)
-            cluster = self._host.cluster(f"shape-{len(self._shapes)}-{self._trials}")
+            cluster = self._host.cluster(
+                f"shape-{len(self._shapes)}-{self._trials}", data_checksums=shape.data_checksums
+            )
             cluster.start({**LOAD_SETTINGS, **shape.load_settings})
             try:
                 with translated_errors(cluster, self.folder):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.report import (
     reading,
+    view_beside,
     view_cluster_decay,
     view_common,
     view_fillfactor,
@@ -33,6 +34,7 @@ _TABLES = {
     "cluster-decay": view_cluster_decay.tables,
     "index-walkthrough": view_index_walkthrough.tables,
     "tprocc": view_tprocc.tables,
+    "read-writes": view_beside.tables,
 }
 
 
@@ -61,6 +63,7 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         series: The series files of the same record, in any order; may be empty.
     """
     from pgheadroom.report import (  # noqa: PLC0415 - the chart library is slow to import
+        charts_book,
         charts_clients_scale,
         charts_cluster_decay,
         charts_fillfactor,
@@ -88,5 +91,6 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         "tprocc": charts_tprocc.charts,
         "fpi-sawtooth": charts_windows.charts,
         "long-transaction": charts_windows.charts,
+        "read-writes": charts_book.charts,
     }.get(str(result.get("name")), charts_generic.charts)
     return own(result) + charts_series.charts(result, series)

@@ -73,9 +73,13 @@ class Host:
         """Stop everything and remove the run folder; again: nothing."""
         self._run.close()
 
-    def cluster(self, name: str) -> Cluster:
+    def cluster(self, name: str, *, data_checksums: bool | None = None) -> Cluster:
         """
         Make a new, stopped cluster: a copy of the cached template.
+
+        Args:
+            name: Its name, and its folder's.
+            data_checksums: Whether it has checksums; None: as the host's clusters have them.
 
         Raises:
             InputError: The name is taken, or not one for a folder.
@@ -88,7 +92,7 @@ class Host:
                 self._run,
                 self._server_programs,
                 cluster.data_dir,
-                data_checksums=self.data_checksums,
+                data_checksums=self.data_checksums if data_checksums is None else data_checksums,
             )
         return cluster
 

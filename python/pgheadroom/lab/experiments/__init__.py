@@ -14,6 +14,7 @@ from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
 from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
 from pgheadroom.lab.experiments.long_transaction import LongTransaction
 from pgheadroom.lab.experiments.tprocc import Tprocc
+from pgheadroom.lab.experiments.read_writes import ReadWrites
 from pgheadroom.lab.experiments.update_cost import UpdateCost
 
 ALL: tuple[Experiment, ...] = (
@@ -25,6 +26,7 @@ ALL: tuple[Experiment, ...] = (
     FpiSawtooth(),
     LongTransaction(),
     ClientsScale(),
+    ReadWrites(),
     Custom(),
 )
 
