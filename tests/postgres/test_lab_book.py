@@ -55,3 +55,69 @@ def test_checksums_are_chosen_on_our_servers_only(newest: ServerPrograms) -> Non
     request = make_request(get("read-writes"), [], 1, 1, 1, "postgresql://somewhere/")
     with pytest.raises(InputError, match="this server is not ours"):
         get("read-writes").check(request, newest.version, throw_away=False)
+
+
+def test_rows_a_statement_save_commits_to_the_byte(newest: ServerPrograms, tmp_path: Path) -> None:
+    """
+    WAL bytes and records a row, and pages, are as predicted: rows, commits, key, splits, maps.
+
+    COPY of 1,000 rows of 100 bytes is two batches, and so extends by pages that it then leaves to
+    the free space map.
+    """
+    result = _run(
+        "insert-rate",
+        newest,
+        tmp_path / "record",
+        "measure=counters",
+        "method=values,copy",
+        "rows=10,1000",
+        "index=none,serial",
+    )
+    assert result["findings"][0] == "24 of 24 counts are exactly as predicted."
+    of = {(cell["method"], cell["rows"], cell["index"]): cell for cell in result["cells"]}
+    saved = of["values", 10, "none"]["wal_bytes_per_row"]
+    saved -= of["values", 1000, "none"]["wal_bytes_per_row"]
+    assert saved == pytest.approx(34 * (1 / 10 - 1 / 1000))
+    assert of["copy", 1000, "none"]["heap_pages_per_million_rows"] == 330 * 50
+    assert of["values", 1000, "none"]["heap_pages_per_million_rows"] == 328 * 50
+
+
+def test_rows_a_second_are_ratios_with_a_control(newest: ServerPrograms, tmp_path: Path) -> None:
+    """A window of a second has a rate, and one pair of it no verdict; the control is there."""
+    result = _run(
+        "insert-rate",
+        newest,
+        tmp_path / "record",
+        "measure=throughput",
+        "method=values",
+        "rows=1,100",
+        "window_s=1",
+        "clients=2",
+    )
+    of = {cell["rows"]: cell for cell in result["cells"]}
+    assert of[100]["rows_per_s"] == pytest.approx(100 * of[100]["tps"])
+    assert of[100]["wal_bytes_per_row"] is None
+    (comparison,) = result["comparisons"]
+    assert comparison["verdict"] == "undecided"
+    assert [control["cell"]["rows"] for control in result["controls"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["protocol=prepared"], "at most 255 parameters"),
+        (["protocol=extended", "method=unnest", "value_bytes=1000"], "1,000,000 bytes"),
+        (["rows=10000", "protocol=simple", "value_bytes=10"], None),
+    ],
+)
+def test_statements_that_pgbench_cannot_send(
+    newest: ServerPrograms, settings: list[str], said: str | None
+) -> None:
+    """Parameters are limited in number and in length; text is not."""
+    experiment = get("insert-rate")
+    request = make_request(experiment, settings, 1, 1, 1, str(newest.version))
+    if said is None:
+        experiment.check(request, newest.version, throw_away=True)
+        return
+    with pytest.raises(InputError, match=said):
+        experiment.check(request, newest.version, throw_away=True)

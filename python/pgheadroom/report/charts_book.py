@@ -5,7 +5,7 @@ Charts of the experiments that a book's chapters ask for: each its measure, its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgheadroom.report import charts_generic, reading
 from pgheadroom.report.charts import Chart
@@ -15,12 +15,19 @@ from pgheadroom.report.view_common import by_name, has_value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figure:
-    """Measures against a factor, of those cells that have these levels."""
+    """
+    Measures against a factor, of those cells that have these levels.
+
+    With `evenly` the factor's numbers stand at equal distances, as words do: for levels that grow
+    tenfold.
+    """
 
     title: str
     across: str
     measures: Sequence[str]
     only: Mapping[str, str] = field(default_factory=dict)
+    evenly: bool = False
+    logarithmic: Sequence[str] = ()
 
 
 _FIGURES: Mapping[str, Sequence[_Figure]] = {
@@ -30,6 +37,15 @@ _FIGURES: Mapping[str, Sequence[_Figure]] = {
             across="method",
             measures=("wal_bytes", "pages_dirtied"),
             only={"step": "first-read"},
+        ),
+    ),
+    "insert-rate": (
+        _Figure(
+            title="Rows per statement",
+            across="rows",
+            measures=("rows_per_s", "wal_bytes_per_row", "latency_ms_p50"),
+            evenly=True,
+            logarithmic=("rows_per_s",),
         ),
     ),
 }
@@ -60,6 +76,14 @@ def _drawn(result: Result, figure: _Figure, *, is_key: bool) -> Chart | None:
     ]
     if across is None or not shown or not cells:
         return None
+    if figure.evenly:
+        across = replace(across, levels=tuple(reading.label(item) for item in across.levels))
     return charts_generic.against(
-        result, across, shown, title=figure.title, cells=cells, section_key=is_key
+        result,
+        across,
+        shown,
+        title=figure.title,
+        cells=cells,
+        section_key=is_key,
+        logarithmic=figure.logarithmic,
     )

@@ -6,7 +6,7 @@ Draws at most two factors; the others stand at their first level, which the capt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pgheadroom.report import charts_predicted, reading
@@ -60,8 +60,9 @@ def against(
     title: str | None = None,
     section_key: bool = False,
     cells: Sequence[Mapping[str, Any]] | None = None,
+    logarithmic: Collection[str] = (),
 ) -> Chart | None:
-    """A chart of measures against one factor, coloured by the other factors."""
+    """A chart of measures against one factor, coloured by the other factors; some by powers."""
     picked = reading.cells(result) if cells is None else cells
     others = [
         factor
@@ -99,6 +100,7 @@ def against(
                     order=order,
                     x_title=title_text(f"{across.name}{unit}"),
                     share=column.style == "share",
+                    log=measure.name in logarithmic,
                 )
             )
     if not panels:
@@ -110,7 +112,13 @@ def against(
     if evidence:
         kinds = (f"{reading.printable(item.name)} {item.evidence or 'unstated'}" for item in shown)
         said = f"Evidence: {', '.join(kinds)}. {said}"
-    caption = " ".join(filter(None, [said, left_out, "Every axis of values begins at 0."]))
+    powers = [reading.printable(item.name) for item in shown if item.name in logarithmic]
+    axes = (
+        f"The axis of {', '.join(powers)} is logarithmic, every other begins at 0."
+        if powers
+        else "Every axis of values begins at 0."
+    )
+    caption = " ".join(filter(None, [said, left_out, axes]))
     spec = stacked(panels, legend=legend_title(names))
     return Chart(
         name, caption, spec, alternative(name, panels),

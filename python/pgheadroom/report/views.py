@@ -35,6 +35,7 @@ _TABLES = {
     "index-walkthrough": view_index_walkthrough.tables,
     "tprocc": view_tprocc.tables,
     "read-writes": view_beside.tables,
+    "insert-rate": view_beside.tables,
 }
 
 
@@ -92,5 +93,6 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         "fpi-sawtooth": charts_windows.charts,
         "long-transaction": charts_windows.charts,
         "read-writes": charts_book.charts,
+        "insert-rate": charts_book.charts,
     }.get(str(result.get("name")), charts_generic.charts)
     return own(result) + charts_series.charts(result, series)

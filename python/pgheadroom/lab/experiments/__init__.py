@@ -12,6 +12,7 @@ from pgheadroom.lab.experiments.custom import Custom
 from pgheadroom.lab.experiments.fillfactor import FillfactorSweep
 from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
 from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
+from pgheadroom.lab.experiments.insert_rate import InsertRate
 from pgheadroom.lab.experiments.long_transaction import LongTransaction
 from pgheadroom.lab.experiments.tprocc import Tprocc
 from pgheadroom.lab.experiments.read_writes import ReadWrites
@@ -27,6 +28,7 @@ ALL: tuple[Experiment, ...] = (
     LongTransaction(),
     ClientsScale(),
     ReadWrites(),
+    InsertRate(),
     Custom(),
 )
 

@@ -75,24 +75,6 @@ def copy_blocks(rows: int, length: int) -> Iterator[bytes]:
         yield "".join(lines).encode("ascii")
 
 
-def copy_batches(rows: int, length: int) -> Iterator[int]:
-    """
-    Rows of each batch that COPY hands to heap_multi_insert.
-
-    Source: `MAX_BUFFERED_TUPLES` (1,000) and `MAX_BUFFERED_BYTES` (65,535 of input, line ends left
-    out), copyfrom.c: a batch ends with the row that reaches either.
-    """
-    count = size = 0
-    for key in range(1, rows + 1):
-        count += 1
-        size += len(str(key)) + 1 + length
-        if count >= 1000 or size >= 65_535:
-            yield count
-            count = size = 0
-    if count:
-        yield count
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalCounters:
     """The server's WAL counters and its last checkpoint at one moment."""
@@ -143,12 +125,12 @@ def wal_counters(server: Running) -> WalCounters:
         )
 
 
-def require_rows(connection: psycopg.Connection[Any], rows: int) -> None:
+def require_rows(connection: psycopg.Connection[Any], rows: int, *, table: str = TABLE) -> None:
     """Raise MeasurementInvalid unless the table has so many rows; reads it, and so sets hints."""
-    found = connection.execute(f"SELECT count(*) FROM {TABLE}").fetchone()
+    found = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     assert found is not None, "an aggregate returns one row"
     if found[0] != rows:
-        raise MeasurementInvalid(f"{TABLE} has {found[0]} rows, expected {rows}")
+        raise MeasurementInvalid(f"{table} has {found[0]} rows, expected {rows}")
 
 
 def relation_pages(connection: psycopg.Connection[Any], name: str = TABLE) -> int:

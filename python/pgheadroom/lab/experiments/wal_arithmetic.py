@@ -10,10 +10,6 @@ a major differs, the function says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from pgheadroom import _core
-
 PAGE_HEADER_BYTES = 24
 LINE_POINTER_BYTES = 4
 TUPLE_HEADER_BYTES = 23
@@ -98,30 +94,3 @@ def multi_insert_bytes(tuple_bytes: int, rows: int, *, new_page: bool) -> int:
 def insert_leaf_bytes(index_tuple_bytes: int) -> int:
     """Btree/INSERT_LEAF of one entry."""
     return _RECORD_BYTES + _BLOCK_BYTES + _main_data(2) + index_tuple_bytes
-
-
-def copied_pages(rows: int, tuple_bytes: int, batches: Iterable[int]) -> tuple[int, int, int]:
-    """
-    What heap_multi_insert makes of batches into an empty table of fillfactor 100.
-
-    Args:
-        rows: All rows.
-        tuple_bytes: Length of each heap tuple.
-        batches: Rows of each batch, in order; together `rows`.
-
-    Returns:
-        Pages that hold rows, MULTI_INSERT records and their bytes.
-
-    Source: `heap_multi_insert`, heapam.c: one record for each batch and page.
-    """
-    per_page = _core.rows_per_page(tuple_bytes, 100)
-    done = records = size = 0
-    for batch in batches:
-        left = batch
-        while left:
-            on_page = done % per_page
-            count = min(left, per_page - on_page)
-            size += multi_insert_bytes(tuple_bytes, count, new_page=on_page == 0)
-            records, done, left = records + 1, done + count, left - count
-    assert done == rows, f"batches hold {done} rows, expected {rows}"
-    return -(-rows // per_page), records, size
