@@ -101,3 +101,27 @@ def ratio_words(comparison: dict[str, Any]) -> str:
         f"{ratio['mid']:.3f} times [{ratio['low']:.3f}, {ratio['high']:.3f}], "
         f"{comparison['verdict']}"
     )
+
+
+def differences(
+    comparisons: Sequence[dict[str, Any]], what: str, label: Callable[[dict[str, Any]], str]
+) -> list[str]:
+    """
+    A sentence for each comparison that shows a difference, and how many show none.
+
+    Args:
+        comparisons: Entries of a result's `comparisons`, all of one measure.
+        what: That measure in words, beginning with a capital letter.
+        label: A cell in words.
+    """
+    decided = [item for item in comparisons if item["verdict"] != Verdict.UNDECIDED]
+    shown = [item for item in decided if item["verdict"] in (Verdict.HIGHER, Verdict.LOWER)]
+    said = [
+        f"({label(item['cell'])}) {what} against {label(item['against'])}: {ratio_words(item)}."
+        for item in shown
+    ]
+    if len(decided) > len(shown):
+        said.append(
+            f"{what}: {len(decided) - len(shown)} of {len(decided)} comparisons show no difference."
+        )
+    return said

@@ -54,7 +54,7 @@ def describe_machine(folder: Path) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_bytes": memory_bytes(),
         "filesystem": _filesystem(folder),
-        "disk_syncs_per_s": _disk_syncs_per_s(folder),
+        "disk_syncs_per_s": disk_syncs_per_s(folder),
         "load_average_1min": os.getloadavg()[0],
         "python": platform.python_version(),
         "tool_version": pgheadroom.__version__,
@@ -90,7 +90,7 @@ def _filesystem(folder: Path) -> str | None:
     return kind
 
 
-def _disk_syncs_per_s(folder: Path) -> float | None:
+def disk_syncs_per_s(folder: Path) -> float | None:
     """8 KiB writes with fdatasync per second, over a fraction of a second."""
     path = folder / f".pgheadroom-sync-probe-{os.getpid()}"
     block = b"\0" * 8192

@@ -48,6 +48,21 @@ _FIGURES: Mapping[str, Sequence[_Figure]] = {
             logarithmic=("rows_per_s",),
         ),
     ),
+    "load-methods": (
+        _Figure(
+            title="What each load costs",
+            across="method",
+            measures=("wal_bytes_per_row", "step_ms", "index_pages"),
+            only={"step": "load"},
+            logarithmic=("step_ms",),
+        ),
+        _Figure(
+            title="What it leaves to the first VACUUM",
+            across="method",
+            measures=("wal_bytes_per_row", "heap_pages"),
+            only={"step": "vacuum"},
+        ),
+    ),
 }
 
 

@@ -36,6 +36,7 @@ _TABLES = {
     "tprocc": view_tprocc.tables,
     "read-writes": view_beside.tables,
     "insert-rate": view_beside.tables,
+    "load-methods": view_beside.tables,
 }
 
 
@@ -94,5 +95,6 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         "long-transaction": charts_windows.charts,
         "read-writes": charts_book.charts,
         "insert-rate": charts_book.charts,
+        "load-methods": charts_book.charts,
     }.get(str(result.get("name")), charts_generic.charts)
     return own(result) + charts_series.charts(result, series)

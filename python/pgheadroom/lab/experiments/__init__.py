@@ -13,6 +13,7 @@ from pgheadroom.lab.experiments.fillfactor import FillfactorSweep
 from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
 from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
 from pgheadroom.lab.experiments.insert_rate import InsertRate
+from pgheadroom.lab.experiments.load_methods import LoadMethods
 from pgheadroom.lab.experiments.long_transaction import LongTransaction
 from pgheadroom.lab.experiments.tprocc import Tprocc
 from pgheadroom.lab.experiments.read_writes import ReadWrites
@@ -29,6 +30,7 @@ ALL: tuple[Experiment, ...] = (
     ClientsScale(),
     ReadWrites(),
     InsertRate(),
+    LoadMethods(),
     Custom(),
 )
 

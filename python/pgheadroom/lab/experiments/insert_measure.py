@@ -117,7 +117,7 @@ def time_window(
         connection.execute(f"TRUNCATE {TABLE} RESTART IDENTITY")
     driver.durable(server)
     logs = server.scratch / "transactions"
-    before = _checkpoints(server)
+    before = plain_rows.checkpoints_logged(server)
     with driver.processor_time() as used:
         report = _pgbench(
             server, request, trial, script, "-T", str(window_s), "-l", f"--log-prefix={logs}"
@@ -134,12 +134,6 @@ def time_window(
         "latency_ms_p50": float(p50),
         "latency_ms_p99": float(p99),
         "latency_ms_max": float(log.latency_ms.max()),
-        "checkpoints": _checkpoints(server) - before,
+        "checkpoints": plain_rows.checkpoints_logged(server) - before,
     }
     return measures, guards.driver(used.seconds, window_s, driver.threads(clients))
-
-
-def _checkpoints(server: Running) -> int:
-    """Checkpoints that the server's log has begun so far: it is told before they do anything."""
-    assert server.cluster is not None, "insert-rate runs on our own servers only"
-    return server.cluster.log_path.read_text(errors="replace").count("checkpoint starting")

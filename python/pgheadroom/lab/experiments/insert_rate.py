@@ -16,7 +16,7 @@ from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import guards
-from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
+from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
@@ -268,11 +268,7 @@ class InsertRate(Experiment):
         )
         findings = counts_as_predicted(cells, PREDICTED, _label)
         findings += _savings(cells)
-        findings += [
-            f"({_label(item['cell'])}) Rows a second against {_label(item['against'])}: "
-            f"{ratio_words(item)}."
-            for item in found.comparisons
-        ]
+        findings += differences(found.comparisons, "Rows a second", _label)
         return Summary(
             cells=cells,
             comparisons=found.comparisons,

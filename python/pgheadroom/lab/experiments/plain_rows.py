@@ -138,3 +138,9 @@ def relation_pages(connection: psycopg.Connection[Any], name: str = TABLE) -> in
     row = connection.execute("SELECT pg_relation_size(%s::regclass)", (name,)).fetchone()
     assert row is not None, "a function returns one row"
     return int(row[0]) // PAGE_BYTES
+
+
+def checkpoints_logged(server: Running) -> int:
+    """Checkpoints that a server of ours has begun so far, by its log, which is told at once."""
+    assert server.cluster is not None, "only our own servers have a log that we can read"
+    return server.cluster.log_path.read_text(errors="replace").count("checkpoint starting")

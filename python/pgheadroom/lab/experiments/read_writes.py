@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab import rounds
-from pgheadroom.lab.contrast import contrast, ratio_words
+from pgheadroom.lab.contrast import contrast, differences
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
@@ -253,12 +253,7 @@ class ReadWrites(Experiment):
         found = contrast(expanded, pairs, ("step_ms",))
         findings = counts_as_predicted(cells, PREDICTED, _label)
         findings += _findings(cells)
-        findings += [
-            f"({_label(item['cell'])}) Time of the first read against the second: "
-            f"{ratio_words(item)}."
-            for item in found.comparisons
-            if item["verdict"] != "undecided"
-        ]
+        findings += differences(found.comparisons, "Time of the first read", _label)
         return Summary(
             cells=cells,
             comparisons=found.comparisons,
