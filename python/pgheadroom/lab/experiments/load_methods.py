@@ -310,9 +310,8 @@ def _step(
 
 
 def _label(cell: dict[str, Any]) -> str:
-    parts = [str(cell["method"])]
-    if cell["index"] != "none":
-        parts.append(f"index {cell['index']}")
+    index = "no index" if cell["index"] == "none" else f"index {cell['index']}"
+    parts = [str(cell["method"]), index]
     parts += [f"{cell['order']} keys", f"wal_level {cell['wal_level']}"]
     if "checksums" in cell:
         parts.append(f"checksums {cell['checksums']}")
@@ -322,32 +321,41 @@ def _label(cell: dict[str, Any]) -> str:
 
 
 def _wal_sentences(cells: Sequence[dict[str, Any]]) -> list[str]:
-    """For each load the WAL of a row and of the VACUUM after it; equal wal_levels together."""
-    of = {(_label({**cell, "step": "load"}), cell["step"]): cell for cell in cells}
-    said: dict[str, list[str]] = {}
-    for (label, step), cell in of.items():
-        after = of.get((label, "vacuum"))
-        if step != "load" or after is None or cell["wal_bytes_per_row"] is None:
+    """For each group of loads the WAL of a row, beside that of the VACUUM; then what stands out."""
+    vacuums = {_label({**cell, "step": "load"}): cell for cell in cells if cell["step"] == "vacuum"}
+    wal: dict[str, list[str]] = {}
+    left: dict[str, None] = {}
+    hinted: dict[str, list[str]] = {}
+    for cell in cells:
+        after = vacuums.get(_label({**cell, "step": "load"}))
+        if cell["step"] != "load" or after is None or cell["wal_bytes_per_row"] is None:
             continue
-        empty = cell["heap_pages"] - after["heap_pages"]
-        cut = f", and cuts {empty:,} empty pages off" if empty else ""
-        common = _label({**cell, "step": "load", "wal_level": "LEVEL"})
-        sentence = (
-            f"({common}) A row writes {cell['wal_bytes_per_row']:.1f} bytes of WAL, the first "
-            f"VACUUM {after['wal_bytes_per_row']:.1f} more{cut}.{_hinted(cell, after)}"
+        wal.setdefault(_group(cell), []).append(
+            f"{cell['method']} {cell['wal_bytes_per_row']:.1f} + {after['wal_bytes_per_row']:.1f}"
         )
-        said.setdefault(sentence, []).append(str(cell["wal_level"]))
-    return [text.replace("LEVEL", " or ".join(levels)) for text, levels in said.items()]
+        empty = cell["heap_pages"] - after["heap_pages"]
+        if empty:
+            left[f"{cell['method']} {empty:,} of {cell['heap_pages']:,}"] = None
+        pages = after["heap_pages"]
+        for reader, step in (("CREATE INDEX", cell), ("the first VACUUM", after)):
+            if cell["wal_level"] == "minimal" and step["wal_fpi"] >= pages / 2:
+                hinted.setdefault(reader, []).append(
+                    f"{cell['method']}, {_group(cell)}: {step['wal_fpi']:,} images"
+                )
+    said = [
+        f"({group}) WAL bytes a row, of the load + of the first VACUUM: {', '.join(values)}."
+        for group, values in wal.items()
+    ]
+    if left:
+        said.append(f"Empty pages that the first VACUUM cuts off: {', '.join(left)}.")
+    said += [
+        f"The load was not logged, but {reader} sets hints on every page, which checksums or "
+        f"wal_log_hints log ({'; '.join(where)})."
+        for reader, where in hinted.items()
+    ]
+    return said
 
 
-def _hinted(loaded: dict[str, Any], vacuumed: dict[str, Any]) -> str:
-    """Who first reads a table that was not logged pays for its pages, where hints are logged."""
-    pages = vacuumed["heap_pages"]
-    who = {"CREATE INDEX": loaded["wal_fpi"], "that VACUUM": vacuumed["wal_fpi"]}
-    for reader, images in who.items():
-        if loaded["wal_level"] == "minimal" and images >= pages / 2:
-            return (
-                f" The load was not logged, but {reader} sets hints on its {pages:,} pages, "
-                f"which checksums or wal_log_hints log: {images:,} images in all."
-            )
-    return ""
+def _group(cell: dict[str, Any]) -> str:
+    """What is equal in loads that are told together, in words."""
+    return _label({**cell, "step": "load"}).removeprefix(f"{cell['method']}, ")

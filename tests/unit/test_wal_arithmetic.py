@@ -1,0 +1,94 @@
+"""Sizes of records and pages by arithmetic, against what servers wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgheadroom import _core
+from pgheadroom.lab.contrast import differences
+from pgheadroom.lab.experiments import load_model, read_writes_model
+from pgheadroom.lab.experiments import wal_arithmetic as wal
+from pgheadroom.lab.experiments.ascending_btree import AscendingBtree
+from pgheadroom.lab.experiments.copy_model import Copied, batches
+from pgheadroom.lab.experiments.load_script import keys
+
+
+@pytest.mark.parametrize(("extends_by_many", "pages"), [(False, 124), (True, 160)])
+def test_copy_of_ten_thousand_rows(extends_by_many: bool, pages: int) -> None:
+    """13.16 and 15.18 made 124 pages of (int, char(64)), 16.14 and 18.4 160; records are equal."""
+    row_bytes = _core.heap_tuple_bytes([("int4", 4), ("bpchar", 64)])
+    table = Copied(tuple_bytes=row_bytes, extends_by_many=extends_by_many)
+    table.copy(batches(len(str(key)) + 65 for key in range(1, 10_001)))
+    assert (table.pages, table.used_pages) == (pages, 124)
+    assert (table.wal_records, table.wal_bytes) == (134, 31_930 + 755_422)
+
+
+def test_inserts_of_one_integer() -> None:
+    """1,000 rows by one statement on 18.4: 1,001 records, 59,034 bytes."""
+    row_bytes = _core.heap_tuple_bytes([("int4", 4)])
+    assert 1000 * wal.insert_bytes(row_bytes) + wal.COMMIT_BYTES == 59_034
+
+
+def test_ascending_keys_leave_366_on_a_leaf() -> None:
+    """20,000 keys on 18.4: 57 pages; every full leaf keeps 366, and a split brings no INSERT."""
+    tree = AscendingBtree()
+    tree.insert(407)
+    assert tree.pages == 2
+    tree.insert(1)
+    assert tree.pages == 4  # a second leaf, and a root above
+    tree.insert(20_000 - 408)
+    assert tree.pages == 57
+    assert tree.rightmost[0] == 20_000 - 54 * 366
+    assert tree.rightmost[1] == 55
+
+
+def test_a_tree_is_the_same_in_steps() -> None:
+    """Adding keys one by one or all at once makes the same tree and the same WAL."""
+    at_once, in_steps = AscendingBtree(), AscendingBtree()
+    at_once.insert(150_000)
+    for step in (1, 406, 1, 60_000, 89_592):
+        in_steps.insert(step)
+    assert at_once == in_steps
+    assert len(at_once.rightmost) == 3
+
+
+def test_random_keys_fill_leaves_by_halves() -> None:
+    """20,000 keys in the order of load-methods on 18.4: 75 pages, 57 in ascending order."""
+    for order, pages in (("random", 75), ("ascending", 57)):
+        found = load_model.expected(
+            keys(20_000, order),
+            tuple_bytes=129,
+            value_bytes=101,
+            method="values",
+            index="before",
+            extends_by_many=True,
+        )
+        assert found.index == pages
+        assert found.heap == found.vacuumed
+
+
+def test_a_first_read_of_a_hundred_pages() -> None:
+    """18.4 logged 7,500 rows of 104 bytes, 75 a page, with 100 images of 8,173 bytes."""
+    found = read_writes_model.expected(
+        rows=7500,
+        row_bytes=104,
+        update_every=None,
+        is_settled=False,
+        logs_hints=True,
+        full_page_writes=True,
+        major=18,
+    )
+    assert (found.wal_records, found.wal_fpi, found.wal_bytes) == (100, 100, 817_300)
+
+
+def test_findings_name_differences_and_count_the_rest() -> None:
+    """Sixty comparisons are no findings; the few that show a difference are."""
+    ratio = {"low": 1.5, "mid": 2.0, "high": 2.5}
+    comparisons = [
+        {"cell": {"n": n}, "against": {"n": 1}, "ratio": ratio, "verdict": verdict, "reason": "r"}
+        for n, verdict in ((2, "higher"), (3, "no difference shown"), (4, "undecided"))
+    ]
+    assert differences(comparisons, "Time", lambda cell: f"n {cell['n']}") == [
+        "(n 2) Time against n 1: 2.000 times [1.500, 2.500], higher.",
+        "Time: 1 of 2 comparisons show no difference.",
+    ]
