@@ -146,3 +146,37 @@ def test_loads_leave_the_predicted_pages(newest: ServerPrograms, tmp_path: Path)
     assert loaded["wal_bytes_per_row"] < 50
     assert vacuumed["wal_fpi"] >= 345
     assert of["copy-freeze", "vacuum"]["wal_fpi"] < 10
+
+
+def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_path: Path) -> None:
+    """
+    One client that waits has a sync for each commit; without waiting the WAL writer has a few.
+
+    A window of a second at 200 ms between syncs: at most ten, and whatever ends a segment.
+    """
+    result = _run(
+        "commit-cost",
+        newest,
+        tmp_path / "record",
+        "clients=1",
+        "window_s=1",
+    )
+    of = {cell["synchronous_commit"]: cell for cell in result["cells"]}
+    assert of["on"]["wal_syncs_per_commit"] == pytest.approx(1, abs=0.02)
+    assert of["off"]["commits_per_sync"] > 5
+    assert of["on"]["predicted_tps"] == of["on"]["disk_syncs_per_s"] > 0
+    assert of["off"]["predicted_tps"] is None
+    for cell in of.values():
+        assert cell["wal_bytes_per_commit"] == pytest.approx(59 + 34, rel=0.05)
+    assert any("600 ms" in text for text in result["findings"])
+
+
+def test_a_delay_that_nothing_triggers_is_refused(newest: ServerPrograms) -> None:
+    """commit_delay has no effect without commit_siblings others, so the levels would be equal."""
+    experiment = get("commit-cost")
+    for settings in (["commit_delay=0,100"], ["commit_delay=100", "commit_siblings=8"]):
+        request = make_request(experiment, [*settings, "clients=1,4"], 1, 1, 1, "18")
+        with pytest.raises(InputError, match="at most 4 clients"):
+            experiment.check(request, newest.version, throw_away=True)
+    request = make_request(experiment, ["commit_delay=0", "clients=1"], 1, 1, 1, "18")
+    experiment.check(request, newest.version, throw_away=True)

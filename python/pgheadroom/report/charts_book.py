@@ -31,6 +31,15 @@ class _Figure:
 
 
 _FIGURES: Mapping[str, Sequence[_Figure]] = {
+    "commit-cost": (
+        _Figure(
+            title="Commits a second, and how many share a sync",
+            across="clients",
+            measures=("tps", "latency_ms_p50", "wal_syncs_per_commit"),
+            evenly=True,
+            logarithmic=("tps", "latency_ms_p50"),
+        ),
+    ),
     "read-writes": (
         _Figure(
             title="What the first read writes",

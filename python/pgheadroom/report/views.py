@@ -96,5 +96,6 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         "read-writes": charts_book.charts,
         "insert-rate": charts_book.charts,
         "load-methods": charts_book.charts,
+        "commit-cost": charts_book.charts,
     }.get(str(result.get("name")), charts_generic.charts)
     return own(result) + charts_series.charts(result, series)

@@ -8,6 +8,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments.clients_scale import ClientsScale
 from pgheadroom.lab.experiments.cluster_decay import ClusterDecay
+from pgheadroom.lab.experiments.commit_cost import CommitCost
 from pgheadroom.lab.experiments.custom import Custom
 from pgheadroom.lab.experiments.fillfactor import FillfactorSweep
 from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
@@ -31,6 +32,7 @@ ALL: tuple[Experiment, ...] = (
     ReadWrites(),
     InsertRate(),
     LoadMethods(),
+    CommitCost(),
     Custom(),
 )
 
