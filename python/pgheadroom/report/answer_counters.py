@@ -137,6 +137,20 @@ def _again(result: Result, group: Sequence[Cell], end: str) -> str:
 
 def index_walkthrough(result: Result) -> str | None:
     """How many block counts are those of the arithmetic, one by one."""
+    return as_predicted(result, "block counts")
+
+
+def as_predicted(result: Result, what: str) -> str | None:
+    """
+    How many counts are exactly as predicted, one by one.
+
+    Args:
+        result: Whose measures have `predicted_` ones beside them.
+        what: The counts, in the plural.
+
+    Returns:
+        None where nothing is predicted.
+    """
     exact, count = 0, 0
     seen = []
     names = [measure.name for measure in reading.measures(result)]
@@ -156,11 +170,8 @@ def index_walkthrough(result: Result) -> str | None:
     ends = " to ".join(reading.label(number) for number in (*known[:1], *known[1:][-1:]))
     runs = f", in {ends} repetition{'' if known == [1] else 's'}" if known else ""
     if exact == count:
-        return f"All {count} block counts are exactly as predicted{runs}."
-    return (
-        f"{exact} of {count} block counts are exactly as predicted and {count - exact} are not"
-        f"{runs}."
-    )
+        return f"All {count} {what} are exactly as predicted{runs}."
+    return f"{exact} of {count} {what} are exactly as predicted and {count - exact} are not{runs}."
 
 
 def fpi_sawtooth(result: Result) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pgheadroom.report import answer_clocks, answer_counters, answer_tprocc, reading
+from pgheadroom.report import answer_book, answer_clocks, answer_counters, answer_tprocc, reading
 from pgheadroom.report.answer_words import (
     Sentence,
     comparisons,
@@ -32,6 +32,10 @@ _ANSWERS: dict[str, Callable[[Result], str | None]] = {
     "fillfactor": answer_clocks.fillfactor,
     "clients-scale": answer_clocks.clients_scale,
     "tprocc": answer_tprocc.tprocc,
+    "read-writes": answer_book.read_writes,
+    "insert-rate": answer_book.insert_rate,
+    "load-methods": answer_book.load_methods,
+    "commit-cost": answer_book.commit_cost,
 }
 
 

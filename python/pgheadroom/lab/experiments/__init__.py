@@ -16,8 +16,8 @@ from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
 from pgheadroom.lab.experiments.insert_rate import InsertRate
 from pgheadroom.lab.experiments.load_methods import LoadMethods
 from pgheadroom.lab.experiments.long_transaction import LongTransaction
-from pgheadroom.lab.experiments.tprocc import Tprocc
 from pgheadroom.lab.experiments.read_writes import ReadWrites
+from pgheadroom.lab.experiments.tprocc import Tprocc
 from pgheadroom.lab.experiments.update_cost import UpdateCost
 
 ALL: tuple[Experiment, ...] = (

@@ -164,10 +164,6 @@ class CommitCost(Experiment):
     )
     measures = MEASURES
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict."""
-        return 5
-
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse a server whose fsync is not ours, and a delay that nothing can trigger."""
         if version.major < 14:

@@ -169,10 +169,6 @@ class InsertRate(Experiment):
     )
     measures = MEASURES
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict on times."""
-        return 5
-
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be sent."""
         if version.major < 14:

@@ -133,10 +133,6 @@ class LoadMethods(Experiment):
     options: tuple[Factor, ...] = ()
     measures = MEASURES
 
-    def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
-        """Five: the fewest that allow a verdict on times."""
-        return 5
-
     def check(
         self,
         request: Request,  # noqa: ARG002 - every request runs
