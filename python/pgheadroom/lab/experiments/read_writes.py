@@ -99,7 +99,7 @@ class ReadWrites(Experiment):
     title = "What the first read writes"
     question = "How many pages does the first read of fresh rows dirty, and how much WAL is that?"
     source = "S3: the book, chapters 3, 5, 11 and 17 (hint bits; B3.3, B17.10, B17.14)"
-    time_needed = "about 1 minute at scale 1, 5 at scale 10"
+    time_needed = "under a minute at scale 1, about 4 at scale 10"
     scale_default = 1
     scale_meaning = "rows / 100,000; about 10 MB each"
     factors = (
