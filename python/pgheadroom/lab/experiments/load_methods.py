@@ -31,6 +31,10 @@ from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
 ROWS_PER_SCALE = 20_000
+_DATA_MIN_BYTES = 300 * 1024**2
+"""What shared_buffers are made for at least. A session may pin its share of them only, and by that
+many pages SET LOGGED can extend, less what its scan has pinned ahead (17 and later)."""
+
 STEPS = {"load": "the load, with its index", "vacuum": "the first VACUUM afterwards"}
 PREDICTED = ("heap_pages", "index_pages")
 
@@ -199,7 +203,8 @@ class LoadMethods(Experiment):
             data_checksums=cell["checksums"] == "on" if "checksums" in cell else None,
         )
         settings = {
-            **plain_rows.quiet_settings(data_bytes * 2, place.memory_bytes),
+            **plain_rows.quiet_settings(max(data_bytes * 2, _DATA_MIN_BYTES), place.memory_bytes),
+            "max_connections": "20",
             "wal_level": str(cell["wal_level"]),
             "fsync": "on",
         }
