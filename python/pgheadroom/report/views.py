@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.report import (
     reading,
-    view_beside,
     view_cluster_decay,
     view_common,
     view_fillfactor,
@@ -34,9 +33,6 @@ _TABLES = {
     "cluster-decay": view_cluster_decay.tables,
     "index-walkthrough": view_index_walkthrough.tables,
     "tprocc": view_tprocc.tables,
-    "read-writes": view_beside.tables,
-    "insert-rate": view_beside.tables,
-    "load-methods": view_beside.tables,
 }
 
 

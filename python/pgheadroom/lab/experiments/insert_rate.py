@@ -21,6 +21,7 @@ from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
 from pgheadroom.lab.experiments import plain_rows
+from pgheadroom.lab.experiments.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.experiments.insert_measure import (
     ROWS_PER_SCALE,
     count,
@@ -32,7 +33,6 @@ from pgheadroom.lab.experiments.insert_script import (
     PARAMETERS_MAX,
     write_script,
 )
-from pgheadroom.lab.experiments.predicted import beside, counts_as_predicted
 from pgheadroom.lab.place import Place, Shape
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion

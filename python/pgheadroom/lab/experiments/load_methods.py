@@ -24,8 +24,8 @@ from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
 from pgheadroom.lab.experiments import load_model, load_script, plain_rows
+from pgheadroom.lab.experiments.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.experiments.load_script import METHODS, TABLE, VALUE_BYTES
-from pgheadroom.lab.experiments.predicted import beside, counts_as_predicted
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion

@@ -25,8 +25,8 @@ from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
 from pgheadroom.lab.experiments import plain_rows, read_writes_model
+from pgheadroom.lab.experiments.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.experiments.plain_rows import TABLE
-from pgheadroom.lab.experiments.predicted import beside, counts_as_predicted
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion

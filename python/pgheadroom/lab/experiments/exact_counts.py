@@ -1,5 +1,5 @@
 """
-Measures that are predicted too: `predicted_NAME` beside `NAME`, and how they compare.
+Measures that arithmetic predicts to the unit: `predicted_NAME` beside `NAME`, and how they compare.
 """
 
 from __future__ import annotations
