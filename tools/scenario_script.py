@@ -43,6 +43,7 @@ class Script:
                     if operation.pick is not None:
                         self._find(session, operation.find)
                     rows = operation.rows_per_statement
+                    assert isinstance(rows, int), "a scenario's keys are given, so nothing is drawn"
                     for key in step["keys"]:
                         self._run(session, sql[step["operation"]], key, key + rows - 1)
                         count += 1

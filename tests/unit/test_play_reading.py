@@ -204,6 +204,58 @@ def test_hot_set_and_turns() -> None:
     ]
 
 
+def test_the_number_of_rows_is_drawn_after_the_key() -> None:
+    """Keys have the room of the most rows; statements in order go on where the last one ended."""
+    data = {
+        "schema_version": 1,
+        "table": [
+            {
+                "name": "t",
+                "rows": 100,
+                "columns": [{"name": "id", "type": "int4"}, {"name": "c", "type": "int4"}],
+                "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+            }
+        ],
+        "operation": [
+            {"table": "t", **operation, "rows_per_statement": {"min": 2, "max": 9}}
+            for operation in (
+                {"kind": "insert"},
+                {"kind": "delete", "pick": {"distribution": "oldest"}},
+                {
+                    "kind": "update",
+                    "pick": {"distribution": "sequential"},
+                    "sets": {"c": {"changed_frac": 0.5}},
+                },
+            )
+        ],
+        "run": {"operations": 10, "clients": 2},
+    }
+    insert, delete, update = (script.text.splitlines() for script in scripts(parse_profile(data)))
+    assert insert == [
+        "\\set k0 100 + 1 + (:client_id + 2 * :j0) * 9",
+        "\\set r0 random(2, 9)",
+        "\\set j0 :j0 + 1",
+        "\\set l0 :k0 + :r0 - 1",
+        "\\set m0 :k0 + :r0 - 1",
+        'INSERT INTO "t" ("id", "c") SELECT CAST(r."row" AS int4), CAST(0::int8 AS int4) FROM '
+        '(SELECT v.i AS "row" FROM generate_series(CAST(:k0 AS int8), CAST(:m0 AS int8)) AS v(i)) '
+        "AS r;",
+    ]
+    assert delete[:-1] == [
+        "\\set k1 case when :client_id + 1 + :o0 > 100 then -9 else :client_id + 1 + :o0 end",
+        "\\set r1 random(2, 9)",
+        "\\set o0 :o0 + (:r1 + 1) / 2 * 2",
+        "\\set m1 :k1 + :r1 - 1",
+    ]
+    assert update[:-1] == [
+        "\\set k2 1 + :client_id * 50 + :i2 % 50",
+        "\\set r2 random(2, 9)",
+        "\\set i2 :i2 + :r2",
+        "\\set m2 :k2 + :r2 - 1",
+        "\\set d2_0 random(1, 1000000)",
+    ]
+
+
 def test_events_come_from_the_log(tmp_path: Path) -> None:
     """Checkpoints and autovacuums of the window, with their time since its start."""
     log = tmp_path / "server.log"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgheadroom.errors import InputError
-from pgheadroom.profile import Kind, parse_profile, read_profile, to_json
+from pgheadroom.profile import Kind, RowRange, parse_profile, read_profile, to_json
 from pgheadroom.profile.lines import line_of
 from pgheadroom.profile.reading import load_text
 
@@ -153,6 +153,13 @@ REFUSED: list[tuple[list[str | int], Json, str]] = [
     (["operation", 0, "kind"], "delete", "sets no column"),
     (["operation", 0, "weight"], 0, "operation[0].weight"),
     (["operation", 0, "weight"], 1.5, "operation[0].weight"),
+    (["operation", 0, "rows_per_statement"], 0, "from 1 to 10000"),
+    (["operation", 0, "rows_per_statement"], True, "from 1 to 10000"),
+    (["operation", 0, "rows_per_statement"], "5-15", "or { min, max } of such"),
+    (["operation", 0, "rows_per_statement"], {"min": 5}, "rows_per_statement.max: missing"),
+    (["operation", 0, "rows_per_statement"], {"min": 0, "max": 5}, "rows_per_statement.min"),
+    (["operation", 0, "rows_per_statement"], {"min": 5, "max": 4}, "from 5 to 10000"),
+    (["operation", 0, "rows_per_statement"], {"min": 1, "mean": 4, "max": 9}, "unknown field"),
     (["operation", 0, "abort_frac"], 1.5, "from 0 to 1"),
     (["operation", 0, "sets"], [], "not empty"),
     (["operation", 0, "sets"], ["aid"], "not the key"),
@@ -205,6 +212,26 @@ def test_keys_must_not_repeat_or_be_lost() -> None:
     data["operation"].append({"table": "jobs", "kind": "delete"})
     with pytest.raises(InputError, match="expected oldest"):
         parse_profile(data)
+
+
+def test_rows_of_a_statement_may_vary() -> None:
+    """A range keeps both ends and is written out again; one of a single number is that number."""
+    data = every_field()
+    data["operation"][0]["rows_per_statement"] = {"min": 5, "max": 15}
+    profile = parse_profile(data)
+    insert = profile.workload.operations[0]
+    assert insert.rows_per_statement == RowRange(min_rows=5, max_rows=15)
+    assert (insert.rows_max, insert.rows_mean) == (15, 10)
+    assert to_json(profile)["operation"][0]["rows_per_statement"] == {"min": 5, "max": 15}
+    assert parse_profile(to_json(profile)) == profile
+    # What decides whether keys repeat is the room that they are given.
+    data["operation"].append({"table": "jobs", "kind": "insert", "rows_per_statement": 15})
+    parse_profile(data)
+    data["operation"][-1]["rows_per_statement"] = {"min": 5, "max": 14}
+    with pytest.raises(InputError, match=r"statement\.max: found 14, expected 15, as in"):
+        parse_profile(data)
+    data["operation"][-1]["rows_per_statement"] = {"min": 15, "max": 15}
+    assert parse_profile(data).workload.operations[-1].rows_per_statement == 15
 
 
 def test_the_line_of_the_mistake_is_named(tmp_path: Path) -> None:

@@ -201,6 +201,7 @@ def carried(profile: Profile, before: Mapping[str, int], counts: tuple[int, ...]
     for transaction, count in zip(transactions, counts, strict=True):
         for operation in transaction:
             t, rows = tables[operation.table], operation.rows_per_statement
+            assert isinstance(rows, int), "what a count of scripts cannot tell"
             distribution = None if operation.pick is None else operation.pick.distribution
             if distribution in ("sequential", "stride"):
                 found[f"i{numbers[id(operation)]}"] += count

@@ -263,11 +263,11 @@ def _changed(
     """
     blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
     updates = [o for o in writes(profile, table.name) if o.kind == "update"]
-    total = sum(o.weight * o.rows_per_statement for o in updates)
+    total = sum(o.weight * o.rows_mean for o in updates)
     if not blocking or not total:
         return Knobs()
     assigning = [
-        (o.weight * o.rows_per_statement / total, columns)
+        (o.weight * o.rows_mean / total, columns)
         for o in updates
         if (columns := [c.column for c in o.sets if c.column in blocking and c.changed_frac > 0])
     ]

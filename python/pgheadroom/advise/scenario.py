@@ -185,7 +185,7 @@ class _Work:
         weight = sum(operation.weight for operation in operations)
 
         def touched(kind: str) -> float:
-            found = (o.weight * o.rows_per_statement for o in operations if o.kind == kind)
+            found = (o.weight * o.rows_mean for o in operations if o.kind == kind)
             return sum(found) / weight
 
         return cls(

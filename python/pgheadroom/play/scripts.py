@@ -2,13 +2,15 @@
 pgbench scripts: one for each transaction of a profile.
 
 A script draws all its random numbers first, in the order that the format fixes: per operation its
-key (a hot set: first the draw that decides), then one draw for each column that changes at times
-or grows; last the one for the abort. pgbench's variables live as long as the client, so counters
-are variables too:
+key (a hot set: first the draw that decides), then the number of its rows where that varies, then
+one draw for each column that changes at times or grows; last the one for the abort. pgbench's
+variables live as long as the client, so counters are variables too:
 
     k0 m0    first and last key of operation 0 (operations are counted over the whole profile)
+    r0       rows of its statement, where each draws their number
     d0_1     draw for the column number 1 of its `sets`, g0_1 the growth out of the same draw
-    i0       how often this client has attempted operation 0
+    i0       how often this client has attempted operation 0, or how many keys it has passed where
+             their number is drawn and statements follow on each other
     j0       insert statements of this client into table 0, l0 its last inserted key
     o0       how far this client's deletes of the oldest have come in table 0
 """
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 
 from pgheadroom import quoting
 from pgheadroom.play.values import MILLION, changed, column_list, million, row_values
-from pgheadroom.profile import Change, Operation, Pick, Profile, TableProfile
+from pgheadroom.profile import Change, Operation, Pick, Profile, RowRange, TableProfile
 
 FIND_SETTINGS = {
     "index": {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_indexscan": "on"},
@@ -110,24 +112,38 @@ def _switch(find: str) -> list[str]:
 def _key(profile: Profile, n: int, operation: Operation) -> list[str]:
     table = profile.table(operation.table)
     t, clients = profile.tables.index(table), profile.workload.run.clients
-    rows = operation.rows_per_statement
+    rows, most = operation.rows_per_statement, operation.rows_max
+    if isinstance(rows, RowRange):
+        drawn = [f"\\set r{n} random({rows.min_rows}, {rows.max_rows})"]
+        high = f":k{n} + :r{n} - 1"
+    else:
+        drawn, high = [], f":k{n} + {rows - 1}"
     if operation.pick is None:
         lines = [
-            f"\\set k{n} {table.rows} + 1 + (:client_id + {clients} * :j{t}) * {rows}",
+            f"\\set k{n} {table.rows} + 1 + (:client_id + {clients} * :j{t}) * {most}",
+            *drawn,
             f"\\set j{t} :j{t} + 1",
-            f"\\set l{t} :k{n} + {rows - 1}",
+            f"\\set l{t} {high}",
         ]
     else:
-        lines = _picked(operation, operation.pick, table, n, t, clients)
-    if rows > 1:
-        lines.append(f"\\set m{n} :k{n} + {rows - 1}")
+        lines = _picked(operation, operation.pick, table, n, t, clients) + drawn
+        if drawn and operation.pick.distribution == "sequential":
+            lines.append(f"\\set i{n} :i{n} + :r{n}")
+        if operation.kind == "delete" and operation.pick.distribution == "oldest":
+            # Of the keys below the last one taken this client's own are done with.
+            whole = f"(:r{n} + {clients - 1}) / {clients} * {clients}"
+            step = whole if drawn else str(clients * -(-most // clients))
+            lines.append(f"\\set o{t} :o{t} + {step}")
+    if most > 1:
+        lines.append(f"\\set m{n} {high}")
     return lines
 
 
 def _picked(
     operation: Operation, pick: Pick, table: TableProfile, n: int, t: int, clients: int
 ) -> list[str]:
-    count, rows = table.rows, operation.rows_per_statement
+    count, rows = table.rows, operation.rows_max
+    varies = isinstance(operation.rows_per_statement, RowRange)
     key, turn = f"\\set k{n}", f"(:client_id + :i{n} * {clients})"
     step = f"\\set i{n} :i{n} + 1"
     scatter = [f"{key} 1 + permute(:k{n} - 1, {count}, 1)"] if pick.scatter else []
@@ -152,6 +168,9 @@ def _picked(
                 *scatter,
             ]
         case "sequential":
+            if varies:
+                part = count // clients
+                return [f"{key} 1 + :client_id * {part} + :i{n} % {part}"]
             return [f"{key} 1 + ({turn} * {rows}) % {count}", step]
         case "stride":
             return [f"{key} 1 + ({turn} * {pick.n}) % {count}", step]
@@ -161,10 +180,7 @@ def _picked(
         case "oldest":
             # Nothing is left beyond the rows of the load: a key that no row has.
             oldest = f":client_id + 1 + :o{t}"
-            lines = [f"{key} case when {oldest} > {count} then {-rows} else {oldest} end"]
-            if operation.kind == "delete":
-                lines.append(f"\\set o{t} :o{t} + {clients * -(-rows // clients)}")
-            return lines
+            return [f"{key} case when {oldest} > {count} then {-rows} else {oldest} end"]
 
 
 def _draws(n: int, operation: Operation) -> list[str]:
@@ -191,7 +207,7 @@ def _statement(profile: Profile, n: int, operation: Operation) -> str:
         sets = _sets(table, n, operation.sets, qualified=True)
         return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {sets}"
     assert table.key is not None
-    bounds = f"= :k{n}" if operation.rows_per_statement == 1 else f"BETWEEN :k{n} AND :m{n}"
+    bounds = f"= :k{n}" if operation.rows_max == 1 else f"BETWEEN :k{n} AND :m{n}"
     where = f"WHERE {quoting.identifier(table.key.name)} {bounds}"
     if operation.kind == "update":
         sets = _sets(table, n, operation.sets, qualified=False)
@@ -202,10 +218,16 @@ def _statement(profile: Profile, n: int, operation: Operation) -> str:
     return f"SELECT * FROM {name} {where}{lock}"
 
 
-def _insert(table: TableProfile, n: int, rows: int) -> str:
+def _insert(table: TableProfile, n: int, rows: int | RowRange) -> str:
     # The row number is drawn out of a subquery, so that the key is one parameter of the statement
     # however many columns there are: pgbench takes 255.
-    if rows == 1:
+    if isinstance(rows, RowRange):
+        # A VALUES list cannot vary in a prepared statement.
+        numbers = (
+            f'SELECT v.i AS "row" FROM generate_series(CAST(:k{n} AS int8), '
+            f"CAST(:m{n} AS int8)) AS v(i)"
+        )
+    elif rows == 1:
         numbers = f'SELECT CAST(:k{n} AS int8) AS "row"'
     else:
         listed = ", ".join(f"({i})" for i in range(rows))

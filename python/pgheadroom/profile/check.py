@@ -7,7 +7,14 @@ from __future__ import annotations
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.profile.fields import FieldError, fail
-from pgheadroom.profile.model import INTEGER_MAX, Kind, Profile, TableProfile
+from pgheadroom.profile.model import (
+    INTEGER_MAX,
+    Kind,
+    Operation,
+    Profile,
+    RowRange,
+    TableProfile,
+)
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _TOAST_POINTER_BYTES = 18
@@ -91,11 +98,11 @@ def _check_operations(profile: Profile) -> None:
             place = f"table[{profile.tables.index(table)}].rows"
             fail(place, table.rows, f"a multiple of run.clients, which is {clients}")
         if operation.kind == "insert":
-            rows = inserted_rows.setdefault(table.name, operation.rows_per_statement)
-            if rows != operation.rows_per_statement:
+            rows = inserted_rows.setdefault(table.name, operation.rows_max)
+            if rows != operation.rows_max:
                 fail(
-                    f"{path}.rows_per_statement",
-                    operation.rows_per_statement,
+                    _most_rows(path, operation),
+                    operation.rows_max,
                     f"{rows}, as in the other insert into {table.name}: keys would repeat",
                 )
             continue
@@ -105,9 +112,15 @@ def _check_operations(profile: Profile) -> None:
         assert index is not None, "operations other than insert need a key"
         if operation.kind == "upsert" and len(index.columns) > 1:
             fail(f"{path}.kind", "upsert", "a unique index over the key alone for ON CONFLICT")
-        if operation.rows_per_statement > table.rows:
-            fail(f"{path}.rows_per_statement", operation.rows_per_statement, "at most the rows")
+        if operation.rows_max > table.rows:
+            fail(_most_rows(path, operation), operation.rows_max, "at most the rows")
     _check_oldest(profile)
+
+
+def _most_rows(path: str, operation: Operation) -> str:
+    """The field that says how many rows a statement has at most."""
+    varies = isinstance(operation.rows_per_statement, RowRange)
+    return f"{path}.rows_per_statement{'.max' if varies else ''}"
 
 
 def _check_oldest(profile: Profile) -> None:

@@ -189,18 +189,38 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowRange:
+    """Rows of a statement that draws their number each time, evenly between the two."""
+
+    min_rows: int
+    max_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One `[[operation]]`; `pick` is None for an insert."""
 
     table: str
     kind: OperationKind
     weight: int
-    rows_per_statement: int
+    rows_per_statement: int | RowRange
     abort_frac: float
     sets: tuple[Change, ...]
     pick: Pick | None
     find: Literal["index", "seqscan"]
     transaction: str | None
+
+    @property
+    def rows_max(self) -> int:
+        """Rows of a statement, at most: the room that its keys are given."""
+        rows = self.rows_per_statement
+        return rows if isinstance(rows, int) else rows.max_rows
+
+    @property
+    def rows_mean(self) -> float:
+        """Rows of a statement, on average."""
+        rows = self.rows_per_statement
+        return rows if isinstance(rows, int) else (rows.min_rows + rows.max_rows) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

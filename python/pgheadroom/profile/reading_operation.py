@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgheadroom.profile.fields import FieldError, Fields, fail
-from pgheadroom.profile.model import Change, ColumnProfile, Kind, Operation, Pick, TableProfile
+from pgheadroom.profile.model import (
+    Change,
+    ColumnProfile,
+    Kind,
+    Operation,
+    Pick,
+    RowRange,
+    TableProfile,
+)
 
 _OPERATION = (
     "table",
@@ -72,7 +80,7 @@ def read_operation(
         table=name,
         kind=kind,
         weight=fields.integer("weight", 1, 2**31 - 1, 1),
-        rows_per_statement=fields.integer("rows_per_statement", 1, _STATEMENT_ROWS_MAX, 1),
+        rows_per_statement=_rows(fields, assumed),
         abort_frac=fields.number("abort_frac", 0, 1, 0.0),
         sets=_sets(fields, table, assumed) if changes else (),
         pick=None if kind == "insert" else _pick(fields, table, assumed),
@@ -83,6 +91,21 @@ def read_operation(
         ),
         transaction=fields.text("transaction", None),
     )
+
+
+def _rows(fields: Fields, assumed: dict[str, Any]) -> int | RowRange:
+    """A number, or `{ min, max }`; the two being equal is that number."""
+    name, most = "rows_per_statement", _STATEMENT_ROWS_MAX
+    found = fields.get(name)
+    if isinstance(found, Mapping):
+        inner = Fields(found, fields.at(name), ("min", "max"), assumed)
+        low = inner.integer("min", 1, most)
+        high = inner.integer("max", low, most)
+        return low if low == high else RowRange(min_rows=low, max_rows=high)
+    if isinstance(found, int) or not fields.has(name):
+        rows: int = fields.integer(name, 1, most, 1)
+        return rows
+    fail(fields.at(name), found, f"a whole number from 1 to {most}, or {{ min, max }} of such")
 
 
 def _sets(fields: Fields, table: TableProfile, assumed: dict[str, Any]) -> tuple[Change, ...]:

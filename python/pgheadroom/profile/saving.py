@@ -11,6 +11,7 @@ from pgheadroom.profile.model import (
     IndexProfile,
     Operation,
     Profile,
+    RowRange,
     Run,
     ServerSettings,
     TableProfile,
@@ -99,7 +100,7 @@ def _index(index: IndexProfile) -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    pick = operation.pick
+    pick, rows = operation.pick, operation.rows_per_statement
     finds = operation.kind not in ("insert", "upsert")
     shown = None
     if pick is not None:
@@ -116,7 +117,9 @@ def _operation(operation: Operation) -> dict[str, Any]:
         table=operation.table,
         kind=operation.kind,
         weight=operation.weight,
-        rows_per_statement=operation.rows_per_statement,
+        rows_per_statement=(
+            {"min": rows.min_rows, "max": rows.max_rows} if isinstance(rows, RowRange) else rows
+        ),
         abort_frac=operation.abort_frac,
         sets={
             change.column: _given(
