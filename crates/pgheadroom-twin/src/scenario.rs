@@ -146,7 +146,8 @@ impl Script<'_> {
             Step::Statement { operation, keys } => {
                 let operation = &self.operations[*operation];
                 for &key in keys {
-                    let statement = operation.at(key, &mut self.generators.clients[0]);
+                    let statement =
+                        operation.at(key, operation.width_max(), &mut self.generators.clients[0]);
                     perform(db, &statement)?;
                     self.end_statement(db);
                 }

@@ -10,6 +10,8 @@
 mod builtin;
 mod pick;
 mod profile;
+#[cfg(test)]
+mod tests;
 
 pub use builtin::{PgbenchTables, PgbenchWorkload};
 pub use pick::Pick;

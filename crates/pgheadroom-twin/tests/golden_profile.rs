@@ -100,6 +100,23 @@ fn profiles_agree_with_servers() {
     }
 }
 
+/// A range of one number of rows is that number: it draws nothing.
+#[test]
+fn a_range_of_one_number_is_that_number() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../golden/expected/18.4/profile-insert-many.json");
+    let text = std::fs::read_to_string(path).unwrap();
+    let with = |rows: &str| {
+        let (before, after) = text.split_once("\"rows_per_statement\": 12").unwrap();
+        let text = format!("{before}\"rows_per_statement\": {rows}{after}");
+        let recorded: Recorded = serde_json::from_str(&text).unwrap();
+        let outcome = played(&recorded.profile, "18.4").unwrap();
+        outcome.tables.iter().map(figures).collect::<Vec<_>>()
+    };
+    assert_eq!(with(r#"{"min": 12, "max": 12}"#), with("12"));
+    assert_ne!(with(r#"{"min": 11, "max": 12}"#), with("12"));
+}
+
 /// A cancelled run stops, and says that it was cancelled.
 #[test]
 fn a_run_can_be_stopped() {

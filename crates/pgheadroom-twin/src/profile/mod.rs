@@ -18,8 +18,8 @@ pub mod support;
 pub use load::LoadedTable;
 pub use spec::{
     BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, GrowsSpec, IndexSpec,
-    KindName, Method, OperationSpec, PgbenchSpec, PickSpec, ProfileSpec, RunSpec, ServerSpec,
-    SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WalLevel, WidthSpec,
+    KindName, Method, OperationSpec, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec,
+    ServerSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WalLevel, WidthSpec,
 };
 
 /// Why a profile is not played.

@@ -266,7 +266,7 @@ pub struct OperationSpec {
     /// Its script's share among the scripts.
     pub weight: i64,
     /// Keys of one statement.
-    pub rows_per_statement: i64,
+    pub rows_per_statement: RowsSpec,
     /// Share of its transactions that is rolled back.
     pub abort_frac: f64,
     /// What an update assigns, in file order.
@@ -278,6 +278,42 @@ pub struct OperationSpec {
     pub find: Option<Find>,
     /// The name of its transaction.
     pub transaction: Option<String>,
+}
+
+/// Rows of a statement, in a file a number or `{ min, max }`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(from = "RowsForm")]
+pub struct RowsSpec {
+    /// At least.
+    pub min: i64,
+    /// At most; where that is more, each statement draws its number.
+    pub max: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RowsForm {
+    Number(i64),
+    Range(RowRange),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowRange {
+    min: i64,
+    max: i64,
+}
+
+impl From<RowsForm> for RowsSpec {
+    fn from(form: RowsForm) -> Self {
+        match form {
+            RowsForm::Number(rows) => Self {
+                min: rows,
+                max: rows,
+            },
+            RowsForm::Range(RowRange { min, max }) => Self { min, max },
+        }
+    }
 }
 
 /// Kinds of operations.

@@ -27,6 +27,9 @@ pub enum Pick {
     },
     /// One statement's keys after the other's, all clients in turn.
     Sequential,
+    /// The same where the number of keys is drawn: each client goes around in its own part of the
+    /// table, and begins where its last statement ended.
+    Following,
     /// Every nth, around and around, all clients in turn.
     Stride(i64),
     /// The key that this client inserted last; one of the highest loaded before that.
@@ -76,7 +79,7 @@ pub(super) struct Past {
     /// The client's number, from 0, and how many there are.
     pub client: i64,
     pub clients: i64,
-    /// How often it has attempted this operation.
+    /// How often it has attempted this operation; for [`Pick::Following`] over how many keys.
     pub attempts: i64,
     /// The key that it inserted last into this table; 0 before that.
     pub last_inserted: i64,
@@ -84,7 +87,7 @@ pub(super) struct Past {
     pub deleted: i64,
 }
 
-/// The first key of a statement over `width` keys of a table of `rows`.
+/// The first key of a statement over at most `width` keys of a table of `rows`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // keys are below 2^53
 #[inline]
 pub(super) fn key(
@@ -108,6 +111,10 @@ pub(super) fn key(
             }
         }
         Pick::Sequential => 1 + turn * width % rows,
+        Pick::Following => {
+            let part = rows / past.clients;
+            1 + past.client * part + past.attempts % part
+        }
         Pick::Stride(step) => 1 + turn * step % rows,
         Pick::Newest if past.last_inserted == 0 => rows - past.client,
         Pick::Newest => past.last_inserted,
@@ -157,6 +164,8 @@ mod tests {
         assert_eq!(keys(Pick::Sequential, 1, 0), [1, 3, 5, 7]);
         assert_eq!(keys(Pick::Sequential, 2, 1), [3, 7, 1, 5]);
         assert_eq!(keys(Pick::Stride(3), 1, 1), [4, 10, 6, 2]);
+        let following = |passed| taken(Pick::Following, 3, past(1, passed));
+        assert_eq!([0, 4, 5, 6].map(following), [6, 10, 6, 7]);
     }
 
     /// Before any insertion the newest key is a loaded one; the oldest come to an end.

@@ -1,12 +1,14 @@
 //! A profile's operations: what is done, to which keys, how often, by which client.
 //!
-//! Draws of a transaction, in order: which one it is; for each operation its key and one draw for
-//! every column that changes at times or grows; last whether it is rolled back.
+//! Draws of a transaction, in order: which one it is; for each operation its key, the number of its
+//! rows where that varies, and one draw for every column that changes at times or grows; last
+//! whether it is rolled back.
 
 use crate::executor::{Assignment, Change, TableId};
 use crate::pgbench::{Generators, Prng};
 use crate::profile::{
-    ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ProfileError, ProfileSpec, TableSpec,
+    ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ProfileError, ProfileSpec, RowsSpec,
+    TableSpec,
 };
 use crate::row::LoadRule;
 use crate::value::Value;
@@ -61,7 +63,8 @@ pub struct ProfileOperation {
     /// Position of the table among the profile's.
     number: usize,
     rows: i64,
-    width: i64,
+    /// Keys of a statement.
+    width: RowsSpec,
     pick: Option<Pick>,
     scatter: bool,
     by: Access,
@@ -101,6 +104,7 @@ impl ProfileOperation {
             (true, Some(index), Some(column)) => (Access::SeqScan(column), index),
             (true, ..) => return Err(missing("a key")),
         };
+        let width = spec.rows_per_statement;
         let mut sets = Vec::new();
         for (name, change) in &spec.sets {
             let column = table
@@ -114,8 +118,11 @@ impl ProfileOperation {
             table: loaded.table,
             number,
             rows: table.rows,
-            width: spec.rows_per_statement,
-            pick: spec.pick.as_ref().map(Pick::of),
+            width,
+            pick: spec.pick.as_ref().map(|pick| match Pick::of(pick) {
+                Pick::Sequential if width.min < width.max => Pick::Following,
+                pick => pick,
+            }),
             scatter: spec.pick.is_some_and(|pick| pick.scatter),
             by,
             key_index,
@@ -136,13 +143,30 @@ impl ProfileOperation {
         finds && sets.all(|(set, at_times)| !at_times && set.grows.is_none())
     }
 
-    /// The statement over keys from `low` on; draws what its changes need.
+    /// The keys that a statement is given, which not all of them need.
+    #[must_use]
+    pub fn width_max(&self) -> i64 {
+        self.width.max
+    }
+
+    /// Over how many keys a statement goes; draws where that varies.
+    #[inline]
+    fn draw_width(&self, client: &mut Prng) -> i64 {
+        let RowsSpec { min, max } = self.width;
+        if min == max {
+            max
+        } else {
+            client.random(min, max)
+        }
+    }
+
+    /// The statement over `width` keys from `low` on; draws what its changes need.
     ///
     /// # Panics
     /// When a value cannot be made, which loading the table has shown to be possible.
     #[must_use]
     #[inline]
-    pub fn at(&self, low: i64, client: &mut Prng) -> Operation {
+    pub fn at(&self, low: i64, width: i64, client: &mut Prng) -> Operation {
         let sets = self.sets.iter();
         let sets = sets
             .map(|(set, at_times)| set.draw(*at_times, client))
@@ -150,14 +174,14 @@ impl ProfileOperation {
         let table = self.table;
         let deed = match self.kind {
             KindName::Insert => {
-                let rows = self.new_rows(low);
+                let rows = self.new_rows(low, width);
                 return Operation::Insert { table, rows };
             }
             KindName::Upsert => {
                 return Operation::Upsert {
                     table,
                     index: self.key_index,
-                    rows: self.new_rows(low),
+                    rows: self.new_rows(low, width),
                     sets,
                 };
             }
@@ -170,13 +194,13 @@ impl ProfileOperation {
             table,
             by: self.by,
             low,
-            high: low + self.width - 1,
+            high: low + width - 1,
             deed,
         }
     }
 
-    fn new_rows(&self, low: i64) -> Vec<Vec<Value>> {
-        (low..low + self.width)
+    fn new_rows(&self, low: i64, width: i64) -> Vec<Vec<Value>> {
+        (low..low + width)
             .map(|row| {
                 let columns = (1..).zip(&self.values);
                 let values = columns.map(|(number, column)| {
@@ -193,7 +217,7 @@ impl ProfileOperation {
 #[derive(Debug, Clone)]
 struct Client {
     left: u64,
-    /// By operation.
+    /// By operation; keys passed where statements follow on each other.
     attempts: Vec<i64>,
     /// By table: insert statements attempted, the last key, how far deletes of the oldest came.
     tables: Vec<(i64, i64, i64)>,
@@ -286,14 +310,13 @@ impl Workload for ProfileWorkload {
         let (script, aborted) = &self.scripts[chosen];
         for &number in script {
             let operation = &self.operations[number];
-            let width = operation.width;
+            let most = operation.width_max();
             let attempts = &mut state.attempts[number];
             let (inserts, last_inserted, deleted) = &mut state.tables[operation.number];
             let low = match operation.pick {
                 None => {
-                    let low = operation.rows + 1 + (client + count * *inserts) * width;
+                    let low = operation.rows + 1 + (client + count * *inserts) * most;
                     *inserts += 1;
-                    *last_inserted = low + width - 1;
                     low
                 }
                 Some(pick) => {
@@ -304,11 +327,19 @@ impl Workload for ProfileWorkload {
                         last_inserted: *last_inserted,
                         deleted: *deleted,
                     };
-                    let size = (operation.rows, width);
+                    let size = (operation.rows, most);
                     pick::key(pick, operation.scatter, size, past, generator)
                 }
             };
-            *attempts += 1;
+            let width = operation.draw_width(generator);
+            *attempts += if operation.pick == Some(Pick::Following) {
+                width
+            } else {
+                1
+            };
+            if operation.pick.is_none() {
+                *last_inserted = low + width - 1;
+            }
             if operation.kind == KindName::Delete && operation.pick == Some(Pick::Oldest) {
                 *deleted += count * ((width + count - 1) / count);
             }
@@ -326,7 +357,7 @@ impl Workload for ProfileWorkload {
                 *high = low + width - 1;
                 return Some(End::Commit);
             }
-            operations.push(operation.at(low, generator));
+            operations.push(operation.at(low, width, generator));
         }
         let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
         Some(if fails { End::Rollback } else { End::Commit })
