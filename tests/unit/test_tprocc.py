@@ -13,6 +13,7 @@ from pgheadroom.lab.tprocc.run import MIX, latencies
 from pgheadroom.lab.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
 from pgheadroom.lab.tprocc.twin import profile_of, stride
 from pgheadroom.lab.tprocc.uneven import hottest, page_shares, prefixes
+from pgheadroom.profile import RowRange
 from pgheadroom.servers.pgbench import TransactionLog
 
 
@@ -112,6 +113,25 @@ def test_the_profile_is_one_that_the_twin_takes() -> None:
             assert levels == fillfactors(level)
             # 45 + 43 + 10 x 4 + 4 + 4 for each hundred of the mix; as loaded, one for each user.
             assert profile.workload.run.operations == (7 if as_loaded else 952)
+
+
+def test_orders_have_five_to_fifteen_lines() -> None:
+    """As the standard has it (clause 2.4.1.3); deliveries leave no line out."""
+    profile = profile_of(
+        version="18.4",
+        warehouses=1,
+        level=100,
+        users=1,
+        transactions=4000,
+        shared_buffers_bytes=2**30,
+        seed=1,
+    )
+    lines = [o for o in profile.workload.operations if o.table == "order_line"]
+    drawn = [o for o in lines if o.rows_per_statement == RowRange(min_rows=5, max_rows=15)]
+    assert [o.kind for o in drawn] == ["insert", "update", "select"]
+    update = drawn[1]
+    assert update.pick is not None
+    assert update.pick.distribution == "sequential"
 
 
 def test_latencies_by_transaction() -> None:

@@ -2,9 +2,15 @@
 The workload as a profile, which the twin plays.
 
 A profile's tables have one integer as their key, so some things differ from what runs on a
-server: an order has ten lines, not five to fifteen; the ten districts of a delivery are ten
-transactions, which take orders by turns from about as many places of the table as there are
-districts, each in order; and hot pages of stock and customer are neighbours (`uneven.py`).
+server: an order takes ten items from stock, not five to fifteen, though it has as many lines as on
+a server; the ten districts of a delivery are ten transactions, which take orders by turns from
+about as many places of the table as there are districts, each in order; and hot pages of stock and
+customer are neighbours (`uneven.py`).
+
+The lines of those orders, 5 to 15 each, are delivered one order's after the other's from one place,
+so that none is delivered twice or left out: to one user it makes no difference from how many places
+they are taken. To several it would, for a page that is come back to soon cannot be pruned while
+others' transactions run.
 
 What is NULL until an order is delivered cannot become a value in a profile. So there are two: for
 the sizes after loading one with the NULLs, and for the run one whose orders grow by the four bytes
@@ -29,6 +35,8 @@ STOCK = 100_000
 ITEMS = 100_000
 NEW_ORDERS = 9_000
 LINES_PER_ORDER = 10
+LINES = {"min": 5, "max": 15}
+"""Of an order, evenly: clause 2.4.1.3."""
 
 STATEMENTS_PER_MIX = sum(MIX.values()) + (DISTRICTS - 1) * MIX["delivery"]
 """Transactions of the profile for 100 of the mix: a delivery is one for each district."""
@@ -231,7 +239,7 @@ def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
     uniform = {"distribution": "uniform"}
     step = stride(warehouses * CUSTOMERS, warehouses * DISTRICTS)
     order = {"distribution": "stride", "n": step}
-    lines = {"distribution": "stride", "n": step * LINES_PER_ORDER}
+    lines = {"distribution": "sequential"}
     stock = prefixes(page_shares(8191, STOCK, STOCK_ROWS_PER_PAGE), LINES_PER_ORDER)
     drawn = hottest(
         page_shares(1023, CUSTOMERS // DISTRICTS, CUSTOMER_ROWS_PER_PAGE), HOT_CUSTOMERS
@@ -252,7 +260,7 @@ def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
     def select(table: str, **more: Any) -> dict[str, Any]:
         return {"table": table, "kind": "select", "pick": uniform, **more}
 
-    def insert(table: str, rows: int = 1) -> dict[str, Any]:
+    def insert(table: str, rows: int | dict[str, int] = 1) -> dict[str, Any]:
         return {"table": table, "kind": "insert", "rows_per_statement": rows}
 
     bad_credit = {"changed_frac": 0.1, "grows_bytes": {"min": 14, "max": 22}}
@@ -269,7 +277,7 @@ def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
             update("stock", "s_quantity", "s_ytd", "s_order_cnt", pick=_first(rows_frac))
             for rows_frac in stock
         ),
-        insert("order_line", LINES_PER_ORDER),
+        insert("order_line", LINES),
     )
     orders[0] = {**orders[0], "abort_frac": 0.01}
     return [
@@ -287,7 +295,7 @@ def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
             MIX["delivery"] * DISTRICTS,
             {"table": "new_order", "kind": "delete", "pick": {"distribution": "oldest"}},
             {**update("orders", pick=order), "sets": {"o_carrier_id": growth}},
-            update("order_line", "ol_delivery_d", pick=lines, rows_per_statement=LINES_PER_ORDER),
+            update("order_line", "ol_delivery_d", pick=lines, rows_per_statement=LINES),
             update("customer", "c_balance", "c_delivery_cnt"),
         ),
         *of(
@@ -295,7 +303,7 @@ def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
             MIX["order_status"],
             select("customer"),
             select("orders"),
-            select("order_line", rows_per_statement=LINES_PER_ORDER),
+            select("order_line", rows_per_statement=LINES),
         ),
         *of(
             "stock_level",
