@@ -227,10 +227,9 @@ def test_users_at_home_stay_there(server: Running) -> None:
 
 def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Path) -> None:
     """
-    Sizes within 1 % of the twin's, HOT shares within 4 points, WAL within 9 %.
+    Sizes within 1 % of the twin's, HOT shares within 4 points, order_line's within 2, WAL within 8 %.
 
-    order_line within 2: with ten lines an order, not 5 to 15, it was 4 to 6 points off
-    (docs/method.md). The WAL is 8.1 % too high, and was 6.4 % with ten lines.
+    With ten lines an order, not 5 to 15, order_line was 4 to 6 points off (docs/method.md).
     """
     settings = ["fillfactor=100", "users=1", "age=2000", "transactions=2000", "window_s=2",
                 "rampup_s=0"]  # fmt: skip
@@ -250,8 +249,9 @@ def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Pa
     predicted = cell["predicted_order_line_hot_frac"]
     assert predicted == pytest.approx(cell["order_line_hot_frac"], abs=0.02)
     wal = cell["wal_nonfpi_bytes_per_tx"]
-    assert cell["predicted_wal_nonfpi_bytes_per_tx"] == pytest.approx(wal, rel=0.09)
-    assert cell["predicted_log_bytes_per_tx"] == pytest.approx(wal, rel=0.09)
+    assert cell["predicted_wal_nonfpi_bytes_per_tx"] == pytest.approx(wal, rel=0.08)
+    # Without images no record leaves its row out.
+    assert wal < cell["predicted_log_bytes_per_tx"] < 1.15 * wal
     assert wal < cell["wal_bytes_per_tx"]
     assert cell["data_bytes"] < cell["aged_bytes"]
     assert cell["data_bytes_interval"] is None

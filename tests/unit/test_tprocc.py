@@ -111,8 +111,8 @@ def test_the_profile_is_one_that_the_twin_takes() -> None:
             assert all(table.rows % 7 == 0 for table in profile.tables)
             levels = {table.name: table.fillfactor for table in profile.tables}
             assert levels == fillfactors(level)
-            # 45 + 43 + 10 x 4 + 4 + 4 for each hundred of the mix; as loaded, one for each user.
-            assert profile.workload.run.operations == (7 if as_loaded else 952)
+            # 45 + 43 + 10 x 4 + 4 + 4 + 20 x 4 for each hundred; as loaded, two for each user.
+            assert profile.workload.run.operations == (14 if as_loaded else 1512)
 
 
 def test_orders_have_five_to_fifteen_lines() -> None:

@@ -122,7 +122,7 @@ MEASURES = (
     ),
     Measure(
         name="predicted_wal_bytes_per_tx",
-        description="by the twin; only without aging",
+        description="by the twin",
         unit="bytes",
         evidence="predicted",
     ),

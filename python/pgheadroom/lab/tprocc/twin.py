@@ -38,8 +38,14 @@ LINES_PER_ORDER = 10
 LINES = {"min": 5, "max": 15}
 """Of an order, evenly: clause 2.4.1.3."""
 
-STATEMENTS_PER_MIX = sum(MIX.values()) + (DISTRICTS - 1) * MIX["delivery"]
-"""Transactions of the profile for 100 of the mix: a delivery is one for each district."""
+RECENT_ORDERS = 20
+"""Orders whose items a stock-level transaction reads; reading a page prunes it."""
+
+STATEMENTS_PER_MIX = (
+    sum(MIX.values()) + (DISTRICTS - 1) * MIX["delivery"] + RECENT_ORDERS * MIX["stock_level"]
+)
+"""Transactions of the profile for 100 of the mix: a delivery is one for each district, and the
+items of each order that a stock-level transaction reads are one."""
 
 STOCK_ROWS_PER_PAGE, CUSTOMER_ROWS_PER_PAGE = 23, 13
 HOT_CUSTOMERS = 0.25
@@ -309,7 +315,12 @@ def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
             "stock_level",
             MIX["stock_level"],
             select("district"),
-            select("order_line", rows_per_statement=20 * LINES_PER_ORDER),
+            select("order_line", rows_per_statement=RECENT_ORDERS * LINES_PER_ORDER),
+        ),
+        *of(
+            "stock_level_items",
+            MIX["stock_level"] * RECENT_ORDERS,
+            *(select("stock", pick=_first(rows_frac)) for rows_frac in stock),
         ),
     ]
 
