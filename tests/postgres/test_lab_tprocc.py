@@ -227,7 +227,7 @@ def test_users_at_home_stay_there(server: Running) -> None:
 
 def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Path) -> None:
     """
-    Sizes within 1 % of the twin's, HOT shares within 4 points, order_line's within 2, WAL within 8 %.
+    Sizes within 1 % of the twin's, HOT within 4 points, order_line's within 2, WAL within 8 %.
 
     With ten lines an order, not 5 to 15, order_line was 4 to 6 points off (docs/method.md).
     """
