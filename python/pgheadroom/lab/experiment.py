@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pgheadroom.errors import UnsupportedServer
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
@@ -92,6 +93,19 @@ class Experiment(ABC):
     @abstractmethod
     def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
         """Cells, comparisons and findings out of the samples so far."""
+
+
+def require_wal_counters(version: PgVersion) -> None:
+    """
+    Refuse a server that does not count its WAL.
+
+    Raises:
+        UnsupportedServer: It is older than 14.
+    """
+    if version.major < 14:
+        raise UnsupportedServer(
+            f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
+        )
 
 
 def summarise_cells(

@@ -20,6 +20,7 @@ from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_wal_counters,
     summarise_cells,
 )
 from pgheadroom.lab.experiments import fillfactor_measure
@@ -117,10 +118,7 @@ class ClientsScale(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if request.options["io"] == "direct" and version.major < 16:
             raise UnsupportedServer(f"direct I/O needs PostgreSQL 16 or later, found {version}")
         if throw_away == (int(request.options["shared_buffers_mb"]) == 0):

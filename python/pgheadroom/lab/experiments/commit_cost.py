@@ -17,12 +17,18 @@ from typing import Any
 import numpy as np
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
+from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server, disk_syncs_per_s
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
 from pgheadroom.lab.experiments import plain_rows
 from pgheadroom.lab.experiments import wal_arithmetic as wal
 from pgheadroom.lab.place import Place, Running, Shape
@@ -166,10 +172,7 @@ class CommitCost(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse a server whose fsync is not ours, and a delay that nothing can trigger."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if not throw_away:
             raise InputError(
                 "commit-cost changes how the server syncs, and this one is not ours: leave "

@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
-from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.errors import InputError
 from pgheadroom.lab import guards, predicted
 from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
@@ -20,6 +20,7 @@ from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_wal_counters,
     summarise_cells,
 )
 from pgheadroom.lab.experiments import custom_load, custom_measure, custom_predicted
@@ -130,10 +131,7 @@ class Custom(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server cannot do; reads the files that were named."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if not request.levels:
             raise InputError(f"custom has nothing to vary: expected a --set of {self.open_factors}")
         own = [n for n in request.levels if n == "server" or n.startswith("setting.")]

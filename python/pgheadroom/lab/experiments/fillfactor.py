@@ -16,7 +16,7 @@ from pathlib import Path
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab.contrast import blocks_with_control
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary
+from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
 from pgheadroom.lab.experiments import (
     fillfactor_measure,
     fillfactor_predicted,
@@ -210,10 +210,7 @@ class FillfactorSweep(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server, or this machine, cannot do."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if request.options["io"] == "direct" and version.major < 16:
             raise UnsupportedServer(
                 f"direct I/O needs PostgreSQL 16 or later, found {version}: take --io cached"

@@ -16,7 +16,13 @@ from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import rounds
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
 from pgheadroom.lab.experiments import accounts_windows as accounts
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
@@ -104,10 +110,7 @@ class FpiSawtooth(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         asked = {"lz4", "zstd"} & set(request.levels["wal_compression"])
         if version.major < 15 and asked:
             raise UnsupportedServer(

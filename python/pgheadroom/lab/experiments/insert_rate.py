@@ -14,12 +14,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.errors import InputError
 from pgheadroom.lab import guards
 from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
 from pgheadroom.lab.experiments import plain_rows
 from pgheadroom.lab.experiments.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.experiments.insert_measure import (
@@ -171,10 +177,7 @@ class InsertRate(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be sent."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if not throw_away:
             raise InputError(
                 "insert-rate switches fsync and lets COPY read a file of ours, and this server is "

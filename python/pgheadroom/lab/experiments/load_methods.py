@@ -17,12 +17,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
+from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import rounds
 from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
 from pgheadroom.lab.experiments import load_model, load_script, plain_rows
 from pgheadroom.lab.experiments.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.experiments.load_script import METHODS, TABLE, VALUE_BYTES
@@ -145,10 +151,7 @@ class LoadMethods(Experiment):
         throw_away: bool,
     ) -> None:
         """Refuse a server whose settings are not ours."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if not throw_away:
             raise InputError(
                 "load-methods chooses wal_level and when checkpoints happen, and this server is "

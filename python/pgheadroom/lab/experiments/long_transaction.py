@@ -13,11 +13,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
+from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import predicted, rounds
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
 from pgheadroom.lab.experiments import accounts_predicted
 from pgheadroom.lab.experiments import accounts_windows as accounts
 from pgheadroom.lab.experiments.fillfactor_measure import ROWS_PER_SCALE, TABLE
@@ -121,10 +127,7 @@ class LongTransaction(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse windows in the wrong order, and servers of others: a horizon is everybody's."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if int(request.options["close"]) <= int(request.options["open"]):
             raise InputError(
                 f"close={request.options['close']} is not after open={request.options['open']}"

@@ -18,12 +18,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
+from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import rounds
 from pgheadroom.lab.contrast import contrast, differences
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
 from pgheadroom.lab.experiments import plain_rows, read_writes_model
 from pgheadroom.lab.experiments.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.experiments.plain_rows import TABLE
@@ -153,10 +159,7 @@ class ReadWrites(Experiment):
         throw_away: bool,
     ) -> None:
         """Refuse a server whose checksums and checkpoints are not ours to decide."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if not throw_away:
             raise InputError(
                 "read-writes chooses data checksums and when checkpoints happen, and this server "

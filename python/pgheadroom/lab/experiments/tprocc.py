@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab.contrast import blocks_with_control
 from pgheadroom.lab.design import Cell, Factor, Request, Trial
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary
+from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
 from pgheadroom.lab.experiments import tprocc_measure, tprocc_summary
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
@@ -137,10 +137,7 @@ class Tprocc(Experiment):
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server cannot do."""
-        if version.major < 14:
-            raise UnsupportedServer(
-                f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
-            )
+        require_wal_counters(version)
         if "direct" in request.levels["io"] and version.major < 16:
             raise UnsupportedServer(
                 f"direct I/O needs PostgreSQL 16 or later, found {version}: take --set io=cached"
