@@ -12,7 +12,7 @@ import datetime
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 import psycopg
 
+from pgheadroom.lab.design import Trial
 from pgheadroom.lab.place import SAMPLER_DATABASE, Running
 from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.units import PAGE_BYTES
@@ -152,6 +153,21 @@ def per_second(
             at_ends = np.interp(ends[1:], sampler.t_s, values)
             columns[name] = [float(value // PAGE_BYTES * PAGE_BYTES) for value in at_ends]
     return columns
+
+
+def series_file(
+    trial: Trial, by_second: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What a record keeps of a window in `series/`: `per_second` and `log_events` of a trial."""
+    return {
+        "schema_version": 1,
+        "kind": "series",
+        "cell": dict(trial.cell),
+        "repetition": trial.repetition,
+        "arm": trial.arm,
+        **by_second,
+        "events": list(events),
+    }
 
 
 def log_events(server: Running, start_s: float, end_s: float) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.place import Place, Running, Shape
-from pgheadroom.lab.series import Sampler, log_events, per_second
+from pgheadroom.lab.series import Sampler, log_events, per_second, series_file
 from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, read_logs
 from pgheadroom.units import PAGE_BYTES, setting_bytes, show_bytes
 
@@ -302,15 +302,7 @@ def _time(
     log = read_logs(server.scratch.glob("transactions.*"))
     events = log_events(server, start_s, end_s)
     by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
-    series = {
-        "schema_version": 1,
-        "kind": "series",
-        "cell": dict(trial.cell),
-        "repetition": trial.repetition,
-        "arm": trial.arm,
-        **by_second,
-        "events": events,
-    }
+    series = series_file(trial, by_second, events)
     threads = driver.threads(int(request.options["clients"]))
     notes = guards.driver(used.seconds, window_s, threads)
     notes += guards.steady([tps or 0.0 for tps in by_second["tps"]])

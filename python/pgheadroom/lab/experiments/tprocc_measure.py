@@ -18,7 +18,7 @@ from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.fillfactor_measure import AUTOVACUUM_SETTINGS
 from pgheadroom.lab.place import Place, Running, Shape
-from pgheadroom.lab.series import Sampler, log_events, per_second
+from pgheadroom.lab.series import Sampler, log_events, per_second, series_file
 from pgheadroom.lab.tprocc import consistency, load, run
 from pgheadroom.lab.tprocc.schedules import TABLES, UPDATED, fillfactors
 from pgheadroom.lab.wal_images import image_bytes, wal_position
@@ -382,15 +382,7 @@ def _time(
     after = counted(server)
     log = read_logs(server.scratch.glob("transactions.*"))
     by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
-    series = {
-        "schema_version": 1,
-        "kind": "series",
-        "cell": dict(trial.cell),
-        "repetition": trial.repetition,
-        "arm": trial.arm,
-        **by_second,
-        "events": log_events(server, start_s, end_s),
-    }
+    series = series_file(trial, by_second, log_events(server, start_s, end_s))
     took_s = report.transactions / report.tps
     measures: dict[str, float | None] = {
         "nopm": (after.orders - before.orders) / took_s * 60,
