@@ -83,3 +83,21 @@ def test_the_readme_has_the_records_matrix() -> None:
             f"{(cell['predicted_data_bytes'] / base['predicted_data_bytes'] - 1) * 100:+.1f} %",
         ]
         assert figures == wanted, level
+
+
+def test_the_readme_has_the_records_throughput() -> None:
+    """Its sentence of new orders per minute is that of the record made for it."""
+    (sentence,) = [
+        line
+        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("New orders per minute, with four users")
+    ]
+    ratios = [
+        item["ratio"]
+        for item in _result("tprocc-throughput")["comparisons"]
+        if item["measure"] == "nopm"
+    ]
+    assert [
+        tuple(map(float, found))
+        for found in re.findall(r"([\d.]+) \[([\d.]+), ([\d.]+)\]", sentence)
+    ] == [tuple(round(ratio[end], 2) for end in ("mid", "low", "high")) for ratio in ratios]
