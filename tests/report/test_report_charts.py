@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -15,6 +16,8 @@ from pgheadroom.report import charts as forms
 from pgheadroom.report import views
 from pgheadroom.report.charts import Chart
 
+RECORDS = Path(__file__).parents[2] / "experiments" / "record"
+
 MADE = {
     "update-cost": lambda: (synthetic.update_cost(), []),
     "update-cost with indexes": lambda: (synthetic.update_cost(indexes=3, scale=10), []),
@@ -23,7 +26,16 @@ MADE = {
     "unknown": lambda: (synthetic.unknown(), []),
     "300 cells": lambda: (synthetic.unknown(cells=300), []),
     "hostile": synthetic.hostile,
+    "tprocc": lambda: (recorded("tprocc"), []),
+    "tprocc with one number of users": lambda: (recorded("tprocc-throughput"), []),
 }
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """The result of a record that comes with the project."""
+    text = (RECORDS / name / "result.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
@@ -200,3 +212,14 @@ def test_ratios_that_reach_far_have_a_logarithmic_axis() -> None:
     scales = [part["scale"] for part in walk(effect.spec) if part.get("field") == "mid"]
     assert any(scale.get("type") == "log" for scale in scales)
     assert "logarithmic" in effect.caption
+
+
+def test_tprocc_goes_by_what_varies() -> None:
+    """Users across where there are several; else a bar for each fillfactor, with its interval."""
+    several = views.charts(recorded("tprocc"), [])
+    titled(several, "Throughput and processors by users")
+    one = views.charts(recorded("tprocc-throughput"), [])
+    shown = titled(one, "Throughput and processors by fillfactor")
+    rows = [row for data in shown.spec["datasets"].values() for row in data if "mid" in row]
+    assert {row["x"] for row in rows} == {"100", "80", "60", "40"}
+    assert all(row["low"] < row["mid"] < row["high"] for row in rows if "low" in row)

@@ -26,8 +26,8 @@ def charts(result: Result) -> list[Chart]:
     """First throughput and processors, as the document draws them; then HOT, then the twin."""
     hot = tuple(f"{table}_hot_frac" for table in TABLES)
     found = [
-        _by_users(result, "Throughput and processors by users", ("nopm", "tpm", "cpu_frac"), "key"),
-        _by_users(result, "HOT share of each table by users", hot, "results", height=110),
+        _by_level(result, "Throughput and processors", ("nopm", "tpm", "cpu_frac"), "key"),
+        _by_level(result, "HOT share of each table", hot, "results", height=110),
         _predicted(result, "HOT share of each table, predicted beside measured", hot),
         _predicted(
             result,
@@ -38,7 +38,7 @@ def charts(result: Result) -> list[Chart]:
     return [chart for chart in found if chart is not None]
 
 
-def _by_users(
+def _by_level(
     result: Result,
     title: str,
     names: Sequence[str],
@@ -46,25 +46,32 @@ def _by_users(
     *,
     height: int = 170,
 ) -> Chart | None:
-    """Users across, a line for each fillfactor."""
-    others = [factor.name for factor in reading.varying(result) if factor.name != "users"]
+    """Users across, a line for each fillfactor; fillfactors across where users do not vary."""
+    varying = {factor.name: factor for factor in reading.varying(result)}
+    across = "users" if "users" in varying or "fillfactor" not in varying else "fillfactor"
+    order = None
+    if across == "fillfactor":
+        order = [reading.label(level) for level in reading.present(result, varying[across])]
+    others = [name for name in varying if name != across]
     panels, values = [], list[Value]()
     for measure in _known(result, names):
         rows: list[Row] = []
         for cell in reading.cells(result):
             value = reading.value(cell, measure.name)
+            place = cell.get(across)
             made = row(
-                reading.number(cell.get("users")),
+                reading.number(place) if order is None else reading.label(place),
                 value,
                 group=group_label(cell, others),
-                where=reading.at(cell, ["users", *others]),
+                where=reading.at(cell, [across, *others]),
                 column=measure_column(measure),
             )
             if made is not None:
                 rows.append(made)
                 values.append(value)
-        panels.append(_panel(measure, rows, height=height, x_title="users"))
-    return _chart(title, panels, values, section)
+        form: Literal["line", "bar"] = "line" if order is None else "bar"
+        panels.append(_panel(measure, rows, height=height, x_title=across, order=order, form=form))
+    return _chart(f"{title} by {across}", panels, values, section)
 
 
 def _predicted(result: Result, title: str, names: Sequence[str]) -> Chart | None:
