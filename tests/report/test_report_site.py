@@ -45,7 +45,7 @@ class Addresses(HTMLParser):
         self.tags.add(tag)
         self.attributes |= set(given)
         self.ids += [found for found in [given.get("id")] if found]
-        for name in ("href", "src", "data-library"):
+        for name in ("href", "src", "data-charts"):
             self.hrefs += [found for found in [given.get(name)] if found]
 
     def handle_data(self, data: str) -> None:

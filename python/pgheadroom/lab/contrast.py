@@ -70,24 +70,30 @@ def contrast(
     return found
 
 
-def blocks_with_control(request: Request, controlled: Callable[[Cell], bool]) -> list[Trial]:
+def blocks(
+    request: Request,
+    controlled: Callable[[Cell], bool] | None = None,
+    *,
+    cells: Sequence[Cell] | None = None,
+) -> list[Trial]:
     """
     Interleaved blocks of all cells, with a second, control arm of some of them.
 
     Args:
-        request: Its cells, repetitions and seed.
-        controlled: Whether a cell has a control arm.
+        request: Its repetitions and seed.
+        controlled: Whether a cell has a control arm; none has when None.
+        cells: What a trial plays each of; the request's cells when None.
     """
-    blocks = [
+    listed = [
         [
             Trial(cell=cell, repetition=repetition, arm=arm)
-            for cell in request.cells()
+            for cell in (request.cells() if cells is None else cells)
             for arm in ("measured", "control")
-            if arm == "measured" or controlled(cell)
+            if arm == "measured" or (controlled is not None and controlled(cell))
         ]
         for repetition in range(1, request.repetitions + 1)
     ]
-    return interleave(blocks, seed=request.seed)
+    return interleave(listed, seed=request.seed)
 
 
 def ratio_words(comparison: dict[str, Any]) -> str:

@@ -119,6 +119,27 @@ class Measure:
         }
 
 
+_PERCENTILES = {
+    "p50": "median",
+    "p90": "90th percentile",
+    "p99": "99th percentile",
+    "max": "largest value",
+}
+
+
+def latency_measures(*names: str, of: str = "the transactions' latency") -> tuple[Measure, ...]:
+    """Measures `latency_ms_<name>`; names are p50, p90, p99, max."""
+    return tuple(
+        Measure(
+            name=f"latency_ms_{name}",
+            description=f"{_PERCENTILES[name]} of {of}",
+            unit="ms",
+            better="lower",
+        )
+        for name in names
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One repetition of one cell; `arm` is `control` for the A/A arm."""

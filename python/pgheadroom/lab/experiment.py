@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgheadroom.errors import UnsupportedServer
+from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
@@ -105,6 +105,23 @@ def require_wal_counters(version: PgVersion) -> None:
     if version.major < 14:
         raise UnsupportedServer(
             f"PostgreSQL {version} has no pg_stat_wal: 14 is the first that has"
+        )
+
+
+def require_own_server(throw_away: bool, doing: str) -> None:
+    """
+    Refuse a borrowed server.
+
+    Args:
+        throw_away: Whether the server is one of ours.
+        doing: What the experiment does that only a server of ours allows, with its name first.
+
+    Raises:
+        InputError: It is somebody's.
+    """
+    if not throw_away:
+        raise InputError(
+            f"{doing}, and this server is not ours: leave --server out, or name a version"
         )
 
 

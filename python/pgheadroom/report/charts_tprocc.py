@@ -106,13 +106,10 @@ def _predicted(result: Result, title: str, names: Sequence[str]) -> Chart | None
 
 
 def _one_of_each(result: Result) -> list[Mapping[str, Any]]:
-    """The cells of the middle number of users: the twin played those."""
-    users = sorted({found for cell in reading.cells(result)
-                    if (found := reading.number(cell.get("users"))) is not None})  # fmt: skip
-    if not users:
-        return []
-    chosen = users[(len(users) - 1) // 2]
-    return [cell for cell in reading.cells(result) if reading.number(cell.get("users")) == chosen]
+    """The cells of the fewest users: the twin plays one."""
+    by_users = [(reading.number(cell.get("users")), cell) for cell in reading.cells(result)]
+    fewest = min((users for users, _ in by_users if users is not None), default=None)
+    return [cell for users, cell in by_users if users is not None and users == fewest]
 
 
 def _known(result: Result, names: Sequence[str]) -> list[Measure]:

@@ -71,7 +71,7 @@ class Place:
     """
 
     home: str
-    library: str
+    chart_file: str
     files: Sequence[DataFile]
 
 
@@ -107,7 +107,7 @@ def render(
         _record(number, result, series) for number, (result, series) in enumerate(records, start=1)
     ]
     drawn = any(record["charts"] for record in shown)
-    inline = library() if drawn and place is None else ""
+    inline = chart_library() if drawn and place is None else ""
     script = asset("page.js")
     if not drawn:
         rules = policy()
@@ -325,7 +325,7 @@ def asset(name: str) -> str:
 
 
 @functools.cache
-def library() -> str:
+def chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; made once, which takes about 3 s."""
     import vl_convert  # noqa: PLC0415 - starts a JavaScript engine
 

@@ -125,13 +125,13 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
     for number, folder in enumerate(folders):
         if folder in folders[:number]:
             raise InputError(f"{folder} is given twice: name each record once")
-    yield SiteFile(path=_LIBRARY, content=html.library().encode())
+    yield SiteFile(path=_LIBRARY, content=html.chart_library().encode())
     cards: list[dict[str, Any]] = []
     for name, record in zip(names(records), records, strict=True):
         data = _data(name, record)
         place = html.Place(
             home="index.html",
-            library=_LIBRARY,
+            chart_file=_LIBRARY,
             files=[
                 html.DataFile(
                     href=f"data/{name}/{file}", name=file, holds=holds, size_bytes=len(content)

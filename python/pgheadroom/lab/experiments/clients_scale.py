@@ -14,8 +14,8 @@ from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import guards
-from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
+from pgheadroom.lab.contrast import blocks, contrast, ratio_words
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
@@ -31,15 +31,7 @@ from pgheadroom.units import show_bytes
 
 MEASURES = (
     Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
-    *(
-        Measure(
-            name=f"latency_ms_{name}",
-            description=f"{text} of the transactions' latency",
-            unit="ms",
-            better="lower",
-        )
-        for name, text in (("p50", "median"), ("p99", "99th percentile"), ("max", "largest value"))
-    ),
+    *latency_measures("p50", "p99", "max"),
     Measure(
         name="buffer_hit_frac",
         description="share of page requests found in shared buffers",
@@ -129,7 +121,7 @@ class ClientsScale(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm at the first clients of each scale."""
-        return blocks_with_control(request, lambda cell: cell == _reference(request, cell))
+        return blocks(request, lambda cell: cell == _reference(request, cell))
 
     def trial_s(self, request: Request) -> float:
         """Copying, warming, the window."""

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import rounds
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks
+from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments import cluster_decay_measure, cluster_decay_summary
 from pgheadroom.lab.place import Place
@@ -192,16 +193,11 @@ class ClusterDecay(Experiment):
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm for plain heap in each group."""
         reference = cluster_decay_summary.reference(request)
-        blocks = [
-            [
-                Trial(cell=cell, repetition=repetition, arm=arm)
-                for cell in rounds.trial_cells(request, "round")
-                for arm in ("measured", "control")
-                if arm == "measured" or cell["engine"] == reference
-            ]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks(
+            request,
+            lambda cell: cell["engine"] == reference,
+            cells=rounds.trial_cells(request, "round"),
+        )
 
     def trial_s(self, request: Request) -> float:
         """Rounds of scans and samples; grows with rows and rounds."""

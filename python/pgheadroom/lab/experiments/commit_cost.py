@@ -19,13 +19,14 @@ import numpy as np
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
-from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
+from pgheadroom.lab.contrast import blocks, contrast, differences
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.environment import describe_server, disk_syncs_per_s
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_own_server,
     require_wal_counters,
     summarise_cells,
 )
@@ -78,20 +79,7 @@ MEASURES = (
         description="8 KiB writes with fdatasync per second, mean of right before and after",
         unit="1/s",
     ),
-    *(
-        Measure(
-            name=f"latency_ms_{name}",
-            description=f"{text} of the transactions' latency",
-            unit="ms",
-            better="lower",
-        )
-        for name, text in (
-            ("p50", "median"),
-            ("p90", "90th percentile"),
-            ("p99", "99th percentile"),
-            ("max", "largest value"),
-        )
-    ),
+    *latency_measures("p50", "p90", "p99", "max"),
     Measure(
         name="wal_syncs_per_commit",
         description="syncs of the WAL per commit, whoever did them",
@@ -173,11 +161,7 @@ class CommitCost(Experiment):
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse a server whose fsync is not ours, and a delay that nothing can trigger."""
         require_wal_counters(version)
-        if not throw_away:
-            raise InputError(
-                "commit-cost changes how the server syncs, and this one is not ours: leave "
-                "--server out, or name a version"
-            )
+        require_own_server(throw_away, "commit-cost changes how the server syncs")
         most = max(int(level) for level in request.levels["clients"])
         siblings = int(request.options["commit_siblings"])
         if any(request.levels.get("commit_delay", ())) and most <= siblings:
@@ -188,7 +172,7 @@ class CommitCost(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks; one cell of each group of settings has a control arm."""
-        return blocks_with_control(request, lambda cell: cell == _reference(request, cell))
+        return blocks(request, lambda cell: cell == _reference(request, cell))
 
     def trial_s(self, request: Request) -> float:
         """Starting, two probes of the disk, the window."""

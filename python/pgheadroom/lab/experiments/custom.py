@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab import guards, predicted
-from pgheadroom.lab.contrast import blocks_with_control, contrast, ratio_words
+from pgheadroom.lab.contrast import blocks, contrast, ratio_words
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import (
     Experiment,
@@ -144,7 +144,7 @@ class Custom(Experiment):
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm for the first levels."""
         first = reference(request)
-        return blocks_with_control(request, lambda cell: cell == first)
+        return blocks(request, lambda cell: cell == first)
 
     def trial_s(self, request: Request) -> float:
         """Copying, the counter window at 2,000 transactions a second, the throughput window."""

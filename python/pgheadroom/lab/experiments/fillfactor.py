@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgheadroom.errors import InputError, UnsupportedServer
-from pgheadroom.lab.contrast import blocks_with_control
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value
+from pgheadroom.lab.contrast import blocks
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value, latency_measures
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
 from pgheadroom.lab.experiments import (
     fillfactor_measure,
@@ -115,20 +115,7 @@ _MEASURED = (
         unit="ms",
         better="lower",
     ),
-    *(
-        Measure(
-            name=f"latency_ms_{name}",
-            description=f"{text} of the transactions' latency",
-            unit="ms",
-            better="lower",
-        )
-        for name, text in (
-            ("p50", "median"),
-            ("p90", "90th percentile"),
-            ("p99", "99th percentile"),
-            ("max", "largest value"),
-        )
-    ),
+    *latency_measures("p50", "p90", "p99", "max"),
     Measure(
         name="hot_frac", description="share of HOT updates of pgbench_accounts", better="higher"
     ),
@@ -252,7 +239,7 @@ class FillfactorSweep(Experiment):
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm in each group of memory and autovacuum."""
         reference = self.reference(request)
-        return blocks_with_control(request, lambda cell: cell["fillfactor"] == reference)
+        return blocks(request, lambda cell: cell["fillfactor"] == reference)
 
     @staticmethod
     def reference(request: Request) -> int:

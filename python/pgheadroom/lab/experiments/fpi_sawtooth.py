@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.errors import UnsupportedServer
 from pgheadroom.lab import rounds
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks
+from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_own_server,
     require_wal_counters,
     summarise_cells,
 )
@@ -116,22 +118,11 @@ class FpiSawtooth(Experiment):
             raise UnsupportedServer(
                 f"wal_compression with lz4 or zstd needs 15 or later; found {version}"
             )
-        if not throw_away:
-            raise InputError(
-                "fpi-sawtooth decides when checkpoints happen, and this server is not ours: "
-                "leave --server out, or name a version"
-            )
+        require_own_server(throw_away, "fpi-sawtooth decides when checkpoints happen")
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks; no control arm, since no time is compared."""
-        blocks = [
-            [
-                Trial(cell=cell, repetition=repetition)
-                for cell in rounds.trial_cells(request, "window")
-            ]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks(request, cells=rounds.trial_cells(request, "window"))
 
     def trial_s(self, request: Request) -> float:
         """Copying, then each window at 4,000 updates a second and the start of pgbench."""

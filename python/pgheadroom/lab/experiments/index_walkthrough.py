@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab import rounds
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks
+from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
 from pgheadroom.lab.experiments.index_walkthrough_model import DISTINCT_VALUES, expected
@@ -143,12 +144,7 @@ class IndexWalkthrough(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """One trial walks all steps of one index."""
-        cells = rounds.trial_cells(request, "step")
-        blocks = [
-            [Trial(cell=cell, repetition=repetition) for cell in cells]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks(request, cells=rounds.trial_cells(request, "step"))
 
     def trial_s(self, request: Request) -> float:
         """Loading and CLUSTER."""

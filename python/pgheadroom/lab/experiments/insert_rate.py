@@ -16,13 +16,14 @@ from typing import Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab import guards
-from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
+from pgheadroom.lab.contrast import blocks, contrast, differences
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_own_server,
     require_wal_counters,
     summarise_cells,
 )
@@ -73,15 +74,7 @@ MEASURES = (
         unit="1/s",
         better="higher",
     ),
-    *(
-        Measure(
-            name=f"latency_ms_{name}",
-            description=f"{text} of a statement's latency, its commit included",
-            unit="ms",
-            better="lower",
-        )
-        for name, text in (("p50", "median"), ("p99", "99th percentile"), ("max", "largest value"))
-    ),
+    *latency_measures("p50", "p99", "max", of="a statement's latency, its commit included"),
     *beside(
         Measure(
             name="wal_bytes_per_row",
@@ -178,11 +171,7 @@ class InsertRate(Experiment):
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be sent."""
         require_wal_counters(version)
-        if not throw_away:
-            raise InputError(
-                "insert-rate switches fsync and lets COPY read a file of ours, and this server is "
-                "not ours: leave --server out, or name a version"
-            )
+        require_own_server(throw_away, "insert-rate switches fsync, and COPY reads a file of ours")
         most = max(int(level) for level in request.levels["rows"])
         widest = max(int(level) for level in request.levels["value_bytes"])
         if request.options["protocol"] != "simple":
@@ -203,7 +192,7 @@ class InsertRate(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks; the fewest rows of each group have a control arm."""
-        return blocks_with_control(
+        return blocks(
             request,
             lambda cell: (
                 request.options["measure"] != "counters" and cell == _reference(request, cell)

@@ -17,15 +17,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError, MeasurementInvalid
+from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import rounds
-from pgheadroom.lab.contrast import blocks_with_control, contrast, differences
+from pgheadroom.lab.contrast import blocks, contrast, differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_own_server,
     require_wal_counters,
     summarise_cells,
 )
@@ -152,24 +153,14 @@ class LoadMethods(Experiment):
     ) -> None:
         """Refuse a server whose settings are not ours."""
         require_wal_counters(version)
-        if not throw_away:
-            raise InputError(
-                "load-methods chooses wal_level and when checkpoints happen, and this server is "
-                "not ours: leave --server out, or name a version"
-            )
+        require_own_server(throw_away, "load-methods chooses wal_level and when checkpoints happen")
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks of loads; the method that others are compared with has a control."""
-        whole = Request(
-            experiment=request.experiment,
-            server=request.server,
-            scale=request.scale,
-            seed=request.seed,
-            repetitions=request.repetitions,
-            levels={name: levels for name, levels in request.levels.items() if name != "step"},
-        )
-        return blocks_with_control(
-            whole, lambda cell: cell == _controlled(request, cell) and request.repetitions > 1
+        return blocks(
+            request,
+            lambda cell: cell == _controlled(request, cell) and request.repetitions > 1,
+            cells=rounds.trial_cells(request, "step"),
         )
 
     def trial_s(self, request: Request) -> float:

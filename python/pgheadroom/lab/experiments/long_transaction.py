@@ -15,7 +15,8 @@ from typing import Any
 
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import predicted, rounds
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks
+from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
@@ -140,14 +141,7 @@ class LongTransaction(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks; no control arm, since no time is compared."""
-        blocks = [
-            [
-                Trial(cell=cell, repetition=repetition)
-                for cell in rounds.trial_cells(request, "window")
-            ]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks(request, cells=rounds.trial_cells(request, "window"))
 
     def trial_s(self, request: Request) -> float:
         """Copying, then each window at 4,000 updates a second."""

@@ -18,15 +18,16 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.errors import InputError, MeasurementInvalid
+from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import rounds
-from pgheadroom.lab.contrast import contrast, differences
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.contrast import blocks, contrast, differences
+from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
     Outcome,
     Summary,
+    require_own_server,
     require_wal_counters,
     summarise_cells,
 )
@@ -160,20 +161,11 @@ class ReadWrites(Experiment):
     ) -> None:
         """Refuse a server whose checksums and checkpoints are not ours to decide."""
         require_wal_counters(version)
-        if not throw_away:
-            raise InputError(
-                "read-writes chooses data checksums and when checkpoints happen, and this server "
-                "is not ours: leave --server out, or name a version"
-            )
+        require_own_server(throw_away, "read-writes chooses checksums and when checkpoints happen")
 
     def trials(self, request: Request) -> list[Trial]:
         """One trial goes through all steps of a method."""
-        cells = rounds.trial_cells(request, "step")
-        blocks = [
-            [Trial(cell=cell, repetition=repetition) for cell in cells]
-            for repetition in range(1, request.repetitions + 1)
-        ]
-        return interleave(blocks, seed=request.seed)
+        return blocks(request, cells=rounds.trial_cells(request, "step"))
 
     def trial_s(self, request: Request) -> float:
         """Starting, loading, reading."""

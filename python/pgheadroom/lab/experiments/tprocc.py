@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgheadroom.errors import InputError, UnsupportedServer
-from pgheadroom.lab.contrast import blocks_with_control
+from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Cell, Factor, Request, Trial
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
 from pgheadroom.lab.experiments import tprocc_measure, tprocc_summary
@@ -162,7 +162,7 @@ class Tprocc(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm at the reference fillfactor."""
-        return blocks_with_control(request, lambda cell: cell == reference(request, cell))
+        return blocks(request, lambda cell: cell == reference(request, cell))
 
     def trial_s(self, request: Request) -> float:
         """Copying and warming, the counter window at 2,000 transactions a second, the times."""

@@ -94,12 +94,8 @@ def _play(
 ) -> Outcome:
     profile = profile_of(
         version=workload.version,
-        warehouses=1,
         level=workload.level,
-        users=1,
         transactions=transactions,
-        shared_buffers_bytes=1024**3,
-        seed=1,
         as_loaded=as_loaded,
     )
     # A record with an image leaves out the row, so images have to be where the server has them.

@@ -21,7 +21,6 @@ to is measured: predicted values stand beside the server's in every result.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from pgheadroom.lab.tprocc.run import MIX
@@ -58,46 +57,35 @@ Column = dict[str, Any]
 
 
 def profile_of(
-    *,
-    version: str,
-    warehouses: int,
-    level: str | int,
-    users: int,
-    transactions: int,
-    shared_buffers_bytes: int,
-    seed: int,
-    as_loaded: bool = False,
+    *, version: str, level: str | int, transactions: int, as_loaded: bool = False
 ) -> Profile:
     """
-    The profile for a number of transactions of the mix, or for the sizes after loading.
+    The profile of one warehouse and one user, for a run or for the sizes after loading.
 
     Args:
         version: Minor version of the server.
-        warehouses: Size of the tables.
-        level: Fillfactor of all tables, or the name of a published schedule.
-        users: Clients.
-        transactions: Of the mix, all users together.
-        shared_buffers_bytes: Of the server.
-        seed: Of the run.
-        as_loaded: For sizes: the columns as they are loaded, and next to no transactions.
+        level: Fillfactor of all tables, or a schedule of them.
+        transactions: Of the mix.
+        as_loaded: For sizes: the columns as they are loaded, whatever the transactions do.
     """
-    if as_loaded:
-        transactions = users
-    operations = max(transactions * STATEMENTS_PER_MIX // 100 // users, 1) * users
     levels = fillfactors(level)
-    # A profile's keys are shared out among its clients.
-    tables = [_rounded(table, users) for table in _tables(warehouses, as_loaded)]
     return parse_profile(
         {
             "schema_version": 1,
             "server": {
                 "version": version,
-                "shared_buffers": f"{shared_buffers_bytes // 1024}kB",
+                "shared_buffers": "1GB",  # holds the whole warehouse at every fillfactor
                 "autovacuum": False,
             },
-            "table": [{**table, "fillfactor": levels[table["name"]]} for table in tables],
-            "operation": _operations(warehouses, as_loaded),
-            "run": {"operations": operations, "clients": users, "seed": seed},
+            "table": [
+                {**table, "fillfactor": levels[table["name"]]} for table in _tables(as_loaded)
+            ],
+            "operation": _operations(as_loaded),
+            "run": {
+                "operations": max(transactions * STATEMENTS_PER_MIX // 100, 1),
+                "clients": 1,
+                "seed": 1,
+            },
         }
     )
 
@@ -112,10 +100,6 @@ def stride(keys: int, places: int) -> int:
     while math.gcd(places, keys) != 1:
         places += 1
     return pow(places, -1, keys)
-
-
-def _rounded(table: Mapping[str, Any], users: int) -> dict[str, Any]:
-    return {**table, "rows": max(table["rows"] // users, 1) * users}
 
 
 def _int(*names: str) -> list[Column]:
@@ -149,7 +133,7 @@ def _index(name: str, *columns: str, unique: bool = True) -> dict[str, Any]:
     return {"name": name, "columns": list(columns), "unique": unique}
 
 
-def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
+def _tables(as_loaded: bool) -> list[dict[str, Any]]:
     """Columns in the order of `tables.sql`; `key` of each is its serial, the rest is constant."""
     moved = 4 if as_loaded else 6
     time = {"type": "timestamptz"}
@@ -164,21 +148,21 @@ def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
     return [
         {
             "name": "warehouse",
-            "rows": warehouses,
+            "rows": 1,
             "columns": [*_int("key"), _text("w_name", 6, 10), *_address("w"), _money("w_tax", 4),
                         _money("w_ytd", 8)],
             "indexes": [_index("warehouse_pkey", "key")],
         },
         {
             "name": "district",
-            "rows": warehouses * DISTRICTS,
+            "rows": DISTRICTS,
             "columns": [*_int("key", "d_w_id"), _text("d_name", 6, 10), *_address("d"),
                         _money("d_tax", 4), _money("d_ytd", 8), *_int("d_next_o_id")],
             "indexes": [_index("district_pkey", "key", "d_w_id")],
         },
         {
             "name": "customer",
-            "rows": warehouses * CUSTOMERS,
+            "rows": CUSTOMERS,
             "columns": [
                 *_int("key", "c_d_id", "c_w_id"), _text("c_first", 8, 16), _padded("c_middle", 2),
                 _text("c_last", 9, 15), *_address("c"), _padded("c_phone", 16),
@@ -194,7 +178,7 @@ def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
         },
         {
             "name": "history",
-            "rows": warehouses * CUSTOMERS,
+            "rows": CUSTOMERS,
             "columns": [*_int("key", "h_c_d_id", "h_c_w_id", "h_d_id", "h_w_id"),
                         {"name": "h_date", **time}, _money("h_amount", moved),
                         _text("h_data", 12, 24)],
@@ -202,13 +186,13 @@ def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
         },
         {
             "name": "new_order",
-            "rows": warehouses * NEW_ORDERS,
+            "rows": NEW_ORDERS,
             "columns": _int("key", "no_d_id", "no_w_id"),
             "indexes": [_index("new_order_pkey", "key", "no_d_id", "no_w_id")],
         },
         {
             "name": "orders",
-            "rows": warehouses * CUSTOMERS,
+            "rows": CUSTOMERS,
             "columns": [*_int("key", "o_d_id", "o_w_id", "o_c_id"),
                         {"name": "o_entry_d", **time}, *carrier],
             "indexes": [_index("orders_pkey", "key", "o_d_id", "o_w_id"),
@@ -216,7 +200,7 @@ def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
         },
         {
             "name": "order_line",
-            "rows": warehouses * CUSTOMERS * LINES_PER_ORDER,
+            "rows": CUSTOMERS * LINES_PER_ORDER,
             "columns": [*_int("key", "ol_d_id", "ol_w_id", "ol_number", "ol_i_id",
                               "ol_supply_w_id"),
                         delivered, *_int("ol_quantity"), amount, _padded("ol_dist_info", 24)],
@@ -231,7 +215,7 @@ def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
         },
         {
             "name": "stock",
-            "rows": warehouses * STOCK,
+            "rows": STOCK,
             "columns": [*_int("key", "s_w_id", "s_quantity"),
                         *(_padded(f"s_dist_{n:02d}", 24) for n in range(1, 11)),
                         *_int("s_ytd", "s_order_cnt", "s_remote_cnt"), _text("s_data", 26, 50)],
@@ -240,10 +224,10 @@ def _tables(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _operations(warehouses: int, as_loaded: bool) -> list[dict[str, Any]]:
+def _operations(as_loaded: bool) -> list[dict[str, Any]]:
     """The five transactions; the standard's mix are their weights."""
     uniform = {"distribution": "uniform"}
-    step = stride(warehouses * CUSTOMERS, warehouses * DISTRICTS)
+    step = stride(CUSTOMERS, DISTRICTS)
     order = {"distribution": "stride", "n": step}
     lines = {"distribution": "sequential"}
     stock = prefixes(page_shares(8191, STOCK, STOCK_ROWS_PER_PAGE), LINES_PER_ORDER)

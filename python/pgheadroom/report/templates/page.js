@@ -6,7 +6,7 @@
   const figures = [...document.querySelectorAll("figure[data-chart]")];
   const views = new Map();
   const problems = [];
-  const library = document.body.dataset.library;
+  const library = document.body.dataset.charts;
 
   const fitted = (spec, px) => {
     const walk = (value) => {
