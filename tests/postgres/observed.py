@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import psycopg
 
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile
@@ -39,16 +42,24 @@ def conninfo(cluster: Cluster, user: str = "postgres", dbname: str = "postgres")
     return f"host={env['PGHOST']} port={env['PGPORT']} user={user} dbname={dbname}"
 
 
+@contextmanager
+def session(cluster: Cluster) -> Iterator[psycopg.Connection[Any]]:
+    """A session whose counters are whole when it is closed; its server process ends later."""
+    with cluster.connect(prepare_threshold=None) as connection:
+        yield connection
+        connection.execute("SELECT pg_stat_force_next_flush()")
+
+
 def load(cluster: Cluster, ddl: str = DDL) -> None:
     """Run the statements, each by itself."""
-    with cluster.connect() as connection:
+    with session(cluster) as connection:
         for statement in filter(str.strip, ddl.split(";")):
             connection.execute(statement.encode())
 
 
 def change(cluster: Cluster) -> None:
     """120 HOT and 30 indexed updates, 20 upserts, 40 inserts, 10 deletes; 60 of a partition."""
-    with cluster.connect(prepare_threshold=None) as connection:
+    with session(cluster) as connection:
         for row in range(1, 121):
             connection.execute("UPDATE jobs SET state = state WHERE id = %s", (row * 40,))
         for row in range(1, 31):

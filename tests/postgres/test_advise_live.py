@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,11 @@ def _work(cluster: Cluster, tmp_path: Path, transactions: int, seed: int) -> Non
         check=True,
         capture_output=True,
     )
+    # Its counters are whole when its server process has ended, a moment after pgbench.
+    with cluster.connect() as connection:
+        client = "SELECT FROM pg_stat_activity WHERE application_name = 'pgbench'"
+        while connection.execute(client).fetchall():
+            time.sleep(0.01)
 
 
 @dataclass(frozen=True)

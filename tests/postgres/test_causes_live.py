@@ -67,7 +67,7 @@ def _mid(value: Value) -> float:
 
 
 def _update(cluster: Cluster, statement: str, rows: range) -> None:
-    with cluster.connect(prepare_threshold=None) as connection:
+    with observed.session(cluster) as connection:
         for row in rows:
             connection.execute(statement.encode(), (row,))
 
@@ -176,7 +176,7 @@ def test_the_truth_of_each_update_lies_inside(
     """
 
     def work(cluster: Cluster) -> None:
-        with cluster.connect(prepare_threshold=None) as connection:
+        with observed.session(cluster) as connection:
             for _ in range(700):
                 assigned, kind = sets[drawn.randrange(3)]
                 text = f"UPDATE mix SET {assigned} WHERE id = %s RETURNING (ctid::text::point)[0]"

@@ -40,7 +40,7 @@ SAME = "UPDATE steady SET state = 0, v = v + 1 WHERE id = %s"
 def _work(cluster: Cluster, updates: range) -> Counter[str]:
     """So many updates of the one table and half as many of the other, all rows in turn."""
     done: Counter[str] = Counter()
-    with cluster.connect(prepare_threshold=None) as connection:
+    with observed.session(cluster) as connection:
         for n in updates:
             for text in (CHANGES if n % 7 < 4 else OTHERS, SAME)[: 1 + n % 2]:
                 connection.execute(text.encode(), (n * 1571 % ROWS + 1,))

@@ -233,7 +233,7 @@ def test_skew_is_found_in_real_rows(programs: ServerPrograms) -> None:
         observed.load(cluster, HOT_SET)
 
         def touch() -> None:
-            with cluster.connect() as connection:
+            with observed.session(cluster) as connection:
                 connection.execute(TOUCH.encode())
 
         profile = observed.profile_of(observed.watched(cluster, touch))

@@ -72,7 +72,7 @@ def updates(
     turn = iter(range(10**6))
 
     def work(_: int) -> None:
-        with cluster.connect() as connection:
+        with observed.session(cluster) as connection:
             place = next(turn) * batch
             for name, share in shares.items():
                 hot = round(batch * share)
