@@ -10,6 +10,7 @@ import pytest
 from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
+from pgheadroom.lab.place import memory_bytes
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
@@ -41,6 +42,20 @@ def test_the_knee_is_where_data_exceed_shared_buffers(
     assert len(result["series"]) == 6
     assert any("Windows of 2 s" in warning for warning in result["warnings"])
     assert {item["cell"]["clients"] for item in result["comparisons"]} == {2}
+
+
+def test_the_second_knee_is_the_memory_that_the_system_caches_in(
+    newest: ServerPrograms, tmp_path: Path
+) -> None:
+    """Known where the system caches, with how far the grid is from it; else there is none."""
+    result = _run(newest, tmp_path / "c", "data_scale=1", "clients=1", "window_s=1", "io=cached")
+    (cell,) = result["cells"]
+    assert cell["memory_frac"] == pytest.approx((1640 + 276) * 8192 / memory_bytes())
+    (said,) = [text for text in result["findings"] if "second knee" in text]
+    assert f"lies beyond the grid: data_scale 1 is {cell['memory_frac']:.1%} of it" in said
+    direct = _run(newest, tmp_path / "d", "data_scale=1", "clients=1", "window_s=1", "io=direct")
+    assert direct["cells"][0]["memory_frac"] is None
+    assert not [text for text in direct["findings"] if "second knee" in text]
 
 
 def test_a_server_of_ours_needs_a_size(newest: ServerPrograms, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 import pytest
 import synthetic
+import synthetic_lab
 import vl_convert
 
 from pgheadroom.report import charts as forms
@@ -223,3 +224,22 @@ def test_tprocc_goes_by_what_varies() -> None:
     rows = [row for data in shown.spec["datasets"].values() for row in data if "mid" in row]
     assert {row["x"] for row in rows} == {"100", "80", "60", "40"}
     assert all(row["low"] < row["mid"] < row["high"] for row in rows if "low" in row)
+
+
+def test_caches_are_marked_where_the_grid_reaches_them() -> None:
+    """Data over shared_buffers from 0.4 to 3.2; memory, ten or two times as large as these."""
+
+    def marks(memory_over_buffers: float) -> dict[str, float]:
+        result = synthetic_lab.clients_scale()
+        for cell in result["cells"]:
+            cell["data_frac"] = 0.4 * cell["data_scale"]
+            cell["memory_frac"] = cell["data_frac"] / memory_over_buffers
+        chart = titled(
+            views.charts(result, []), "The knees: where data exceed shared_buffers, and memory"
+        )
+        assert vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
+        rows = [row for data in chart.spec["datasets"].values() for row in data if "at" in row]
+        return {row["name"]: row["at"] for row in rows}
+
+    assert marks(10) == {"shared_buffers": 1.0}
+    assert marks(2) == {"shared_buffers": 1.0, "memory": pytest.approx(2.0)}

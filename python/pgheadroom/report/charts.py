@@ -121,8 +121,9 @@ class Panel:
     """
     One panel of a chart: rows with `x`, `mid`, and if known `low`, `high`, `group`, `hollow`.
 
-    `form` is how the middle is drawn. `level` is a horizontal line to compare with. `order` are
-    the labels of an axis without numbers; None makes the axis one of numbers.
+    `form` is how the middle is drawn. `level` is a horizontal line to compare with, `marks` are
+    vertical lines with their names, on an axis of numbers. `order` are the labels of an axis
+    without numbers; None makes the axis one of numbers.
     """
 
     title: str
@@ -132,6 +133,7 @@ class Panel:
     x_title: str | None = None
     zero: bool = True
     level: float | None = None
+    marks: Sequence[tuple[float, str]] = ()
     share: bool = False
     log: bool = False
     height: int = 170
@@ -268,6 +270,14 @@ def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str |
                 y=alt.Y("at:Q", scale=scale, axis=axis)
             )
         )
+    if panel.marks:
+        marked = alt.Chart(canvas.data([{"at": at, "name": name} for at, name in panel.marks]))
+        place = _numbers("at", panel)
+        layers.append(
+            marked.mark_rule(color="var(--ink)", strokeWidth=1, strokeDash=[4, 3]).encode(x=place)
+        )
+        text = marked.mark_text(color="var(--ink)", align="left", baseline="top", dx=4)
+        layers.append(text.encode(x=place, y=alt.value(2), text="name:N"))
     base = alt.Chart(canvas.data(panel.rows))
     middle_y = alt.Y("mid:Q", scale=scale, axis=axis)
     if panel.form == "bar":
@@ -313,12 +323,17 @@ def layered(
 
 def _across(panel: Panel) -> alt.X:
     if panel.order is None:
-        axis = alt.Axis(title=panel.x_title, grid=False, tickMinStep=1)
-        return alt.X("x:Q", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=16))
+        return _numbers("x", panel)
     axis = alt.Axis(title=panel.x_title, labelAngle=0, grid=False, labelOverlap=True)
     return alt.X(
         "x:N", sort=list(panel.order), scale=alt.Scale(domain=list(panel.order)), axis=axis
     )
+
+
+def _numbers(field: str, panel: Panel) -> alt.X:
+    """A field on the axis of numbers."""
+    axis = alt.Axis(title=panel.x_title, grid=False, tickMinStep=1)
+    return alt.X(f"{field}:Q", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=16))
 
 
 def _vertical(panel: Panel) -> alt.Scale:

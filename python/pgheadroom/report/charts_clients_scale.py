@@ -33,12 +33,13 @@ def charts(result: Result) -> list[Chart]:
                 {**result, "factors": clients},
                 Factor(name="data over shared_buffers", levels=levels),
                 _shown(result, ("tps", "buffer_hit_frac")),
-                title="The knee: data larger than shared_buffers, from 1 on",
+                title="The knees: where data exceed shared_buffers, and memory",
                 section_key=True,
                 cells=[
                     {**cell, "data over shared_buffers": cell.get("data_frac")}
                     for cell in reading.cells(result)
                 ],
+                marks=_knees(result, max(levels)),
             )
         )
     found.append(
@@ -51,6 +52,18 @@ def charts(result: Result) -> list[Chart]:
         )
     )
     return [chart for chart in found if chart is not None]
+
+
+def _knees(result: Result, largest: float) -> list[tuple[float, str]]:
+    """Where data are as large as a cache, on the axis of data over shared_buffers."""
+    found = [(1.0, "shared_buffers")]
+    for cell in reading.cells(result):
+        data, memory = (reading.number(cell.get(name)) for name in ("data_frac", "memory_frac"))
+        if data and memory:
+            found.append((data / memory, "memory"))
+            break
+    # One far beyond the grid would press the curve together; a finding names it.
+    return [(at, name) for at, name in found if at <= largest]
 
 
 def _shown(result: Result, names: Sequence[str]) -> list[Measure]:

@@ -61,8 +61,13 @@ def against(
     section_key: bool = False,
     cells: Sequence[Mapping[str, Any]] | None = None,
     logarithmic: Collection[str] = (),
+    marks: Sequence[tuple[float, str]] = (),
 ) -> Chart | None:
-    """A chart of measures against one factor, coloured by the other factors; some by powers."""
+    """
+    A chart of measures against one factor, coloured by the other factors; some by powers.
+
+    `marks` are places on the axis of that factor, with what is there.
+    """
     picked = reading.cells(result) if cells is None else cells
     others = [
         factor
@@ -101,6 +106,7 @@ def against(
                     x_title=title_text(f"{across.name}{unit}"),
                     share=column.style == "share",
                     log=measure.name in logarithmic,
+                    marks=marks,
                 )
             )
     if not panels:

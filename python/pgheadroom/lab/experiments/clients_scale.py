@@ -3,7 +3,8 @@ Experiment `clients-scale`: pgbench over a grid of clients and scales, shared_bu
 
 The book's main chart: throughput holds while the data fit, and falls beyond. The knee that can be
 predicted is where data exceed shared_buffers; with direct I/O (16 and later) there is no other.
-The share of page requests found in shared buffers is the counter behind it.
+Without it there is a second one, where data exceed what memory the operating system's cache can
+take: the machine's. The share of page requests found in shared buffers is the counter behind it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pgheadroom.lab.experiments import fillfactor_measure
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
-from pgheadroom.units import show_bytes
+from pgheadroom.units import PAGE_BYTES, show_bytes
 
 MEASURES = (
     Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
@@ -42,6 +43,11 @@ MEASURES = (
     Measure(
         name="data_frac",
         description="accounts and index over shared_buffers; the knee is where it passes 1",
+    ),
+    Measure(
+        name="memory_frac",
+        description="accounts and index over the machine's memory, where the operating system "
+        "caches them: the second knee is where it passes 1",
     ),
     Measure(name="checkpoints", description="checkpoints begun in the window"),
 )
@@ -155,7 +161,10 @@ class ClientsScale(Experiment):
         found = dict(outcome.measures)
         pages = (found["heap_pages_before"] or 0) + (found["index_pages_before"] or 0)
         buffers = found["shared_buffers_bytes"]
-        found["data_frac"] = pages * 8192 / buffers if buffers else None
+        data_bytes = pages * PAGE_BYTES
+        found["data_frac"] = data_bytes / buffers if buffers else None
+        cached = place.throw_away and not fillfactor_measure.uses_direct_io(inner, place)
+        found["memory_frac"] = data_bytes / place.memory_bytes if cached else None
         known = {measure.name for measure in MEASURES}
         series = outcome.series
         if series is not None:
@@ -211,6 +220,13 @@ def _findings(
     mb = int(request.options["shared_buffers_mb"]) * request.scale
     size = f" of {show_bytes(mb * 1024**2)}" if mb else ""
     said.append(f"Page requests found in shared_buffers{size}: {hits}.")
+    largest = max(cells, key=lambda cell: cell["memory_frac"] or 0)
+    if largest["memory_frac"] is not None:
+        where = "inside" if largest["memory_frac"] > 1 else "beyond"
+        said.append(
+            f"The second knee, where data exceed this machine's memory, lies {where} the grid: "
+            f"data_scale {largest['data_scale']} is {largest['memory_frac']:.1%} of it."
+        )
     timed = [cell for cell in cells if cell["tps"] is not None]
     if timed:
         best = max(timed, key=lambda cell: cell["tps"])

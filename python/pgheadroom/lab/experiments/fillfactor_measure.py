@@ -89,7 +89,8 @@ def _shared_buffers_bytes(request: Request, memory: str) -> int:
     return max(data_bytes(request.scale, 100) // MEMORY_RATIO[memory], SHARED_BUFFERS_MIN_BYTES)
 
 
-def _uses_direct_io(request: Request, place: Place) -> bool:
+def uses_direct_io(request: Request, place: Place) -> bool:
+    """Whether the server of a trial does its I/O past the operating system's cache."""
     io = request.options["io"]
     possible = place.throw_away and place.version.major >= 16
     return io == "direct" or (io == "auto" and possible)
@@ -112,7 +113,7 @@ def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
         "fsync": "off",
         "max_connections": str(int(request.options["clients"]) + 20),
     }
-    if _uses_direct_io(request, place):
+    if uses_direct_io(request, place):
         settings["debug_io_direct"] = "data"
     if "pg_stat_statements" in place.contrib:
         settings["shared_preload_libraries"] = "pg_stat_statements"
@@ -154,7 +155,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     notes: list[str] = []
     assumed: dict[str, str] = {}
     series = None
-    direct = _uses_direct_io(request, place)
+    direct = uses_direct_io(request, place)
     with (
         _hint_at_direct_io(direct),
         place.running(shape, _settings(request, place, trial)) as server,
