@@ -47,6 +47,24 @@ def expand(samples: Iterable[Sample], factor: str) -> list[Sample]:
     return expanded
 
 
+def asked(
+    request: Request, samples: Iterable[Sample], factor: str, names: Sequence[str] = ()
+) -> list[Sample]:
+    """
+    One sample for each round that is a level of `factor`, out of each sample.
+
+    Args:
+        request: What was asked; a trial plays rounds that nobody asked for, too.
+        samples: One for each trial.
+        factor: The round, as the cells have it.
+        names: What the cells call the rounds from 0 on; nothing: by their numbers.
+    """
+    expanded = expand(samples, factor)
+    for sample in expanded if names else ():
+        sample.cell[factor] = names[int(sample.cell[factor])]
+    return [sample for sample in expanded if sample.cell[factor] in request.levels[factor]]
+
+
 def trial_cells(request: Request, factor: str) -> list[Cell]:
     """The cells without the round: one trial plays all rounds of each."""
     found: list[Cell] = []

@@ -213,8 +213,7 @@ class ClusterDecay(Experiment):
 
     def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
         """One sample a round."""
-        wanted = set(request.levels["round"])
-        return [s for s in rounds.expand(samples, "round") if s.cell["round"] in wanted]
+        return rounds.asked(request, samples, "round")
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """All rounds of one cell."""

@@ -156,14 +156,7 @@ class IndexWalkthrough(Experiment):
 
     def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
         """One sample a step."""
-        names = list(STEPS)
-        expanded = []
-        for sample in rounds.expand(samples, "step"):
-            step = names[int(sample.cell["step"])]
-            if step in request.levels["step"]:
-                sample.cell["step"] = step
-                expanded.append(sample)
-        return expanded
+        return rounds.asked(request, samples, "step", tuple(STEPS))
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """Walk the steps."""

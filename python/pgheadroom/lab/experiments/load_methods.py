@@ -174,13 +174,7 @@ class LoadMethods(Experiment):
 
     def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
         """One sample a step."""
-        names = list(STEPS)
-        expanded = []
-        for sample in rounds.expand(samples, "step"):
-            sample.cell["step"] = names[int(sample.cell["step"])]
-            if sample.cell["step"] in request.levels["step"]:
-                expanded.append(sample)
-        return expanded
+        return rounds.asked(request, samples, "step", tuple(STEPS))
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """Load, vacuum, count the rows."""

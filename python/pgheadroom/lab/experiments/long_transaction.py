@@ -154,8 +154,7 @@ class LongTransaction(Experiment):
 
     def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
         """One sample a window."""
-        wanted = set(request.levels["window"])
-        return [s for s in rounds.expand(samples, "window") if s.cell["window"] in wanted]
+        return rounds.asked(request, samples, "window")
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """Play the windows, with or without the snapshot."""

@@ -177,12 +177,7 @@ class ReadWrites(Experiment):
 
     def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
         """One sample a step."""
-        expanded = []
-        for sample in rounds.expand(samples, "step"):
-            sample.cell["step"] = STEPS[int(sample.cell["step"])]
-            if sample.cell["step"] in request.levels["step"]:
-                expanded.append(sample)
-        return expanded
+        return rounds.asked(request, samples, "step", STEPS)
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """Load, treat, checkpoint, read twice."""
