@@ -13,7 +13,7 @@ import pytest
 from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.experiments.tprocc_measure import counted
+from pgheadroom.lab.experiments.tprocc_measure import counted, warm
 from pgheadroom.lab.place import Running, Shape
 from pgheadroom.lab.run import place_for, run
 from pgheadroom.lab.tprocc import consistency, load
@@ -223,6 +223,27 @@ def test_users_at_home_stay_there(server: Running) -> None:
     after = _value(server, "SELECT array_agg(w_ytd ORDER BY w_id) FROM warehouse")
     assert after[0] > before[0]
     assert after[1] == before[1]
+
+
+def test_warming_reads_all_pages_and_prunes_none(server: Running) -> None:
+    """Dead rows stay dead rows: what a window would prune is not done before it."""
+    users = mix.Users(count=1, at_home=False, warehouses=2)
+    mix.run(server, users, seed=3, length=("-t", "300"))
+    counted(server)  # waits until the counters are whole
+    dead = "SELECT sum(n_dead_tup) FROM pg_stat_user_tables"
+    pages = "SELECT sum(pg_relation_size(relid)) / 8192 FROM pg_stat_user_tables"
+    read = "SELECT sum(heap_blks_hit + heap_blks_read) FROM pg_statio_user_tables"
+    before, touched = _value(server, dead), _value(server, read)
+    warm(server)
+    counted(server)
+    assert before > 1000
+    assert _value(server, dead) == before
+    # Two tables of ours have a page each that is not read.
+    assert _value(server, read) - touched >= _value(server, pages) - 2
+    with server.connect() as connection:
+        consistency.require_consistent(connection, "after all")
+    counted(server)
+    assert _value(server, dead) < before, "the check that reads whole tables does prune"
 
 
 def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ OPTIONS = (
         name="age",
         description="transactions for each warehouse before any window, played once by two users "
         "and kept with the loaded database; the default updates each row of stock about once",
-        default=(20_000,),
+        default=(18_000,),
         bounds=(0, 1_000_000_000),
         single=True,
     ),
