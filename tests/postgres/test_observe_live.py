@@ -11,7 +11,7 @@ import pytest
 
 from pgheadroom.cli.app import run
 from pgheadroom.profile import read_profile, to_json
-from pgheadroom.servers import Host, ServerPrograms
+from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -145,6 +145,34 @@ def test_update_classes_of_pg_stat_statements(programs: ServerPrograms) -> None:
     # One statement over 60 rows stays one statement.
     (whole,) = [o for o in profile.workload.operations if o.table == "parts_2"]
     assert whole.kind == "update"
+
+
+def test_rows_of_an_update_in_a_with(programs: ServerPrograms) -> None:
+    """The server counts the query's rows; the table's own counter says how many it updates."""
+
+    def work(cluster: Cluster) -> None:
+        with observed.session(cluster) as connection:
+            for place in range(25):
+                connection.execute(
+                    "WITH moved AS (UPDATE quiet SET note = 'm' WHERE id > %s AND id <= %s"
+                    " RETURNING id) SELECT count(*) FROM moved",
+                    (place * 8, place * 8 + 8),
+                )
+
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        if not observed.start_with_contrib(cluster, {"autovacuum": "off"}):
+            pytest.skip(f"{programs} has no pg_stat_statements")
+        observed.load(cluster)
+        observed.load(cluster, "CREATE EXTENSION pg_stat_statements")
+        recording = observed.watched(cluster, lambda: work(cluster))
+    profile = observed.profile_of(recording)
+    updates = observed.facts(profile, "quiet")["updates"]
+    (found,) = updates["classes"]
+    assert (found["calls"], found["rows"], found["rows_per_statement"]) == (25, None, 8)
+    assert "stands in a WITH" in updates["unattributed_why"]
+    (made,) = [o for o in profile.workload.operations if o.table == "quiet"]
+    assert (made.weight, made.rows_per_statement) == (25, 8)
 
 
 def test_observing_writes_nothing(programs: ServerPrograms) -> None:

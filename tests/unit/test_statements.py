@@ -84,6 +84,18 @@ def test_assigned_columns(
     ]
 
 
+def test_an_update_in_a_with_is_told_from_the_statement_itself() -> None:
+    """Of the second the server's count has the rows, of the first it has the query's."""
+    texts = (
+        "WITH u AS (UPDATE t SET a = 1 RETURNING id) SELECT sum(id) FROM u",
+        "WITH q AS (SELECT 1) UPDATE t SET a = 1 FROM q",
+        "WITH u AS (UPDATE t SET a = 1 RETURNING id) UPDATE s SET b = 1 FROM u",
+        "WITH u AS (INSERT INTO t VALUES (1) ON CONFLICT (id) DO UPDATE SET a = 1) SELECT 1",
+    )
+    found = [{write.table: write.is_inner for write in writes_of(text)} for text in texts]
+    assert found == [{"t": True}, {"t": False}, {"t": True, "s": False}, {"t": True}]
+
+
 def test_a_column_assigned_to_itself_or_appended_to_is_told_apart() -> None:
     """An equal value keeps HOT, and a value that grows needs room: both matter for advice."""
     (statement,) = split("UPDATE t AS x SET a = x.a, b = b || $1, c = t2.c, d = d FROM t2")

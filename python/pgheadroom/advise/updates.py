@@ -153,9 +153,7 @@ def _classes(
     is_noise = missing <= count * float(seen.get("unattributed_resolution") or 0)
     made = []
     for found in listed:
-        per_statement = None
-        if found["rows"] and found["calls"] and found["kind"] == "update":
-            per_statement = found["rows"] / found["calls"]
+        per_statement = found.get("rows_per_statement")
         rows = float(found["frac"]) * count
         low, high = 0.0, float(count)
         if is_counted:

@@ -28,8 +28,9 @@ class UpdateClass:
     Updates of one table that assign the same columns, by attribute number.
 
     `calls` counts statements; `rows` the rows that they touched, None where the source does not
-    say (log, file, activity). Of an upsert or MERGE, `rows` has inserted rows too. `wal_bytes` is
-    what the statements wrote, without commit records; None where the source does not say.
+    say: log, file, activity, and an UPDATE in a WITH, whose rows are not those of the query. Of an
+    upsert or MERGE, `rows` has inserted rows too. `wal_bytes` is what the statements wrote, without
+    commit records; None where the source does not say.
     """
 
     table_oid: int
@@ -190,15 +191,20 @@ def _of_source(
             lost[item.why_lost] += item.calls
             continue
         try:
-            # An update may stand beside others in one statement; rows are then nobody's.
+            # An update may stand beside others in one statement, or inside a query that counts
+            # its own rows: rows and bytes are then nobody's.
             writes = [write for part in split(item.text) for write in writes_of(part)]
-            updating = [write for write in writes if write.kind in _UPDATING]
             alone = len(writes) == 1
-            rows = item.rows if alone else None
-            wal = item.wal_bytes if alone else None
-            for write in updating:
-                found = names.resolve(write)
-                made = replace(found, calls=item.calls, rows=rows, source=source, wal_bytes=wal)
+            for write in writes:
+                if write.kind not in _UPDATING:
+                    continue
+                made = replace(
+                    names.resolve(write),
+                    calls=item.calls,
+                    rows=item.rows if alone and not write.is_inner else None,
+                    source=source,
+                    wal_bytes=item.wal_bytes if alone else None,
+                )
                 key = (made.table_oid, made.kind, made.attnums, made.same, made.appended)
                 classes[key] = _sum(classes.get(key), made)
         except NotParsed as error:

@@ -71,7 +71,8 @@ def _observed(
     interval_s: float,
 ) -> dict[str, Any]:
     counted = all(found.rows is not None for found in classes) and bool(classes) and not shared
-    amounts = [float(found.rows if counted and found.rows else found.calls) for found in classes]
+    amounts = _amounts(classes, updates, shared=shared)
+    is_left_known = not shared and _is_left_known(classes)
     total = sum(amounts)
     names = {number: column.name for number, column in table.columns.items()}
     unattributed: float | None = 1.0 if updates and not classes else None
@@ -89,6 +90,9 @@ def _observed(
             "wal_bytes": found.wal_bytes,
             "frac": round(amount / total, 6) if total else None,
         }
+        per_statement = _rows_per_statement(found, amount, is_left_known=is_left_known)
+        if per_statement is not None:
+            entry["rows_per_statement"] = round(per_statement, 3)
         for field, numbers in (("same", found.same), ("appended", found.appended)):
             if numbers:
                 entry[field] = [names[number] for number in numbers if number in names]
@@ -105,10 +109,49 @@ def _observed(
             "the classes are those of the partitioned parent"
             if shared
             else "the source counts statements, not rows"
+            if pure and not _counts_all(classes)
+            else "its UPDATE stands in a WITH, and the rows that are counted are the query's"
             if pure
             else "rows of upserts and MERGE may be inserts"
         )
     return result
+
+
+def _counts_all(classes: Sequence[UpdateClass]) -> bool:
+    """Whether the source counts every execution of a statement."""
+    return bool(classes) and classes[0].source == "pg_stat_statements"
+
+
+def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> list[float]:
+    """
+    Rows of each class where all are counted, else statements.
+
+    Where only UPDATEs that stand in a WITH have no count, they share the table's updates that are
+    left.
+    """
+    uncounted = [found for found in classes if found.rows is None]
+    if shared or (uncounted and not _is_left_known(classes)):
+        return [float(found.calls) for found in classes]
+    left = max(updates - sum(found.rows or 0 for found in classes), 0)
+    calls = sum(found.calls for found in uncounted)
+    return [
+        float(found.rows or found.calls) if found.rows is not None else left * found.calls / calls
+        for found in classes
+    ]
+
+
+def _is_left_known(classes: Sequence[UpdateClass]) -> bool:
+    """Whether the classes are all that updates the table, and its counter has no other rows."""
+    return _counts_all(classes) and all(found.kind == "update" for found in classes)
+
+
+def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: bool) -> float | None:
+    """As counted, or as the table's counter has it; None where neither says it."""
+    if found.kind != "update" or not found.calls:
+        return None
+    if found.rows is not None:
+        return found.rows / found.calls
+    return max(1.0, amount / found.calls) if is_left_known else None
 
 
 def _updates(
@@ -133,9 +176,7 @@ def _updates(
             )
             for number in numbers
         }
-        per_statement = 1
-        if found["rows"] and found["kind"] == "update":
-            per_statement = round(found["rows"] / max(found["calls"], 1))
+        per_statement = round(found.get("rows_per_statement") or 1)
         if sets and rows >= 0.5:
             made.append(_update(table, sets, rows, per_statement, skew))
     if made:

@@ -12,7 +12,7 @@ import functools
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Write:
     One target of a statement.
 
     `columns` are those that an update assigns, in order; `same` those of them that are assigned
-    to themselves, `appended` those that get something appended to their own value.
+    to themselves, `appended` those that get something appended to their own value. `is_inner`:
+    it stands in a WITH of the statement, whose count of rows has not its rows.
     """
 
     kind: WriteKind
@@ -65,6 +66,7 @@ class Write:
     columns: tuple[str, ...] = ()
     same: frozenset[str] = frozenset()
     appended: frozenset[str] = frozenset()
+    is_inner: bool = False
 
 
 def split(text: str, *, variables: bool = False) -> Iterator[str]:
@@ -239,7 +241,8 @@ def _writes(root: exp.Expr) -> Iterator[Write]:
             conflict = node.args.get("conflict")
             assigned = conflict.args.get("expressions") if conflict is not None else None
             kind: WriteKind = "upsert" if assigned else "insert"
-            yield _write(kind, node.this, assigned or [])
+            is_inner = node.find_ancestor(exp.CTE) is not None
+            yield replace(_write(kind, node.this, assigned or []), is_inner=is_inner)
         elif isinstance(node, exp.Delete):
             yield _write("delete", node.this, [])
         elif isinstance(node, exp.Update):
@@ -248,7 +251,9 @@ def _writes(root: exp.Expr) -> Iterator[Write]:
             target = merge.this if inside and merge is not None else node.this
             if not node.args.get("expressions"):
                 raise NotParsed("its text is cut off")
-            yield _write("merge" if inside else "update", target, node.expressions)
+            kind = "merge" if inside else "update"
+            is_inner = node.find_ancestor(exp.CTE) is not None
+            yield replace(_write(kind, target, node.expressions), is_inner=is_inner)
 
 
 def _write(kind: WriteKind, target: object, assigned: list[exp.Expr]) -> Write:
