@@ -258,7 +258,8 @@ def compare(
         treated: One value a block.
         control: The same blocks under the control setting.
         aa: The A/A control of the same measure: two arms with equal settings. If its interval
-            excludes 1, the noise is larger than the intervals say, and nothing is decided.
+            excludes 1, the noise is larger than the intervals say, and nothing is decided; nor is
+            it if the ratio lies inside that interval, for equal settings show as much.
         level: Coverage of the interval.
 
     Raises:
@@ -286,6 +287,11 @@ def compare(
     elif verdict is not Verdict.EQUAL and ratio is not None:
         if not ratio.excludes(1):
             verdict, reason = Verdict.NOT_SHOWN, "the interval contains 1"
+        elif aa is not None and aa.ratio is not None and not aa.ratio.excludes(ratio.mid):
+            reason = (
+                f"{ratio.mid:.3f} is no more than the A/A control, {aa.ratio.low:.3f} to "
+                f"{aa.ratio.high:.3f}"
+            )
         else:
             verdict = Verdict.HIGHER if ratio.mid > 1 else Verdict.LOWER
             reason = f"the {level:.0%} interval lies {'above' if ratio.mid > 1 else 'below'} 1"

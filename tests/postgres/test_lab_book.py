@@ -162,12 +162,16 @@ def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_pat
         "window_s=1",
     )
     of = {cell["synchronous_commit"]: cell for cell in result["cells"]}
-    assert of["on"]["wal_syncs_per_commit"] == pytest.approx(1, abs=0.02)
+    # Others sync now and then as well: the checkpointer, and who begins a segment.
+    others = 3 / of["on"]["tps"]
+    assert of["on"]["wal_syncs_per_commit"] == pytest.approx(1, abs=max(0.02, others))
     assert of["off"]["commits_per_sync"] > 5
     assert of["on"]["predicted_tps"] == of["on"]["disk_syncs_per_s"] > 0
     assert of["off"]["predicted_tps"] is None
     for cell in of.values():
-        assert cell["wal_bytes_per_commit"] == pytest.approx(59 + 34, rel=0.05)
+        images = 2 * 8192 / cell["tps"]  # of catalog pages whose hints are set in the window
+        expected = pytest.approx(59 + 34, abs=max(5, images))
+        assert cell["wal_bytes_per_commit"] == expected
     assert any("600 ms" in text for text in result["findings"])
 
 

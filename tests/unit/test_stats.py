@@ -205,6 +205,19 @@ def test_compare_is_undecided_when_the_control_shows_a_difference() -> None:
     assert "A/A" in found.reason
 
 
+def test_compare_is_undecided_inside_what_equal_arms_show() -> None:
+    """The control contains 1, but reaches as far as the effect: a quarter more is no finding."""
+    wide = compare([1.6, 0.7, 1.5, 0.8, 1.3], [1, 1, 1, 1, 1])
+    assert wide.ratio is not None
+    assert wide.ratio.low < 1
+    assert 1.25 < wide.ratio.high < 2
+    small = compare([1.25, 1.26, 1.24, 1.25, 1.25], [1, 1, 1, 1, 1], aa=wide)
+    assert small.verdict is Verdict.UNDECIDED
+    assert "1.250 is no more than the A/A control" in small.reason
+    large = compare([2.5, 2.6, 2.4, 2.5, 2.5], [1, 1, 1, 1, 1], aa=wide)
+    assert large.verdict is Verdict.HIGHER
+
+
 @pytest.mark.parametrize(
     ("treated", "verdict"),
     [

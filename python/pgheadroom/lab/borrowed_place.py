@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 
 from pgheadroom.errors import LabError, PrivilegeMissing
+from pgheadroom.lab.checkpoints import checkpoint
 from pgheadroom.lab.place import (
     Running,
     Shape,
@@ -51,7 +52,7 @@ class _BorrowedRunning:
 
     def checkpoint(self) -> None:
         with self.connect() as connection:
-            connection.execute("CHECKPOINT")
+            checkpoint(connection, self.version)
 
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
         program, _ = find_client(arguments[0], None)

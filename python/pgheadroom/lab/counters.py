@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import MeasurementInvalid
-from pgheadroom.types import PgVersion
+from pgheadroom.lab.checkpoints import checkpoints_begun
 
 if TYPE_CHECKING:
     import psycopg
@@ -115,17 +115,3 @@ def table_counters(server: Running, table: str, *, others: int = 0) -> TableCoun
         buffers_hit=buffers[0],
         buffers_read=buffers[1],
     )
-
-
-def checkpoints_begun(connection: psycopg.Connection[Any], version: PgVersion) -> int:
-    """Checkpoints that the server has begun so far, whatever asked for them."""
-    row = connection.execute(_checkpoint_query(version)).fetchone()
-    assert row is not None, "the view has one row"
-    return int(row[0])
-
-
-def _checkpoint_query(version: PgVersion) -> str:
-    """Checkpoints begun, which moved to a view of their own in 17."""
-    if version.major >= 17:
-        return "SELECT num_timed + num_requested FROM pg_stat_checkpointer"
-    return "SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter"

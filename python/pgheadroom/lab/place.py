@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import psycopg
 
 from pgheadroom.errors import DiskFull, HeadroomError, LabError
+from pgheadroom.lab.checkpoints import checkpoint
 from pgheadroom.servers import Cluster, Host, find_client
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_bytes
@@ -153,7 +154,7 @@ class _OwnRunning:
 
     def checkpoint(self) -> None:
         with self.connect() as connection:
-            connection.execute("CHECKPOINT")
+            checkpoint(connection, self.version)
 
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
         program, _ = find_client(arguments[0], self._own.host.programs)

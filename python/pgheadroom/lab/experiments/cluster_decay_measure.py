@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom import _core
 from pgheadroom.errors import MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab import rounds
-from pgheadroom.lab.counters import checkpoints_begun
+from pgheadroom.lab.checkpoints import checkpoints_begun
 from pgheadroom.lab.design import Request, Trial, Value
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
-from pgheadroom.lab.counters import checkpoints_begun, wait_for_clients
+from pgheadroom.lab.checkpoints import checkpoints_begun
+from pgheadroom.lab.counters import wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
