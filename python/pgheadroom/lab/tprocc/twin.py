@@ -283,7 +283,10 @@ def _operations(as_loaded: bool) -> list[dict[str, Any]]:
         *of(
             "delivery",
             MIX["delivery"] * DISTRICTS,
-            {"table": "new_order", "kind": "delete", "pick": {"distribution": "oldest"}},
+            *(
+                {"table": "new_order", "kind": kind, "pick": {"distribution": "oldest"}}
+                for kind in ("lock", "delete")
+            ),
             {**update("orders", pick=order), "sets": {"o_carrier_id": growth}},
             update("order_line", "ol_delivery_d", pick=lines, rows_per_statement=LINES),
             update("customer", "c_balance", "c_delivery_cnt"),
