@@ -239,7 +239,7 @@ def test_caches_are_marked_where_the_grid_reaches_them() -> None:
         )
         assert vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
         rows = [row for data in chart.spec["datasets"].values() for row in data if "at" in row]
-        return {row["name"]: row["at"] for row in rows}
+        return {row["name"]: row["at"] for row in rows if row["name"]}
 
     assert marks(10) == {"shared_buffers": 1.0}
     assert marks(2) == {"shared_buffers": 1.0, "memory": pytest.approx(2.0)}

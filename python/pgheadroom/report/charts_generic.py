@@ -106,7 +106,8 @@ def against(
                     x_title=title_text(f"{across.name}{unit}"),
                     share=column.style == "share",
                     log=measure.name in logarithmic,
-                    marks=marks,
+                    # Their names stand once, above the panels that share the axis.
+                    marks=[(at, "" if panels else said) for at, said in marks],
                 )
             )
     if not panels:
