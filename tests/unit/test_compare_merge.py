@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,18 @@ def _request(*settings: str, repetitions: int = 5, seed: int = 1, **parts: Any) 
 
 
 def _record(
-    folder: Path, request: Request, *, wal_bytes: float = 7200, ms: float = 10, cpu: str = "x"
+    folder: Path,
+    request: Request,
+    *,
+    wal_bytes: float = 7200,
+    ms: float = 10,
+    cpu: str = "x",
+    measures: Mapping[str, float | None] | None = None,
 ) -> Record:
-    """A record in which bytes are steady and times wander."""
+    """A record in which bytes are steady and times wander, or everything is as given."""
     with Record.create(folder, request) as record:
-        for number, trial in enumerate(get("update-cost").trials(request)):
-            measures: dict[str, float | None] = {
+        for number, trial in enumerate(get(request.experiment).trials(request)):
+            wandering = {
                 "wal_bytes": wal_bytes,
                 "update_ms": ms * (1 + 0.01 * (number % 3)),
                 "execution_ms": None,
@@ -54,9 +61,9 @@ def _record(
                     cell=dict(trial.cell),
                     repetition=trial.repetition,
                     arm=trial.arm,
-                    started_at="2026-11-20T00:00:00+00:00",
+                    started_at=f"2026-11-20T00:{request.seed:02}:{number:02}+00:00",
                     duration_s=1,
-                    measures=measures,
+                    measures=dict(wandering if measures is None else measures),
                 )
             )
         environment = {"schema_version": 1, "kind": "lab_environment", "server": "18.4"}
@@ -80,6 +87,23 @@ def test_counters_get_a_verdict_and_times_do_not(tmp_path: Path) -> None:
     assert "not interleaved" in item["reason"]
     assert {cell["record"] for cell in result["cells"]} == {"A", "B"}
     assert "seed: 1 and 2" in result["warnings"][0]
+
+
+def test_what_a_machines_pace_decides_gets_no_verdict(tmp_path: Path) -> None:
+    """New orders a minute and busy processors are times in disguise; HOT shares are counters."""
+    experiment = get("tprocc")
+    levels, options = parse_settings(
+        ("fillfactor=100", "users=1"), experiment.factors, experiment.options, name="tprocc"
+    )
+    found = []
+    for number, name in enumerate("ab", start=1):
+        request = replace(_request(), experiment="tprocc", levels=levels, options=options)
+        measures = dict.fromkeys(("nopm", "cpu_frac", "checkpoints", "hot_frac"), float(number))
+        found.append(_record(tmp_path / name, request, measures=measures))
+    result = compare_records(*found)
+    for measure in ("nopm", "cpu_frac", "checkpoints"):
+        assert _verdicts(result, measure) == {Verdict.UNDECIDED}, measure
+    assert _verdicts(result, "hot_frac") == {Verdict.HIGHER}
 
 
 def test_equal_counters_are_equal(tmp_path: Path) -> None:

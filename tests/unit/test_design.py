@@ -7,7 +7,14 @@ from collections import Counter
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.lab.design import Factor, Request, Trial, interleave, parse_settings
+from pgheadroom.lab.design import (
+    Factor,
+    Measure,
+    Request,
+    Trial,
+    interleave,
+    parse_settings,
+)
 from pgheadroom.lab.experiments import ALL, get
 
 FACTORS = (
@@ -151,3 +158,58 @@ def test_an_unknown_experiment_is_named_with_its_neighbour() -> None:
     """A typing error is answered with the right name."""
     with pytest.raises(InputError, match="did you mean update-cost"):
         get("update-cots")
+
+
+@pytest.mark.parametrize(
+    ("unit", "clock", "is_clock"),
+    [
+        ("ms", None, True),
+        ("1/min", None, True),
+        ("pages/h", None, True),
+        ("pages", None, False),
+        (None, None, False),
+        (None, True, True),
+        ("s", False, False),
+    ],
+)
+def test_a_measure_of_time_is_known_by_its_unit(
+    unit: str | None, clock: bool | None, is_clock: bool
+) -> None:
+    """A rate by any unit of time too; what the unit does not tell, the measure says."""
+    measure = Measure(name="x", description="", unit=unit, clock=clock)
+    assert measure.is_clock is is_clock
+
+
+def test_what_a_window_of_fixed_length_counts_goes_by_the_clock() -> None:
+    """Measures without a unit of time that a machine's pace decides; a new one belongs here."""
+    by_pace = {
+        f"{experiment.name}.{measure.name}"
+        for experiment in ALL
+        for measure in experiment.measures
+        if measure.clock
+    }
+    assert by_pace == {
+        "clients-scale.buffer_hit_frac",
+        "clients-scale.checkpoints",
+        "cluster-decay.checkpoints",
+        "commit-cost.ceiling_frac",
+        "commit-cost.checkpoints",
+        "commit-cost.commits_per_sync",
+        "commit-cost.wal_bytes_per_commit",
+        "commit-cost.wal_syncs_per_commit",
+        "custom.checkpoints",
+        "fillfactor.autovacuums",
+        "fillfactor.buffer_hit_frac",
+        "fillfactor.checkpoints",
+        "insert-rate.checkpoints",
+        "tprocc.autovacuums",
+        "tprocc.checkpoints",
+        "tprocc.cpu_frac",
+    }
+    described = {
+        f"{experiment.name}.{measure.name}"
+        for experiment in ALL
+        for measure in experiment.measures
+        if "throughput window" in measure.description and not measure.is_clock
+    }
+    assert not described

@@ -23,8 +23,6 @@ from pgheadroom.stats import Comparison, compare_unpaired
 FACTOR = "record"
 LABELS = ("A", "B")
 
-_CLOCK_UNITS = ("ms", "s", "1/s", "1/h", "pages/h")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
@@ -155,7 +153,7 @@ def _comparisons(experiment: Experiment, sides: Sequence[_Side]) -> list[dict[st
             values = [_values(side, cell, measure) for side in (b, a)]
             if not all(values):
                 continue
-            compared = compare_unpaired(*values, clock=measure.unit in _CLOCK_UNITS)
+            compared = compare_unpaired(*values, clock=measure.is_clock)
             found.append(_json(compared, measure, cell))
     return found
 

@@ -98,15 +98,31 @@ class Factor:
         return " or ".join(parts) or "some text"
 
 
+_TIME_UNITS = ("ms", "s", "min", "h")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One measured quantity; `better` says which direction is good, if one is."""
+    """
+    One measured quantity; `better` says which direction is good, if one is.
+
+    `clock` is set where the unit does not tell that a machine's pace decides the value: a share of
+    processors, a count of what happens in a window of fixed length.
+    """
 
     name: str
     description: str
     unit: str | None = None
     better: str | None = None
     evidence: str = "measured"
+    clock: bool | None = None
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether values depend on how fast the machine was: a time, a rate, or as `clock` says."""
+        if self.clock is not None:
+            return self.clock
+        return (self.unit or "").rpartition("/")[2] in _TIME_UNITS
 
     def to_json(self) -> dict[str, Any]:
         """Fields as in a result file."""

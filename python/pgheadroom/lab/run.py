@@ -330,9 +330,6 @@ class _Player:
             self._place.drop(name)
 
 
-_TIMED_UNITS = ("ms", "1/s")
-
-
 def _conduct(record: Record) -> tuple[dict[str, str], list[str]]:
     """How many repetitions there were and why, where that was not planned; and warnings."""
     path = record.folder / "conduct.json"
@@ -374,7 +371,7 @@ def write_result(
     conduct, warnings = _conduct(record)
     assumed.update(conduct)
     warnings += [*guards.assertions(environment), *summary.warnings]
-    if any(measure.unit in _TIMED_UNITS for measure in experiment.measures):
+    if any(measure.is_clock for measure in experiment.measures):
         warnings.extend(guards.quiet_host(samples))
     warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
     if missing:

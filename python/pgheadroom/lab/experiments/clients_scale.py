@@ -37,6 +37,7 @@ MEASURES = (
         name="buffer_hit_frac",
         description="share of page requests found in shared buffers",
         better="higher",
+        clock=True,
     ),
     Measure(name="heap_pages_before", description="pages of pgbench_accounts", unit="pages"),
     Measure(name="index_pages_before", description="pages of its index", unit="pages"),
@@ -49,7 +50,7 @@ MEASURES = (
         description="accounts and index over the machine's memory, where the operating system "
         "caches them: the second knee is where it passes 1",
     ),
-    Measure(name="checkpoints", description="checkpoints begun in the window"),
+    Measure(name="checkpoints", description="checkpoints begun in the window", clock=True),
 )
 
 

@@ -128,7 +128,9 @@ MEASURES = (
     Measure(name="heap_pages", description="pages of the table", unit="pages", better="lower"),
     Measure(name="index_pages", description="pages of its index", unit="pages", better="lower"),
     Measure(
-        name="checkpoints", description="checkpoints begun during the round's DELETE to INSERT"
+        name="checkpoints",
+        description="checkpoints begun during the round's DELETE to INSERT",
+        clock=True,
     ),
     Measure(
         name="recluster_ms",

@@ -70,10 +70,7 @@ MEASURES = (
         unit="1/s",
         evidence="predicted",
     ),
-    Measure(
-        name="ceiling_frac",
-        description="tps over that ceiling, each trial's own",
-    ),
+    Measure(name="ceiling_frac", description="tps over that ceiling, each trial's own", clock=True),
     Measure(
         name="disk_syncs_per_s",
         description="8 KiB writes with fdatasync per second, mean of right before and after",
@@ -84,20 +81,27 @@ MEASURES = (
         name="wal_syncs_per_commit",
         description="syncs of the WAL per commit, whoever did them",
         better="lower",
+        clock=True,
     ),
     Measure(
         name="commits_per_sync",
         description="commits per sync of the WAL: the size of a group",
         better="higher",
+        clock=True,
     ),
-    Measure(name="wal_bytes_per_commit", description="WAL bytes per transaction", unit="bytes"),
+    Measure(
+        name="wal_bytes_per_commit",
+        description="WAL bytes per transaction",
+        unit="bytes",
+        clock=True,
+    ),
     Measure(
         name="predicted_wal_bytes_per_commit",
         description="an INSERT and a COMMIT; what the server logs besides is not in it",
         unit="bytes",
         evidence="predicted",
     ),
-    Measure(name="checkpoints", description="checkpoints begun in the window"),
+    Measure(name="checkpoints", description="checkpoints begun in the window", clock=True),
 )
 
 

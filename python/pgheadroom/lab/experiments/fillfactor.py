@@ -170,9 +170,16 @@ _MEASURED = (
         name="buffer_hit_frac",
         description="share of page requests found in shared buffers, throughput window",
         better="higher",
+        clock=True,
     ),
-    Measure(name="checkpoints", description="checkpoints begun in the throughput window"),
-    Measure(name="autovacuums", description="vacuums of pgbench_accounts by autovacuum, same"),
+    Measure(
+        name="checkpoints", description="checkpoints begun in the throughput window", clock=True
+    ),
+    Measure(
+        name="autovacuums",
+        description="vacuums of pgbench_accounts by autovacuum, same",
+        clock=True,
+    ),
     Measure(name="shared_buffers_bytes", description="shared_buffers", unit="bytes"),
 )
 MEASURES = (*_MEASURED, *measures_of(_MEASURED, fillfactor_predicted.PREDICTED))

@@ -98,8 +98,7 @@ MEASURES = (
     ),
     Measure(name="wal_fpi", description="full-page images in the counter window", better="lower"),
     Measure(
-        name="checkpoints",
-        description="checkpoints begun in the throughput window",
+        name="checkpoints", description="checkpoints begun in the throughput window", clock=True
     ),
 )
 

@@ -50,6 +50,7 @@ MEASURES = (
         name="cpu_frac",
         description="share of all processors that were busy in the throughput window, pgbench's "
         "included",
+        clock=True,
     ),
     Measure(name="hot_frac", description="share of HOT updates, all tables", better="higher"),
     *(
@@ -132,8 +133,10 @@ MEASURES = (
         evidence="predicted",
     ),
     Measure(name="wal_fpi_per_tx", description="full-page images per transaction", better="lower"),
-    Measure(name="checkpoints", description="checkpoints begun in the throughput window"),
-    Measure(name="autovacuums", description="vacuums by autovacuum in both windows"),
+    Measure(
+        name="checkpoints", description="checkpoints begun in the throughput window", clock=True
+    ),
+    Measure(name="autovacuums", description="vacuums by autovacuum in both windows", clock=True),
 )
 
 
