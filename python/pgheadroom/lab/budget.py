@@ -2,8 +2,9 @@
 Further blocks within a time budget: which cells they repeat, and when to stop.
 
 The planned blocks are the pilot. Each further block repeats the comparisons whose intervals are
-widest, always both cells and the control, so that its pairs are interleaved as the pilot's are.
-It ends when every comparison is answered (`stats.is_answered`) or the time is spent.
+widest: always both cells and, with its control arm, the cell whose A/A control decides, so that its
+pairs are interleaved as the pilot's are. It ends when every comparison is answered
+(`stats.is_answered`) or the time is spent.
 """
 
 from __future__ import annotations
@@ -23,13 +24,20 @@ WIDEST_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A comparison that is not answered yet; `half_width` is logarithmic, infinite if unknown."""
+    """
+    A comparison that is not answered yet; `half_width` is logarithmic, infinite if unknown.
+
+    `control` is the cell whose A/A control decides; `reason` is why nothing is decided although the
+    interval is narrow enough, which is that control, and None where the width is what lacks.
+    """
 
     cell: Mapping[str, Any]
     against: Mapping[str, Any]
+    control: Mapping[str, Any]
     measure: str
     half_width: float
     pairs: int
+    reason: str | None = None
 
 
 def unanswered(comparisons: Sequence[Mapping[str, Any]]) -> list[Open]:
@@ -45,18 +53,21 @@ def unanswered(comparisons: Sequence[Mapping[str, Any]]) -> list[Open]:
         ratio = None if form is None else Interval(**form)
         if item["verdict"] == Verdict.EQUAL:
             continue
+        narrow = ratio is not None and is_answered(ratio, pairs)
         if pairs >= PAIRS_MIN:
             if ratio is None:
                 continue  # values that are not above 0 have no ratio, however many there are
-            if is_answered(ratio, pairs) and item["verdict"] != Verdict.UNDECIDED:
+            if narrow and item["verdict"] != Verdict.UNDECIDED:
                 continue
         found.append(
             Open(
                 cell=item["cell"],
                 against=item["against"],
+                control=item.get("control", item["against"]),
                 measure=str(item["measure"]),
                 half_width=math.inf if ratio is None else half_width(ratio),
                 pairs=pairs,
+                reason=str(item["reason"]) if narrow else None,
             )
         )
     return sorted(found, key=lambda each: -each.half_width)
@@ -72,7 +83,7 @@ def next_block(request: Request, pilot: Sequence[Trial], open_: Sequence[Open]) 
         open_: What is not answered, the widest first; not empty.
     """
     widest = [each for each in open_ if each.half_width >= WIDEST_SHARE * open_[0].half_width]
-    wanted = [side for each in widest for side in (each.cell, each.against)]
+    wanted = [side for each in widest for side in (each.cell, each.against, each.control)]
     chosen = [trial for trial in pilot if any(_plays(trial, side) for side in wanted)]
     # Only controls, or something that no single trial plays: the whole block then.
     only_controls = all(each.cell == each.against for each in open_)

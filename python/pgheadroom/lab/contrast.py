@@ -44,7 +44,8 @@ def contrast(
 
     Returns:
         What at least one block has both sides of; a control that differs makes its comparisons
-        undecided (`stats.compare`).
+        undecided (`stats.compare`). A comparison names the control's cell where it is another
+        than its second one.
     """
     found = Contrasts()
     listed = list(pairs)
@@ -64,8 +65,11 @@ def contrast(
                 continue
             compared = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
             if compared.pairs:
+                elsewhere = alike if aa.pairs and alike != against else None
                 found.comparisons.append(
-                    comparison_json(compared, measure=measure, cell=cell, against=against)
+                    comparison_json(
+                        compared, measure=measure, cell=cell, against=against, control=elsewhere
+                    )
                 )
     return found
 

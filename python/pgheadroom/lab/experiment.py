@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
@@ -73,6 +73,12 @@ class Experiment(ABC):
     @abstractmethod
     def trials(self, request: Request) -> list[Trial]:
         """All trials in the order to run them."""
+
+    def one_block(self, request: Request) -> list[Trial]:
+        """Each cell and each control arm once, as block 1 of a plan with several blocks."""
+        # A plan of a single block may have no controls, which decide nothing there.
+        several = self.trials(replace(request, repetitions=2))
+        return [trial for trial in several if trial.repetition == 1]
 
     @abstractmethod
     def trial_s(self, request: Request) -> float:
@@ -187,12 +193,27 @@ def compare_cells(
 
 
 def comparison_json(
-    comparison: Comparison, *, measure: str, cell: Mapping[str, Value], against: Mapping[str, Value]
+    comparison: Comparison,
+    *,
+    measure: str,
+    cell: Mapping[str, Value],
+    against: Mapping[str, Value],
+    control: Mapping[str, Value] | None = None,
 ) -> dict[str, Any]:
-    """One entry of a result's `comparisons` or `controls`."""
+    """
+    One entry of a result's `comparisons` or `controls`.
+
+    Args:
+        comparison: What was found.
+        measure: Name of the measure.
+        cell: What is compared.
+        against: What it is compared with.
+        control: The cell whose A/A control decided, where that is not `against`; left out if None.
+    """
     return {
         "measure": measure,
         "cell": dict(cell),
         "against": dict(against),
+        **({} if control is None else {"control": dict(control)}),
         **comparison.to_json(),
     }
