@@ -53,3 +53,10 @@ def test_a_budget_adds_whole_blocks_and_says_why_it_ended(
     assert all("host_busy_frac" in sample.measures for sample in samples)
     (folder / "result.json").unlink()
     assert summarise_record(folder).read_result() == result
+    # As a run that was killed among its further blocks leaves it; without a budget it ends there.
+    (folder / "conduct.json").unlink()
+    assert not summarise_record(folder).read_result()["complete"]
+    ended = run(request, folder, server=str(newest.bin_dir), command="test", report=lambda _: None)
+    assert ended["complete"]
+    assert "ended without a budget" in ended["assumed"]["repetitions"]
+    assert len(Record.open(folder).samples) == len(samples)

@@ -6,10 +6,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.lab import budget
+from pgheadroom.lab import budget, conduct
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.experiments import get
+from pgheadroom.lab.record import Sample
 from pgheadroom.stats import compare
+from pgheadroom.types import PgVersion
 
 REQUEST = Request(
     experiment="fillfactor",
@@ -20,6 +22,8 @@ REQUEST = Request(
     levels={"fillfactor": (100, 90, 70), "memory": ("fits",), "autovacuum": ("off",)},
     options={},
 )
+COMMITS = {"synchronous_commit": ("on", "off"), "clients": (1, 8)}
+NOISE = (0.0, 9.0, -7.0, 3.0, 8.0, -5.0)
 CELLS = {int(cell["fillfactor"]): cell for cell in REQUEST.cells()}
 
 
@@ -34,8 +38,7 @@ def _item(fillfactor: int, ratios: list[float], measure: str = "tps") -> dict[st
 
 
 def _pilot(repetition: int) -> list[Trial]:
-    one = get("fillfactor").trials(replace(REQUEST, repetitions=1))
-    return [replace(trial, repetition=repetition) for trial in one]
+    return [replace(trial, repetition=repetition) for trial in get("fillfactor").one_block(REQUEST)]
 
 
 def test_what_is_precise_or_equal_or_without_ratio_is_answered() -> None:
@@ -81,6 +84,66 @@ def test_a_round_belongs_to_the_trial_that_plays_it() -> None:
     item = _item(90, [1.0, 1.3, 0.8, 1.1, 0.9])
     item |= {"cell": {"engine": "heap", "round": 10}, "against": {"engine": "heap", "round": 0}}
     assert budget.next_block(REQUEST, [trial], budget.unanswered([item])) == [trial]
+
+
+def test_the_block_has_the_cell_whose_control_decides() -> None:
+    """Where that is neither of the two that are compared, its control arm still gets its pair."""
+    request = replace(
+        REQUEST, experiment="commit-cost", levels=dict(COMMITS), options={"window_s": 3}
+    )
+    samples = [
+        Sample(
+            trial=trial.id,
+            cell=dict(trial.cell),
+            repetition=trial.repetition,
+            arm=trial.arm,
+            started_at="2026-11-20T00:00:00+00:00",
+            duration_s=1,
+            measures={"tps": 100.0 + NOISE[trial.repetition] * (trial.cell["clients"] == 8)},
+        )
+        for trial in get("commit-cost").trials(request)
+    ]
+    found = get("commit-cost").summarise(request, PgVersion(18, 4), samples)
+    control = {"synchronous_commit": "on", "clients": 1}
+    item = next(
+        item
+        for item in found.comparisons
+        if item["cell"]["clients"] == 8
+        and item["against"] == {**control, "synchronous_commit": "off"}
+    )
+    assert item["control"] == control
+    one = get("commit-cost").one_block(request)
+    pilot = [replace(trial, repetition=6) for trial in one]
+    block = budget.next_block(request, pilot, budget.unanswered([item]))
+    assert {trial.arm for trial in block if trial.cell == control} == {"measured", "control"}
+    assert len(block) == 4
+
+
+def test_one_block_has_the_controls_that_a_single_one_goes_without() -> None:
+    """Further blocks of `load-methods` must sharpen its control too."""
+    experiment = get("load-methods")
+    levels = {"method": ("copy", "insert"), "order": ("sequential",), "index": ("none",),
+              "wal_level": ("replica",), "step": ("load",)}  # fmt: skip
+    request = replace(REQUEST, experiment="load-methods", levels=levels)
+    assert {trial.arm for trial in experiment.trials(replace(request, repetitions=1))} == {
+        "measured"
+    }
+    assert {trial.arm for trial in experiment.one_block(request)} == {"measured", "control"}
+    assert {trial.repetition for trial in experiment.one_block(request)} == {1}
+
+
+def test_a_narrow_comparison_that_its_control_leaves_undecided_says_so() -> None:
+    """No number of blocks "for 2 %" where there are fewer to go than there were."""
+    ratios = [1.001, 1.002, 1.0, 1.001, 1.0]
+    aa = compare([1.05, 1.051, 1.049, 1.05, 1.052], [1.0] * 5)
+    item = _item(90, ratios) | compare(ratios, [1.0] * 5, aa=aa).to_json()
+    (open_,) = budget.unanswered([item])
+    assert "undecided because the A/A control shows" in conduct.why_stopped([open_])
+    assert "blocks for 2 %" not in conduct.why_stopped([open_])
+    (wide,) = budget.unanswered([_item(90, [0.9, 1.1, 1.0, 1.05, 0.95])])
+    assert wide.reason is None
+    assert "about " in conduct.why_stopped([wide])
+    assert "no comparison was left" in conduct.why_stopped([])
 
 
 def test_the_blocks_that_are_needed_grow_with_the_square_of_the_width() -> None:

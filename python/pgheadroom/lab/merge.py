@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.lab import conduct
 from pgheadroom.lab.design import Request, Trial, cell_key
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import Record, Sample, read_json
@@ -57,7 +58,8 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
             for source, sample in block:
                 _copy(record, source, sample, number)
         record.write("environment.json", _joined(folders, environments))
-        record.write("conduct.json", _conduct(folders, blocks, environments))
+        said = f"{len(blocks)} blocks, merged from {len(folders)} records"
+        conduct.write(record, said, warnings=_warnings(environments))
         version = PgVersion.parse(str(environments[0]["server"]))
         write_result(get(merged.experiment), merged, record, version)
     return record
@@ -121,11 +123,8 @@ def _joined(folders: Sequence[Path], environments: Sequence[Mapping[str, Any]]) 
     return {**environments[0], "merged_from": sources}
 
 
-def _conduct(
-    folders: Sequence[Path],
-    blocks: Sequence[Sequence[object]],
-    environments: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
+def _warnings(environments: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the sources differ in that ratios survive and medians do not."""
     warnings = []
     for name in _MACHINE:
         values = list(dict.fromkeys(str(each.get(name)) for each in environments))
@@ -134,9 +133,4 @@ def _conduct(
                 f"The merged records come from machines with different {name} "
                 f"({'; '.join(values)}): ratios within blocks stand, medians of times mix them."
             )
-    return {
-        "schema_version": 1,
-        "kind": "lab_conduct",
-        "repetitions": f"{len(blocks)} blocks, merged from {len(folders)} records",
-        "warnings": warnings,
-    }
+    return warnings

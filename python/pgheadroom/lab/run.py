@@ -18,18 +18,17 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, LabError
-from pgheadroom.lab import budget, guards
+from pgheadroom.lab import budget, conduct, guards
 from pgheadroom.lab.borrowed_place import BorrowedPlace
 from pgheadroom.lab.design import Request, Trial, cell_key, check_request
 from pgheadroom.lab.environment import describe_machine
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
-from pgheadroom.lab.record import Record, Sample, read_json
+from pgheadroom.lab.record import Record, Sample
 from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.schedule import run_pieces
 from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
-from pgheadroom.stats import PRECISION_FRAC
 from pgheadroom.types import PgVersion
 
 RECORDS_FOLDER = Path("pgheadroom-records")
@@ -108,11 +107,16 @@ def find_record(request: Request, *, parent: Path, fresh: bool) -> Path:
 def _is_unfinished(folder: Path, request: Request) -> bool:
     try:
         record = Record.open(folder)
-        if record.request != _as_read(request):
-            return False
-        return not (folder / "result.json").exists() or not record.read_result()["complete"]
+        return record.request == _as_read(request) and not _is_settled(record, request)
     except (InputError, KeyError):
         return False  # a damaged record is left alone, a new one begins
+
+
+def _is_settled(record: Record, request: Request) -> bool:
+    """Whether a result says all: of the whole plan, and of a budget's blocks that have ended."""
+    if not (record.folder / "result.json").exists() or not record.read_result()["complete"]:
+        return False
+    return conduct.read(record, request).ended
 
 
 def _as_read(request: Request) -> dict[str, Any]:
@@ -171,16 +175,19 @@ def run(
             if not keep:
                 player.drop_unneeded(trial, trials)
             report(_progress(experiment, request, record, total, trial.id))
-        stopped = None
-        if keep and ends is not None and not _remaining(experiment, request, record):
+        whole = not _remaining(experiment, request, record)
+        if whole and keep and ends is not None:
+            conduct.write(record, conduct.so_far(record, request), ended=False)
             further = _further(experiment, request, record, place.version, ends)
             for trial, sample in run_pieces(player.play, further, executor=executor):
                 record.append(sample)
                 total = len(record.samples)
                 report(_progress(experiment, request, record, total, trial.id))
-            stopped = _why_stopped(experiment, request, record, place.version)
-        if stopped is not None:
-            record.write("conduct.json", stopped)
+            why = conduct.why_stopped(_open(experiment, request, record, place.version))
+            conduct.write(record, f"{conduct.so_far(record, request)}; {why}")
+        elif whole and budget_s is None and not conduct.read(record, request).ended:
+            said = conduct.so_far(record, request)
+            conduct.write(record, f"{said}; stopped there, and ended without a budget")
         return write_result(experiment, request, record, place.version)
 
 
@@ -205,9 +212,7 @@ def _further(
         open_ = _open(experiment, request, record, version)
         if not open_:
             return
-        # The plan's first block as a pattern: every cell and control arm once.
-        pattern = {trial.id: trial for trial in experiment.trials(replace(request, repetitions=1))}
-        pilot = [replace(trial, repetition=number) for trial in pattern.values()]
+        pilot = [replace(trial, repetition=number) for trial in experiment.one_block(request)]
         yield from budget.next_block(request, pilot, open_)
         number += 1
 
@@ -218,29 +223,6 @@ def _open(
     """What is not answered: comparisons, or the controls of an experiment that has only those."""
     summary = experiment.summarise(request, version, record.samples)
     return budget.unanswered(summary.comparisons or summary.controls)
-
-
-def _why_stopped(
-    experiment: Experiment, request: Request, record: Record, version: PgVersion
-) -> dict[str, Any]:
-    """How many blocks there were, and what more of them would have taken."""
-    open_ = _open(experiment, request, record, version)
-    blocks = max(sample.repetition for sample in record.samples)
-    said = (
-        f"{request.repetitions} blocks planned, {blocks - request.repetitions} more within the "
-        "budget, for the comparisons with the widest intervals"
-    )
-    if not open_:
-        said += "; stopped because no comparison was left to sharpen (half width at most 2 %, or a "
-        said += "quarter of the effect)"
-    else:
-        needed = budget.blocks_needed(open_[0], PRECISION_FRAC)
-        said += (
-            f"; the budget was spent with {len(open_)} comparisons not answered, the widest "
-            f"{open_[0].measure}"
-        )
-        said += "" if needed is None else f", which would need about {needed:,} blocks for 2 %"
-    return {"schema_version": 1, "kind": "lab_conduct", "repetitions": said}
 
 
 def _check_server(record: Record, place: Place) -> None:
@@ -330,16 +312,6 @@ class _Player:
             self._place.drop(name)
 
 
-def _conduct(record: Record) -> tuple[dict[str, str], list[str]]:
-    """How many repetitions there were and why, where that was not planned; and warnings."""
-    path = record.folder / "conduct.json"
-    if not path.exists():
-        return {}, []
-    form = read_json(path, kind="lab_conduct", required=("repetitions",))
-    warnings = [str(warning) for warning in form.get("warnings") or ()]
-    return {"repetitions": str(form["repetitions"])}, warnings
-
-
 def write_result(
     experiment: Experiment, request: Request, record: Record, version: PgVersion
 ) -> dict[str, Any]:
@@ -347,7 +319,8 @@ def write_result(
     Summarise the samples of a record into `result.json`.
 
     Returns:
-        The result; `complete` is false when trials of the plan are missing.
+        The result; `complete` is false when trials of the plan are missing, or a budget's further
+        blocks were stopped.
     """
     samples = record.samples
     trials = experiment.trials(request)
@@ -368,14 +341,21 @@ def write_result(
     assumed: dict[str, str] = {}
     for sample in samples:
         assumed.update(sample.assumed or {})
-    conduct, warnings = _conduct(record)
-    assumed.update(conduct)
-    warnings += [*guards.assertions(environment), *summary.warnings]
+    known = conduct.read(record, request)
+    if known.repetitions is not None:
+        assumed["repetitions"] = known.repetitions
+    warnings = [*known.warnings, *guards.assertions(environment), *summary.warnings]
     if any(measure.is_clock for measure in experiment.measures):
         warnings.extend(guards.quiet_host(samples))
     warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
     if missing:
         warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial.")
+    elif not known.ended:
+        warnings.insert(
+            0,
+            "The run was stopped among the blocks that its budget adds: the same command goes on "
+            "with them, and without --budget it ends here.",
+        )
     result = {
         "schema_version": 1,
         "kind": "experiment",
@@ -391,7 +371,7 @@ def write_result(
         "repetitions": request.repetitions,
         "started_at": samples[0].started_at if samples else None,
         "duration_s": round(sum(sample.duration_s for sample in samples), 1),
-        "complete": missing == 0,
+        "complete": missing == 0 and known.ended,
         "factors": [
             {
                 "name": factor.name,
@@ -434,14 +414,14 @@ def summarise_record(folder: Path) -> Record:
         InputError: No record, a damaged one, or one without a finished trial.
     """
     record = Record.open(folder)
-    if (folder / "result.json").exists() and record.read_result().get("complete"):
+    request = Request.from_json(record.request)
+    if _is_settled(record, request):
         return record
     environment = record.read_environment()
     if environment is None or not record.samples:
         raise InputError(
             f"{folder} has no finished trial yet: run it on with the command that began it"
         )
-    request = Request.from_json(record.request)
     experiment = get(request.experiment)
     check_request(request, experiment.factors_for(request.levels), experiment.options)
     write_result(experiment, request, record, PgVersion.parse(str(environment["server"])))
