@@ -122,7 +122,7 @@ def test_the_block_has_the_cell_whose_control_decides() -> None:
 def test_one_block_has_the_controls_that_a_single_one_goes_without() -> None:
     """Further blocks of `load-methods` must sharpen its control too."""
     experiment = get("load-methods")
-    levels = {"method": ("copy", "insert"), "order": ("sequential",), "index": ("none",),
+    levels = {"method": ("copy", "insert"), "order": ("ascending",), "index": ("none",),
               "wal_level": ("replica",), "step": ("load",)}  # fmt: skip
     request = replace(REQUEST, experiment="load-methods", levels=levels)
     assert {trial.arm for trial in experiment.trials(replace(request, repetitions=1))} == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,18 @@ from typing import Any
 
 import pytest
 
+from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError
+from pgheadroom.lab import predicted
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Request, parse_settings
-from pgheadroom.lab.experiments import get
+from pgheadroom.lab.experiments import get, update_cost_predicted
 from pgheadroom.lab.merge import merge
 from pgheadroom.lab.record import Record, Sample
-from pgheadroom.stats import Verdict, compare_unpaired
+from pgheadroom.stats import Verdict, compare_unpaired, median
+from pgheadroom.types import PgVersion
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def _request(*settings: str, repetitions: int = 5, seed: int = 1, **parts: Any) -> Request:
@@ -45,6 +51,7 @@ def _record(
     wal_bytes: float = 7200,
     ms: float = 10,
     cpu: str = "x",
+    hour: int = 0,
     measures: Mapping[str, float | None] | None = None,
 ) -> Record:
     """A record in which bytes are steady and times wander, or everything is as given."""
@@ -61,13 +68,15 @@ def _record(
                     cell=dict(trial.cell),
                     repetition=trial.repetition,
                     arm=trial.arm,
-                    started_at=f"2026-11-20T00:{request.seed:02}:{number:02}+00:00",
+                    started_at=f"2026-11-20T{hour:02}:{request.seed:02}:{number:02}+00:00",
                     duration_s=1,
                     measures=dict(wandering if measures is None else measures),
                 )
             )
         environment = {"schema_version": 1, "kind": "lab_environment", "server": "18.4"}
-        record.write("environment.json", {**environment, "cpu": cpu, "settings": {}})
+        command = f"pgheadroom lab run --seed {request.seed}"
+        known = {"cpu": cpu, "settings": {}, "command": command}
+        record.write("environment.json", {**environment, **known})
     return record
 
 
@@ -167,3 +176,105 @@ def test_a_block_of_a_budget_comes_after_the_whole_ones(tmp_path: Path) -> None:
     assert merged.request["repetitions"] == 10
     assert merged.read_result()["complete"]
     assert sorted(cell["repetitions"] for cell in merged.read_result()["cells"]) == [10, 11]
+
+
+def test_no_trial_is_merged_twice(tmp_path: Path) -> None:
+    """The same blocks again are no further evidence: a folder twice, a copy, a part of a merge."""
+    a = _record(tmp_path / "a", _request()).folder
+    b = _record(tmp_path / "b", _request(seed=2)).folder
+    copied = shutil.copytree(a, tmp_path / "copied")
+    both = merge([a, b], tmp_path / "both").folder
+    with pytest.raises(InputError, match="name each record once"):
+        merge([a, tmp_path / "b" / ".." / "a"], tmp_path / "c")
+    for other in (copied, both):
+        with pytest.raises(InputError, match="leave one of the two out"):
+            merge([a, other], tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+    third = _record(tmp_path / "third", _request(seed=3)).folder
+    assert len(merge([both, third], tmp_path / "c").samples) == 30
+
+
+def test_blocks_that_draw_the_same_are_counted(tmp_path: Path) -> None:
+    """Another day with the same seed gives times of its own, and counters that only repeat."""
+    a = _record(tmp_path / "a", _request()).folder
+    b = _record(tmp_path / "b", _request(repetitions=6), hour=1).folder
+    c = _record(tmp_path / "c", _request(seed=2)).folder
+    warnings = merge([a, b], tmp_path / "ab").read_result()["warnings"]
+    assert any("5 of 11 merged blocks draw the same" in warning for warning in warnings)
+    warnings = merge([a, c], tmp_path / "ac").read_result()["warnings"]
+    assert not any("draw the same" in warning for warning in warnings)
+    warnings = merge([tmp_path / "ac", b], tmp_path / "all").read_result()["warnings"]
+    assert any("5 of 16 merged blocks draw the same" in warning for warning in warnings)
+
+
+def test_predictions_of_a_merged_record_are_of_what_its_trials_drew(tmp_path: Path) -> None:
+    """WAL bytes hang on drawn values: those of seeds 1 and 2, not of ten repetitions of seed 1."""
+    requests = [_request("fillfactor=80", "filler_length=64", seed=seed) for seed in (1, 2)]
+    version = PgVersion(18, 4)
+
+    def predicted_bytes(request: Request, sample: Sample) -> float:
+        cells = [dict(cell) for cell in request.cells()]
+        update_cost_predicted.fill(request, version, [sample], cells)
+        return next(c["predicted_wal_bytes"] for c in cells if c["update_bid"] == 0)
+
+    records = [_record(tmp_path / name, each) for name, each in zip("ab", requests, strict=True)]
+    own = [
+        predicted_bytes(request, sample)
+        for request, record in zip(requests, records, strict=True)
+        for sample in record.samples
+        if sample.cell["update_bid"] == 0
+    ]
+    merged = merge([record.folder for record in records], tmp_path / "c")
+    again = merge(
+        [merged.folder, _record(tmp_path / "d", replace(requests[0], seed=3)).folder],
+        tmp_path / "e",
+    )
+    for record in (merged, again):
+        request = Request.from_json(record.request)
+        chosen = [each for each in record.samples if each.cell["update_bid"] == 0][:10]
+        assert [predicted_bytes(request, sample) for sample in chosen] == own
+    naive = [predicted_bytes(requests[0], replace(s, drawn_from=None)) for s in chosen]
+    assert naive[:5] == own[:5]
+    assert naive[5:] != own[5:]
+    (found,) = [c for c in merged.read_result()["cells"] if c["update_bid"] == 0]
+    assert found["predicted_wal_bytes"] == median(own)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("fillfactor", ["fillfactor=100", "memory=fits", "autovacuum=off", "measure=counters"]),
+        ("custom", ["fillfactor=100", f"profile={EXAMPLES / 'accounts.toml'}"]),
+    ],
+)
+def test_the_twin_plays_the_seeds_that_the_trials_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: list[str]
+) -> None:
+    """Seeds 1 and 2 with two repetitions each, in whatever record they lie."""
+    played: list[list[int]] = []
+
+    def runs_of(_data: object, _version: object, seeds: list[int], **_more: object) -> list[Any]:
+        played.append(seeds)
+        return []
+
+    monkeypatch.setattr(predicted, "runs_of", runs_of)
+    folders = []
+    for seed in (1, 2):
+        request = make_request(get(name), settings, 1, 2, seed, "18")
+        measures = dict.fromkeys((measure.name for measure in get(name).measures), 1.0)
+        folders.append(_record(tmp_path / str(seed), request, measures=measures).folder)
+    merge(folders, tmp_path / "both")
+    assert played == [[1001, 1002, 2001, 2002]]
+
+
+def test_blocks_with_a_control_arm_are_whole(tmp_path: Path) -> None:
+    """A plan of one repetition of `load-methods` has none, and its others do."""
+    settings = ("method=copy,insert", "order=ascending", "index=none", "wal_level=replica")
+    folders = []
+    for seed in (1, 2):
+        request = make_request(get("load-methods"), list(settings), 1, 5, seed, "18")
+        measures = {"step_ms@0": 5.0, "step_ms@1": 2.0}
+        folders.append(_record(tmp_path / str(seed), request, measures=measures).folder)
+    merged = merge(folders, tmp_path / "both")
+    assert merged.request["repetitions"] == 10
+    assert merged.read_result()["complete"]

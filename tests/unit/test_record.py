@@ -6,13 +6,21 @@ import json
 import math
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.lab.design import Request
-from pgheadroom.lab.record import Record, Sample, read_json, to_json_text, write_atomically
+from pgheadroom.lab.record import (
+    Origin,
+    Record,
+    Sample,
+    read_json,
+    to_json_text,
+    write_atomically,
+)
 
 
 def _request(seed: int = 1) -> Request:
@@ -50,6 +58,17 @@ def test_samples_survive_and_the_run_goes_on(tmp_path: Path) -> None:
     assert Record.open(folder).samples == [_sample(1), _sample(2)]
 
 
+def test_what_a_merged_sample_drew_survives_and_others_do_not_mention_it(tmp_path: Path) -> None:
+    """Records without the field, as all were once, read as before."""
+    merged = replace(_sample(2), drawn_from=Origin(seed=7, repetition=3))
+    with Record.create(tmp_path / "record", _request()) as record:
+        record.append(_sample(1))
+        record.append(merged)
+    assert Record.open(tmp_path / "record").samples == [_sample(1), merged]
+    assert "drawn_from" not in _sample(1).to_json()
+    assert merged.to_json()["drawn_from"] == {"seed": 7, "repetition": 3}
+
+
 def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path) -> None:
     """A kill in the middle of a write costs that trial only, and does not glue two lines."""
     folder = tmp_path / "record"
@@ -73,6 +92,7 @@ def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path) -> None:
         '{"trial": 1, "cell": 3}',
         json.dumps(_sample(1).to_json() | {"cell": {"fillfactor": [80]}}),
         json.dumps(_sample(1).to_json() | {"measures": {"wal_bytes": "many"}}),
+        json.dumps(_sample(1).to_json() | {"drawn_from": {"seed": 1}}),
     ],
 )
 def test_a_damaged_line_is_an_error_that_names_it(tmp_path: Path, line: str) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.place import Running
+from pgheadroom.lab.record import Origin, Sample
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report
 
 TIMEOUT_S = 86_400 + 600
@@ -27,14 +28,19 @@ def threads(clients: int) -> int:
     return min(clients, THREADS_MAX)
 
 
-def seed_of(request: Request, trial: Trial) -> int:
-    """Pgbench's seed: the block's, the same for all arms of a block."""
-    return seed_of_block(request, trial.repetition)
+def seed_of(request: Request, trial: Trial | Sample) -> int:
+    """
+    Seed of a trial's random numbers: the block's, the same for all arms of a block.
 
-
-def seed_of_block(request: Request, repetition: int) -> int:
-    """Pgbench's seed in the block of a repetition."""
-    return request.seed * 1000 + repetition
+    Args:
+        request: What the trial runs for.
+        trial: A trial that is to run, or the sample of one that has; one that was merged keeps the
+            seed that it ran with.
+    """
+    origin = trial.drawn_from if isinstance(trial, Sample) else None
+    if origin is None:
+        origin = Origin(seed=request.seed, repetition=trial.repetition)
+    return origin.seed * 1000 + origin.repetition
 
 
 def run_pgbench(

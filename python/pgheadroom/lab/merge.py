@@ -2,26 +2,49 @@
 Several records of one request as one: more blocks, from other days or other machines.
 
 Blocks stay whole, so every paired ratio still compares runs that were interleaved; whole blocks
-are numbered first, those that a budget added follow. The sources stay as they are.
+are numbered first, those that a budget added follow. Each sample keeps what decided its random
+numbers, from which predictions follow. The sources stay as they are.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab import conduct
 from pgheadroom.lab.design import Request, Trial, cell_key
+from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Record, Sample, read_json
+from pgheadroom.lab.record import Origin, Record, Sample, read_json
 from pgheadroom.lab.run import write_result
 from pgheadroom.types import PgVersion
 
 _MACHINE = ("cpu", "cores", "memory_bytes", "filesystem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """One of the records, opened."""
+
+    record: Record
+    request: Request
+    environment: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.record.folder
+
+    def origin(self, sample: Sample) -> Origin:
+        """What decided the random numbers of one of its samples."""
+        own = Origin(seed=self.request.seed, repetition=sample.repetition)
+        return sample.drawn_from or own
+
+
+_Block = list[tuple[_Source, Sample]]
 
 
 def merge(folders: Sequence[Path], into: Path) -> Record:
@@ -37,100 +60,153 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
         The new record, with its result.
 
     Raises:
-        InputError: The records do not fit together, or `into` holds something.
+        InputError: The records do not fit together, hold a trial twice, or `into` holds something.
     """
-    records = [Record.open(folder) for folder in folders]
-    requests = [Request.from_json(record.request) for record in records]
-    environments = [_environment(record) for record in records]
-    _check(folders, requests, environments)
-    blocks = [block for record in records for block in _blocks(record)]
-    arms = {
-        (cell_key(trial.cell), trial.arm)
-        for trial in get(requests[0].experiment).trials(replace(requests[0], repetitions=1))
-    }
+    sources = [_source(folder) for folder in folders]
+    _check(sources)
+    _check_each_once(sources)
+    blocks = [block for source in sources for block in _blocks(source)]
+    first = sources[0].request
+    experiment = get(first.experiment)
+    arms = {(cell_key(trial.cell), trial.arm) for trial in experiment.one_block(first)}
     whole = [block for block in blocks if {(cell_key(s.cell), s.arm) for _, s in block} == arms]
     blocks = whole + [block for block in blocks if block not in whole]
-    merged = replace(requests[0], repetitions=max(len(whole), 1))
+    merged = replace(first, repetitions=max(len(whole), 1))
     if (into / "request.json").exists():
         raise InputError(f"{into} holds a record already: give --output a new folder")
     with Record.create(into, merged) as record:
         for number, block in enumerate(blocks, start=1):
             for source, sample in block:
                 _copy(record, source, sample, number)
-        record.write("environment.json", _joined(folders, environments))
+        record.write("environment.json", _joined(sources, into))
         said = f"{len(blocks)} blocks, merged from {len(folders)} records"
-        conduct.write(record, said, warnings=_warnings(environments))
-        version = PgVersion.parse(str(environments[0]["server"]))
-        write_result(get(merged.experiment), merged, record, version)
+        conduct.write(record, said, warnings=[*_machines(sources), *_same_draws(blocks)])
+        version = PgVersion.parse(str(sources[0].environment["server"]))
+        write_result(experiment, merged, record, version)
     return record
 
 
-def _environment(record: Record) -> dict[str, Any]:
-    found = record.read_environment()
-    if found is None or not record.samples:
-        raise InputError(f"{record.folder} has no finished trial yet: it cannot be merged")
-    return found
+def _source(folder: Path) -> _Source:
+    record = Record.open(folder)
+    environment = record.read_environment()
+    if environment is None or not record.samples:
+        raise InputError(f"{folder} has no finished trial yet: it cannot be merged")
+    if "merged_from" in environment and any(each.drawn_from is None for each in record.samples):
+        raise InputError(
+            f"{folder} was merged by a version that did not keep what each trial drew: merge the "
+            "records that it was made of instead"
+        )
+    return _Source(
+        record=record, request=Request.from_json(record.request), environment=environment
+    )
 
 
-def _check(
-    folders: Sequence[Path],
-    requests: Sequence[Request],
-    environments: Sequence[Mapping[str, Any]],
-) -> None:
+def _check(sources: Sequence[_Source]) -> None:
     """All but seed and number of repetitions must be equal."""
-    for folder, request, environment in zip(folders, requests, environments, strict=True):
+    first = sources[0]
+    for other in sources[1:]:
         pairs = {
-            "experiment": (requests[0].experiment, request.experiment),
-            "scale": (requests[0].scale, request.scale),
-            "levels": (requests[0].levels, request.levels),
-            "options": (requests[0].options, request.options),
-            "server": (environments[0]["server"], environment["server"]),
+            "experiment": (first.request.experiment, other.request.experiment),
+            "scale": (first.request.scale, other.request.scale),
+            "levels": (first.request.levels, other.request.levels),
+            "options": (first.request.options, other.request.options),
+            "server": (first.environment["server"], other.environment["server"]),
         }
-        for name, (first, other) in pairs.items():
-            if first != other:
+        for name, (ours, theirs) in pairs.items():
+            if ours != theirs:
                 raise InputError(
-                    f"{folders[0]} has {name} {first} and {folder} has {other}: records are "
-                    "merged when only seed and repetitions differ; `lab compare` shows others "
+                    f"{first.folder} has {name} {ours} and {other.folder} has {theirs}: records "
+                    "are merged when only seed and repetitions differ; `lab compare` shows others "
                     "side by side"
                 )
 
 
-def _blocks(record: Record) -> list[list[tuple[Path, Sample]]]:
-    """The samples of a record by repetition, each with its folder."""
-    blocks: dict[int, list[tuple[Path, Sample]]] = {}
-    for sample in record.samples:
-        blocks.setdefault(sample.repetition, []).append((record.folder, sample))
+def _check_each_once(sources: Sequence[_Source]) -> None:
+    """Blocks that are there twice are no further blocks, and intervals would be too narrow."""
+    folders: set[Path] = set()
+    found: dict[str, Path] = {}
+    for source in sources:
+        if source.folder.resolve() in folders:
+            raise InputError(f"{source.folder} is given twice: name each record once")
+        folders.add(source.folder.resolve())
+        for sample in source.record.samples:
+            other = found.setdefault(_identity(sample), source.folder)
+            if other != source.folder:
+                raise InputError(
+                    f"{other} and {source.folder} hold the same trial ({sample.arm}, {sample.cell},"
+                    f" begun {sample.started_at}): one is a copy of the other, or was merged from "
+                    "it; leave one of the two out"
+                )
+
+
+def _identity(sample: Sample) -> str:
+    """What no two trials share: when it began, how long it took, and all that it measured."""
+    what = (sample.cell, sample.arm, sample.started_at, sample.duration_s, sample.measures)
+    return json.dumps(what, sort_keys=True)
+
+
+def _blocks(source: _Source) -> list[_Block]:
+    """The samples of a record by repetition."""
+    blocks: dict[int, _Block] = {}
+    for sample in source.record.samples:
+        blocks.setdefault(sample.repetition, []).append((source, sample))
     return [blocks[number] for number in sorted(blocks)]
 
 
-def _copy(record: Record, source: Path, sample: Sample, repetition: int) -> None:
+def _copy(record: Record, source: _Source, sample: Sample, repetition: int) -> None:
     trial = Trial(cell=sample.cell, repetition=repetition, arm=sample.arm)
-    record.append(replace(sample, trial=trial.id, repetition=repetition))
-    series = source / "series" / f"{sample.trial}.json"
+    origin = source.origin(sample)
+    record.append(replace(sample, trial=trial.id, repetition=repetition, drawn_from=origin))
+    series = source.folder / "series" / f"{sample.trial}.json"
     if series.exists():
         form = read_json(series, kind="series")
         record.write(f"series/{trial.id}.json", form | {"repetition": repetition})
 
 
-def _joined(folders: Sequence[Path], environments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The first environment, and what is known of each source."""
-    sources = [
-        json.dumps(
-            {"record": str(folder), **{name: each.get(name) for name in ("command", *_MACHINE)}}
-        )
-        for folder, each in zip(folders, environments, strict=True)
-    ]
-    return {**environments[0], "merged_from": sources}
+def _joined(sources: Sequence[_Source], into: Path) -> dict[str, Any]:
+    """The first environment, the command that merges, and each source's command and machine."""
+    commands: dict[str, Any] = {}
+    machines: dict[str, Any] = {}
+    for source in sources:
+        folder, environment = str(source.folder), source.environment
+        commands[folder] = environment.get("command")
+        machines[folder] = json.dumps({name: environment.get(name) for name in _MACHINE})
+        # What a source was itself merged from, so that every trial's command stays known.
+        for into_too, key in ((commands, "merged_from"), (machines, "merged_machines")):
+            inner = environment.get(key)
+            for name, value in inner.items() if isinstance(inner, Mapping) else ():
+                into_too[f"{name}, in {folder}"] = value
+    command = ["lab", "merge", *(str(source.folder) for source in sources), "-o", str(into)]
+    return {
+        **sources[0].environment,
+        "command": command_line(command),
+        "merged_from": commands,
+        "merged_machines": machines,
+    }
 
 
-def _warnings(environments: Sequence[Mapping[str, Any]]) -> list[str]:
+def _machines(sources: Sequence[_Source]) -> list[str]:
     """What the sources differ in that ratios survive and medians do not."""
     warnings = []
     for name in _MACHINE:
-        values = list(dict.fromkeys(str(each.get(name)) for each in environments))
+        values = list(dict.fromkeys(str(each.environment.get(name)) for each in sources))
         if len(values) > 1:
             warnings.append(
                 f"The merged records come from machines with different {name} "
                 f"({'; '.join(values)}): ratios within blocks stand, medians of times mix them."
             )
     return warnings
+
+
+def _same_draws(blocks: Sequence[_Block]) -> list[str]:
+    """Blocks with the random numbers of another: of counters they are no further evidence."""
+    origins = {source.origin(sample) for block in blocks for source, sample in block[:1]}
+    repeated = len(blocks) - len(origins)
+    if not repeated:
+        return []
+    return [
+        f"{repeated} of {len(blocks)} merged blocks draw the same random numbers as another one "
+        "(equal seed and repetition): their times are of runs of their own, but counters that "
+        "follow from the draws only repeat, and their intervals are narrower than they should be; "
+        "records with different --seed are free of this."
+    ]

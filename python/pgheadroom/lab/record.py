@@ -34,8 +34,20 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What decided a trial's random numbers: the seed of its run and its repetition there."""
+
+    seed: int
+    repetition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One finished trial: its cell, its measures, and notes on what was out of the ordinary."""
+    """
+    One finished trial: its cell, its measures, and notes on what was out of the ordinary.
+
+    `drawn_from` is None unless the record is another than the one that the trial ran for.
+    """
 
     trial: str
     cell: dict[str, str | int]
@@ -46,10 +58,11 @@ class Sample:
     measures: dict[str, float | None]
     notes: tuple[str, ...] = ()
     assumed: Mapping[str, str] | None = None
+    drawn_from: Origin | None = None
 
     def to_json(self) -> dict[str, Any]:
         """One line of `samples.jsonl`."""
-        return {
+        form: dict[str, Any] = {
             "trial": self.trial,
             "cell": self.cell,
             "repetition": self.repetition,
@@ -60,6 +73,10 @@ class Sample:
             "notes": list(self.notes),
             "assumed": dict(self.assumed or {}),
         }
+        if self.drawn_from is not None:
+            origin = self.drawn_from
+            form["drawn_from"] = {"seed": origin.seed, "repetition": origin.repetition}
+        return form
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Self:
@@ -71,6 +88,7 @@ class Sample:
         cell = dict(line["cell"])
         if not all(isinstance(value, str | int) for value in cell.values()):
             raise TypeError("a factor's level is neither text nor a whole number")
+        origin = line.get("drawn_from")
         return cls(
             trial=str(line["trial"]),
             cell=cell,
@@ -81,6 +99,9 @@ class Sample:
             measures=measures,
             notes=tuple(str(note) for note in line["notes"]),
             assumed={str(k): str(v) for k, v in dict(line["assumed"]).items()},
+            drawn_from=None
+            if origin is None
+            else Origin(seed=int(origin["seed"]), repetition=int(origin["repetition"])),
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from pgheadroom import _core
 from pgheadroom.errors import MeasurementInvalid
+from pgheadroom.lab import driver
 from pgheadroom.lab.counters import TableCounters, table_counters
 from pgheadroom.lab.design import Factor, Request, Trial
 from pgheadroom.lab.experiments.fillfactor_measure import (
@@ -114,7 +115,7 @@ def play(
 
 
 def _update(server: Running, request: Request, trial: Trial, number: int) -> None:
-    seed = (request.seed * 1000 + trial.repetition) * 1000 + number
+    seed = driver.seed_of(request, trial) * 1000 + number
     output = server.run_client(
         [
             "pgbench",

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgheadroom import _core
+from pgheadroom.lab import driver
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.types import PgVersion
 
@@ -45,7 +46,7 @@ class Draws:
 
 def drawn(request: Request, trial: Trial, rows: int) -> Draws:
     """All draws of a trial; they belong to its block: each arm gets the same keys and ranges."""
-    draws = random.Random(request.seed * 1000 + trial.repetition)  # noqa: S311
+    draws = random.Random(driver.seed_of(request, trial))  # noqa: S311
     span = max(rows - RANGE_KEYS, 1)
 
     def starts() -> list[int]:

@@ -55,7 +55,7 @@ def fill(
         try:
             there = _version_of(levels, mine, version)
             data = _played(request, work, levels, there)
-            seeds = [driver.seed_of_block(request, sample.repetition) for sample in mine]
+            seeds = [driver.seed_of(request, sample) for sample in mine]
             runs = predicted.runs_of(data, there, seeds)
             if not runs:
                 reasons.append("the twin cannot play this profile")

@@ -51,7 +51,7 @@ def fill(
         runs = []
         if why_not is None:
             seeds = [
-                driver.seed_of_block(request, sample.repetition)
+                driver.seed_of(request, sample)
                 for sample in samples
                 if sample.arm == "measured" and sample.cell == levels
             ]

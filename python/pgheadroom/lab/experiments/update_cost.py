@@ -364,7 +364,7 @@ def _explain_update(server: Running, request: Request, trial: Trial) -> Outcome:
         for setting in ("jit", "synchronize_seqscans"):
             connection.execute(f"SET {setting} = off")
         connection.execute("SET max_parallel_workers_per_gather = 0")
-        draw = update_cost_predicted.setseed_of(request, trial.repetition)
+        draw = update_cost_predicted.setseed_of(request, trial)
         connection.execute("SELECT setseed(%s)", (draw,))
         row = connection.execute(statement).fetchone()
     assert row is not None, "EXPLAIN returns one row"

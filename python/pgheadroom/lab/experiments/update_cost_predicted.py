@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.lab import predicted
-from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab import driver, predicted
+from pgheadroom.lab.design import Cell, Request, Trial
 from pgheadroom.lab.record import Sample
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -78,7 +78,7 @@ def fill(
         predicted.put(cell, "pages_dirtied", counts.pages)
         predicted.put(cell, "wal_records", counts.records)
         more = [
-            _more_bytes(request, version, levels, sample.repetition, counts.updates)
+            _more_bytes(request, version, levels, sample, counts.updates)
             if counts.depends_on_values
             else 0
             for sample in samples
@@ -246,20 +246,20 @@ def _profile(version: PgVersion, cell: Cell, rows: int) -> predicted.Data:
     }
 
 
-def setseed_of(request: Request, repetition: int) -> float:
-    """The argument of `setseed` before a trial's UPDATE."""
-    return (request.seed * 1000 + repetition) % 1_000_003 / 1_000_003
+def setseed_of(request: Request, trial: Trial | Sample) -> float:
+    """The argument of `setseed` before a trial's UPDATE, or that of one which has run."""
+    return driver.seed_of(request, trial) % 1_000_003 / 1_000_003
 
 
 def _more_bytes(
-    request: Request, version: PgVersion, cell: Cell, repetition: int, updates: int
+    request: Request, version: PgVersion, cell: Cell, sample: Sample, updates: int
 ) -> int:
     """By how many bytes the drawn values lengthen the records of updates that add 1."""
     data_bytes = _row_bytes(cell) - _HEADER_BYTES
     bid = int(cell["update_bid"])
     change = request.options["change"]
     if change == "random":
-        seed = setseed_of(request, repetition)
+        seed = setseed_of(request, sample)
         values: Sequence[int] = drawn(seed, updates, from_ranges=version.major >= 17)
     else:
         values = [int(change)] * updates
