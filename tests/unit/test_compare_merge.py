@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pgheadroom.lab.design import Request, parse_settings
 from pgheadroom.lab.experiments import get, update_cost_predicted
 from pgheadroom.lab.merge import merge
 from pgheadroom.lab.record import Record, Sample
+from pgheadroom.report import html
 from pgheadroom.stats import Verdict, compare_unpaired, median
 from pgheadroom.types import PgVersion
 
@@ -278,3 +280,24 @@ def test_blocks_with_a_control_arm_are_whole(tmp_path: Path) -> None:
     merged = merge(folders, tmp_path / "both")
     assert merged.request["repetitions"] == 10
     assert merged.read_result()["complete"]
+
+
+def test_the_commands_repeat_what_the_pages_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders as they were given, and what made the records that were merged."""
+    monkeypatch.chdir(tmp_path)
+    a, b = (_record(Path(name), _request(seed=seed)) for seed, name in enumerate(("a", "b b"), 1))
+    result = compare_records(a, b)
+    assert result["command"] == "pgheadroom lab compare a 'b b'"
+    merged = merge([a.folder, b.folder], Path("c")).read_result()
+    assert merged["command"] == "pgheadroom lab merge a 'b b' -o c"
+    _record(Path("d"), _request(seed=3))
+    page = html.render([(merge([Path("c"), Path("d")], Path("e")).read_result(), [])], title="x")
+    shown = unescape(page[page.index("The same again</h2>") :])
+    wanted = [
+        "# c:", "pgheadroom lab merge a 'b b' -o c", "# a, in c:", "pgheadroom lab run --seed 1",
+        "# b b, in c:", "pgheadroom lab run --seed 2", "# d:", "pgheadroom lab run --seed 3",
+        "pgheadroom lab merge c d -o e",
+    ]  # fmt: skip
+    assert "\n".join(wanted) in shown

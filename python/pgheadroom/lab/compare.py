@@ -15,6 +15,7 @@ from typing import Any
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
+from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiment import Experiment, comparison_json, summarise_cells
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import Record, Sample
@@ -52,7 +53,8 @@ def compare_records(first: Record, second: Record) -> dict[str, Any]:
         second: Record B; ratios are B over A.
 
     Returns:
-        A result of kind "experiment" whose cells have the factor `record`.
+        A result of kind "experiment" whose cells have the factor `record`, and whose command names
+        the folders as the records do.
 
     Raises:
         InputError: Records of different experiments, or without a common cell.
@@ -87,7 +89,7 @@ def compare_records(first: Record, second: Record) -> dict[str, Any]:
         "server": " and ".join(
             dict.fromkeys(str(side.environment.get("server")) for side in sides)
         ),
-        "command": None,
+        "command": command_line(["lab", "compare", *(str(s.record.folder) for s in sides)]),
         "seed": sides[0].request.seed,
         "scale": sides[0].request.scale,
         "complete": True,

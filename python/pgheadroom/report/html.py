@@ -204,11 +204,23 @@ def _parts(
     if command:
         source = reading.text(result.get("source"))
         lead = f"Where the experiment comes from: {source}. " if source else ""
+        before = _merged(result)
+        lead += "These commands repeat it, the last of" if before else "This command repeats it:"
+        lead += " them with what the others made:" if before else ""
         parts.append(
             {"id": f"{ident}-again", "title": "The same again", "charts": [], "first": [],
-             "tables": [], "lead": f"{lead}This command repeats it:", "command": command}
+             "tables": [], "lead": lead, "command": "\n".join([*before, command])}
         )  # fmt: skip
     return parts
+
+
+def _merged(result: Mapping[str, Any]) -> list[str]:
+    """The commands of the records that this one was merged from, each with its record's folder."""
+    commands = reading.mapping(reading.mapping(result.get("environment")).get("merged_from"))
+    return [
+        f"# {reading.printable(folder)}:\n{reading.text(command) or '# not known'}"
+        for folder, command in commands.items()
+    ]
 
 
 def _figure(ident: str, chart: Chart, *, picture: bool, command: str | None) -> dict[str, Any]:
