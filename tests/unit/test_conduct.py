@@ -46,11 +46,12 @@ def killed(tmp_path: Path) -> Record:
     """The record of a budget's run in its sixth block, whose plan has five."""
     trials = get("update-cost").trials(_request())
     with Record.create(tmp_path / "2026-11-20-update-cost", _request()) as record:
-        for trial in (*trials, replace(trials[0], repetition=6)):
-            record.append(_sample(trial))
         environment = {"schema_version": 1, "kind": "lab_environment", "server": "18.4"}
         record.write("environment.json", {**environment, "settings": {}})
+        for trial in trials:
+            record.append(_sample(trial))
         conduct.write(record, conduct.so_far(record, _request()), ended=False)
+        record.append(_sample(replace(trials[0], repetition=6)))
     return record
 
 
@@ -69,6 +70,7 @@ def test_a_budget_that_was_killed_stays_unfinished_when_reported(
     result = summarise_record(killed.folder).read_result()
     assert not result["complete"]
     assert "the same command goes on" in result["warnings"][0]
+    assert "5 blocks planned, 1 more" in result["assumed"]["repetitions"]
     assert _goes_on(killed)
 
 

@@ -39,11 +39,15 @@ def read(record: Record, request: Request) -> Conduct:
     """
     path = record.folder / FILE
     if not path.exists():
-        return Conduct(ended=_blocks(record) <= request.repetitions)
+        if _blocks(record) <= request.repetitions:
+            return Conduct()
+        return Conduct(ended=False, repetitions=so_far(record, request))
     form = read_json(path, kind="lab_conduct", required=("repetitions",))
+    ended = bool(form.get("ended", True))
     return Conduct(
-        ended=bool(form.get("ended", True)),
-        repetitions=str(form["repetitions"]),
+        ended=ended,
+        # What was written before the first further block does not know of those that followed.
+        repetitions=str(form["repetitions"]) if ended else so_far(record, request),
         warnings=tuple(str(warning) for warning in form.get("warnings") or ()),
     )
 
