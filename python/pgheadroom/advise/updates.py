@@ -154,6 +154,8 @@ def _classes(
     made = []
     for found in listed:
         per_statement = found.get("rows_per_statement")
+        if per_statement is None and found["rows"] and found["calls"] and found["kind"] == "update":
+            per_statement = found["rows"] / found["calls"]  # a profile of an earlier version
         rows = float(found["frac"]) * count
         low, high = 0.0, float(count)
         if is_counted:

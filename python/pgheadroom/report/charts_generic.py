@@ -80,7 +80,7 @@ def against(
     order = None if across.numeric else [reading.label(item) for item in across.levels]
     if order is not None and len(order) > _MOST_LABELS:
         return None
-    panels = []
+    panels: list[Panel] = []
     values: list[reading.Value] = []
     for measure in shown:
         column = measure_column(measure)
