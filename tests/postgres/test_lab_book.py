@@ -16,8 +16,10 @@ from pgheadroom.servers import ServerPrograms
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 
-def _run(name: str, programs: ServerPrograms, folder: Path, *settings: str) -> dict[str, Any]:
-    request = make_request(get(name), list(settings), 1, 1, 1, str(programs.version))
+def _run(
+    name: str, programs: ServerPrograms, folder: Path, *settings: str, scale: int = 1
+) -> dict[str, Any]:
+    request = make_request(get(name), list(settings), scale, 1, 1, str(programs.version))
     return run(request, folder, server=str(programs.bin_dir), command="test", report=lambda _: None)
 
 
@@ -47,6 +49,20 @@ def test_the_first_read_pays_for_the_load(newest: ServerPrograms, tmp_path: Path
     assert first["copy", "off"]["wal_bytes"] == 0
     assert first["update", "off"]["wal_fpi"] == pages
     assert first["update", "on"]["wal_records"] == 2 * pages + 124
+
+
+def test_a_large_table_is_read_without_a_ring(newest: ServerPrograms, tmp_path: Path) -> None:
+    """Pages whose hints nobody logs stay dirty: none is written to make room for the next."""
+    result = _run(
+        "read-writes",
+        newest,
+        tmp_path / "record",
+        *("method=copy", "checksums=off", "wal_log_hints=off"),
+        scale=10,
+    )
+    assert result["findings"][0] == "8 of 8 counts are exactly as predicted."
+    (first,) = [cell for cell in result["cells"] if cell["step"] == "first-read"]
+    assert first["pages_dirtied"] > 12_000
 
 
 def test_checksums_are_chosen_on_our_servers_only(newest: ServerPrograms) -> None:

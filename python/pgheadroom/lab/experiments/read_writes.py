@@ -201,8 +201,11 @@ class ReadWrites(Experiment):
             bytes_expected=data_bytes,
             data_checksums=cell["checksums"] == "on",
         )
+        # A scan of more than a quarter of shared_buffers goes round a ring of few buffers (initscan,
+        # heapam.c), and writes the pages whose hints it has set before others take their place.
+        ring_free_bytes = plan.heap_pages * PAGE_BYTES * 4
         settings = {
-            **plain_rows.quiet_settings(data_bytes, place.memory_bytes),
+            **plain_rows.quiet_settings(ring_free_bytes, place.memory_bytes),
             "wal_log_hints": str(cell["wal_log_hints"]),
             "full_page_writes": full_page_writes,
         }
