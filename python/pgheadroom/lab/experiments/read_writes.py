@@ -201,8 +201,8 @@ class ReadWrites(Experiment):
             bytes_expected=data_bytes,
             data_checksums=cell["checksums"] == "on",
         )
-        # A scan of more than a quarter of shared_buffers goes round a ring of few buffers (initscan,
-        # heapam.c), and writes the pages whose hints it has set before others take their place.
+        # A scan of more than a quarter of shared_buffers goes round a ring of few buffers
+        # (initscan, heapam.c), and writes pages whose hints it has set to make room for others.
         ring_free_bytes = plan.heap_pages * PAGE_BYTES * 4
         settings = {
             **plain_rows.quiet_settings(ring_free_bytes, place.memory_bytes),
