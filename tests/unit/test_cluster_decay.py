@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pgheadroom.cli.lab import make_request
 from pgheadroom.lab import rounds
+from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.cluster_decay_summary import (
     DOCUMENT_HEAD,
     DOCUMENT_PATCH,
     best_cycle,
 )
 from pgheadroom.lab.record import Sample
+from pgheadroom.types import PgVersion
 
 
 def test_best_cycle_of_linear_decay_is_the_square_root_rule() -> None:
@@ -66,6 +71,38 @@ def test_sums_over_rounds_leave_out_the_state_before_and_incomplete_trials() -> 
     assert total.cell == {"engine": "heap", "round": "1 to 2"}
     holed = rounds.flat({1: {"ms": 2.0}, 2: {"ms": None}})
     assert rounds.summed(rounds.expand([_sample(holed)], "round"), "round", "ms", label="x") == []
+
+
+def test_a_sum_of_rounds_has_those_that_nobody_asked_for() -> None:
+    """
+    With rounds 0 and 3 as cells, "1 to 3" is still the sum of three rounds.
+
+    Sorted inserts take twice as long in the rounds between and as long in the last: 10 against 6
+    in all, where round 3 alone would be 2 against 2.
+    """
+    settings = ["engine=heap,sorted", "round=0,3", "churn_pct=2"]
+    experiment = get("cluster-decay")
+    request = make_request(experiment, settings, 1, 5, 1, "18")
+    samples = []
+    for trial in experiment.trials(request):
+        between = {"insert_ms": 4.0 if trial.cell["engine"] == "sorted" else 2.0}
+        last = {"insert_ms": 2.0, "pages_per_range": 60.0}
+        flat = rounds.flat({0: {"live_rows": 1e5}, 1: between, 2: between, 3: last})
+        samples.append(
+            replace(
+                _sample(flat),
+                trial=trial.id,
+                cell=trial.cell,
+                arm=trial.arm,
+                repetition=trial.repetition,
+            )
+        )
+    summary = experiment.summarise(request, PgVersion(18, 4), samples)
+    (total,) = [item for item in summary.comparisons if item["measure"] == "insert_ms"]
+    assert total["cell"]["round"] == "1 to 3"
+    assert total["ratio"]["mid"] == pytest.approx(10 / 6)
+    assert {cell["round"] for cell in summary.cells} == {0, 3}
+    assert {item["cell"]["round"] for item in summary.controls} == {3, "1 to 3"}
 
 
 def test_the_documents_figures_say_what_the_document_says_of_them() -> None:

@@ -80,6 +80,13 @@ def summed(samples: Sequence[Sample], factor: str, measure: str, *, label: str) 
     One sample a trial with the sum of a measure over its rounds.
 
     A trial in which a round after the first lacks the measure is left out. The round is `label`.
+
+    Args:
+        samples: Every round of each trial (`expand`); `asked` leaves out rounds, and a sum over
+            its samples would be of fewer rounds than the label says.
+        factor: The round, as the cells have it.
+        measure: What is summed.
+        label: What the cells of the sums have as `factor`.
     """
     totals: dict[tuple[int, str, str], list[float | None]] = {}
     of_trial: dict[tuple[int, str, str], Sample] = {}

@@ -228,4 +228,4 @@ class ClusterDecay(Experiment):
         samples: Sequence[Sample],
     ) -> Summary:
         """Rounds beside the document's two runs; when to cluster again."""
-        return cluster_decay_summary.summarise(request, self.expand(request, samples), MEASURES)
+        return cluster_decay_summary.summarise(request, samples, MEASURES)

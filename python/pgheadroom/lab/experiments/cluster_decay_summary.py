@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pgheadroom.lab import rounds
 from pgheadroom.lab.design import Cell, Measure, Request
 from pgheadroom.lab.experiment import Summary, compare_cells, comparison_json, summarise_cells
 from pgheadroom.lab.record import Sample
-from pgheadroom.lab.rounds import summed
 from pgheadroom.stats import PAIRS_MIN, Comparison, Verdict
 from pgheadroom.units import show_bytes
 
@@ -58,10 +58,10 @@ def summarise(request: Request, samples: Sequence[Sample], measures: Sequence[Me
 
     Args:
         request: What was asked.
-        samples: One a round.
+        samples: One a trial, which played all rounds up to the last that was asked for.
         measures: Those of the experiment.
     """
-    cells = summarise_cells(samples, request.cells(), measures)
+    cells = summarise_cells(rounds.asked(request, samples, "round"), request.cells(), measures)
     comparisons, controls = _compared(request, samples)
     findings: list[str] = []
     for group in _groups(cells):
@@ -121,12 +121,16 @@ def _compared(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Engines against the reference, within each group of the other factors, and the controls."""
     against_engine = reference(request)
+    # All rounds, not only those that were asked for: a sum of the others would be of fewer.
+    played = rounds.expand(samples, "round")
     last = max(int(level) for level in request.levels["round"])
     comparisons: list[dict[str, Any]] = []
     controls: list[dict[str, Any]] = []
     for measure in (*LAST, *SUMS):
         label: str | int = last if measure in LAST else f"1 to {last}"
-        of = samples if measure in LAST else summed(samples, "round", measure, label=str(label))
+        of = (
+            played if measure in LAST else rounds.summed(played, "round", measure, label=str(label))
+        )
         seen: list[Cell] = []
         for cell in request.cells():
             here: Cell = {**cell, "round": label}
