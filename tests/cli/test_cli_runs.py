@@ -74,7 +74,10 @@ def _a_site(pgheadroom: Run, folder: Path, result: dict[str, Any]) -> None:
         archive.extractall(folder / "unpacked")
     again = Record.open(folder / "unpacked" / "r")
     assert again.read_result() == result
-    assert len(again.samples) == sum(cell["repetitions"] for cell in result["cells"])
+    # The control arm is in no cell: its samples are in the archive beside theirs.
+    measured = [sample for sample in again.samples if sample.arm == "measured"]
+    assert len(measured) == sum(cell["repetitions"] for cell in result["cells"])
+    assert len(again.samples) == len(measured) + result["repetitions"]
     refused = pgheadroom("lab", "report", "r", "--site", "r")
     assert refused.returncode == 2
     assert "is no site of pgheadroom" in refused.stderr
@@ -141,7 +144,7 @@ def test_a_stopped_run_leaves_nothing_and_goes_on(
     assert json.loads(done.stdout)["complete"] is True
     lines = (record / "samples.jsonl").read_text().splitlines()
     assert lines[:2] == kept
-    assert len(lines) == 8
+    assert len(lines) == 12, "four blocks of two cells and the control arm"
 
 
 @pytest.mark.usefixtures("run_parent")

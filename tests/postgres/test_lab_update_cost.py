@@ -83,6 +83,9 @@ def test_the_matrix_to_the_byte(programs: ServerPrograms, tmp_path: Path) -> Non
     """Eight cells; pages, records and bytes as recorded, on every version at hand."""
     result = _run(_request("change=4660"), programs, tmp_path / "record")
     assert len(result["cells"]) == 8
+    # A control arm is no cell; both arms of a block draw the same values.
+    controls = {item["measure"]: item["cell"] for item in result["controls"]}
+    assert controls["update_ms"] == {"filler_length": 64, "fillfactor": 100, "update_bid": 0}
     _assert_foreseen(result)
     checksums = programs.version.major >= 18
     # 17.11 and 18.6 register the visibility map's page as well: 8 bytes per updated row.
@@ -207,7 +210,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     result = run(
         request, folder, server="18", command="test", report=lambda step: seen.append(step.done)
     )
-    assert seen == [1, 2, 3, 4]
+    assert seen == [1, 2, 3, 4, 5, 6], "two blocks of two cells and the control arm"
     assert result["complete"]
     assert [cell["repetitions"] for cell in result["cells"]] == [2, 2]
     with pytest.raises(InputError, match="begun on PostgreSQL 18"):

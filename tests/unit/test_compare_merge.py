@@ -147,7 +147,7 @@ def test_a_merged_record_has_the_blocks_of_both(tmp_path: Path) -> None:
     assert [cell["repetitions"] for cell in result["cells"]] == [10, 10]
     assert {sample.repetition for sample in merged.samples} == set(range(1, 11))
     assert "merged from 2 records" in result["assumed"]["repetitions"]
-    assert len(Record.open(sources[0].folder).samples) == 10
+    assert len(Record.open(sources[0].folder).samples) == 15, "two cells and a control arm"
 
 
 def test_other_machines_are_named_and_other_requests_refused(tmp_path: Path) -> None:
@@ -166,11 +166,8 @@ def test_other_machines_are_named_and_other_requests_refused(tmp_path: Path) -> 
 def test_a_block_of_a_budget_comes_after_the_whole_ones(tmp_path: Path) -> None:
     """A block of some cells only is no planned one: the plan counts whole blocks."""
     first = _record(tmp_path / "a", _request())
-    extra = replace(
-        first.samples[0],
-        trial=first.samples[0].trial.replace("r001", "r006"),
-        repetition=6,
-    )
+    measured = next(sample for sample in first.samples if sample.arm == "measured")
+    extra = replace(measured, trial=f"r006{measured.trial.removeprefix('r001')}", repetition=6)
     with Record.create(first.folder, _request()) as record:
         record.append(extra)
     second = _record(tmp_path / "b", _request(seed=2))
@@ -193,7 +190,7 @@ def test_no_trial_is_merged_twice(tmp_path: Path) -> None:
             merge([a, other], tmp_path / "c")
     assert not (tmp_path / "c").exists()
     third = _record(tmp_path / "third", _request(seed=3)).folder
-    assert len(merge([both, third], tmp_path / "c").samples) == 30
+    assert len(merge([both, third], tmp_path / "c").samples) == 45
 
 
 def test_blocks_that_draw_the_same_are_counted(tmp_path: Path) -> None:
@@ -214,6 +211,9 @@ def test_predictions_of_a_merged_record_are_of_what_its_trials_drew(tmp_path: Pa
     requests = [_request("fillfactor=80", "filler_length=64", seed=seed) for seed in (1, 2)]
     version = PgVersion(18, 4)
 
+    def drawn(record: Record) -> list[Sample]:
+        return [s for s in record.samples if s.arm == "measured" and s.cell["update_bid"] == 0]
+
     def predicted_bytes(request: Request, sample: Sample) -> float:
         cells = [dict(cell) for cell in request.cells()]
         update_cost_predicted.fill(request, version, [sample], cells)
@@ -223,8 +223,7 @@ def test_predictions_of_a_merged_record_are_of_what_its_trials_drew(tmp_path: Pa
     own = [
         predicted_bytes(request, sample)
         for request, record in zip(requests, records, strict=True)
-        for sample in record.samples
-        if sample.cell["update_bid"] == 0
+        for sample in drawn(record)
     ]
     merged = merge([record.folder for record in records], tmp_path / "c")
     again = merge(
@@ -233,7 +232,7 @@ def test_predictions_of_a_merged_record_are_of_what_its_trials_drew(tmp_path: Pa
     )
     for record in (merged, again):
         request = Request.from_json(record.request)
-        chosen = [each for each in record.samples if each.cell["update_bid"] == 0][:10]
+        chosen = drawn(record)[:10]
         assert [predicted_bytes(request, sample) for sample in chosen] == own
     naive = [predicted_bytes(requests[0], replace(s, drawn_from=None)) for s in chosen]
     assert naive[:5] == own[:5]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,21 +45,26 @@ def _sample(
     )
 
 
-def _index_samples(request: Request, time_ms: Any) -> list[Sample]:
-    """Blocks whose machine is slower each time; the ratio within a block stays."""
+def _index_samples(request: Request, time_ms: Any, *, aa: float = 1.002) -> list[Sample]:
+    """
+    Blocks whose machine is slower each time; the ratio within a block stays.
+
+    The control arm is now slower and now faster than its cell's measured arm, by `aa`.
+    """
     return [
         _sample(
-            cell,
-            repetition,
+            trial.cell,
+            trial.repetition,
             {
-                "update_ms": (1 + 0.2 * repetition)
-                * time_ms(int(cell["indexes"]))
-                * (1 + 0.01 * ((7 * repetition + 3 * int(cell["indexes"])) % 5)),
-                "wal_bytes": 27332 + 6400 * int(cell["indexes"]),
+                "update_ms": (1 + 0.2 * trial.repetition)
+                * time_ms(int(trial.cell["indexes"]))
+                * (1 + 0.01 * ((7 * trial.repetition + 3 * int(trial.cell["indexes"])) % 5))
+                * (1 if trial.arm == "measured" else aa ** (-1) ** trial.repetition),
+                "wal_bytes": 27332 + 6400 * int(trial.cell["indexes"]),
             },
+            arm=trial.arm,
         )
-        for repetition in range(1, request.repetitions + 1)
-        for cell in request.cells()
+        for trial in get("update-cost").trials(request)
     ]
 
 
@@ -95,6 +101,107 @@ def test_the_law_of_the_indexes_needs_five_blocks() -> None:
     laws = [text for text in findings if "number of indexes" in text]
     assert laws
     assert all("undecided" in text for text in laws)
+
+
+@pytest.mark.parametrize(
+    ("has_control", "words"), [(False, "no A/A control"), (True, "shows 1.3 where 1 is the truth")]
+)
+def test_a_law_of_times_needs_a_quiet_control(*, has_control: bool, words: str) -> None:
+    """Without a control arm, or with one that differs, times say nothing; counters still do."""
+    request = _request("update-cost", "indexes=0,4,8", "filler_length=64", "fillfactor=100")
+    samples = []
+    for sample in _index_samples(request, lambda k: 10.0 * (k + 1), aa=1.0):
+        slower = {**sample.measures, "update_ms": 1.3 * (sample.measures["update_ms"] or 0)}
+        if sample.arm == "measured":
+            samples.append(sample)
+        elif has_control:
+            samples.append(replace(sample, measures=slower))
+    findings = get("update-cost").summarise(request, VERSION, samples).findings
+    laws = {
+        name: [text for text in findings if f": {name} " in text and "indexes" in text]
+        for name in ("update_ms", "wal_bytes")
+    }
+    assert [len(texts) for texts in laws.values()] == [2, 2]
+    assert all("undecided" in text and words in text for text in laws["update_ms"])
+    assert all("less than in proportion" in text for text in laws["wal_bytes"])
+
+
+def _fillfactor_samples(request: Request, *, aa: float | None) -> list[Sample]:
+    """Fillfactor 80 takes half the time and WAL; `aa` is the control arm's time, if it has one."""
+    return [
+        _sample(
+            trial.cell,
+            trial.repetition,
+            {
+                "update_ms": (20.0 if trial.cell["fillfactor"] == 100 else 10.0)
+                * (1 if trial.arm == "measured" or aa is None else aa)
+                * (1 + 0.01 * ((trial.repetition + len(trial.arm)) % 3)),
+                "wal_bytes": 2000 if trial.cell["fillfactor"] == 100 else 1000,
+                "pages_dirtied": 2 * int(trial.cell["fillfactor"]),
+                "wal_bytes_per_update": 3.0 * int(trial.cell["filler_length"]),
+                "hot_frac": float(trial.cell["fillfactor"] != 100),
+            },
+            arm=trial.arm,
+        )
+        for trial in get("update-cost").trials(request)
+        if trial.arm == "measured" or aa is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    ("aa", "verdict", "reason"),
+    [(None, "undecided", "no A/A control"), (1.2, "undecided", "A/A control shows"),
+     (1.0, "lower", "below 1")],
+)  # fmt: skip
+def test_times_of_an_update_are_decided_beside_a_control(
+    aa: float | None, verdict: str, reason: str
+) -> None:
+    """Without a control arm, or with one that differs, a time has no verdict; counters have one."""
+    request = _request("update-cost")
+    assert len(request.cells()) == 8
+    summary = get("update-cost").summarise(request, VERSION, _fillfactor_samples(request, aa=aa))
+    assert len(summary.cells) == 8, "a control arm is no cell"
+    found = {
+        measure: [item for item in summary.comparisons if item["measure"] == measure]
+        for measure in ("update_ms", "wal_bytes", "pages_dirtied")
+    }
+    assert [len(items) for items in found.values()] == [4, 4, 4]
+    assert {item["verdict"] for item in found["update_ms"]} == {verdict}
+    assert all(reason in item["reason"] for item in found["update_ms"])
+    assert {item["verdict"] for name in ("wal_bytes", "pages_dirtied") for item in found[name]} == {
+        "lower"
+    }
+    assert [item["cell"] for item in summary.controls if item["measure"] == "update_ms"] == (
+        [] if aa is None else [{"filler_length": 64, "fillfactor": 100, "update_bid": 0}]
+    )
+
+
+def test_the_control_of_the_indexes_decides_on_fillfactors_too() -> None:
+    """With indexes as a factor the control is at the fewest of them, and its word counts."""
+    request = _request("update-cost", "indexes=0,4", "filler_length=64", "update_bid=0")
+    noisy = _fillfactor_samples(request, aa=1.2)
+    summary = get("update-cost").summarise(request, VERSION, noisy)
+    times = [item for item in summary.comparisons if item["measure"] == "update_ms"]
+    assert [item["cell"]["indexes"] for item in times] == [0, 4]
+    assert all("A/A control shows" in item["reason"] for item in times)
+    controls = [item["cell"] for item in summary.controls if item["measure"] == "update_ms"]
+    assert [(cell["fillfactor"], cell["indexes"]) for cell in controls] == [(100, 0), (80, 0)]
+
+
+def test_each_setting_is_told_by_name() -> None:
+    """Cells that differ in the server's settings are groups of their own, each with its label."""
+    request = _request(
+        "update-cost", "filler_length=64", "update_bid=0", "full_page_writes=on,off",
+        "wal_compression=off,pglz",
+    )  # fmt: skip
+    samples = _fillfactor_samples(request, aa=1.0)
+    findings = get("update-cost").summarise(request, VERSION, samples).findings
+    said = [text.partition(":")[0] for text in findings if text.startswith("filler 64")]
+    assert said == [
+        f"filler 64, update_bid 0, full_page_writes {writes}, wal_compression {compression}"
+        for writes in ("on", "off")
+        for compression in ("off", "pglz")
+    ]
 
 
 def _document_samples(request: Request, wal_bytes: int) -> list[Sample]:

@@ -4,8 +4,8 @@ Cells against the cell they are compared with, each measure with its A/A control
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom.lab.design import Cell, Request, Trial, interleave
@@ -14,6 +14,9 @@ from pgheadroom.lab.record import Sample
 from pgheadroom.stats import Verdict
 
 CONTROL_ARMS = ("control", "measured")
+
+NO_CONTROL = "no A/A control"
+"""Why a time is undecided whose record has no arm that says how much equal settings differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,7 @@ def contrast(
     measures: Sequence[str],
     *,
     control: Callable[[Cell], Cell] | None = None,
+    clocks: Collection[str] = (),
 ) -> Contrasts:
     """
     Compare cells by pairs of the same block.
@@ -41,6 +45,8 @@ def contrast(
         measures: What is compared.
         control: The cell whose A/A control decides for a pair, given the pair's second cell;
             that cell itself when None.
+        clocks: Those of the measures that are times and may stand in a record without a control
+            arm: they are then undecided, while counters keep their verdict.
 
     Returns:
         What at least one block has both sides of; a control that differs makes its comparisons
@@ -64,6 +70,8 @@ def contrast(
             if cell == against:
                 continue
             compared = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
+            if measure in clocks and not aa.pairs and compared.verdict != Verdict.UNDECIDED:
+                compared = replace(compared, verdict=Verdict.UNDECIDED, reason=NO_CONTROL)
             if compared.pairs:
                 elsewhere = alike if aa.pairs and alike != against else None
                 found.comparisons.append(

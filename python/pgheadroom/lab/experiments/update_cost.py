@@ -192,9 +192,10 @@ class UpdateCost(Experiment):
 
     def trials(self, request: Request) -> list[Trial]:
         """
-        Order interleaved blocks, with an A/A arm where times are compared.
+        Order interleaved blocks, with an A/A arm for the times.
 
-        A single repetition goes shape by shape instead, which needs the room of one at a time.
+        A single repetition goes shape by shape instead, which needs the room of one at a time. It
+        decides nothing, and has the arm all the same: merged with others it is a block of theirs.
         """
         blocks = [
             [
@@ -259,13 +260,13 @@ class UpdateCost(Experiment):
 
 
 def _is_timed(request: Request) -> bool:
-    """Times are compared when indexes are a factor; caches are then warmed first."""
+    """Times are the point when indexes are a factor; caches are then warmed first."""
     return len(request.levels.get("indexes", ())) > 1
 
 
 def _is_control(request: Request, cell: Cell) -> bool:
-    """Where times are compared, the cells with the fewest indexes have an A/A arm."""
-    return _is_timed(request) and cell["indexes"] == min(request.levels["indexes"])
+    """Whether a cell has an A/A arm."""
+    return cell == update_cost_summary.control_of(request, cell)
 
 
 def _base_settings(data_bytes: int, memory_bytes: int) -> dict[str, str]:

@@ -11,16 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgheadroom.lab import predicted
+from pgheadroom.lab.contrast import CONTROL_ARMS, NO_CONTROL, Contrasts, contrast
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
-from pgheadroom.lab.experiment import (
-    Summary,
-    compare_cells,
-    comparison_json,
-    summarise_cells,
-)
+from pgheadroom.lab.experiment import Summary, compare_cells, summarise_cells
 from pgheadroom.lab.experiments import update_cost_predicted
 from pgheadroom.lab.record import Sample
-from pgheadroom.stats import PAIRS_MIN, Comparison, fit_line, mean_interval, paired_ratio
+from pgheadroom.stats import PAIRS_MIN, fit_line, mean_interval, paired_ratio
 from pgheadroom.types import Interval, PgVersion
 
 DOCUMENT_SCALE = 100
@@ -50,7 +46,28 @@ DOCUMENT_REDROCK = [
 ]
 DOCUMENT_MEASURES = ("pages_dirtied", "wal_records", "wal_bytes")
 BASE_FACTORS = ("filler_length", "fillfactor", "update_bid")
-COMPARED = ("wal_bytes", "pages_dirtied", "update_ms")
+SETTINGS = ("full_page_writes", "wal_compression")
+TIMES = ("update_ms",)
+COMPARED = ("wal_bytes", "pages_dirtied", *TIMES)
+
+
+def reference(request: Request) -> int:
+    """The fillfactor that the others are compared with: the largest."""
+    return max(int(level) for level in request.levels["fillfactor"])
+
+
+def control_of(request: Request, cell: Cell) -> Cell:
+    """
+    The cell whose A/A control decides whether times that a cell takes part in are to be believed.
+
+    Where the number of indexes is a factor, times are its point, and each law of it has a control
+    of its own at the fewest indexes; elsewhere one cell's control stands for all.
+    """
+    levels = request.levels.get("indexes", ())
+    if len(levels) > 1:
+        return {**cell, "indexes": min(int(level) for level in levels)}
+    first = {name: given[0] for name, given in request.levels.items()}
+    return {**first, "fillfactor": reference(request)}
 
 
 def summarise(
@@ -64,6 +81,7 @@ def summarise(
         document = _document_figures(cell, request)
         for name in DOCUMENT_MEASURES:
             cell[f"document_{name}"] = document.get(name)
+    found = _contrasts(request, samples)
     findings = [
         *_document_findings(cells, request, version),
         *_fillfactor_findings(cells),
@@ -73,8 +91,8 @@ def summarise(
     ]
     return Summary(
         cells=cells,
-        comparisons=_comparisons(request, samples),
-        controls=_controls(samples),
+        comparisons=found.comparisons,
+        controls=found.controls,
         references=_references(request),
         findings=findings,
         warnings=_warnings(request, version),
@@ -166,8 +184,9 @@ def _fillfactor_findings(cells: Sequence[dict[str, Any]]) -> list[str]:
     findings: list[str] = []
     groups: dict[str, list[dict[str, Any]]] = {}
     measured = {"pages_dirtied", "wal_bytes_per_update", "hot_frac"}
+    names = ("filler_length", "update_bid", *SETTINGS)
     for cell in cells:
-        key = cell_key({name: cell[name] for name in ("filler_length", "update_bid")})
+        key = cell_key({name: cell[name] for name in names if name in cell})
         if cell.get("indexes", 0) == 0 and cell.get("indexed_column", "none") == "none":
             groups.setdefault(key, []).append(cell)
     for group in groups.values():
@@ -175,8 +194,9 @@ def _fillfactor_findings(cells: Sequence[dict[str, Any]]) -> list[str]:
         high = max(group, key=lambda cell: int(cell["fillfactor"]))
         if low is high or any(low[m] is None or high[m] is None for m in measured):
             continue
+        settings = "".join(f", {name} {low[name]}" for name in SETTINGS if name in low)
         findings.append(
-            f"filler {low['filler_length']}, update_bid {low['update_bid']}: "
+            f"filler {low['filler_length']}, update_bid {low['update_bid']}{settings}: "
             f"{high['wal_bytes_per_update']:.1f} bytes of WAL per update at fillfactor "
             f"{high['fillfactor']} ({high['hot_frac']:.0%} HOT), "
             f"{low['wal_bytes_per_update']:.1f} at {low['fillfactor']} "
@@ -186,37 +206,18 @@ def _fillfactor_findings(cells: Sequence[dict[str, Any]]) -> list[str]:
     return findings
 
 
-def _comparisons(request: Request, samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """Every cell against the one at the highest fillfactor with all else equal."""
-    reference = max(int(level) for level in request.levels["fillfactor"])
-    rows = []
-    for cell in request.cells():
-        against = {**cell, "fillfactor": reference}
-        if cell == against:
-            continue
-        for measure in COMPARED:
-            comparison = compare_cells(samples, cell=cell, against=against, measure=measure)
-            if comparison.pairs:
-                rows.append(
-                    comparison_json(comparison, measure=measure, cell=cell, against=against)
-                )
-    return rows
-
-
-def _controls(samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """The A/A arms of the times, where there are any."""
-    cells = {cell_key(sample.cell): sample.cell for sample in samples if sample.arm == "control"}
-    return [
-        comparison_json(
-            _control(samples, cell, "update_ms"), measure="update_ms", cell=cell, against=cell
-        )
-        for cell in cells.values()
-    ]
-
-
-def _control(samples: Sequence[Sample], cell: Cell, measure: str) -> Comparison:
-    return compare_cells(
-        samples, cell=cell, against=cell, measure=measure, arms=("control", "measured")
+def _contrasts(request: Request, samples: Sequence[Sample]) -> Contrasts:
+    """Every cell against that of the highest fillfactor with all else equal, and the controls."""
+    highest = reference(request)
+    pairs = [(cell, {**cell, "fillfactor": highest}) for cell in request.cells()]
+    # Beside itself: a cell with a control that no other is compared with.
+    pairs += [(cell, cell) for cell in request.cells() if cell == control_of(request, cell)]
+    return contrast(
+        samples,
+        pairs,
+        COMPARED,
+        control=lambda cell: control_of(request, cell),
+        clocks=TIMES,
     )
 
 
@@ -261,18 +262,26 @@ def _index_law(
             f"{len(complete)} blocks; a verdict needs at least {PAIRS_MIN}."
         )
     proportion = many / few
-    aa = _control(samples, {**cell, "indexes": levels[0]}, measure).ratio
-    if measure == "update_ms" and aa is not None and aa.excludes(1):
-        return (
-            f"{label}: {measure} against the number of indexes is undecided, the A/A control "
-            f"shows {_shown(aa)} where 1 is the truth."
-        )
+    if (doubt := _doubt(samples, {**cell, "indexes": levels[0]}, measure)) is not None:
+        return f"{label}: {measure} against the number of indexes is undecided, {doubt}."
     verdict = _proportion_verdict(ratio, slope, proportion, is_claim=measure == "update_ms")
     return (
         f"{label}: {measure} with {many} indexes is {_shown(ratio)} times that with {few}, where "
         f"proportion to the number of indexes would be {proportion:g}: {verdict} "
         f"Each further index adds {_shown(slope)} {unit}."
     )
+
+
+def _doubt(samples: Sequence[Sample], cell: Cell, measure: str) -> str | None:
+    """Why a time is not to be believed: a cell's A/A control differs, or there is none."""
+    if measure not in TIMES:
+        return None
+    aa = compare_cells(samples, cell=cell, against=cell, measure=measure, arms=CONTROL_ARMS)
+    if not aa.pairs:
+        return NO_CONTROL
+    if aa.ratio is not None and aa.ratio.excludes(1):
+        return f"the A/A control shows {_shown(aa.ratio)} where 1 is the truth"
+    return None
 
 
 def _proportion_verdict(
