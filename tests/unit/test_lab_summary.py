@@ -276,6 +276,28 @@ def test_comparisons_take_the_control_of_their_own_group() -> None:
     assert control["ratio"]["low"] > 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "text", "warned"),
+    [
+        ((), None, True),
+        (("script=select-only",), None, False),
+        (("script=simple-update",), None, False),
+        (("script=accounts-update",), None, False),
+        (("script=own.sql",), "UPDATE pgbench_branches SET bbalance = 1;", True),
+        (("script=own.sql",), "SELECT bbalance FROM pgbench_branches;", False),
+    ],
+)
+def test_only_updates_of_branches_wait_for_them(
+    settings: tuple[str, ...], text: str | None, *, warned: bool
+) -> None:
+    """More clients than branches matter to scripts that update branches, to no others."""
+    request = _request("fillfactor", "fillfactor=100", "memory=fits", "clients=2", *settings)
+    if text is not None:
+        request = replace(request, options={**request.options, "script_text": text})
+    summary = get("fillfactor").summarise(request, VERSION, _sweep_samples(request, 1.0))
+    assert any("pgbench_branches" in warning for warning in summary.warnings) == warned
+
+
 def test_a_measure_that_some_repetitions_lack_is_null() -> None:
     """A median of those that happen to have it would be a median of something else."""
     request = _request("update-cost", "filler_length=64", "fillfactor=80", "update_bid=0")

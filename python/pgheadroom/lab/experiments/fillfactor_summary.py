@@ -4,6 +4,7 @@ Summary of `fillfactor`: cells, paired ratios against the reference, the documen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,7 +154,8 @@ def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -
     timed = [sample for sample in samples if sample.measures.get("tps") is not None]
     warnings: list[str] = []
     if timed:
-        warnings += guards.clients_within_scale(request.scale, int(request.options["clients"]))
+        if _updates_branches(request):
+            warnings += guards.clients_within_scale(request.scale, int(request.options["clients"]))
         warnings += guards.long_enough(samples, int(request.options["window_s"]))
     if (
         timed
@@ -167,3 +169,10 @@ def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -
             "memory twice and tenfold are meant to show."
         )
     return warnings
+
+
+def _updates_branches(request: Request) -> bool:
+    """Whether clients wait for each other at pgbench_branches; of the named scripts at one only."""
+    text = str(request.options.get("script_text", ""))
+    found = re.search(r"\bupdate\s+(only\s+)?(\w+\.)?pgbench_branches\b", text, re.IGNORECASE)
+    return request.options["script"] == "tpcb-like" or found is not None
