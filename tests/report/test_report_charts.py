@@ -89,6 +89,20 @@ def test_effect_has_intervals_and_a_line_at_one() -> None:
     assert {row["x"] for row in points if row["control"]} == {"100"}
 
 
+def test_the_effect_is_against_what_was_compared_with() -> None:
+    """Without a fillfactor of 100 the reference is the largest; two records have no single one."""
+    result, _ = synthetic.fillfactor(memories=("fits",))
+    for item in (*result["comparisons"], *result["controls"]):
+        item["against"] = {**item["against"], "fillfactor": 90}
+    effect = titled(views.charts(result, []), "Effect against fillfactor 90")
+    assert "Paired ratio to fillfactor 90;" in effect.caption
+    assert "At 90: the A/A control" in effect.caption
+    assert "100" not in effect.caption
+    result["comparisons"][0]["against"] = {**result["comparisons"][0]["against"], "fillfactor": 80}
+    effect = titled(views.charts(result, []), "Effect")
+    assert "Ratio to what each is compared with;" in effect.caption
+
+
 def test_bars_begin_at_zero() -> None:
     """A bar whose axis is cut off lies about proportions."""
     for chart in views.charts(*synthetic.fillfactor()):

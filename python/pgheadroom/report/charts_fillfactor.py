@@ -69,7 +69,7 @@ def _legend(result: Result) -> str | None:
 
 
 def _effect(result: Result) -> Chart | None:
-    """Paired ratios against fillfactor 100; the A/A control stands at 100 itself."""
+    """Paired ratios against the reference fillfactor, where the A/A control stands itself."""
     known = by_name(result)
     items = [
         (item, control)
@@ -104,18 +104,34 @@ def _effect(result: Result) -> Chart | None:
             )
     if not panels:
         return None
-    title = "Effect against fillfactor 100"
+    against = _against(result)
+    title = f"Effect against fillfactor {against}" if against else "Effect"
     caption = (
-        "Paired ratio to fillfactor 100; the line at 1 is no effect, and the axis does not begin "
-        "at 0. Hollow: undecided or no difference shown. "
+        f"Paired ratio to fillfactor {against}"
+        if against
+        else "Ratio to what each is compared with"
+    )
+    caption += (
+        "; the line at 1 is no effect, and the axis does not begin at 0. Hollow: undecided or no "
+        "difference shown. "
     )
     if any(panel.log for panel in panels):
         caption += "An axis whose labels grow by factors is logarithmic. "
     if any(item["control"] for panel in panels for item in panel.rows):
-        caption += "At 100: the A/A control, equal against equal. "
+        caption += f"At {against}: the A/A control, equal against equal. " if against else ""
     caption += intervals_sentence(values, None)
     spec = stacked(panels, legend=_legend(result))
     return Chart(title, caption.strip(), spec, alternative(title, panels), "key")
+
+
+def _against(result: Result) -> str | None:
+    """The fillfactor that all others are compared with, None where it is no single one."""
+    levels = {
+        reading.label(against["fillfactor"])
+        for item in reading.mappings(result.get("comparisons"))
+        if "fillfactor" in (against := reading.mapping(item.get("against")))
+    }
+    return levels.pop() if len(levels) == 1 else None
 
 
 def _far_apart(rows: Sequence[Row]) -> bool:
