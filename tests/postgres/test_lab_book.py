@@ -10,6 +10,7 @@ import pytest
 from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
+from pgheadroom.lab.record import read_json
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
@@ -21,6 +22,15 @@ def _run(
 ) -> dict[str, Any]:
     request = make_request(get(name), list(settings), scale, 1, 1, str(programs.version))
     return run(request, folder, server=str(programs.bin_dir), command="test", report=lambda _: None)
+
+
+def _in_series(result: dict[str, Any], folder: Path) -> int:
+    """Windows whose transactions of each second are in the record."""
+    for item in result["series"]:
+        form = read_json(folder / item["file"], kind="series")
+        assert len(form["tps"]) == len(form["latency_ms_max"]) == 1
+        assert form["tps"][0] > 0
+    return len(result["series"])
 
 
 def test_the_first_read_pays_for_the_load(newest: ServerPrograms, tmp_path: Path) -> None:
@@ -114,6 +124,7 @@ def test_rows_a_second_are_ratios_with_a_control(newest: ServerPrograms, tmp_pat
     (comparison,) = result["comparisons"]
     assert comparison["verdict"] == "undecided"
     assert [control["cell"]["rows"] for control in result["controls"]] == [1]
+    assert _in_series(result, tmp_path / "record") == 3
 
 
 @pytest.mark.parametrize(
@@ -189,6 +200,7 @@ def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_pat
         expected = pytest.approx(59 + 34, abs=max(5, images))
         assert cell["wal_bytes_per_commit"] == expected
     assert any("600 ms" in text for text in result["findings"])
+    assert _in_series(result, tmp_path / "record") == 3
 
 
 def test_a_delay_that_nothing_triggers_is_refused(newest: ServerPrograms) -> None:

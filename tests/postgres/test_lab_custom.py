@@ -11,6 +11,7 @@ from pgheadroom import _core
 from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
+from pgheadroom.lab.record import read_json
 from pgheadroom.lab.run import run
 from pgheadroom.servers import Host, ServerPrograms
 
@@ -131,6 +132,13 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
                 span = cell[f"predicted_{figure}_interval"]
                 assert span["low"] <= cell[figure] <= span["high"]
     assert any("Windows of 1 s" in warning for warning in result["warnings"])
+    assert len(result["series"]) == 5, "four cells and the control arm"
+    loaded = min(cell["heap_pages_before"] for cell in result["cells"])
+    for item in result["series"]:
+        form = read_json(tmp_path / "record" / item["file"], kind="series")
+        assert form["tps"][0] > 0
+        assert form["wal_bytes_per_s"][0] > 0
+        assert form["heap_bytes"][0] >= 8192 * loaded
 
 
 @pytest.mark.pg(">= 16")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgheadroom.lab.series import log_events, per_second
+from pgheadroom.lab.design import Trial
+from pgheadroom.lab.series import log_events, of_window, per_second
 from pgheadroom.servers.pgbench import TransactionLog
 
 # Recorded: 18.4, log_line_prefix '%m [%p] ', log_checkpoints on, log_autovacuum_min_duration 0.
@@ -80,3 +81,32 @@ def test_without_samples_the_sampled_series_are_absent() -> None:
     sampler = SimpleNamespace(t_s=[], wal_bytes=[], heap_bytes=[], index_bytes=[])
     series = per_second(log, sampler, start_s=100.0, window_s=1)  # type: ignore[arg-type]
     assert "wal_bytes_per_s" not in series
+
+
+@pytest.mark.parametrize(("rise", "notes"), [(0, 0), (10, 1)])
+def test_a_window_without_a_sampler_has_a_series_and_its_steadiness(
+    tmp_path: Path, rise: int, notes: int
+) -> None:
+    """
+    Throughput, latencies and the server's events come without any session beside the clients.
+
+    Eighty seconds of 50 transactions each are steady; those that gain 10 each second are not.
+    """
+    counts = [50 + rise * second for second in range(80)]
+    ends = np.concatenate([START_S + second + np.arange(1, n + 1) / (n + 2)
+                           for second, n in enumerate(counts)])  # fmt: skip
+    log = TransactionLog(
+        ends_s=ends, latency_ms=np.ones(len(ends)), script=np.zeros(len(ends), dtype=int)
+    )
+    trial = Trial(cell={"clients": 2}, repetition=3, arm="control")
+    form, said = of_window(
+        _server(tmp_path), trial, log, start_s=START_S, end_s=START_S + 80, window_s=80
+    )
+    assert len(said) == notes
+    assert (form["kind"], form["cell"], form["repetition"]) == ("series", {"clients": 2}, 3)
+    assert form["arm"] == "control"
+    assert form["tps"] == counts
+    assert "wal_bytes_per_s" not in form
+    assert [event["kind"] for event in form["events"]] == [
+        "autovacuum", "autoanalyze", "checkpoint"
+    ]  # fmt: skip

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 import psycopg
 
+from pgheadroom.lab import guards
 from pgheadroom.lab.design import Trial
 from pgheadroom.lab.place import SAMPLER_DATABASE, Running
 from pgheadroom.servers.pgbench import TransactionLog
@@ -69,6 +70,7 @@ class Sampler:
     def _sample(self) -> None:
         try:
             with self._server.connect(SAMPLER_DATABASE) as connection:
+                ended = False
                 while True:
                     row = connection.execute(
                         "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
@@ -78,8 +80,10 @@ class Sampler:
                     self.wal_bytes.append(row[0])
                     self.heap_bytes.append(sum(_relation_bytes(path) for path in self._heaps))
                     self.index_bytes.append(sum(_relation_bytes(path) for path in self._indexes))
-                    if self._stop.wait(1.0):
+                    if ended:
                         return
+                    # Once more at the end, so that the last second is sampled to its end.
+                    ended = self._stop.wait(1.0)
         except psycopg.Error:
             # The server is going away: the main thread meets the same and reports it.
             return
@@ -113,15 +117,42 @@ def _relation_bytes(path: Path) -> int:
         segment += 1
 
 
+def of_window(
+    server: Running,
+    trial: Trial,
+    log: TransactionLog,
+    *,
+    start_s: float,
+    end_s: float,
+    window_s: float,
+    sampler: Sampler | None = None,
+) -> tuple[dict[str, Any], list[str]]:
+    """
+    The series file of a throughput window, and what is to be noted of its throughput.
+
+    Args:
+        server: The running server, whose log tells what it did meanwhile.
+        trial: Whose window it is.
+        log: Every transaction.
+        start_s: When the driver was started, epoch seconds.
+        end_s: When it had ended.
+        window_s: The length that it was asked for.
+        sampler: What was sampled beside; None where nothing was.
+    """
+    by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
+    notes = guards.steady([tps or 0.0 for tps in by_second["tps"]])
+    return series_file(trial, by_second, log_events(server, start_s, end_s)), notes
+
+
 def per_second(
-    log: TransactionLog, sampler: Sampler, *, start_s: float, window_s: float
+    log: TransactionLog, sampler: Sampler | None, *, start_s: float, window_s: float
 ) -> dict[str, list[float | None]]:
     """
     Series over the whole seconds of a window.
 
     Args:
         log: Every transaction.
-        sampler: What was sampled beside.
+        sampler: What was sampled beside; None where nothing was.
         start_s: Begin of the window, epoch seconds.
         window_s: Its length.
 
@@ -142,7 +173,7 @@ def per_second(
         columns["tps"].append(float(len(inside)))
         columns["latency_ms_mean"].append(float(inside.mean()) if len(inside) else None)
         columns["latency_ms_max"].append(float(inside.max()) if len(inside) else None)
-    if len(sampler.t_s) >= 2:
+    if sampler is not None and len(sampler.t_s) >= 2:
         ends = [start_s + second for second in range(seconds + 1)]
         wal = np.interp(ends, sampler.t_s, sampler.wal_bytes)
         columns["wal_bytes_per_s"] = [float(step) for step in np.diff(wal)]

@@ -34,6 +34,7 @@ from pgheadroom.lab.experiments import plain_rows
 from pgheadroom.lab.experiments import wal_arithmetic as wal
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.record import Sample
+from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import read_logs
 from pgheadroom.types import PgVersion
 
@@ -199,8 +200,10 @@ class CommitCost(Experiment):
         shape = Shape(name=self.shape_name(trial), load=_create, bytes_expected=64 * 1024**2)
         with place.running(shape, settings) as server:
             environment = describe_server(server)
-            measures, notes = _window(server, request, trial)
-        return Outcome(measures=measures, notes=tuple(notes), environment=environment)
+            measures, series, notes = _window(server, request, trial)
+        return Outcome(
+            measures=measures, notes=tuple(notes), series=series, environment=environment
+        )
 
     def summarise(
         self,
@@ -266,8 +269,8 @@ def _create(server: Running) -> None:
 
 def _window(
     server: Running, request: Request, trial: Trial
-) -> tuple[dict[str, float | None], list[str]]:
-    """Measures of the window, and what is to be noted."""
+) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+    """Measures of the window, its series, and what is to be noted."""
     cell, window_s = trial.cell, _window_s(request)
     clients = int(cell["clients"])
     script, logs = server.scratch / "commit.sql", server.scratch / "transactions"
@@ -281,6 +284,9 @@ def _window(
     disk_before = disk_syncs_per_s(server.scratch)
     checkpoints = plain_rows.checkpoints_logged(server)
     start, syncs_before = plain_rows.wal_counters(server), _wal_syncs(server)
+    # The series is made of the log that the latencies need in any case. No sampler runs beside, as
+    # in other windows: its session would be among the processes whose syncs and WAL are counted.
+    start_s = time.time()
     with driver.processor_time() as used:
         report = driver.run_pgbench(
             server,
@@ -291,6 +297,7 @@ def _window(
             clients=clients,
             seed=driver.seed_of(request, trial),
         )
+    end_s = time.time()
     # The WAL writer reports what it did when it next wakes up.
     time.sleep(2 * int(cell.get("wal_writer_delay", _WAL_WRITER_DELAY_MS)) / 1000)
     end, syncs_after = plain_rows.wal_counters(server), _wal_syncs(server)
@@ -300,6 +307,9 @@ def _window(
     with server.connect() as connection:
         plain_rows.require_rows(connection, done, table=TABLE)
     log = read_logs(server.scratch.glob("transactions.*"))
+    series, unsteady = of_window(
+        server, trial, log, start_s=start_s, end_s=end_s, window_s=window_s
+    )
     p50, p90, p99 = np.percentile(log.latency_ms, [50, 90, 99])
     disk = None if disk_before is None or disk_after is None else (disk_before + disk_after) / 2
     syncs: int | None = syncs_after - syncs_before
@@ -324,7 +334,8 @@ def _window(
         "predicted_wal_bytes_per_commit": wal.insert_bytes(row_bytes) + wal.COMMIT_BYTES,
         "checkpoints": begun,
     }
-    return measures, guards.driver(used.seconds, window_s, driver.threads(clients))
+    notes = guards.driver(used.seconds, window_s, driver.threads(clients)) + unsteady
+    return measures, series, notes
 
 
 def _wal_syncs(server: Running) -> int:

@@ -5,8 +5,9 @@ Measurement of one trial of `custom`: counters of a fixed number of transactions
 from __future__ import annotations
 
 import functools
+import time
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.custom_load import Work, load, work_of
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.servers.pgbench import PgbenchReport, read_logs
 
 if TYPE_CHECKING:
@@ -171,8 +173,9 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         measures: dict[str, float | None] = {"heap_pages_before": before.heap_pages}
         measures.update(_count(server, request, work, trial, before))
         notes: Sequence[str] = ()
+        series = None
         if window_s := int(request.options["window_s"]):
-            timed, notes = _time(server, request, work, trial, window_s)
+            timed, series, notes = _time(server, request, work, trial, window_s)
             measures.update(timed)
         assumed = dict(server.assumed)
         version = server.version
@@ -181,7 +184,13 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         assumed[f"server {cell['server']}"] = f"PostgreSQL {version}"
     if version.major < 16:
         assumed["n_tup_newpage_upd"] = f"not counted by PostgreSQL {version} (16 is the first)"
-    return Outcome(measures=measures, notes=tuple(notes), assumed=assumed, environment=environment)
+    return Outcome(
+        measures=measures,
+        notes=tuple(notes),
+        assumed=assumed,
+        series=series,
+        environment=environment,
+    )
 
 
 def _assumed(work: Work) -> dict[str, str]:
@@ -224,19 +233,33 @@ def _count(
 
 def _time(
     server: Running, request: Request, work: Work, trial: Trial, window_s: int
-) -> tuple[dict[str, float | None], list[str]]:
+) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+    """
+    The throughput window, its series, and notes; sampled every second from outside the database.
+
+    Sizes are those of the files that tables have as it begins: a script that truncates or rewrites
+    one takes it out of the series.
+    """
     driver.durable(server)
     with server.connect() as connection:
         begun = checkpoints_begun(connection, server.version)
-    with driver.processor_time() as used:
+        tables = connection.execute(
+            "SELECT relid::regclass::text FROM pg_stat_user_tables "
+            "JOIN pg_class ON pg_class.oid = relid WHERE relkind = 'r'"
+        )
+        names = [str(name) for (name,) in tables]
+    start_s = time.time()
+    with driver.processor_time() as used, Sampler(server, *names) as sampler:
         report = _pgbench(
             server, request, work, trial, "-T", str(window_s), "-l", "--log-prefix=transactions"
         )
+    end_s = time.time()
     log = read_logs(server.scratch.glob("transactions.*"))
     with server.connect() as connection:
         checkpoints = checkpoints_begun(connection, server.version) - begun
-    seconds = np.floor(log.ends_s - log.ends_s[0]).astype(int)
-    by_second = [float(count) for count in np.bincount(seconds)[:window_s]]
+    series, unsteady = of_window(
+        server, trial, log, start_s=start_s, end_s=end_s, window_s=window_s, sampler=sampler
+    )
     p50, p99 = np.percentile(log.latency_ms, [50, 99])
     measures: dict[str, float | None] = {
         "tps": report.tps,
@@ -244,10 +267,8 @@ def _time(
         "latency_ms_p99": float(p99),
         "checkpoints": checkpoints,
     }
-    notes = guards.driver(used.seconds, window_s, driver.threads(work.clients)) + guards.steady(
-        by_second
-    )
-    return measures, notes
+    notes = guards.driver(used.seconds, window_s, driver.threads(work.clients)) + unsteady
+    return measures, series, notes
 
 
 def _pgbench(

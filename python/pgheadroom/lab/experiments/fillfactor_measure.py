@@ -21,7 +21,7 @@ from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.place import Place, Running, Shape
-from pgheadroom.lab.series import Sampler, log_events, per_second, series_file
+from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, read_logs
 from pgheadroom.units import PAGE_BYTES, setting_bytes, show_bytes
 
@@ -301,12 +301,11 @@ def _time(
     end_s = time.time()
     after = table_counters(server, TABLE)
     log = read_logs(server.scratch.glob("transactions.*"))
-    events = log_events(server, start_s, end_s)
-    by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
-    series = series_file(trial, by_second, events)
+    series, unsteady = of_window(
+        server, trial, log, start_s=start_s, end_s=end_s, window_s=window_s, sampler=sampler
+    )
     threads = driver.threads(int(request.options["clients"]))
-    notes = guards.driver(used.seconds, window_s, threads)
-    notes += guards.steady([tps or 0.0 for tps in by_second["tps"]])
+    notes = guards.driver(used.seconds, window_s, threads) + unsteady
     measures = _time_measures(before, after, report, log, window_s=end_s - start_s)
     if from_statements:
         calls, ms = _statement_totals(server)

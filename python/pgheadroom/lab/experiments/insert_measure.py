@@ -4,7 +4,9 @@ The two windows of an `insert-rate` trial: a number of rows for counters, a time
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.experiments import insert_model, plain_rows
 from pgheadroom.lab.experiments.insert_script import TABLE
 from pgheadroom.lab.place import Running
+from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import PgbenchReport, read_logs
 
 ROWS_PER_SCALE = 20_000
@@ -110,23 +113,34 @@ def count(
 
 def time_window(
     server: Running, request: Request, trial: Trial, script: Sequence[str]
-) -> tuple[dict[str, float | None], list[str]]:
-    """The throughput window: fsync on, a checkpoint before."""
+) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+    """
+    The throughput window: fsync on, a checkpoint before.
+
+    Returns:
+        Measures, the window's series, notes. The series is made of the log that the latencies need
+        in any case, a line a statement; no sampler runs beside the single client.
+    """
     clients, window_s = int(trial.cell["clients"]), int(request.options["window_s"])
     with server.connect() as connection:
         connection.execute(f"TRUNCATE {TABLE} RESTART IDENTITY")
     driver.durable(server)
     logs = server.scratch / "transactions"
     before = plain_rows.checkpoints_logged(server)
+    start_s = time.time()
     with driver.processor_time() as used:
         report = _pgbench(
             server, request, trial, script, "-T", str(window_s), "-l", f"--log-prefix={logs}"
         )
+    end_s = time.time()
     with server.connect() as connection:
         wait_for_clients(connection)
         expected = report.transactions * int(trial.cell["rows"])
         plain_rows.require_rows(connection, expected, table=TABLE)
     log = read_logs(server.scratch.glob("transactions.*"))
+    series, unsteady = of_window(
+        server, trial, log, start_s=start_s, end_s=end_s, window_s=window_s
+    )
     p50, p99 = np.percentile(log.latency_ms, [50, 99])
     measures: dict[str, float | None] = {
         "tps": report.tps,
@@ -136,4 +150,5 @@ def time_window(
         "latency_ms_max": float(log.latency_ms.max()),
         "checkpoints": plain_rows.checkpoints_logged(server) - before,
     }
-    return measures, guards.driver(used.seconds, window_s, driver.threads(clients))
+    notes = guards.driver(used.seconds, window_s, driver.threads(clients)) + unsteady
+    return measures, series, notes

@@ -224,6 +224,7 @@ class InsertRate(Experiment):
         }
         measures: dict[str, float | None] = {}
         notes: list[str] = []
+        series = None
         with place.running(shape, settings) as server:
             environment = describe_server(server)
             assert server.cluster is not None, "insert-rate runs on our own servers only"
@@ -231,9 +232,11 @@ class InsertRate(Experiment):
             if request.options["measure"] != "throughput":
                 measures.update(count(server, request, trial, script))
             if request.options["measure"] != "counters":
-                found, notes = time_window(server, request, trial, script)
+                found, series, notes = time_window(server, request, trial, script)
                 measures.update(found)
-        return Outcome(measures=measures, notes=tuple(notes), environment=environment)
+        return Outcome(
+            measures=measures, notes=tuple(notes), series=series, environment=environment
+        )
 
     def summarise(
         self,

@@ -19,7 +19,7 @@ from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.fillfactor_measure import AUTOVACUUM_SETTINGS
 from pgheadroom.lab.place import Place, Running, Shape
-from pgheadroom.lab.series import Sampler, log_events, per_second, series_file
+from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.lab.tprocc import consistency, load, run
 from pgheadroom.lab.tprocc.schedules import TABLES, UPDATED, fillfactors
 from pgheadroom.lab.wal_images import image_bytes, wal_position
@@ -397,8 +397,9 @@ def _time(
     ended = guards.processor_ticks()
     after = counted(server)
     log = read_logs(server.scratch.glob("transactions.*"))
-    by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
-    series = series_file(trial, by_second, log_events(server, start_s, end_s))
+    series, unsteady = of_window(
+        server, trial, log, start_s=start_s, end_s=end_s, window_s=window_s, sampler=sampler
+    )
     took_s = report.transactions / report.tps
     measures: dict[str, float | None] = {
         "nopm": (after.orders - before.orders) / took_s * 60,
@@ -410,6 +411,5 @@ def _time(
     for table in UPDATED:
         updated = _changed(before, after, table, "n_tup_upd") or 0
         measures[f"{table}_updates_per_h"] = updated / took_s * 3600
-    notes = guards.driver(used.seconds, window_s, driver.threads(users.count))
-    notes += guards.steady([tps or 0.0 for tps in by_second["tps"]])
+    notes = guards.driver(used.seconds, window_s, driver.threads(users.count)) + unsteady
     return measures, series, notes
