@@ -200,6 +200,7 @@ def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_pat
         expected = pytest.approx(59 + 34, abs=max(5, images))
         assert cell["wal_bytes_per_commit"] == expected
     assert any("600 ms" in text for text in result["findings"])
+    assert result["environment"]["settings"]["fsync"] == "on", "that of the window"
     assert _in_series(result, tmp_path / "record") == 3
 
 

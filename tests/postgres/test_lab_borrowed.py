@@ -91,6 +91,7 @@ def test_statements_of_others_stay_counted(programs: ServerPrograms, tmp_path: P
         assert result["assumed"]["accounts_update_ms"] == "from pg_stat_statements"
         assert result["assumed"]["io"] == "as the borrowed server has it"
         assert any("whole borrowed server" in warning for warning in result["warnings"])
+        assert "settings_that_vary" not in result["environment"], "its fsync is left as it is"
         with cluster.connect() as connection:
             row = connection.execute(
                 "SELECT count(*) FROM pg_stat_statements WHERE query = 'SELECT $1'"

@@ -132,6 +132,10 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
                 span = cell[f"predicted_{figure}_interval"]
                 assert span["low"] <= cell[figure] <= span["high"]
     assert any("Windows of 1 s" in warning for warning in result["warnings"])
+    environment = result["environment"]
+    assert "fsync" not in environment["settings"]
+    assert environment["settings_that_vary"]["fsync"] == ["off", "on"]
+    assert "on in timed windows" in environment["fsync"]
     assert len(result["series"]) == 5, "four cells and the control arm"
     loaded = min(cell["heap_pages_before"] for cell in result["cells"])
     for item in result["series"]:

@@ -11,7 +11,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,37 @@ from pgheadroom.lab.place import Running, memory_bytes
 
 SYNC_PROBE_S = 0.3
 
-_PLACES = ("data_directory", "unix_socket_directories", "config_file", "hba_file", "ident_file")
-"""Settings that say where a server lives, another folder in every run."""
+_PLACES = (
+    *("data_directory", "unix_socket_directories", "config_file", "hba_file", "ident_file"),
+    *("port", "cluster_name"),
+)
+"""Settings that say where a server lives and what it is called, others in every trial."""
+
+_SETTINGS = ("settings", "build")
+"""Parts of an environment that hold settings by name."""
+
+VARY = "settings_that_vary"
+"""The part of an environment that holds the values of settings that are not the same throughout."""
+
+AT_DEFAULT = "default"
+"""Stands among those values for a trial that leaves the setting at the server's default."""
+
+FSYNC_IN_TRIALS = "off while loading and for counters, on in timed windows"
 
 
-def describe_server(server: Running) -> dict[str, Any]:
-    """Version, build and every setting that is not at its default."""
+def describe_server(server: Running, *, timed: bool = False) -> dict[str, Any]:
+    """
+    Version, build and every setting that is not at its default.
+
+    Args:
+        server: The running server of a trial.
+        timed: Whether the trial, once its counters are taken, switches fsync on for a window whose
+            times count (`driver.durable`): fsync is then said to vary, and when it is what.
+
+    Returns:
+        `server_version`, `settings`, `build`, and with `timed` on a server of ours `fsync` and
+        `settings_that_vary`, a list of values by name.
+    """
     with server.connect() as connection:
         settings = connection.execute(
             "SELECT name, current_setting(name) FROM pg_settings "
@@ -39,11 +64,51 @@ def describe_server(server: Running) -> dict[str, Any]:
         ).fetchall()
         version = connection.execute("SELECT version()").fetchone()
     assert version is not None, "a function returns one row"
-    return {
+    found: dict[str, Any] = {
         "server_version": version[0],
         "settings": dict(settings),
         "build": dict(fixed),
     }
+    if timed and server.cluster is not None:
+        first = found["settings"].pop("fsync", AT_DEFAULT)
+        found |= {VARY: {"fsync": [first, "on"]}, "fsync": FSYNC_IN_TRIALS}
+    return found
+
+
+def joined(known: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The environment of a run after one more trial: what is the same in all, and what varies.
+
+    Args:
+        known: The environment so far; what it says besides the server's settings stays.
+        further: `describe_server` of the trial.
+
+    Returns:
+        An environment whose `settings` and `build` hold what every trial so far has alike, and
+        `settings_that_vary` all values of each other setting, in the order in which they came.
+    """
+    vary: dict[str, list[str]] = {}
+    for name in sorted({name for each in (known, further) for name in _names(each)}):
+        values = list(dict.fromkeys([*_values(known, name), *_values(further, name)]))
+        if len(values) > 1:
+            vary[name] = values
+    alike = {
+        part: {name: value for name, value in (known.get(part) or {}).items() if name not in vary}
+        for part in _SETTINGS
+    }
+    return {**further, **known, **alike, **({VARY: vary} if vary else {})}
+
+
+def _names(environment: Mapping[str, Any]) -> set[str]:
+    return {name for part in (*_SETTINGS, VARY) for name in environment.get(part) or {}}
+
+
+def _values(environment: Mapping[str, Any], name: str) -> list[str]:
+    """What a setting has been: several values where it varied."""
+    if name in (several := environment.get(VARY) or {}):
+        return list(several[name])
+    parts = [environment.get(part) or {} for part in _SETTINGS]
+    return [next((part[name] for part in parts if name in part), AT_DEFAULT)]
 
 
 def describe_machine(folder: Path) -> dict[str, Any]:

@@ -75,8 +75,15 @@ def quiet_host(samples: Sequence[Sample]) -> list[str]:
 
 def assertions(environment: Mapping[str, Any]) -> list[str]:
     """Warn of a server built with assertions, whose times are those of another program."""
-    build = environment.get("build")
-    if isinstance(build, Mapping) and build.get("debug_assertions") == "on":
+    name = "debug_assertions"
+    build, several = environment.get("build"), environment.get("settings_that_vary")
+    found = build.get(name) if isinstance(build, Mapping) else None
+    if isinstance(several, Mapping) and name in several:
+        return [
+            "One of the servers was built with assertions (debug_assertions is on): its times say "
+            "nothing about a production build."
+        ]
+    if found == "on":
         return [
             "The server was built with assertions (debug_assertions is on): its times say nothing "
             "about a production build."

@@ -199,6 +199,8 @@ class CommitCost(Experiment):
         }
         shape = Shape(name=self.shape_name(trial), load=_create, bytes_expected=64 * 1024**2)
         with place.running(shape, settings) as server:
+            # All of a trial is its window, so the environment is that of the window.
+            driver.durable(server)
             environment = describe_server(server)
             measures, series, notes = _window(server, request, trial)
         return Outcome(
@@ -276,7 +278,6 @@ def _window(
     script, logs = server.scratch / "commit.sql", server.scratch / "transactions"
     script.write_text(f"INSERT INTO {TABLE} VALUES (:client_id);\n", encoding="ascii")
     script.chmod(0o644)
-    driver.durable(server)
     with server.connect() as connection:
         row = connection.execute("SELECT current_setting('fsync')").fetchone()
     if row is None or row[0] != "on":

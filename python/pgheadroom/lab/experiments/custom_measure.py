@@ -168,7 +168,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         },
     }
     with place.running(shape, settings if place.throw_away else {}) as server:
-        environment = describe_server(server)
+        environment = describe_server(server, timed=int(request.options["window_s"]) > 0)
         before = totals(server)
         measures: dict[str, float | None] = {"heap_pages_before": before.heap_pages}
         measures.update(_count(server, request, work, trial, before))

@@ -160,7 +160,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         _hint_at_direct_io(direct),
         place.running(shape, _settings(request, place, trial)) as server,
     ):
-        environment = describe_server(server)
+        environment = describe_server(server, timed=request.options["measure"] != "counters")
         statements_source = _prepare_statements(server, place)
         _warm(server)
         before = table_counters(server, TABLE)

@@ -226,7 +226,7 @@ class InsertRate(Experiment):
         notes: list[str] = []
         series = None
         with place.running(shape, settings) as server:
-            environment = describe_server(server)
+            environment = describe_server(server, timed=request.options["measure"] != "counters")
             assert server.cluster is not None, "insert-rate runs on our own servers only"
             script = write_script(server.scratch, server.cluster.data_dir, request, cell)
             if request.options["measure"] != "throughput":

@@ -306,7 +306,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         with place.running(shape, settings) as server, server.connect() as connection:
             consistency.require_consistent(connection, "before the run")
     with place.running(shape, settings) as server:
-        environment = describe_server(server)
+        environment = describe_server(server, timed=int(request.options["window_s"]) > 0)
         with server.connect() as connection:
             measures["load_s"] = load.loaded_s(connection)
             measures["data_bytes"] = _loaded_bytes(connection)
