@@ -42,6 +42,17 @@ def test_a_record_is_whole(folder: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("folder", RECORDS, ids=lambda path: path.name)
+def test_a_time_has_a_verdict_beside_a_control_only(folder: Path) -> None:
+    """What nobody measured the noise of is undecided, however clear its interval looks."""
+    result = Record.open(folder).read_result()
+    times = {item["name"] for item in result["measures"] if item["unit"] in ("ms", "1/s", "1/min")}
+    controlled = {item["measure"] for item in result["controls"]}
+    for item in result["comparisons"]:
+        if item["measure"] in times - controlled:
+            assert item["verdict"] == "undecided", item
+
+
 def test_the_sources_are_reproduced() -> None:
     """S0, S1, S2 and S4 have a record each."""
     names = {_result(folder.name)["name"] for folder in RECORDS}
