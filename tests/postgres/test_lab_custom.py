@@ -136,6 +136,8 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
     assert "fsync" not in environment["settings"]
     assert environment["settings_that_vary"]["fsync"] == ["off", "on"]
     assert "on in timed windows" in environment["fsync"]
+    assert sorted(environment["settings_that_vary"]["wal_compression"]) == ["off", "pglz"]
+    assert set(environment["settings_that_vary"]) == {"fsync", "wal_compression"}
     assert len(result["series"]) == 5, "four cells and the control arm"
     loaded = min(cell["heap_pages_before"] for cell in result["cells"])
     for item in result["series"]:

@@ -15,7 +15,7 @@ from typing import Any
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
-from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.environment import VARY, command_line
 from pgheadroom.lab.experiment import Experiment, comparison_json, summarise_cells
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import Record, Sample
@@ -205,8 +205,9 @@ def _differences(sides: Sequence[_Side]) -> list[str]:
     for name in ("server", "cpu", "cores", "memory_bytes", "filesystem", "kernel", "tool_version"):
         pairs[name] = (a.environment.get(name), b.environment.get(name))
     settings = [each.environment.get("settings") or {} for each in sides]
+    varied = {name for each in sides for name in each.environment.get(VARY) or {}}
     for name in sorted({*settings[0], *settings[1]}):
-        if name not in ("port", "cluster_name", "unix_socket_directories"):
+        if name not in ("port", "cluster_name", "unix_socket_directories", *varied):
             pairs[name] = (settings[0].get(name), settings[1].get(name))
     found = [f"{name}: {x} and {y}" for name, (x, y) in pairs.items() if x != y]
     return [f"The records also differ in {'; '.join(found)}."] if found else []

@@ -21,7 +21,7 @@ from pgheadroom.errors import InputError, LabError
 from pgheadroom.lab import budget, conduct, guards
 from pgheadroom.lab.borrowed_place import BorrowedPlace
 from pgheadroom.lab.design import Request, Trial, cell_key, check_request
-from pgheadroom.lab.environment import describe_machine
+from pgheadroom.lab.environment import describe_machine, joined
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
@@ -275,8 +275,12 @@ class _Player:
         except LabError as error:
             error.add_note(f"in trial {trial.id}")
             raise
-        if outcome.environment is not None and self._record.read_environment() is None:
-            self._write_environment(outcome.environment)
+        if outcome.environment is not None:
+            known = self._record.read_environment()
+            if known is None:
+                self._write_environment(outcome.environment)
+            elif (both := joined(known, outcome.environment)) != known:
+                self._record.write("environment.json", both)
         if outcome.series is not None:
             self._record.write(f"series/{trial.id}.json", outcome.series)
         return Sample(
