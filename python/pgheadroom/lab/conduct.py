@@ -90,10 +90,8 @@ def why_stopped(open_: Sequence[budget.Open]) -> str:
             "quarter of the effect)"
         )
     widest = open_[0]
-    said = (
-        f"the budget was spent with {len(open_)} comparisons not answered, the widest "
-        f"{widest.measure}"
-    )
+    left = f"{len(open_)} comparisons" if len(open_) > 1 else "1 comparison"
+    said = f"the budget was spent with {left} not answered, the widest {widest.measure}"
     needed = budget.blocks_needed(widest, PRECISION_FRAC)
     if widest.reason is not None:
         return f"{said}, which is narrow enough and undecided because {widest.reason}"
