@@ -9,8 +9,10 @@ import pytest
 
 from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError
+from pgheadroom.lab.checkpoints import checkpoint, checkpoints_begun
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.run import run
+from pgheadroom.lab.place import Shape
+from pgheadroom.lab.run import place_for, run
 from pgheadroom.servers import ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -87,3 +89,22 @@ def test_windows_must_be_in_order(newest: ServerPrograms, tmp_path: Path) -> Non
     """A snapshot cannot end before it begins."""
     with pytest.raises(InputError, match="is not after"):
         _run("long-transaction", newest, tmp_path / "record", "open=5", "close=5")
+
+
+def test_a_checkpoint_is_counted_when_it_returns(newest: ServerPrograms) -> None:
+    """
+    Each by itself and at once: a window that begins then is not charged with it.
+
+    Of 200 that were only asked for, 48 were not counted yet when CHECKPOINT had returned.
+    """
+    shape = Shape(name="empty", load=lambda _: None, bytes_expected=16 * 1024**2)
+    with (
+        place_for(str(newest.bin_dir)) as place,
+        place.running(shape, {}) as server,
+        server.connect() as connection,
+    ):
+        counts = []
+        for _ in range(200):
+            checkpoint(connection, server.version)
+            counts.append(checkpoints_begun(connection, server.version))
+    assert counts == list(range(counts[0], counts[0] + 200))
