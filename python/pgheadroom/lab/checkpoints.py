@@ -50,7 +50,7 @@ def checkpoint(connection: psycopg.Connection[Any], version: PgVersion) -> None:
     while checkpoints_begun(connection, version) == before:
         if time.monotonic() > deadline:
             raise MeasurementInvalid(
-                f"{COUNTED_WITHIN_S:.0f} s after a CHECKPOINT the server's counter still says "
-                f"{before}: is track_counts off?"
+                f"{COUNTED_WITHIN_S:.0f} s after a CHECKPOINT the server's counter of checkpoints "
+                f"still says {before}: look into the server's log for what holds its checkpointer"
             )
         time.sleep(_POLL_S)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab.checkpoints import checkpoints_begun
+from pgheadroom.types import PgVersion
 
 if TYPE_CHECKING:
     import psycopg
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pgheadroom.lab.place import Running
 
 CLIENTS_GONE_WITHIN_S = 30.0
+_NEWPAGE_FROM_MAJOR = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +117,11 @@ def table_counters(server: Running, table: str, *, others: int = 0) -> TableCoun
         buffers_hit=buffers[0],
         buffers_read=buffers[1],
     )
+
+
+def uncounted(version: PgVersion) -> dict[str, str]:
+    """Counters that a version lacks, each with why, for what a sample assumed."""
+    if version.major >= _NEWPAGE_FROM_MAJOR:
+        return {}
+    first = f"not counted by PostgreSQL {version} ({_NEWPAGE_FROM_MAJOR} is the first)"
+    return {"n_tup_newpage_upd": first}

@@ -89,7 +89,7 @@ def joined(known: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, An
     """
     vary: dict[str, list[str]] = {}
     for name in sorted({name for each in (known, further) for name in _names(each)}):
-        values = list(dict.fromkeys([*_values(known, name), *_values(further, name)]))
+        values = list(dict.fromkeys([*values_of(known, name), *values_of(further, name)]))
         if len(values) > 1:
             vary[name] = values
     alike = {
@@ -103,8 +103,8 @@ def _names(environment: Mapping[str, Any]) -> set[str]:
     return {name for part in (*_SETTINGS, VARY) for name in environment.get(part) or {}}
 
 
-def _values(environment: Mapping[str, Any], name: str) -> list[str]:
-    """What a setting has been: several values where it varied."""
+def values_of(environment: Mapping[str, Any], name: str) -> list[str]:
+    """What a setting has been: several values where it varied, `AT_DEFAULT` if not named."""
     if name in (several := environment.get(VARY) or {}):
         return list(several[name])
     parts = [environment.get(part) or {} for part in _SETTINGS]

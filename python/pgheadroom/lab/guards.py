@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pgheadroom.lab.environment import values_of
 from pgheadroom.lab.record import Sample
 from pgheadroom.stats import median, steady_from
 
@@ -75,20 +76,14 @@ def quiet_host(samples: Sequence[Sample]) -> list[str]:
 
 def assertions(environment: Mapping[str, Any]) -> list[str]:
     """Warn of a server built with assertions, whose times are those of another program."""
-    name = "debug_assertions"
-    build, several = environment.get("build"), environment.get("settings_that_vary")
-    found = build.get(name) if isinstance(build, Mapping) else None
-    if isinstance(several, Mapping) and name in several:
-        return [
-            "One of the servers was built with assertions (debug_assertions is on): its times say "
-            "nothing about a production build."
-        ]
-    if found == "on":
-        return [
-            "The server was built with assertions (debug_assertions is on): its times say nothing "
-            "about a production build."
-        ]
-    return []
+    found = values_of(environment, "debug_assertions")
+    if "on" not in found:
+        return []
+    which = "The server was" if len(found) == 1 else "One of the servers was"
+    return [
+        f"{which} built with assertions (debug_assertions is on): its times say nothing about a "
+        "production build."
+    ]
 
 
 def clients_within_scale(scale: int, clients: int) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.checkpoints import checkpoints_begun
-from pgheadroom.lab.counters import wait_for_clients
+from pgheadroom.lab.counters import uncounted, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
@@ -182,8 +182,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     assumed.update(_assumed(work))
     if "server" in cell:
         assumed[f"server {cell['server']}"] = f"PostgreSQL {version}"
-    if version.major < 16:
-        assumed["n_tup_newpage_upd"] = f"not counted by PostgreSQL {version} (16 is the first)"
+    assumed |= uncounted(version)
     return Outcome(
         measures=measures,
         notes=tuple(notes),

@@ -16,7 +16,7 @@ import numpy as np
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
 from pgheadroom.lab import driver, guards
-from pgheadroom.lab.counters import TableCounters, table_counters
+from pgheadroom.lab.counters import TableCounters, table_counters, uncounted
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
@@ -180,10 +180,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
             measures.update(_sizes(table_counters(server, TABLE)))
         measures["shared_buffers_bytes"] = _shared_buffers(server)
         assumed.update(server.assumed)
-    if place.version.major < 16:
-        assumed["n_tup_newpage_upd"] = (
-            f"not counted by PostgreSQL {place.version} (16 is the first)"
-        )
+    assumed |= uncounted(place.version)
     if not place.throw_away:
         assumed["io"] = "as the borrowed server has it"
         notes.append(

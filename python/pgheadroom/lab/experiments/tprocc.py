@@ -52,7 +52,8 @@ OPTIONS = (
     Factor(
         name="age",
         description="transactions for each warehouse before any window, played once by two users "
-        "and kept with the loaded database; the default updates each row of stock about once",
+        "and kept with the loaded database; by default so many that deliveries of the counter "
+        "window still take orders that were loaded",
         default=(18_000,),
         bounds=(0, 1_000_000_000),
         single=True,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.checkpoints import checkpoints_begun
-from pgheadroom.lab.counters import wait_for_clients
+from pgheadroom.lab.counters import uncounted, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Outcome
@@ -329,10 +329,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         assumed = dict(server.assumed)
     if not place.throw_away:
         assumed["pruned"] = "the check before the run read all rows and pruned their pages"
-    if place.version.major < 16:
-        assumed["n_tup_newpage_upd"] = (
-            f"not counted by PostgreSQL {place.version} (16 is the first)"
-        )
+    assumed |= uncounted(place.version)
     return Outcome(
         measures=measures,
         notes=tuple(notes),

@@ -19,7 +19,7 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
-from pgheadroom.lab.counters import table_counters
+from pgheadroom.lab.counters import table_counters, uncounted
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
@@ -399,10 +399,7 @@ def _explain_update(server: Running, request: Request, trial: Trial) -> Outcome:
         "heap_pages": after.heap_pages,
         "index_pages": after.index_pages,
     }
-    if newpage is None:
-        assumed["n_tup_newpage_upd"] = (
-            f"not counted by PostgreSQL {server.version} (16 is the first)"
-        )
+    assumed |= uncounted(server.version)
     return Outcome(measures=measures, assumed={**server.assumed, **assumed})
 
 
