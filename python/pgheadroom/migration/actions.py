@@ -8,6 +8,44 @@ from dataclasses import dataclass
 from typing import Literal
 
 IndexKind = Literal["index", "primary key", "unique constraint", "exclusion constraint"]
+DefaultKind = Literal["none", "constant", "stable", "volatile", "unknown"]
+"""
+Of a new column: without a default or DEFAULT NULL; literals and immutable or stable functions of
+PostgreSQL (`now()`, `CURRENT_TIMESTAMP`), which are computed once; volatile ones of PostgreSQL
+(`random()`, `gen_random_uuid()`, `clock_timestamp()`, `nextval()`: serial and identity too), which
+take a rewrite; functions that are not PostgreSQL's own.
+"""
+WorkKind = Literal[
+    "set not null",
+    "drop not null",
+    "set default",
+    "set statistics",
+    "set storage",
+    "add check",
+    "add not null",
+    "add foreign key",
+    "validate constraint",
+    "attach partition",
+    "detach partition",
+    "set logged",
+    "set unlogged",
+    "set access method",
+    "set tablespace",
+    "cluster",
+    "vacuum full",
+    "reindex",
+    "refresh",
+    "truncate",
+    "drop table",
+    "lock",
+    "inherit",
+    "set trigger",
+    "set row security",
+    "set owner",
+    "replica identity",
+    "other",
+]
+"""What statements do to a table besides changing its columns, indexes and fillfactor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +65,8 @@ class AddIndex:
     A new index, by itself or by a constraint.
 
     `columns` are its plain key columns, `depends` all that end HOT by it: of expressions, INCLUDE
-    and predicate too.
+    and predicate too. `whole_row`: an expression or the predicate names the row itself (`f(t)`,
+    `t.*`, `t IS NOT NULL`).
     """
 
     table: Target
@@ -41,6 +80,11 @@ class AddIndex:
     has_predicate: bool = False
     fillfactor: int | None = None
     only: bool = False
+    expression_columns: tuple[str, ...] = ()
+    predicate_columns: tuple[str, ...] = ()
+    whole_row: bool = False
+    concurrently: bool = False
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +93,43 @@ class DropIndex:
 
     index: Target
     table: Target | None = None
+    concurrently: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetColumn:
-    """A column is added (`is_new`) or gets another type; `type` as PostgreSQL spells it."""
+    """
+    A column is added (`is_new`) or gets another type; `type` as PostgreSQL spells it.
+
+    `default` is that of a new column, `not_null` and `generated` too; `reads` are the columns that
+    a generated one reads. `has_using`: the new type's value is another expression than the column
+    itself or a plain cast of it. Indexes of UNIQUE and PRIMARY KEY are actions of their own, checks
+    and foreign keys are `Work`.
+    """
 
     table: Target
     name: str
     type: str
     is_new: bool
+    default: DefaultKind = "none"
+    not_null: bool = False
+    generated: Literal["stored", "virtual"] | None = None
+    reads: tuple[str, ...] = ()
+    has_using: bool = False
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetExpression:
+    """
+    A generated column reads other columns from here on (ALTER COLUMN ... SET EXPRESSION).
+
+    `reads` None: it is no generated column any more (DROP EXPRESSION).
+    """
+
+    table: Target
+    name: str
+    reads: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +168,44 @@ class Remarkable:
     text: str
 
 
-Action = AddIndex | DropIndex | SetColumn | DropColumn | SetFillfactor | Rename | Remarkable
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """
+    What a statement does to a table that ends no HOT, but may rewrite, scan or lock it.
+
+    Attributes:
+        table: The table; for `attach partition` and `detach partition` the partitioned one; None
+            where only an index is named, and of VACUUM FULL, CLUSTER or REINDEX of a database.
+        kind: What is done; "other" for what no rule of ours knows.
+        index: Of REINDEX INDEX, CLUSTER USING; the name only where it has one.
+        other: The referenced table of a foreign key; the partition of attach and detach.
+        column: Of SET NOT NULL and the like.
+        not_valid: ADD CONSTRAINT ... NOT VALID.
+        concurrently: REINDEX, REFRESH, DETACH PARTITION CONCURRENTLY.
+        mode: Of LOCK TABLE, in PostgreSQL's words, such as ACCESS EXCLUSIVE.
+    """
+
+    table: Target | None
+    kind: WorkKind
+    index: Target | None = None
+    other: Target | None = None
+    column: str | None = None
+    not_valid: bool = False
+    concurrently: bool = False
+    mode: str | None = None
+
+
+Action = (
+    AddIndex
+    | DropIndex
+    | SetColumn
+    | SetExpression
+    | DropColumn
+    | SetFillfactor
+    | Rename
+    | Remarkable
+    | Work
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

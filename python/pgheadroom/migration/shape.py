@@ -19,9 +19,11 @@ from pgheadroom.migration.actions import (
     Remarkable,
     Rename,
     SetColumn,
+    SetExpression,
     SetFillfactor,
     Statement,
     Target,
+    Work,
 )
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import ColumnProfile, IndexProfile, Profile, TableProfile, Values, Width
@@ -157,7 +159,7 @@ class Catalog:
                     self._drop_index(statement.line, action)
                 elif isinstance(action, Remarkable):
                     self._remark(statement.line, action)
-                else:
+                elif not isinstance(action, SetExpression | Work):
                     self._alter(statement.line, action)
 
     def _note(self, line: int, table: object, text: str) -> None:
