@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +15,6 @@ from pgheadroom.lab.record import (
     Record,
     Sample,
     read_json,
-    to_json_text,
-    write_atomically,
 )
 
 
@@ -157,60 +152,6 @@ def test_a_missing_file_says_what_writes_it(tmp_path: Path) -> None:
     """The commonest mistake, a wrong folder."""
     with pytest.raises(InputError, match="lab run"):
         Record.open(tmp_path)
-
-
-def test_json_never_holds_nan(tmp_path: Path) -> None:
-    """NaN is no JSON; better no file than one that others cannot read."""
-    path = tmp_path / "x.json"
-    write_atomically(path, "old")
-    with pytest.raises(ValueError, match="JSON"):
-        write_atomically(path, to_json_text({"x": math.nan}))
-    assert path.read_text(encoding="utf-8") == "old"
-
-
-def test_writing_leaves_no_partial_file(tmp_path: Path) -> None:
-    """Replaced whole, nothing beside it."""
-    write_atomically(tmp_path / "a", "1")
-    write_atomically(tmp_path / "a", "2")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    with pytest.raises(InputError, match="cannot write"):
-        write_atomically(tmp_path / "missing" / "a", "1")
-
-
-def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
-    """A path that a user gave keeps its kind: replacing the link would surprise."""
-    (tmp_path / "target").write_text("old")
-    (tmp_path / "link").symlink_to("target")
-    write_atomically(tmp_path / "link", "new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_text() == "new"
-
-
-def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
-    """What is no regular file, /dev/stdout say, must never be replaced by one."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_atomically(pipe, "through")
-    assert os.read(reader, 100) == b"through"
-    os.close(reader)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_a_prepared_partial_file_is_not_followed(tmp_path: Path) -> None:
-    """The temporary file is made anew under a name that nobody knows before."""
-    write_atomically(tmp_path / "a", "1")
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o666 & ~_umask()
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(tmp_path / "a", "\ud800")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_text() == "1"
-
-
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
 
 
 def test_a_trial_that_is_there_twice_is_damage(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from bench_advice.rules import RULES, counters_of
 from bench_advice.score import advice_of
 from bench_advice.workloads import Workload, manifest, workloads
 from pgheadroom.errors import HeadroomError
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.servers import ServerPrograms, find_programs
 from pgheadroom.servers.signals import terminate_cleanly
 

@@ -15,7 +15,7 @@ from bench_advice.record import Record
 from bench_advice.rules import FORMULAS, RULES
 from bench_advice.score import ADVICE, LEAVE, Scored, noise, score, summarise
 from bench_advice.workloads import Workload
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.report import charts, charts_advice
 
 TARGET_FRAC = 0.25

@@ -19,7 +19,7 @@ from typing import Any
 
 from bench_advice.workloads import Workload
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 
 Line = dict[str, Any]
 

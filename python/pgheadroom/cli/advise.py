@@ -25,8 +25,8 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
 from pgheadroom.errors import InputError
+from pgheadroom.files import write_atomically
 from pgheadroom.lab.environment import command_line
-from pgheadroom.lab.record import write_atomically
 from pgheadroom.lab.run import Progress
 from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text
 from pgheadroom.plan.text import as_markdown, as_text

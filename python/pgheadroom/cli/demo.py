@@ -22,7 +22,7 @@ from pgheadroom.advise.advice import Advice
 from pgheadroom.cli import apply, demo_shop, observe, output, verify
 from pgheadroom.cli.demo_shop import Shop
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.plan import make_plan, plan_text
 from pgheadroom.plan.record import record_path
 from pgheadroom.profile import read_profile

@@ -15,13 +15,14 @@ from rich.console import Console
 from pgheadroom.cli import output
 from pgheadroom.cli.site_folder import check_replaceable
 from pgheadroom.errors import InputError
+from pgheadroom.files import write_atomically
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Factor, Request, parse_settings
 from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import ALL, get
 from pgheadroom.lab.merge import merge
-from pgheadroom.lab.record import Record, write_atomically
+from pgheadroom.lab.record import Record
 from pgheadroom.lab.run import RECORDS_FOLDER, find_record, summarise_record
 from pgheadroom.lab.run import run as run_experiment
 from pgheadroom.servers import at_hand, is_connection

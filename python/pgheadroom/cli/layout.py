@@ -20,7 +20,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.lab import FormatOption, OutputOption
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_layout
 from pgheadroom.sources.columns import read_access, read_tables

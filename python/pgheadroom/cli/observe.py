@@ -23,7 +23,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.observe.access import read_access
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.sources.log import read_log, read_statements

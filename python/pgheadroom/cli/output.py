@@ -19,7 +19,8 @@ from rich.progress import Progress as Bar
 from pgheadroom.advise.advice import Advice
 from pgheadroom.cli.site_folder import write_site
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import Record, write_atomically
+from pgheadroom.files import write_atomically
+from pgheadroom.lab.record import Record
 from pgheadroom.lab.run import Progress
 from pgheadroom.report import advice_text, answers, site, text, view_advice, view_proof, views
 from pgheadroom.units import show_duration

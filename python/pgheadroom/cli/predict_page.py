@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pgheadroom.cli import output
 from pgheadroom.errors import InputError
+from pgheadroom.files import write_atomically
 from pgheadroom.lab.environment import command_line
-from pgheadroom.lab.record import write_atomically
 from pgheadroom.page_life import to_json
 from pgheadroom.predict.page import predict_page
 from pgheadroom.profile import Profile

@@ -91,10 +91,14 @@ def write_site(files: Iterable[site.SiteFile], folder: Path) -> None:
 def _beside(target: Path, what: str) -> Iterator[Path]:
     """A new hidden folder beside the target, locked while we live, and gone afterwards."""
     path = target.with_name(f".{target.name}.{secrets.token_hex(8)}.{what}")
-    path.mkdir()
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    while True:
+        path.mkdir()
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if path.exists():  # else a sweeper came before the lock
+            break
+        os.close(descriptor)
+    try:
         yield path
     finally:
         os.close(descriptor)

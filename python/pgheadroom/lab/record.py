@@ -15,19 +15,17 @@ can be torn, which opening for writing repairs.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pgheadroom.errors import DiskFull, InputError, LabError
+from pgheadroom.errors import InputError, LabError
+from pgheadroom.files import file_error, write_atomically
 from pgheadroom.lab.design import Request
 
 SCHEMA_VERSION = 1
@@ -103,53 +101,6 @@ class Sample:
             if origin is None
             else Origin(seed=int(origin["seed"]), repetition=int(origin["repetition"])),
         )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """
-    Replace a file whole or not at all, synced.
-
-    A symbolic link stays and its target is replaced; what is no regular file, a pipe or a device,
-    is written to as it is.
-
-    Raises:
-        DiskFull: No room; the old file is untouched.
-        InputError: The file cannot be written.
-    """
-    try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
-            return
-        _replace(target, text)
-    except OSError as error:
-        raise _file_error(error, path) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside the file under a name nobody can have prepared, then rename."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    try:
-        with partial.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-def _file_error(error: OSError, path: Path) -> LabError | InputError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        free_bytes = shutil.disk_usage(path.parent).free
-        return DiskFull(
-            f"no room to write {path}: {free_bytes} bytes are free; free some and run the same "
-            "command again, it goes on where it stopped",
-            path=path,
-            free_bytes=free_bytes,
-        )
-    return InputError(f"cannot write {path}: {error.strerror}")
 
 
 def to_json_text(value: Mapping[str, Any]) -> str:
@@ -240,7 +191,7 @@ class Record:
             try:
                 (folder / "series").mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise _file_error(error, folder) from error
+                raise file_error(error, folder) from error
             write_atomically(folder / "request.json", to_json_text(asked))
             record = cls(folder, asked, [])
         record._lock()
@@ -296,7 +247,7 @@ class Record:
             os.fsync(self._samples_file)
         except OSError as error:
             os.ftruncate(self._samples_file, size_bytes)
-            raise _file_error(error, self.folder / "samples.jsonl") from error
+            raise file_error(error, self.folder / "samples.jsonl") from error
         self.samples.append(sample)
 
     def write(self, name: str, value: Mapping[str, Any]) -> Path:

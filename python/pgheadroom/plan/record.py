@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import pgheadroom
 from pgheadroom.errors import InputError
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.plan.form import from_plain, to_plain
 from pgheadroom.plan.reading import digest, read_object
 from pgheadroom.plan.values import Plan, Target
