@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pgheadroom.advise.advice import CAUSES, Blamed, Cause, Value
 from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 
@@ -364,3 +365,28 @@ def test_wal_bytes_follow_the_records() -> None:
     assert hot.low == 70
     # LOCK 54; 24 + 20 + 8 + 16 + 5 + (139 - 23); three leaf entries of 64 bytes; pruning.
     assert _mid(found["no_room"].wal_bytes) == 54 + 73 + 116 + 3 * 64 + 57
+
+
+@pytest.mark.parametrize(
+    ("classes", "inserts", "explained"),
+    [
+        ([made.a_class(["note"], 100)], 0, True),
+        ([made.a_class(["note"], 80)], 0, False),
+        ([], 0, False),
+        ([made.a_class(["note"], 120, kind="upsert")], 20, True),
+        ([made.a_class(["note"], 120, kind="upsert")], 40, False),  # some may have been inserted
+        ([made.a_class(["note"], 60), made.a_class(["note"], 50, kind="merge")], 10, True),
+        ([made.a_class(["note"], None)], 0, False),
+    ],
+)
+def test_statements_explain_all_updates_where_their_rows_are_all(
+    classes: list[dict[str, Any]], inserts: int, explained: bool
+) -> None:
+    """What an upsert or MERGE has inserted is counted as a row, but is no update."""
+    table = made.table_of(made.counters(100, 90, 10) | {"n_tup_ins": inserts}, classes=classes)
+    seen = (table.observed or {})["updates"]
+    if any(found["kind"] != "update" for found in seen["classes"]):
+        seen["unattributed_frac"] = None
+    found = updates_of(table, 18)
+    assert found is not None
+    assert found.is_explained is explained

@@ -16,6 +16,7 @@ from typing import Any
 from pgheadroom.advise.advice import Calibration, Value
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, observed_hold_s, writes
+from pgheadroom.advise.updates import updates_of
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
@@ -26,6 +27,9 @@ AGREES_WITHIN = 0.02
 
 BRIN_KEEPS_HOT_FROM = 16
 """From this version on a summarizing index does not end HOT."""
+
+_NO_NEWPAGE = 15
+"""The last version that does not count updates to a new page."""
 
 _SEEDS = 2
 _HOLDS_S = (5.0, 30.0, 120.0, 600.0)
@@ -280,7 +284,12 @@ def _changed(
             return Knobs()  # on 15 it may as well be room that was missing
         frac = round((changed - share) / (1 - share), 4)
         column = blocking[0]
-        fitted[f"changed_frac of {table.name}.{column}, which no known statement explains"] = frac
+        # Counters prove the change, but not of which column.
+        which = f"{table.name}.{column}"
+        if len(blocking) > 1:
+            which = f"a column of {table.name}'s indexes, played as {column}"
+        why = "assigns (a trigger?)" if _is_explained(table) else "explains"
+        fitted[f"changed_frac of {which}, which no known statement {why}"] = frac
         return Knobs(also_changes=(column, frac))
     if changed >= share - observed.error(share):
         return Knobs()
@@ -323,7 +332,7 @@ def _explanations(
     found: list[tuple[dict[str, Any], Knobs]] = []
     if missing:
         blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
-        if observed.newpage is None and blocking and hot > 0:
+        if observed.newpage is None and blocking and hot > 0 and not _is_explained(table):
             frac = round(1 - observed.hot / hot, 4)
             told = f"changed_frac of {table.name}.{blocking[0]}, which no known statement explains"
             found.append(({told: frac}, replace(knobs, also_changes=(blocking[0], frac))))
@@ -344,6 +353,17 @@ def _explanations(
     elif observed_hold_s(profile) > 0:
         found.append(({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0)))
     return [*_picks(profile, table, knobs), *found]
+
+
+def _is_explained(table: TableProfile) -> bool:
+    """
+    Whether statements account for all updates.
+
+    Then no column changes that none of them assigns, unless counters prove it (a trigger): 15 has
+    no such counter.
+    """
+    found = updates_of(table, _NO_NEWPAGE)
+    return found is not None and found.is_explained
 
 
 def _picks(

@@ -65,6 +65,8 @@ class Updates:
         unknown: Likely updates that no statement accounts for.
         unknown_high: The same at most.
         is_counted: Classes are counted in rows that are the table's own.
+        is_explained: Classes account for all updates, chance and lag apart: what none of them
+            assigns has not changed, triggers aside.
         indexes: Those whose change ends HOT.
     """
 
@@ -75,6 +77,7 @@ class Updates:
     unknown: float
     unknown_high: float
     is_counted: bool
+    is_explained: bool
     indexes: tuple[Index, ...]
 
     @property
@@ -135,6 +138,7 @@ def updates_of(table: TableProfile, major: int) -> Updates | None:
         unknown=unknown,
         unknown_high=unknown_high,
         is_counted=is_counted,
+        is_explained=_is_explained(seen, int(count), counters.get("n_tup_ins")),
         indexes=tuple(_indexes(observed.get("indexes") or (), major)),
     )
 
@@ -178,6 +182,26 @@ def _classes(
     if not is_counted:
         return tuple(made), 0.0, float(count), False
     return tuple(made), 0.0 if is_noise else float(missing), float(missing), True
+
+
+def _is_explained(seen: Mapping[str, Any], count: int, inserts: int | None) -> bool:
+    """
+    Whether the rows that classes have counted are all of the table's updates.
+
+    Rows of an upsert or MERGE may have been inserts: as many as the table had in all, at most.
+    """
+    listed = [found for found in seen.get("classes") or () if found.get("frac")]
+    if not listed or seen.get("source") != "pg_stat_statements":
+        return False
+    noise = float(seen.get("unattributed_resolution") or 0)
+    lost = seen.get("unattributed_frac")
+    if lost is not None:
+        return float(lost) <= noise
+    mixed = [found for found in listed if found["kind"] != "update"]
+    if any(found["rows"] is None for found in listed) or not mixed or inserts is None:
+        return False
+    rows = sum(float(found["rows"]) for found in listed)
+    return rows - inserts >= (1 - noise) * count
 
 
 def _indexes(listed: Iterable[Mapping[str, Any]], major: int) -> Iterable[Index]:
