@@ -1,11 +1,13 @@
 """
-Quoting for the languages that names travel into: SQL, conninfo strings, postgresql.conf.
+Quoting for the languages that names travel into: SQL, conninfo strings, postgresql.conf, terminals.
 
 First step of the layers. Server-side binding is used wherever a statement can take parameters;
 these are for identifiers and utility statements, which cannot.
 """
 
 from __future__ import annotations
+
+import unicodedata
 
 from pgheadroom.errors import InputError
 
@@ -42,3 +44,28 @@ def conf_value(value: str) -> str:
     if "\n" in value or "\r" in value:
         raise InputError(f"setting value {value!r} contains a line break")
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories of what acts on a terminal or a line instead of being seen: control and
+format characters (escape sequences, the writing direction), halves of pairs, line breaks."""
+
+
+def printable(text: str) -> str:
+    """
+    Foreign text for people: what would act instead of being seen becomes its escape.
+
+    Names, messages of servers and contents of files go through here on their way to a terminal: no
+    escape sequence arrives, no line ends in it, and nothing changes the direction of writing.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _UNSHOWN else c
+        for c in text
+    )
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of ours that has lines, with foreign text in it."""
+    return "\n".join(map(printable, text.split("\n")))

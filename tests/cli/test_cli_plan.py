@@ -17,7 +17,7 @@ NOWHERE = "host=/nowhere user=u password=secret"
     [
         (["apply", "absent.json", NOWHERE, "--yes"], 2, "absent.json cannot be read"),
         (["apply", "text", NOWHERE, "--yes"], 2, "text is no JSON"),
-        (["apply", "other.json", NOWHERE], 2, "expected a plan of version 1"),
+        (["apply", "other.json", NOWHERE], 2, "expected a plan of version 2"),
         (["apply", "other.json", NOWHERE, "--lock-timeout", "soon"], 2, "duration 'soon'"),
         (["apply", "other.json", NOWHERE, "--lock-retries", "-1"], 2, "expected 0 to 1000"),
         (["verify", "absent.json", NOWHERE], 2, "absent.json cannot be read"),
@@ -43,7 +43,7 @@ def test_mistakes(
 def test_help_names_the_options(pgheadroom: Run) -> None:
     """-h is the host, as everywhere; the options of the contract are there."""
     text = pgheadroom("apply", "--help").stdout
-    for option in ("--yes", "--undo", "--dry-run", "--lock-timeout", "--statement-timeout"):
+    for option in ("--yes", "--undo", "--skip", "--dry-run", "--lock-timeout", "--backoff"):
         assert option in text
     text = pgheadroom("verify", "--help").stdout
     for option in ("--for", "--format", "--output", "--log", "--host"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,11 @@ from pgheadroom.plan.reading import plan_text, read_plan
 from pgheadroom.plan.record import new_record, read_record, record_path, save
 from pgheadroom.plan.statements import (
     TRAITS,
-    check_steps,
-    duration,
     rewrite,
-    set_fillfactor,
     tool_of,
     undo_fillfactor,
-    wal_bytes,
 )
+from pgheadroom.plan.steps import as_made, check_plan, make_step
 from pgheadroom.plan.text import as_markdown, as_text
 from pgheadroom.plan.values import ColumnMark, Forecast, IndexMark, Mark, Plan, Step, Target, Tool
 from pgheadroom.types import Interval
@@ -48,6 +46,7 @@ MARK = Mark(
     ),
     reloptions={"autovacuum_enabled": "off"},
 )
+TARGET = Target(system_identifier="7", database_oid=5, database="shop", server_version="18.4")
 MEASURED = Measured(
     interval_s=60.0,
     fillfactor=100,
@@ -101,31 +100,7 @@ def forecast(mark: Mark = MARK) -> Forecast:
 
 
 def step(number: int, tool: Tool = "ALTER TABLE", mark: Mark = MARK) -> Step:
-    sets = tool == "ALTER TABLE"
-    sql, command = (set_fillfactor(mark, 90), None) if sets else rewrite(tool, mark, "shop")
-    seconds, basis = duration(tool, 0 if sets else 10**9)
-    return Step(
-        number=number,
-        kind="set_fillfactor" if sets else "rewrite",
-        tool=tool,
-        table=mark,
-        fillfactor=90,
-        sql=sql,
-        command=command,
-        undo=undo_fillfactor(mark) if sets else None,
-        undo_note="the old setting",
-        lock=TRAITS[tool].lock,
-        blocks=TRAITS[tool].blocks,
-        duration_s=seconds,
-        duration_basis=basis,
-        disk_bytes=0,
-        wal_bytes=wal_bytes(tool, 0 if sets else 10**9),
-        in_transaction=TRAITS[tool].in_transaction,
-        run_by="you" if sql is None else "apply",
-        verified=True,
-        risk=TRAITS[tool].risk,
-        forecast=forecast(mark),
-    )
+    return make_step(number, tool, forecast(mark), 0 if tool == "ALTER TABLE" else 10**9, TARGET)
 
 
 def plan(*steps: Step) -> Plan:
@@ -133,9 +108,7 @@ def plan(*steps: Step) -> Plan:
         tool_version="0.1.0",
         created_at="2026-11-22T03:00:00Z",
         observed_at=None,
-        target=Target(
-            system_identifier="7", database_oid=5, database="shop", server_version="18.4"
-        ),
+        target=TARGET,
         policy={"goal": "balanced", "max_growth_frac": None},
         rewrite="none",
         steps=steps,
@@ -147,8 +120,8 @@ def plan(*steps: Step) -> Plan:
 
 def test_a_saved_plan_is_read_as_the_same(tmp_path: Path) -> None:
     """Through text, with intervals, nested values and odd names."""
-    odd = replace(MARK, name=HOSTILE)
-    made = plan(step(1), step(2, "pg_repack", odd), step(3, "VACUUM FULL", odd))
+    odd = replace(MARK, name=HOSTILE, oid=16999)
+    made = plan(step(1), step(2, "pg_repack", odd), step(3, "VACUUM FULL"))
     path = tmp_path / "plan.json"
     path.write_text(plan_text(made), encoding="utf-8")
     assert read_plan(path) == made
@@ -164,12 +137,12 @@ def test_undo_puts_back_what_was_set_or_that_nothing_was() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("kind",), "advice", "expected a plan of version 1"),
-        (("schema_version",), 2, "expected a plan of version 1"),
+        (("kind",), "advice", "expected a plan of version 2"),
+        (("schema_version",), 1, "Version 1 has no digest"),
         (("target", "database_oid"), "5; DROP", "target.database_oid: found '5; DROP'"),
         (("steps", 0, "sql"), "DROP TABLE jobs", "step 1 was changed by hand"),
         (("steps", 0, "undo"), "DROP TABLE jobs", "step 1 was changed by hand"),
-        (("steps", 0, "fillfactor"), 5, "step 1 was changed by hand"),
+        (("steps", 0, "fillfactor"), 5, "step 1 has fillfactor 5"),
         (("steps", 0, "fillfactor"), 80, "step 1 was changed by hand"),
         (("steps", 0, "run_by"), "you", "step 1 was changed by hand"),
         (("steps", 0, "table", "name"), "other", "step 1 was changed by hand"),
@@ -181,6 +154,17 @@ def test_undo_puts_back_what_was_set_or_that_nothing_was() -> None:
         (("steps",), {}, "expected a list"),
         (("steps", 0), [], "expected an object"),
         (("steps", 0, "more"), 1, "has unknown more"),
+        (("steps", 0, "table", "reloptions", "fillfactor"), "1e2", "storage parameter"),
+        (("kept", 0, "table", "reloptions", "fillfactor"), "1e2", "expected 10 to 100"),
+        (("steps", 0, "copied_bytes"), 10**400, "expected a whole number"),
+        (("steps", 0, "duration_s", "high"), 10**400, "expected a number"),
+        (("steps", 0, "risk"), "\ud800", "expected a text"),
+        (("steps", 0, "risk"), "none", "its digest is"),
+        (("steps", 0, "lock"), "none", "its digest is"),
+        (("created_at",), "now\x1b[2J", "expected a time in UTC"),
+        (("target", "server_version"), "new", "no PostgreSQL version"),
+        (("digest",), None, "its digest is 'None'"),
+        (("digest",), "0" * 64, "was changed since it was written"),
     ],
 )
 def test_a_plan_that_was_changed_is_refused(
@@ -331,4 +315,136 @@ def test_tools_are_named_as_users_write_them() -> None:
     assert tool_of("vacuum-full") == "VACUUM FULL"
     with pytest.raises(InputError, match="expected one of none, auto, repack"):
         tool_of("cluster")
-    check_steps((step(1), step(2, "REPACK (CONCURRENTLY)"), step(3, "pg_squeeze")), "shop")
+    check_plan(plan(step(1), step(2, "REPACK (CONCURRENTLY)")))
+    check_plan(plan(step(1), step(2, "pg_squeeze")))
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths to every value of a file, containers too."""
+    yield path
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield from leaves(item, (*path, key))
+
+
+def others(value: Any) -> list[Any]:
+    """Values of the same kind, and of another one, that are not it."""
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int):
+        return [value + 1, -value - 1, str(value)]
+    if isinstance(value, float):
+        return [value * 1.01 + 0.001, -value - 1.0, None]
+    if isinstance(value, str):
+        return [f"{value} ", value[:-1] + "\u202e", None]
+    if isinstance(value, list):
+        return [[*value, *value[:1]] if value else [1], value[:-1] if value else None]
+    if isinstance(value, dict):
+        return [{}, {**value, "more": 1}] if value else [{"more": 1}]
+    return ["", 0]
+
+
+def test_no_field_of_a_plan_can_be_edited(tmp_path: Path) -> None:
+    """
+    Every value of the file, to another of its kind and to another kind: refused.
+
+    A fillfactor changed from 85 to 10 in field and statement passed, though the page said that
+    edited plans are refused.
+    """
+    text = plan_text(plan(step(1), step(2, "VACUUM FULL")))
+    file = tmp_path / "plan.json"
+    tried = 0
+    for path in leaves(json.loads(text)):
+        if not path:
+            continue
+        data = json.loads(text)
+        place = data
+        for key in path[:-1]:
+            place = place[key]
+        value = place[path[-1]]
+        for other in others(value):
+            place[path[-1]] = other
+            file.write_text(json.dumps(data))
+            with pytest.raises(InputError):
+                read_plan(file)
+            tried += 1
+    assert tried > 500
+    both = text.replace("(fillfactor = 90)", "(fillfactor = 10)")
+    both = both.replace('"fillfactor": 90', '"fillfactor": 10')
+    file.write_text(both)
+    with pytest.raises(InputError, match="its digest is"):
+        read_plan(file)
+
+
+def test_the_layout_of_a_file_is_no_edit(tmp_path: Path) -> None:
+    """What another program writes with the same content is the same plan."""
+    made = plan(step(1), step(2, "VACUUM FULL"))
+    data = json.loads(plan_text(made))
+    shuffled = dict(reversed(data.items()))
+    shuffled["steps"][0]["forecast"]["measured"]["interval_s"] = 60
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(shuffled, ensure_ascii=True, indent=4))
+    assert read_plan(file) == made
+
+
+def with_digest(data: Any) -> str:
+    """The file of somebody who works the digest out anew: it has no key."""
+    return plan_text(Plan.from_json(data))
+
+
+def test_who_makes_the_digest_anew_still_gets_no_text_through(tmp_path: Path) -> None:
+    """Lies about locks and risks are not refused then, but what is shown is made anew."""
+    data = json.loads(plan_text(plan(step(1), step(2, "VACUUM FULL"))))
+    for n in (0, 1):
+        for name in ("lock", "blocks", "risk", "undo_note", "duration_basis"):
+            data["steps"][n][name] = "none\x1b[2J"
+        data["steps"][n].update(verified=True, in_transaction=True, wal_bytes=0, disk_bytes=0)
+    file = tmp_path / "plan.json"
+    file.write_text(with_digest(data))
+    shown = as_made(read_plan(file))
+    assert [s.lock for s in shown.steps] == ["SHARE UPDATE EXCLUSIVE", "ACCESS EXCLUSIVE"]
+    assert shown.steps == (step(1), step(2, "VACUUM FULL"))
+    assert TRAITS["VACUUM FULL"].risk == shown.steps[1].risk
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # A step with one table's number and another's name ran on the name.
+        ({("steps", 0, "name"): "other"}, "another fingerprint of the table with OID 16384"),
+        ({("steps", 0, "oid"): 16999}, "another OID for jobs"),
+        ({("steps", 0, "relfilenode"): 1}, "another fingerprint"),
+        ({("steps", 1, "number"): 3}, "step 2 has number 3"),
+        ({("steps", 1, "kind"): "set_fillfactor"}, "its kind is"),
+        ({("offers", 0, "sql"): "DROP TABLE jobs"}, "an offered rewrite was changed by hand"),
+    ],
+)
+def test_steps_that_contradict_each_other_are_refused(
+    tmp_path: Path, changes: dict[tuple[Any, ...], Any], message: str
+) -> None:
+    """Whatever the digest says: each step is about its own table."""
+    data = json.loads(plan_text(plan(step(1), step(2, "VACUUM FULL"))))
+    for (part, n, name), value in changes.items():
+        found = data[part][n]
+        if name in found:
+            found[name] = value
+        else:
+            found["table"][name] = found["forecast"]["table"][name] = value
+            if name == "name":
+                found["sql"] = found["sql"].replace("jobs", value)
+                found["undo"] = found["undo"].replace("jobs", value)
+    file = tmp_path / "plan.json"
+    file.write_text(with_digest(data))
+    with pytest.raises(InputError) as caught:
+        read_plan(file)
+    assert message in str(caught.value)
+
+
+def test_one_table_is_not_set_twice() -> None:
+    """The later setting would count, and the earlier one be undone to it."""
+    with pytest.raises(InputError, match="does to jobs what another step does"):
+        check_plan(plan(step(1), replace(step(1), number=2)))

@@ -14,6 +14,7 @@ from typer.main import get_command
 import pgheadroom
 from pgheadroom.cli import advise, apply, check, demo, lab, layout, observe, predict, prove, verify
 from pgheadroom.errors import HeadroomError
+from pgheadroom.quoting import printable_lines
 from pgheadroom.servers.signals import terminate_cleanly
 
 INTERRUPTED = 130
@@ -101,5 +102,5 @@ def _interrupted() -> int:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable_lines(text) + "\n")
     sys.stderr.flush()

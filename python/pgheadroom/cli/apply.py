@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +20,14 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.errors import InputError
 from pgheadroom.plan.apply import Applier, Options, Outcome
-from pgheadroom.plan.reading import read_plan
-from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
+from pgheadroom.plan.reading import digest, read_plan
+from pgheadroom.plan.record import new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
-from pgheadroom.plan.statements import name_of, one_line
+from pgheadroom.plan.statements import name_of
+from pgheadroom.plan.steps import as_made
 from pgheadroom.plan.text import with_likeness
 from pgheadroom.plan.values import Plan, Step
+from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s, show_bytes, show_duration
 
 _RETRIES_MAX = 1000
@@ -37,6 +40,10 @@ def run(
     undo: Annotated[
         bool, typer.Option("--undo", help="Take back what was done, last step first.")
     ] = False,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option("--skip", metavar="TABLE", help="Leave this table alone; may be repeated."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and show everything; change nothing.")
     ] = False,
@@ -69,6 +76,7 @@ def run(
     )
     parameters = parameters_of(host, port, user, dbname)
     read = read_plan(plan)
+    skipped = _tables(read, skip or ())
     kept = record_path(plan)
     record = read_record(kept, read)
     if undo and record is None:
@@ -86,24 +94,48 @@ def run(
             keep=lambda found: save(found, kept),
             say=_say,
             options=options,
+            skip=skipped,
         )
         todo = applier.prepare(undo=undo)
-        _show(read, applier.record, todo, undo=undo)
+        _show(read, applier, todo, undo=undo)
         if dry_run:
             sys.stdout.write("Nothing was changed: --dry-run.\n")
             return
         if not todo:
             if record is not None:
                 save(applier.record, kept)
+            if applier.changed:
+                raise typer.Exit(1)
             return
-        who = f"database {one_line(connection.info.dbname)} as {one_line(connection.info.user)}"
+        who = f"database {printable(connection.info.dbname)} as {printable(connection.info.user)}"
         if not yes and not typer.confirm(f"Run this on {who}?", err=True):
             sys.stdout.write("Nothing was changed: the answer was no.\n")
             raise typer.Exit(1)
         outcome = _run(applier, todo, undo=undo)
     _tell(read, outcome, kept, undo=undo)
-    if outcome.stopped is not None:
+    if outcome.stopped is not None or outcome.changed:
         raise typer.Exit(1)
+
+
+def _tables(plan: Plan, names: Sequence[str]) -> frozenset[int]:
+    """
+    OIDs of tables that a user names, as the plan or as SQL has them.
+
+    Raises:
+        InputError: The plan has no step for a table of that name.
+    """
+    by_name: dict[str, int] = {}
+    for mark in (step.table for step in plan.steps):
+        for name in (name_of(mark), f"{mark.schema}.{mark.name}", mark.qualified):
+            by_name[name] = mark.oid
+    for name in names:
+        if name not in by_name:
+            known = ", ".join(dict.fromkeys(name_of(step.table) for step in plan.steps))
+            raise InputError(
+                f"--skip {printable(name)}: the plan has no step for a table of that name; "
+                f"expected one of {known or 'none, it has no steps'}"
+            )
+    return frozenset(by_name[name] for name in names)
 
 
 def _run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> Outcome:
@@ -121,21 +153,27 @@ def _run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> Outcome:
         raise
 
 
-def _show(plan: Plan, record: Record, todo: tuple[Step, ...], *, undo: bool) -> None:
+def _show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> None:
+    """Everything about the steps, made here of their checked fields and not read off the file."""
     target = plan.target
     lines = [
-        f"Plan of {plan.created_at} for database {one_line(target.database)} on PostgreSQL "
-        f"{target.server_version}"
+        f"Plan of {plan.created_at} for database {printable(target.database)} on PostgreSQL "
+        f"{printable(target.server_version)}",
+        f"Digest {digest(plan)}: the same as that of the plan which was agreed on?",
     ]
-    for known in record.steps:
+    for known in applier.record.steps:
         if known.state == "done" and not undo:
-            lines.append(f"Step {known.number} was done at {known.finished_at}, and still is.")
-    for step, like in with_likeness(todo):
+            when = printable(str(known.finished_at))
+            lines.append(f"Step {known.number} was done at {when}, and still is.")
+    for step in applier.skipped:
+        lines.append(f"Step {step.number} ({name_of(step.table)}) is left alone: --skip.")
+    made = {step.number: step for step in as_made(plan).steps}
+    for step, like in with_likeness(tuple(made[step.number] for step in todo)):
         statement = step.undo if undo else step.sql or step.command
         lines += ["", f"Step {step.number}, {'undo' if undo else step.kind.replace('_', ' ')}: "]
         lines[-1] += name_of(step.table)
-        # Escaped for the terminal; what runs is the plan's text.
-        lines.append(f"  {one_line(statement or '')}{'' if step.run_by == 'you' else ';'}")
+        # Escaped for the terminal; what runs is the statement itself.
+        lines.append(f"  {printable(statement or '')}{'' if step.run_by == 'you' else ';'}")
         lock = f"blocks {step.blocks}" if like is None else f"as for step {like}"
         lines.append(f"  lock: {step.lock}; {lock}")
         if not undo:
@@ -144,14 +182,22 @@ def _show(plan: Plan, record: Record, todo: tuple[Step, ...], *, undo: bool) -> 
                 f"{show_duration(step.duration_s.high)}, disk {show_bytes(step.disk_bytes)}, WAL "
                 f"{show_bytes(step.wal_bytes)} (estimated)"
             )
-            lines.append(f"  undo: {one_line(step.undo) + ';' if step.undo else step.undo_note}")
+            lines.append(f"  undo: {printable(step.undo) + ';' if step.undo else step.undo_note}")
             lines.append(f"  risk: {step.risk if like is None else f'as for step {like}'}")
             if not step.verified:
                 lines.append("  not verified by us on this version")
+    lines += _unfit(plan, applier.changed)
     if not todo:
         lines.append("Nothing is left to undo." if undo else "Nothing is left to do.")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
+
+
+def _unfit(plan: Plan, changed: Mapping[int, str]) -> list[str]:
+    return [
+        f"Cannot be undone: step {number} ({name_of(plan.steps[number - 1].table)}): {why}."
+        for number, why in changed.items()
+    ]
 
 
 def _tell(plan: Plan, outcome: Outcome, kept: Path, *, undo: bool) -> None:
@@ -166,14 +212,17 @@ def _tell(plan: Plan, outcome: Outcome, kept: Path, *, undo: bool) -> None:
         lines.append(f"Done before: {named(outcome.before)}.")
     if outcome.yours:
         lines.append(f"Yours to run: {named(outcome.yours)}; then call this again.")
+    if outcome.skipped:
+        lines.append(f"Left alone: {named(outcome.skipped)}.")
+    lines += _unfit(plan, dict(outcome.changed))
     if outcome.stopped is not None:
         lines.append(f"Stopped: {outcome.stopped}.")
         lines.append(f"Not {done.lower()}: {named(outcome.left)}.")
         lines.append("The same command goes on from there.")
-    lines.append(f"Record: {kept}")
+    lines.append(f"Record: {printable(str(kept))}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"apply: {text}\n")
+    sys.stderr.write(f"apply: {printable(text)}\n")
     sys.stderr.flush()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from pgheadroom import layout
 from pgheadroom.cli import output
@@ -60,7 +59,7 @@ def show(
 
 def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
     if form is output.Format.TEXT and to is None:
-        console = Console(highlight=False)
+        console = output.Terminal(highlight=False)
         if "access" in result:
             console.print(f"Access: {result['access']['level']}", markup=False)
             for hidden in result["access"]["missing"]:
@@ -75,6 +74,6 @@ def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
     else:
         content = text.as_markdown(view_layout.tables(result))
     if to is None:
-        typer.echo(content, nl=False)
+        output.write_out(content)
     else:
         write_atomically(to, content)

@@ -26,6 +26,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.observe.access import read_access
 from pgheadroom.profile import Profile, to_json
+from pgheadroom.quoting import printable
 from pgheadroom.sources.log import read_log, read_statements
 from pgheadroom.sources.observing import APPLICATION_NAME, Request, look, watch, with_gaps
 from pgheadroom.sources.recording import Recording, read_files
@@ -170,18 +171,18 @@ def _print_grants(target: str, parameters: dict[str, str]) -> None:
     lines += access.grants or ("-- Nothing is missing.",)
     if any("pg_stat_statements" in grant for grant in access.grants):
         lines.append("-- It also needs shared_preload_libraries = 'pg_stat_statements', a restart.")
-    sys.stdout.write("\n".join(lines) + "\n")
+    output.write_out("\n".join(lines) + "\n")
 
 
 def _write(content: str, to: Path | None) -> None:
     if to is None:
-        sys.stdout.write(content)
+        output.write_out(content)
     else:
         write_atomically(to, content)
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"observe: {text}\n")
+    sys.stderr.write(f"observe: {printable(text)}\n")
     sys.stderr.flush()
 
 

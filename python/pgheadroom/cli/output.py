@@ -22,12 +22,18 @@ from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.run import Progress
+from pgheadroom.quoting import printable, printable_lines
 from pgheadroom.report import advice_text, answers, site, text, view_advice, view_proof, views
 from pgheadroom.units import show_duration
 
 
 class Terminal(Console):
-    """A console that leaves a closed pipe to the program's own handling."""
+    """A console for foreign text, which leaves a closed pipe to the program's own handling."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; in plain text nothing acts on the terminal, whatever names are in it."""
+        shown = (printable_lines(item) if isinstance(item, str) else item for item in objects)
+        super().print(*shown, **options)
 
     def on_broken_pipe(self) -> None:
         """Raise as any other writer would (`| head` is no error of ours)."""
@@ -41,6 +47,11 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     MARKDOWN = "markdown"
+
+
+def write_out(content: str) -> None:
+    """Write to standard output: a terminal gets what it can show, a pipe gets all as it is."""
+    sys.stdout.write(printable_lines(content) if sys.stdout.isatty() else content)
 
 
 def rendered(result: Mapping[str, Any], form: Format) -> str:
@@ -85,7 +96,7 @@ def put(
         return
     content = "\n".join(rendered(result, form) for result in results)
     if output is None:
-        sys.stdout.write(content)
+        write_out(content)
     else:
         check_writable(output)
         write_atomically(output, content)
@@ -99,7 +110,7 @@ def _put_text(results: Sequence[Mapping[str, Any]], output: Path | None, *, whol
     check_writable(output)
     stream = io.StringIO()
     for result in results:
-        print_result(result, Console(file=stream, width=120, highlight=False), whole=True)
+        print_result(result, Terminal(file=stream, width=120, highlight=False), whole=True)
     write_atomically(output, stream.getvalue())
 
 
@@ -205,10 +216,10 @@ def put_proof(
         return
     else:
         stream = io.StringIO()
-        print_proof(shown, Console(file=stream, width=120, highlight=False), brief=False)
+        print_proof(shown, Terminal(file=stream, width=120, highlight=False), brief=False)
         content = stream.getvalue()
     if output is None:
-        sys.stdout.write(content)
+        write_out(content)
     else:
         write_atomically(output, content)
 
@@ -241,10 +252,10 @@ def put_forms(
         return
     else:
         stream = io.StringIO()
-        show(Console(file=stream, width=120, highlight=False))
+        show(Terminal(file=stream, width=120, highlight=False))
         content = stream.getvalue()
     if to is None:
-        sys.stdout.write(content)
+        write_out(content)
     else:
         write_atomically(to, content)
 
@@ -313,7 +324,7 @@ def progress(label: str) -> Iterator[Callable[[Progress], None]]:
             console=Console(stderr=True),
             transient=False,
         ) as bar:
-            task = bar.add_task(label, total=None, left="")
+            task = bar.add_task(printable(label), total=None, left="")
 
             def show(step: Progress) -> None:
                 left = f"about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
@@ -331,7 +342,7 @@ def progress(label: str) -> Iterator[Callable[[Progress], None]]:
         if shown < 0 or share >= shown + 0.05 or step.done == step.total:
             shown = share
             left = f", about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
-            sys.stderr.write(f"{label}: {step.done}/{step.total}{left}\n")
+            sys.stderr.write(f"{printable(label)}: {step.done}/{step.total}{left}\n")
             sys.stderr.flush()
 
     yield say

@@ -59,7 +59,7 @@ def show(
         lines[1:1] = [f"~ {line}" for line in watched.approximations]
         content = "\n".join(lines) + "\n"
     if to is None:
-        sys.stdout.write(content)
+        output.write_out(content)
     else:
         write_atomically(to, content)
 

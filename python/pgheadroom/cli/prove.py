@@ -33,6 +33,7 @@ from pgheadroom.lab.environment import command_line
 from pgheadroom.predict.twin import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import prove
+from pgheadroom.quoting import printable
 
 
 def show(
@@ -93,5 +94,5 @@ def _say(done: int, total: int, what: str) -> None:
     """What the server is doing, a line each: a cell takes seconds to minutes."""
     if done < total:
         cell = f"cell {done + 1} of {total}: " if total > 1 else ""
-        sys.stderr.write(f"server: {cell}{what}\n")
+        sys.stderr.write(f"server: {cell}{printable(what)}\n")
         sys.stderr.flush()

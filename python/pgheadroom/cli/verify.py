@@ -24,6 +24,7 @@ from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.errors import InputError
 from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import read_record, record_path
+from pgheadroom.quoting import printable
 from pgheadroom.report import text, view_verification
 from pgheadroom.sources.log import read_log, read_statements
 from pgheadroom.sources.observing import Request, watch
@@ -32,6 +33,9 @@ from pgheadroom.units import parse_duration_s
 from pgheadroom.verify import verify
 
 APPLICATION_NAME = "pgheadroom verify"
+
+CANNOT_JUDGE = 6
+"""Exit code where no forecast failed, and not all of them could be judged."""
 
 _WINDOWS = 20
 """Windows of the interval: enough for an interval by how they differ, few enough to be cheap."""
@@ -92,6 +96,8 @@ def run(
     _put(found.to_json(), form, to)
     if found.failed:
         raise typer.Exit(1)
+    if not found.held:
+        raise typer.Exit(CANNOT_JUDGE)
 
 
 def _put(result: dict[str, object], form: output.Format, to: Path | None) -> None:
@@ -116,5 +122,5 @@ def _print(result: dict[str, object], console: Console) -> None:
 
 
 def _say(what: str) -> None:
-    sys.stderr.write(f"verify: {what}\n")
+    sys.stderr.write(f"verify: {printable(what)}\n")
     sys.stderr.flush()

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, SourceError
 from pgheadroom.plan.marks import Catalog, Found
 from pgheadroom.plan.record import Effect, Record, State, StepRecord
-from pgheadroom.plan.session import check_rights, holders, look_now
+from pgheadroom.plan.session import check_rights, foreign_owners, holders, look_now
 from pgheadroom.plan.statements import name_of, one_line
 from pgheadroom.plan.values import Mark, Plan, Step, StepKind
 
@@ -58,24 +59,41 @@ class Outcome:
         before: Steps that were done already, and still are.
         left: Steps that were not reached or failed.
         yours: Commands of clients, which are left to you.
+        changed: Steps that cannot be undone, with why: their tables have changed since.
+        skipped: Steps of tables that were to be left alone.
         stopped: Why it stopped; None when it went through.
-        refused: Whether the answer was no; nothing was done then.
     """
 
     done: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
     left: tuple[int, ...] = ()
     yours: tuple[int, ...] = ()
+    changed: tuple[tuple[int, str], ...] = ()
+    skipped: tuple[int, ...] = ()
     stopped: str | None = None
-    refused: bool = False
 
 
 class Stopped(Exception):  # noqa: N818 - how a step ends, not an error of ours
     """A step failed, or its end is not known."""
 
 
+class Changed(Stopped):
+    """Its table has changed since the plan, so that nothing was tried."""
+
+
 class Applier:
-    """One call of `apply`, on one connection."""
+    """
+    One call of `apply`, on one connection.
+
+    Args:
+        plan: As it was read and checked.
+        record: Of what was done of it.
+        connection: A writing session.
+        keep: Saves the record.
+        say: Tells the user.
+        options: How to wait.
+        skip: OIDs of tables that are left alone.
+    """
 
     def __init__(
         self,
@@ -86,8 +104,11 @@ class Applier:
         keep: Callable[[Record], None],
         say: Callable[[str], None],
         options: Options,
+        skip: AbstractSet[int] = frozenset(),
     ) -> None:
         self._plan = plan
+        self._skip = skip
+        self._changed: dict[int, str] = {}
         self._record = record
         self._connection = connection
         self._keep = keep
@@ -105,6 +126,16 @@ class Applier:
         """As far as this call has got."""
         return self._record
 
+    @property
+    def changed(self) -> Mapping[int, str]:
+        """Steps that cannot be undone, with why: what `prepare` and `run` have found."""
+        return self._changed
+
+    @property
+    def skipped(self) -> tuple[Step, ...]:
+        """Steps of tables that are left alone."""
+        return tuple(step for step in self._plan.steps if step.table.oid in self._skip)
+
     def prepare(self, *, undo: bool) -> tuple[Step, ...]:
         """
         Check everything, find out what was in doubt, and say what is to be done.
@@ -120,20 +151,31 @@ class Applier:
         catalog = look_now(self._connection)
         self._check_target(catalog)
         self._find_out(catalog)
-        states = {step.number: self._record.step(step.number).state for step in self._plan.steps}
+        steps = [step for step in self._plan.steps if step.table.oid not in self._skip]
         if undo:
-            todo = tuple(
-                step
-                for step in reversed(self._plan.steps)
-                if states[step.number] in _DONE and step.undo is not None
-            )
-        else:
-            todo = tuple(s for s in self._plan.steps if states[s.number] not in ("done", "undoing"))
-        self._check_tables(catalog, {step.table.oid for step in todo}, undo=undo)
+            return self._to_undo(catalog, steps)
+        todo = tuple(step for step in steps if self._state(step) not in _DONE)
+        self._refuse_changed(catalog, steps, todo)
         running = tuple(step.table for step in todo if step.run_by == "apply")
         if running:
             check_rights(self._connection, running)
         return todo
+
+    def _state(self, step: Step) -> State:
+        return self._record.step(step.number).state
+
+    def _to_undo(self, catalog: Catalog, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """What can be taken back; what cannot be is kept with its reason."""
+        done = [s for s in reversed(steps) if self._state(s) in _DONE and s.undo is not None]
+        foreign = foreign_owners(self._connection, [step.table for step in done]) if done else {}
+        self._changed = {}
+        for step in done:
+            said = self._differences(catalog, step, undo=True)
+            if not said and step.table.oid in foreign:
+                said = (f"its owner is {foreign[step.table.oid]}, whom this role is no member of",)
+            if said:
+                self._changed[step.number] = "; ".join(said)
+        return tuple(step for step in done if step.number not in self._changed)
 
     def run(self, todo: tuple[Step, ...], *, undo: bool) -> Outcome:
         """
@@ -145,8 +187,12 @@ class Applier:
         before = tuple(
             step.number
             for step in self._plan.steps
-            if step not in todo and self._record.step(step.number).state == "done"
+            if step not in todo
+            and step.table.oid not in self._skip
+            and step.number not in self._changed
+            and self._record.step(step.number).state == "done"
         )
+        skipped = tuple(step.number for step in self.skipped)
         info = self._connection.info
         self._record = replace(
             self._record,
@@ -160,7 +206,8 @@ class Applier:
         self._set_timeouts()
         done: list[int] = []
         yours: list[int] = []
-        for place, step in enumerate(todo):
+        stopped: str | None = None
+        for step in todo:
             try:
                 if step.run_by == "you":
                     self._leave(step)
@@ -168,16 +215,28 @@ class Applier:
                 else:
                     self._carry_out(step, undo=undo)
                     done.append(step.number)
+            except Changed as changed:
+                if undo:  # the other tables are no worse for it
+                    self._changed[step.number] = str(changed)
+                    continue
+                stopped = f"step {step.number}: {changed}"
+                break
             except Stopped as stop:
-                left = tuple(other.number for other in todo[place:])
-                return Outcome(
-                    done=tuple(done),
-                    before=before,
-                    left=left,
-                    yours=tuple(yours),
-                    stopped=str(stop),
-                )
-        return Outcome(done=tuple(done), before=before, yours=tuple(yours))
+                stopped = str(stop)
+                break
+        return Outcome(
+            done=tuple(done),
+            before=before,
+            left=tuple(
+                number
+                for step in todo
+                if (number := step.number) not in (*done, *yours, *self._changed)
+            ),
+            yours=tuple(yours),
+            changed=tuple(self._changed.items()),
+            skipped=skipped,
+            stopped=stopped,
+        )
 
     def cancel(self) -> None:
         """Ask the server to end what it is doing for us, as far as it can be reached."""
@@ -241,33 +300,41 @@ class Applier:
                 )
             )
 
-    def _check_tables(self, catalog: Catalog, todo: set[int], *, undo: bool) -> None:
-        refused = []
-        for mark in {step.table.oid: step.table for step in self._plan.steps}.values():
-            if undo and mark.oid not in todo:
-                continue
-            found = catalog.tables.get(mark.oid)
-            states = {
-                step.kind: (step, self._record.step(step.number).state)
-                for step in self._plan.steps
-                if step.table.oid == mark.oid
-            }
-            if found is None:
-                different: tuple[str, ...] = ("it is gone: dropped, or made anew",)
-            elif found.relkind != "r":
-                different = ("it is no ordinary table, which alone can have a fillfactor",)
-            else:
-                different = _differs(mark, states, found.mark)
-                if undo or mark.oid not in todo:  # what else has changed since is nobody's matter
-                    different = tuple(d for d in different if d.startswith(_KEPT))
+    def _refuse_changed(
+        self, catalog: Catalog, steps: Sequence[Step], todo: Sequence[Step]
+    ) -> None:
+        refused: dict[str, None] = {}  # in order, each table once
+        for step in steps:
+            different = self._differences(catalog, step, undo=False, done=step not in todo)
             if different:
-                refused.append(f"  {name_of(mark)}: {'; '.join(map(one_line, different))}")
+                refused[f"  {name_of(step.table)}: {'; '.join(different)}"] = None
         if refused:
             raise InputError(
                 "the plan rests on tables that have changed since they were observed:\n"
                 + "\n".join(refused)
-                + "\nexpected them as they were: observe and advise again. Nothing was changed"
+                + "\nexpected them as they were: observe and advise again, or leave them out with "
+                "--skip TABLE. Nothing was changed"
             )
+
+    def _differences(
+        self, catalog: Catalog, step: Step, *, undo: bool, done: bool = False
+    ) -> tuple[str, ...]:
+        """What is different about a step's own table, its number and its name, in words."""
+        mark = step.table
+        found = catalog.tables.get(mark.oid)
+        if found is None:
+            return ("it is gone: dropped, or made anew",)
+        if found.relkind != "r":
+            return ("it is no ordinary table, which alone can have a fillfactor",)
+        states = {
+            other.kind: (other, self._record.step(other.number).state)
+            for other in self._plan.steps
+            if other.table.oid == mark.oid
+        }
+        different = _differs(mark, states, found.mark)
+        if undo or done:  # what else has changed since is nobody's matter
+            different = tuple(d for d in different if d.startswith(_KEPT))
+        return tuple(map(one_line, different))
 
     # Carrying out -------------------------------------------------------------------------------
 
@@ -288,8 +355,8 @@ class Applier:
         statement = step.undo if undo else step.sql
         assert statement is not None, "steps without a statement are left out"
         self._say(f"step {step.number}: {one_line(statement)}")
-        before = self._effect_now(step)
         known = self._record.step(step.number)
+        before = self._check_now(step, undo=undo)
         began = replace(
             known,
             state="undoing" if undo else "running",
@@ -371,6 +438,19 @@ class Applier:
             )
         )
         raise Stopped(f"step {step.number} failed: {error}")
+
+    def _check_now(self, step: Step, *, undo: bool) -> Effect:
+        """The table just before its statement: still the one of this number, name and shape."""
+        try:
+            catalog = look_now(self._connection)
+        except SourceError as error:
+            raise Stopped(f"step {step.number}: {one_line(str(error))}") from None
+        if step.table.oid not in catalog.tables:
+            raise Changed("the table is gone: it was dropped meanwhile")
+        different = self._differences(catalog, step, undo=undo)
+        if different:
+            raise Changed(f"the table has changed meanwhile: {'; '.join(different)}")
+        return _effect(catalog.tables[step.table.oid])
 
     def _effect_now(self, step: Step) -> Effect:
         try:

@@ -5,7 +5,6 @@ Frozen values to JSON and back, every field checked: a plan is a file that anybo
 from __future__ import annotations
 
 import functools
-import math
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -15,6 +14,9 @@ from pgheadroom.errors import InputError
 from pgheadroom.types import Interval
 
 T = TypeVar("T")
+
+_NUMBER_MAX = 2**63
+"""Beyond it there is nothing that a plan counts; and no float is needed to say so."""
 
 
 def to_plain(value: Any) -> Any:
@@ -120,13 +122,14 @@ def _dataclass(kind: Any, data: Any, where: str) -> Any:
 
 def _plain(hint: Any, data: Any, where: str) -> Any:
     is_number = isinstance(data, int | float) and not isinstance(data, bool)
-    if hint is float and is_number and math.isfinite(data):
+    is_number = is_number and abs(data) < _NUMBER_MAX  # NaN is not
+    if hint is float and is_number:
         return float(data)
-    if hint is int and isinstance(data, int) and not isinstance(data, bool):
+    if hint is int and is_number and isinstance(data, int):
         return data
     if hint is bool and isinstance(data, bool):
         return data
-    if hint is str and isinstance(data, str):
+    if hint is str and isinstance(data, str) and not any("\ud800" <= c <= "\udfff" for c in data):
         return data
     names = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
     raise _refuse(where, data, names.get(hint, str(hint)))

@@ -19,26 +19,15 @@ from pgheadroom.plan.measured import measure
 from pgheadroom.plan.statements import (
     REPACK_FROM_MAJOR,
     REWRITES,
-    TRAITS,
     check_rewrite,
-    duration,
     name_of,
     one_line,
-    rewrite,
-    set_fillfactor,
     tool_of,
-    undo_fillfactor,
-    wal_bytes,
 )
+from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
-
-_SET_UNDO = "The old setting; pages that were filled under the new one keep their room."
-_NO_UNDO = (
-    "Nothing to undo: it changes no data and no setting. With the old setting back, the table "
-    "fills up again by itself."
-)
 
 
 def make_plan(advice: Advice, profile: Profile, *, rewrite: str = "none") -> Plan:
@@ -179,46 +168,8 @@ class _Maker:
         return [tool for tool in REWRITES if tool not in unfit], unfit
 
     def _step(self, tool: Tool, forecast: Forecast, table: TableProfile) -> Step:
-        traits, mark = TRAITS[tool], forecast.table
-        sets = tool == "ALTER TABLE"
-        copied = 0 if sets else _copied_bytes(forecast, table)
-        sql, command = (
-            (set_fillfactor(mark, forecast.fillfactor), None)
-            if sets
-            else rewrite(tool, mark, self._target.database)
-        )
-        seconds, basis = duration(tool, copied)
-        return Step(
-            number=0,
-            kind="set_fillfactor" if sets else "rewrite",
-            tool=tool,
-            table=mark,
-            fillfactor=forecast.fillfactor,
-            sql=sql,
-            command=command,
-            undo=undo_fillfactor(mark) if sets else None,
-            undo_note=_SET_UNDO if sets else _NO_UNDO,
-            lock=traits.lock,
-            blocks=traits.blocks,
-            duration_s=seconds,
-            duration_basis=basis,
-            disk_bytes=_growth_bytes(forecast) if sets else round(copied * traits.disk_factor),
-            wal_bytes=wal_bytes(tool, copied),
-            in_transaction=traits.in_transaction,
-            run_by="you" if sql is None else "apply",
-            verified=tool in ("ALTER TABLE", "VACUUM FULL") and self._target.major in range(15, 19),
-            risk=traits.risk,
-            forecast=forecast,
-        )
-
-
-def _growth_bytes(forecast: Forecast) -> int:
-    """What the table grows by until it is steady under the new setting, without a rewrite."""
-    now = forecast.measured.heap_bytes
-    way = forecast.transition
-    if now is None or way is None or way.final_heap_bytes is None:
-        return 0
-    return max(0, round(way.final_heap_bytes - now))
+        copied = 0 if tool == "ALTER TABLE" else _copied_bytes(forecast, table)
+        return make_step(0, tool, forecast, copied, self._target)
 
 
 def _copied_bytes(forecast: Forecast, table: TableProfile) -> int:

@@ -1,5 +1,9 @@
 """
-Plans as files.
+Plans as files, with a digest over what they hold.
+
+The digest is a checksum without a key: by it an edited, cut or merged file is noticed, and two
+people know that they speak of the same plan. Whoever edits a file and works the digest out anew is
+not kept out by it; from them protects that `apply` makes every statement itself.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.errors import InputError
-from pgheadroom.plan.statements import check_steps
+from pgheadroom.plan.steps import check_plan
 from pgheadroom.plan.values import SCHEMA_VERSION, Plan
 
 _FILE_BYTES_MAX = 256 * 1024**2  # thousands of tables give some tens of MB; arbitrary
@@ -18,7 +22,8 @@ _FILE_BYTES_MAX = 256 * 1024**2  # thousands of tables give some tens of MB; arb
 
 def plan_text(plan: Plan) -> str:
     """The file's content."""
-    return json.dumps(plan.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    made = {**plan.to_json(), "digest": digest(plan)}
+    return json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_plan(path: Path) -> Plan:
@@ -27,17 +32,35 @@ def read_plan(path: Path) -> Plan:
 
     Raises:
         InputError: No such file, no plan, another schema version, a field that is not as it must
-            be, or a statement that the plan's own fields do not make.
+            be, another digest, or a statement that the plan's own fields do not make.
     """
     data = read_object(path, "a plan of pgheadroom advise --plan")
     if data.get("kind") != "plan" or data.get("schema_version") != SCHEMA_VERSION:
+        older = data.get("kind") == "plan" and data.get("schema_version") == 1
         raise InputError(
             f"{path}: found kind {data.get('kind')!r}, schema_version "
             f"{data.get('schema_version')!r}; expected a plan of version {SCHEMA_VERSION}, as "
             "pgheadroom advise --plan writes it"
+            + (
+                ". Version 1 has no digest, so nobody can tell whether it was changed: make the "
+                "plan anew, and undo what it has set by its undo statements with psql"
+                if older
+                else ""
+            )
         )
-    plan = Plan.from_json(data)
-    check_steps(plan.steps, plan.target.database)
+    try:
+        plan = Plan.from_json(data)
+        check_plan(plan)
+        found, expected = data.get("digest"), digest(plan)
+    except RecursionError:
+        raise InputError(f"{path} is nested too deep: expected a plan") from None
+    if found != expected:
+        raise InputError(
+            f"{path} was changed since it was written: its digest is {str(found)[:64]!r}, that of "
+            f"what it holds {expected!r}. Expected a plan as advise --plan wrote it: make it anew, "
+            "with other settings if those were meant, or run statements of yours with psql. "
+            "Nothing was changed"
+        )
     return plan
 
 
@@ -62,9 +85,10 @@ def read_object(path: Path, expected: str) -> dict[str, Any]:
 
 
 def digest(plan: Plan) -> str:
-    """By which a record knows its plan again: of what a file would hold, 1 and 1.0 alike."""
-    as_read = Plan.from_json(
-        {k: v for k, v in plan.to_json().items() if k not in ("kind", "schema_version")}
-    )
-    text = json.dumps(as_read.to_json(), sort_keys=True, ensure_ascii=True)
+    """SHA-256 of what the file holds, however it is laid out: 1 and 1.0 alike, keys in order."""
+    text = json.dumps(_as_read(plan).to_json(), sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _as_read(plan: Plan) -> Plan:
+    return Plan.from_json(plan.to_json())

@@ -4,7 +4,7 @@ The one session of ours that writes: `apply`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from pgheadroom.errors import ConnectionFailed, PrivilegeMissing, SourceError
 from pgheadroom.plan.marks import Catalog, read_catalog
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Mark
+from pgheadroom.quoting import printable
 from pgheadroom.sources import sql
 from pgheadroom.sources.session import connect
 
@@ -86,20 +87,25 @@ def look_now(connection: psycopg.Connection[Any]) -> Catalog:
         raise SourceError(f"the database did not answer: {str(error).strip()}") from None
 
 
-def check_rights(connection: psycopg.Connection[Any], marks: tuple[Mark, ...]) -> None:
+def foreign_owners(connection: psycopg.Connection[Any], marks: Sequence[Mark]) -> dict[int, str]:
+    """The owners, by OID, of the tables that this role may not change."""
+    query = sql.apply_text("owners")
+    rows = connection.execute(query.encode(), {"oids": [mark.oid for mark in marks]}).fetchall()
+    return {oid: printable(owner) for oid, owns, owner in rows if not owns}
+
+
+def check_rights(connection: psycopg.Connection[Any], marks: Sequence[Mark]) -> None:
     """
     Refuse before the first write what would fail for want of a right.
 
     Raises:
         PrivilegeMissing: Some table's owner is a role that this one is no member of.
     """
-    query = sql.apply_text("owners")
-    rows = connection.execute(query.encode(), {"oids": [mark.oid for mark in marks]}).fetchall()
-    named = {mark.oid: name_of(mark) for mark in marks}
-    foreign = [(named[oid], owner) for oid, owns, owner in rows if not owns]
+    foreign = foreign_owners(connection, marks)
     if foreign:
-        tables = ", ".join(f"{name} (owner {owner})" for name, owner in foreign)
-        role = connection.info.user
+        named = {mark.oid: name_of(mark) for mark in marks}
+        tables = ", ".join(f"{named[oid]} (owner {owner})" for oid, owner in foreign.items())
+        role = printable(connection.info.user)
         raise PrivilegeMissing(
             f"only its owner may change a table: found role {role}, which does not own {tables}; "
             "expected the owner, a member of it, or a superuser. Nothing was changed"

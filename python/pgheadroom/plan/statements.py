@@ -1,8 +1,8 @@
 """
 The statements that a plan may hold, each with its lock, what it blocks, what it costs.
 
-Also what checks a plan that comes out of a file: `apply` runs no other text than this module
-makes. Sizes and durations are estimates from stated rates.
+`apply` runs no other text than this module makes. Sizes and durations are estimates from stated
+rates.
 
 Locks: `fillfactor` of a table may be set under SHARE UPDATE EXCLUSIVE, since it concerns only later
 inserts (`intRelOpts`, src/backend/access/common/reloptions.c, through
@@ -12,12 +12,11 @@ inserts (`intRelOpts`, src/backend/access/common/reloptions.c, through
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgheadroom.errors import InputError
-from pgheadroom.plan.values import Mark, Step, Tool
-from pgheadroom.quoting import literal
+from pgheadroom.plan.values import Mark, Tool
+from pgheadroom.quoting import literal, printable
 from pgheadroom.types import Interval
 
 REWRITES: tuple[Tool, ...] = ("REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL")
@@ -183,36 +182,6 @@ def check_rewrite(option: str) -> None:
         tool_of(option)
 
 
-def check_steps(steps: Sequence[Step], database: str) -> None:
-    """
-    Refuse a plan whose texts are not those that its own fields make.
-
-    A plan is a file; what `apply` runs must be what the plan says it is about, and nothing else.
-
-    Raises:
-        InputError: Numbers out of order, or another text.
-    """
-    for place, step in enumerate(steps, 1):
-        if step.number != place:
-            raise InputError(f"plan: step {place} has number {step.number}: expected them in order")
-        if step.kind == "set_fillfactor":
-            undo: str | None = undo_fillfactor(step.table)
-            fits = step.tool == "ALTER TABLE" and 10 <= step.fillfactor <= 100
-            expected: Texts = (set_fillfactor(step.table, step.fillfactor), None)
-        else:
-            undo = None
-            fits = step.tool in REWRITES
-            expected = rewrite(step.tool, step.table, database) if fits else (None, None)
-        runner = "apply" if expected[0] is not None else "you"
-        found = (step.sql, step.command), step.undo, step.run_by
-        if not fits or found != (expected, undo, runner):
-            raise InputError(
-                f"plan: step {place} was changed by hand: found {step.sql or step.command!r}, "
-                f"expected {expected[0] or expected[1]!r}; apply runs only statements that it "
-                "makes itself: make the plan anew, or run yours with psql"
-            )
-
-
 def name_of(mark: Mark) -> str:
     """A table's name for people, on one line whatever is in it."""
     return one_line(mark.name if mark.schema == "public" else f"{mark.schema}.{mark.name}")
@@ -220,6 +189,4 @@ def name_of(mark: Mark) -> str:
 
 def one_line(text: str) -> str:
     """Text for comments and messages: what is not printable is escaped, so no line ends in it."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
+    return printable(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from pgheadroom.advise.advice import Value
+from pgheadroom.plan.reading import digest
 from pgheadroom.plan.statements import name_of, one_line
 from pgheadroom.plan.values import Forecast, Plan, Step
 from pgheadroom.types import Interval
@@ -59,6 +60,8 @@ def as_markdown(plan: Plan) -> str:
         f"{target.server_version}, cluster {target.system_identifier or 'unknown'}",
         f"- Observed: {plan.observed_at or 'unknown'}; planned: {plan.created_at} by pgheadroom "
         f"{plan.tool_version}; goal: {_escaped(str(plan.policy.get('goal')))}",
+        f"- Digest of the plan's file: `{digest(plan)}`; `apply` shows that of the file it is "
+        "given",
         "",
         "## Purpose",
         "",

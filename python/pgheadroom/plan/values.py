@@ -17,7 +17,10 @@ from pgheadroom.plan.measured import Measured
 from pgheadroom.quoting import identifier
 from pgheadroom.types import Interval, PgVersion
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+FRAME = ("schema_version", "kind", "digest")
+"""Keys of the file beside the plan's own."""
 
 HIDDEN = "hidden"
 """Stands for the text of an expression or predicate while somebody holds its table exclusively."""
@@ -186,6 +189,7 @@ class Step:
         tool: By what.
         table: Fingerprint before the plan.
         fillfactor: In force after the step.
+        copied_bytes: What a rewrite makes: table, indexes, TOAST; 0 for a setting.
         sql: The statement; None for a client's command.
         command: The client's command line; None for a statement.
         undo: The statement that undoes it; None where nothing can or has to.
@@ -208,6 +212,7 @@ class Step:
     tool: Tool
     table: Mark
     fillfactor: int
+    copied_bytes: int
     sql: str | None
     command: str | None
     undo: str | None
@@ -273,5 +278,5 @@ class Plan:
         Raises:
             InputError: It is no plan of this version, or a field is not as it must be.
         """
-        rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
+        rest = {key: value for key, value in data.items() if key not in FRAME}
         return from_plain(cls, rest, "plan")

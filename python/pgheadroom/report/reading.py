@@ -9,20 +9,16 @@ type becomes None or an empty tuple; the checks that refuse a damaged record are
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgheadroom import quoting
 from pgheadroom.types import Interval
 
 Result = Mapping[str, Any]
 Number = int | float
 Value = None | bool | int | float | str | Interval
-
-_BIDI_CONTROLS = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,21 +75,8 @@ def interval(value: object) -> Interval | None:
 
 
 def printable(value: object) -> str:
-    """
-    Text that shows what is in it: control and direction-changing characters become escapes.
-
-    Names in a result are foreign; an escape sequence must not reach a terminal, and an override
-    of the writing direction must not rearrange a line.
-    """
-    text = value if isinstance(value, str) else str(value)
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if character in _BIDI_CONTROLS or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
-        code = ord(character)
-        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    return character
+    """The value as text in which nothing acts on a terminal or a page; names in it are foreign."""
+    return quoting.printable(value if isinstance(value, str) else str(value))
 
 
 def text(value: object) -> str | None:

@@ -113,6 +113,11 @@ class Verification:
         """Whether a forecast failed."""
         return any(table.verdict in FAILED for table in self.tables)
 
+    @property
+    def held(self) -> bool:
+        """Whether every forecast was judged, and held."""
+        return bool(self.tables) and all(table.verdict == "held" for table in self.tables)
+
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
         made: dict[str, Any] = to_plain(self)

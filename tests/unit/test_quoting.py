@@ -1,0 +1,45 @@
+"""Foreign text on its way to people: nothing in it acts."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+
+import pytest
+
+from pgheadroom.cli import app, output
+from pgheadroom.quoting import printable, printable_lines
+from pgheadroom.report import reading
+
+ACTS = "\x1b[2J\x07\r\b\x9b31m\u202e\u2066\u200b\u2028\x85\x00\x7f\ud800\U000e0041"
+
+
+def acting(text: str) -> list[str]:
+    return [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+
+
+def test_what_acts_is_escaped_and_the_rest_stays() -> None:
+    """Escape sequences, C1 controls, bidi and format characters, line breaks of every kind."""
+    shown = printable(f"a{ACTS}b")
+    assert not acting(shown)
+    assert "\\x1b[2J" in shown
+    assert "\\u202e" in shown
+    for text in ("Ünï_名前", "plain text, 100 %", "no\u00a0break", "→ 🙂"):
+        assert printable(text) == text
+        assert reading.printable(text) == text
+    assert printable("a\nb\tc") == "a\\nb\\tc"
+    assert printable_lines("a\nb\x1bc") == "a\nb\\x1bc"
+
+
+def test_one_function_guards_every_way_to_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sentences of a console, errors, and what the other forms print on a terminal."""
+    stream = io.StringIO()
+    output.Terminal(file=stream, width=200).print(f"* {ACTS}", markup=False)
+    assert acting(stream.getvalue()) == ["\n"]
+    app._say(f"pgheadroom: {ACTS}\nsecond line")
+    assert acting(capsys.readouterr().err) == ["\n", "\n"]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    output.write_out(f'{{"name": "{ACTS[:-2]}"}}\n')
+    assert acting(capsys.readouterr().out) == ["\n"]
