@@ -7,6 +7,15 @@ adviser, and the closed loop of apply and verify. `docs/ARCHITECTURE.md` shows h
 
 from __future__ import annotations
 
-from pgheadroom._core import __version__
+__version__: str
 
 __all__ = ["__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """The version is the core's, which is loaded when it is asked for (PEP 562)."""
+    if name == "__version__":
+        from pgheadroom import _core  # noqa: PLC0415 - Ctrl-C is not handled while it loads
+
+        return _core.__version__
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,6 +22,10 @@ class InputError(HeadroomError):
     exit_code = 2
 
 
+class OutputFailed(InputError):  # noqa: N818 - reads as what happened
+    """What the user has us print cannot be written: standard output is full, or closed."""
+
+
 class SourceError(HeadroomError):
     """A database or its write-ahead log did not give what was asked."""
 

@@ -4,7 +4,6 @@ The program's commands, and what happens to errors and interrupts.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -12,18 +11,32 @@ import typer
 from typer.main import get_command
 
 import pgheadroom
-from pgheadroom.cli import advise, apply, check, demo, lab, layout, observe, predict, prove, verify
-from pgheadroom.errors import HeadroomError
+from pgheadroom.cli import (
+    INTERRUPTED,
+    advise,
+    apply,
+    check,
+    crash,
+    demo,
+    lab,
+    layout,
+    observe,
+    predict,
+    prove,
+    streams,
+    verify,
+)
+from pgheadroom.errors import HeadroomError, OutputFailed, TwinError
 from pgheadroom.quoting import printable_lines
+from pgheadroom.redaction import process_secrets, redacted
 from pgheadroom.servers.signals import terminate_cleanly
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="pgheadroom",
     help="How much room should be left on each PostgreSQL page, and what will it change?",
     epilog="Exit codes: 0 done; 1 findings or a failed check; 2 usage or input; "
-    "3 database or WAL; 4 lab; 5 twin.",
+    "3 database or WAL; 4 lab; 5 twin; 6 cannot be judged (verify); 70 a bug of pgheadroom's; "
+    "130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -57,6 +70,18 @@ def _options(
     pass
 
 
+def run_program(arguments: Sequence[str]) -> int:
+    """Run as the process's own program: with its standard streams, to their last byte."""
+    streams.guard_streams()
+    code = run(arguments)
+    try:
+        sys.stdout.flush()
+    except OutputFailed as error:
+        _say(f"pgheadroom: {error}")
+        return error.exit_code
+    return code
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the program and return its exit code; errors are shown on standard error."""
     command = get_command(app)
@@ -64,29 +89,30 @@ def run(arguments: Sequence[str]) -> int:
         with terminate_cleanly():
             code = command.main(args=list(arguments), prog_name="pgheadroom", standalone_mode=False)
     except HeadroomError as error:
-        _say(f"pgheadroom: {error}")
+        secrets = process_secrets(arguments)
+        _say(redacted(f"pgheadroom: {error}", secrets))
         for note in getattr(error, "__notes__", ()):
-            _say(f"  ({note})")
+            _say(redacted(f"  ({note})", secrets))
         return error.exit_code
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
-    except KeyboardInterrupt:
-        return _interrupted()
-    except BrokenPipeError:
-        # The reader has enough (`| head`); keep Python from failing again while it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
-        if (usage := _usage_error(error)) is not None:
-            _say(usage)
-            return 2
+    except SystemExit:
         raise
+    except MemoryError:
+        _say("pgheadroom: out of memory: give it more, or ask for less (fewer rows, fewer tables)")
+        return TwinError.exit_code
+    except BaseException as error:  # noqa: BLE001 - a panic of the core is no Exception
+        if (usage := _usage_error(error)) is not None:
+            _say(redacted(usage, process_secrets(arguments)))
+            return 2
+        _say(f"pgheadroom: {crash.describe(error, arguments)}")
+        return crash.EXIT_CODE
     if code == INTERRUPTED:  # typer's way to tell of Ctrl-C, without a word to the user
         return _interrupted()
     return code if isinstance(code, int) else 0
 
 
-def _usage_error(error: Exception) -> str | None:
+def _usage_error(error: BaseException) -> str | None:
     """The message of a wrong option or argument, None for anything else."""
     show = getattr(error, "format_message", None)
     if show is None:

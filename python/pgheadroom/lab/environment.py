@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pgheadroom
+from pgheadroom import redaction
 from pgheadroom.lab.place import Running, memory_bytes
 
 SYNC_PROBE_S = 0.3
@@ -127,8 +127,8 @@ def describe_machine(folder: Path) -> dict[str, Any]:
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command that was typed, quoted so that it can be typed again."""
-    return shlex.join(["pgheadroom", *(sys.argv[1:] if arguments is None else arguments)])
+    """The command that was typed, quoted so that it can be typed again; passwords left out."""
+    return redaction.command_line(sys.argv[1:] if arguments is None else arguments)
 
 
 def _cpu_name() -> str | None:
