@@ -15,6 +15,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
+from pgheadroom.errors import InputError
+
 HIDDEN = "********"
 
 _SECRET = r"[\w%]*(?:password|passwd|pwd|secret|scram_\w+_key)\w*"  # noqa: S105 - names, no secret
@@ -29,7 +31,8 @@ _KEYWORD = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _KEYWORD_IN_TEXT = re.compile(
-    rf"(?P<name>(?<!\w){_SECRET})(?P<equals>\s?=\s?)(?P<value>'(?:[^'\\]|\\.)*'?|(?:[^\s'\"`;\\]|\\.)+)",
+    rf"(?P<name>(?<!\w){_SECRET})(?P<equals>\s?=\s?)"
+    r"(?P<value>'(?:[^'\\]|\\.)*'?|(?:[^\s'\"`;\\]|\\.)+)",
     re.IGNORECASE | re.DOTALL,
 )
 _URI_IN_TEXT = re.compile(r"postgres(?:ql)?://[^\s'\"`<>]*", re.IGNORECASE)
@@ -92,6 +95,29 @@ def secrets_of(arguments: Sequence[str], environment: Mapping[str, str]) -> froz
 def process_secrets(arguments: Sequence[str]) -> frozenset[str]:
     """`secrets_of` with the environment of this process."""
     return secrets_of(arguments, os.environ)
+
+
+def refuse_misread(parameters: Mapping[str, object]) -> None:
+    """
+    Refuse a connection string in which libpq has taken a part of a password for something else.
+
+    Args:
+        parameters: As libpq has read it.
+
+    Raises:
+        InputError: A port that is none, or a host with a '@' inside.
+    """
+    ports = str(parameters.get("port") or "").split(",")
+    hosts = str(parameters.get("host") or "").split(",")
+    if all(not port or port.strip().isdecimal() for port in ports) and not any(
+        "@" in host[1:] and not host.startswith("/") for host in hosts
+    ):
+        return
+    raise InputError(
+        "the connection is not understood: a port is no number, or a host has a '@' in it. In a "
+        "URI, the characters @ / : ? # & % of a user or a password are written %40 %2F %3A %3F "
+        "%23 %26 %25; or the password goes into a password file"
+    )
 
 
 def _without_secrets(uri: str) -> tuple[str, list[str]]:

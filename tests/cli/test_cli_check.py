@@ -153,10 +153,10 @@ def test_statements_may_come_from_a_pipe(
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (None, ["absent.sql", "--profile", "profile.json"], "absent.sql cannot be read"),
+        (None, ["absent.sql", "--profile", "profile.json"], "no such file: absent.sql"),
         ("", ["migration.sql", "--profile", "profile.json"], "has no statement"),
         ("DO 'x';", ["migration.sql", "--profile", "profile.json"], "no statement of the"),
-        ("SELECT 1;", ["migration.sql", "--profile", "absent.json"], "absent.json is not a file"),
+        ("SELECT 1;", ["migration.sql", "--profile", "absent.json"], "no such file: absent.json"),
         ("SELECT 1;", ["migration.sql", "--profile", "hand.toml"], "not made by"),
         ("SELECT 1;", ["migration.sql"], "--profile"),
         ("SELECT 1;", ["migration.sql", "--profile", "profile.json", "-o", "no/x"], "no does not"),

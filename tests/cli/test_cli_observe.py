@@ -20,7 +20,7 @@ NOWHERE = "host=/nowhere user=u password=secret"
         (["what is this", "--for", "1s"], 2, "the connection is not understood"),
         ([NOWHERE, "--for", "soon"], 2, "duration 'soon' is not understood"),
         ([NOWHERE, "-o", "absent/profile.json"], 2, "make the folder first"),
-        ([NOWHERE, "--statements", "no.sql"], 2, "no.sql cannot be read"),
+        ([NOWHERE, "--statements", "no.sql"], 2, "no such file: no.sql"),
         ([NOWHERE, "--log", "no.log"], 2, "--log no.log is not a file"),
         (["--from", "absent"], 2, "holds no pgheadroom-observed"),
         ([NOWHERE, "--from", "."], 2, "--from stands beside a connection"),

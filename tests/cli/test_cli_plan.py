@@ -15,12 +15,12 @@ NOWHERE = "host=/nowhere user=u password=secret"
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["apply", "absent.json", NOWHERE, "--yes"], 2, "absent.json cannot be read"),
+        (["apply", "absent.json", NOWHERE, "--yes"], 2, "no such file: absent.json"),
         (["apply", "text", NOWHERE, "--yes"], 2, "text is no JSON"),
         (["apply", "other.json", NOWHERE], 2, "expected a plan of version 2"),
         (["apply", "other.json", NOWHERE, "--lock-timeout", "soon"], 2, "duration 'soon'"),
         (["apply", "other.json", NOWHERE, "--lock-retries", "-1"], 2, "expected 0 to 1000"),
-        (["verify", "absent.json", NOWHERE], 2, "absent.json cannot be read"),
+        (["verify", "absent.json", NOWHERE], 2, "no such file: absent.json"),
         (["verify", "other.json", NOWHERE, "-o", "absent/v.json"], 2, "make the folder first"),
         (["advise", "other.json", "--plan", "absent/plan.json"], 2, "make the folder first"),
         (["advise", "other.json", "--rewrite", "cluster"], 2, "expected one of none, auto, repack"),

@@ -178,8 +178,8 @@ def test_a_profile_that_is_none(pgheadroom: Run, tmp_path: Path, command: str) -
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     (tmp_path / "broken.toml").write_text("[server\n")
     for name, message in (
-        ("missing.toml", "missing.toml cannot be read"),
-        (".", "cannot be read"),
+        ("missing.toml", "no such file: missing.toml"),
+        (".", ". is a folder"),
         ("bytes.toml", "not UTF-8"),
         ("broken.toml", "not valid TOML"),
     ):

@@ -21,6 +21,7 @@ from pgheadroom.cli.connection import (
     StatementsOption,
     UserOption,
     parameters_of,
+    profile_or_connection,
 )
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
@@ -104,27 +105,25 @@ def show(
 ) -> None:
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
     check_outputs(to, html)
-    for path in plan or ():
-        output.check_writable(path)
+    check_outputs(*(plan or ()))
     check_rewrite(rewrite)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget)
     parameters = parameters_of(host, port, user, dbname)
-    path = Path(target)
+    path = profile_or_connection(target, parameters)
     profile: Profile
-    if target and path.is_file():
-        if parameters or log or statements or no_sample:
+    if path is not None and not path.is_dir():
+        if log or statements or no_sample:
             raise InputError(
-                f"{target} is a profile: connections, --log, --statements and --no-sample belong "
-                "to `pgheadroom observe`, which made it"
+                f"{target} is a profile: --log, --statements and --no-sample belong to "
+                "`pgheadroom observe`, which made it"
             )
         profile = read_profile(path)
     else:
-        is_folder = bool(target) and path.is_dir()
         profile = observe.observed(
-            "" if is_folder else target,
+            target if path is None else "",
             parameters,
-            source=path if is_folder else None,
+            source=path,
             length=length,
             tables=(),
             mask=False,

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +12,14 @@ from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.lab import FormatOption, OutputOption
-from pgheadroom.errors import InputError
+from pgheadroom.input_file import read_standard_input, read_text
 from pgheadroom.lab.run import Progress
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_migration
 
 FINDINGS = 1
+_SQL_BYTES_MAX = 16 * 1024**2  # a migration, not a dump; arbitrary
 
 
 def show(
@@ -40,11 +40,10 @@ def show(
     if to is not None:
         output.check_writable(to)
     statements = read_migration(_read(migration))
-    if not profile.is_file():
-        raise InputError(f"--profile {profile} is not a file: expected what `observe` wrote")
+    read = read_profile(profile)
     with output.progress("check") as step:
         found = check_migration(
-            read_profile(profile),
+            read,
             statements,
             say=lambda done, total, name: step(
                 Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
@@ -57,12 +56,8 @@ def show(
 
 def _read(path: Path) -> str:
     if str(path) == "-":
-        return sys.stdin.read()
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"{path} cannot be read ({why}): expected a file of SQL") from None
+        return read_standard_input(bytes_max=_SQL_BYTES_MAX, expected="SQL")
+    return read_text(path, bytes_max=_SQL_BYTES_MAX, expected="a file of SQL")
 
 
 def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:

@@ -16,6 +16,7 @@ from pgheadroom.cli import output
 from pgheadroom.cli.site_folder import check_replaceable
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
+from pgheadroom.input_file import exists, read_text
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Factor, Request, parse_settings
 from pgheadroom.lab.environment import command_line
@@ -28,6 +29,8 @@ from pgheadroom.lab.run import run as run_experiment
 from pgheadroom.servers import at_hand, is_connection
 from pgheadroom.servers.conninfo import without_password
 from pgheadroom.units import parse_duration_s, show_duration
+
+_SCRIPT_BYTES_MAX = 16 * 1024**2  # the record holds it; arbitrary
 
 app = typer.Typer(
     help="Experiments on real PostgreSQL servers: run, report, compare, merge.",
@@ -184,9 +187,11 @@ def make_request(
     # be read is named by the experiment's own check.
     for name in ("script", "schema", "profile"):
         path = Path(str(options.get(name, "")))
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            if path.is_file():
-                options[f"{name}_text"] = path.read_text(encoding="utf-8")
+        if name in options and exists(path):
+            with contextlib.suppress(InputError):
+                options[f"{name}_text"] = read_text(
+                    path, bytes_max=_SCRIPT_BYTES_MAX, expected=f"a {name}"
+                )
     chosen_scale = experiment.scale_default if scale is None else scale
     return Request(
         experiment=experiment.name,

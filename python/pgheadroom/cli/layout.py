@@ -17,6 +17,7 @@ from pgheadroom.cli.connection import (
     PortOption,
     UserOption,
     parameters_of,
+    profile_or_connection,
 )
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.files import write_atomically
@@ -42,9 +43,8 @@ def show(
 ) -> None:
     """Show a row's bytes column by column, and the room that each fillfactor leaves."""
     parameters = parameters_of(host, port, user, dbname)
-    path = Path(target)
-    is_file = bool(target) and (path.exists() or path.suffix in (".toml", ".json"))
-    if is_file and not parameters:
+    path = profile_or_connection(target, parameters)
+    if path is not None:
         result = layout.of_profile(read_profile(path), table)
     else:
         with read_only_session(target, parameters) as connection:

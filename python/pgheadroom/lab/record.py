@@ -26,9 +26,11 @@ from typing import Any, Self
 
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.files import file_error, write_atomically
+from pgheadroom.input_file import exists, read_bytes, read_text
 from pgheadroom.lab.design import Request
 
 SCHEMA_VERSION = 1
+_FILE_BYTES_MAX = 1024**3  # years of samples; arbitrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,13 +119,13 @@ def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[st
             a required field.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{path} does not exist: expected a file of kind {kind!r}; "
-            "a record folder is what `pgheadroom lab run` writes"
-        ) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        if not exists(path):
+            raise InputError(
+                f"{path} does not exist: expected a file of kind {kind!r}; "
+                "a record folder is what `pgheadroom lab run` writes"
+            )
+        value = json.loads(read_text(path, bytes_max=_FILE_BYTES_MAX, expected=f"JSON of {kind}"))
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is damaged ({error}): expected JSON of kind {kind!r}; restore it from a copy"
         ) from error
@@ -279,10 +281,9 @@ class Record:
 
 def _read_samples(path: Path) -> tuple[list[Sample], int]:
     """All whole lines, and how many bytes they take; a torn last line is left out."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    if not exists(path):
         return [], 0
+    content = read_bytes(path, bytes_max=_FILE_BYTES_MAX, expected="the samples of a record")
     whole_bytes = content.rfind(b"\n") + 1
     samples: list[Sample] = []
     seen: set[str] = set()

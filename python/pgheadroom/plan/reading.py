@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.input_file import read_text
 from pgheadroom.plan.steps import check_plan
 from pgheadroom.plan.values import SCHEMA_VERSION, Plan
 
@@ -71,12 +72,9 @@ def read_object(path: Path, expected: str) -> dict[str, Any]:
     Raises:
         InputError: It cannot be read, or holds something else.
     """
+    text = read_text(path, bytes_max=_FILE_BYTES_MAX, expected=expected)
     try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
-            raise InputError(f"{path} is larger than {_FILE_BYTES_MAX} bytes: expected {expected}")
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}; expected {expected}") from None
+        data = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError(f"{path} is no JSON: expected {expected}") from None
     if not isinstance(data, dict):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.input_file import read_text
 from pgheadroom.profile.check import check
 from pgheadroom.profile.fields import FieldError, Fields, fail
 from pgheadroom.profile.lines import line_of
@@ -61,14 +62,7 @@ def read_profile(path: Path) -> Profile:
     Raises:
         InputError: Not readable, not TOML or JSON, or a field is wrong; with path and line.
     """
-    try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
-            raise InputError(f"{path} is larger than {_FILE_BYTES_MAX} bytes: not a profile")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error.reason} at {error.start}") from None
+    text = read_text(path, bytes_max=_FILE_BYTES_MAX, expected="a profile, TOML or JSON")
     try:
         return parse_profile(load_text(text))
     except FieldError as error:

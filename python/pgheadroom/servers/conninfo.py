@@ -5,6 +5,7 @@ Connection strings: what may be shown and kept of them.
 from __future__ import annotations
 
 from pgheadroom.errors import InputError
+from pgheadroom.redaction import refuse_misread
 
 SECRETS = frozenset({"passfile", "sslkey", "scram_client_key", "scram_server_key"})
 """Options that are left out beside those that libpq itself marks as not to be shown."""
@@ -27,6 +28,7 @@ def without_password(conninfo: str) -> str:
             "the connection string is not understood: expected postgresql://user@host:port/dbname "
             "or 'host=... dbname=...'"
         ) from None
+    refuse_misread(values)
     hidden = {
         option.keyword.decode()
         for option in psycopg.pq.Conninfo.get_defaults()

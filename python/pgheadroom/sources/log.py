@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgheadroom.errors import InputError
+from pgheadroom.input_file import read_text
 from pgheadroom.sources.statements import NotParsed, split
 
 _MESSAGE = re.compile(
@@ -43,6 +44,7 @@ _CSV_SEVERITIES = frozenset(
     )
 )
 _HEAD_CHARACTERS = 65_536
+_STATEMENTS_BYTES_MAX = 16 * 1024**2  # an application's distinct statements; arbitrary
 _META_COMMAND = re.compile(r"^[ \t]*\\(?![;:]).*$", re.MULTILINE)
 
 
@@ -105,7 +107,13 @@ def read_statements(path: Path) -> StatementCounts:
     times = 1
     if name and weight.isascii() and weight.isdecimal():
         path, times = Path(name), int(weight)
-    text = _META_COMMAND.sub("", _read(path))
+    text = read_text(
+        path,
+        bytes_max=_STATEMENTS_BYTES_MAX,
+        expected="a file of statements or a pgbench script",
+        errors="replace",
+    )
+    text = _META_COMMAND.sub("", text)
     counts: Counter[str] = Counter()
     try:
         for statement in split(text, variables=True):
@@ -127,13 +135,6 @@ def _count(source: str, texts: Iterator[str]) -> StatementCounts:
         except NotParsed:
             cut += 1
     return StatementCounts(source=source, counts=counts, seen=seen, cut=cut)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _is_csv(head: str) -> bool:

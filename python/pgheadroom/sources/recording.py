@@ -10,12 +10,13 @@ Everything derived starts from here, so both ways in give the same result.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.input_file import read_text
 
 FILE_PATTERN = "pgheadroom-observed-*.jsonl"
 _FILE_BYTES_MAX = 1024**3  # thousands of tables give some tens of MB; arbitrary
@@ -115,14 +116,9 @@ def read_files(place: Path) -> Recording:
 
 
 def _read_file(path: Path) -> list[Line]:
-    try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
-            raise InputError(f"{path} is larger than {_FILE_BYTES_MAX} bytes: not of our script")
-        texts: Sequence[str] = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error.reason} at {error.start}") from None
+    texts = read_text(
+        path, bytes_max=_FILE_BYTES_MAX, expected="what the script of --print-sql wrote"
+    ).split("\n")
     found = []
     for number, text in enumerate(texts, start=1):
         if not text.strip():

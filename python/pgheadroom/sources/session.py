@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import ConnectionFailed, InputError, SourceError, UnsupportedServer
+from pgheadroom.redaction import refuse_misread
 
 if TYPE_CHECKING:
     import psycopg
@@ -40,7 +41,7 @@ def connect(conninfo: str, parameters: Mapping[str, str]) -> psycopg.Connection[
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
     try:
-        conninfo_to_dict(conninfo)
+        refuse_misread(conninfo_to_dict(conninfo))
     except psycopg.ProgrammingError:
         raise InputError(
             "the connection is not understood: expected an existing file, postgresql://user@host/"

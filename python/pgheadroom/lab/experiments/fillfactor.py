@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.input_file import read_text
 from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value, latency_measures
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
@@ -107,6 +108,7 @@ OPTIONS = (
     ),
 )
 
+_SCRIPT_BYTES_MAX = 16 * 1024**2  # the record holds it; arbitrary
 _MEASURED = (
     Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
     Measure(
@@ -229,8 +231,12 @@ class FillfactorSweep(Experiment):
     @staticmethod
     def _check_script(path: Path, kept: Value | None) -> None:
         try:
-            text = path.read_text(encoding="utf-8") if kept is None else str(kept)
-        except (OSError, UnicodeDecodeError) as error:
+            text = (
+                read_text(path, bytes_max=_SCRIPT_BYTES_MAX, expected="a pgbench script")
+                if kept is None
+                else str(kept)
+            )
+        except InputError as error:
             raise InputError(
                 f"script {path} cannot be read ({error}): expected the path of a pgbench script, "
                 "or one of "
