@@ -18,6 +18,8 @@ __all__ = [
     "Column",
     "ColumnLayout",
     "HeapLinePointer",
+    "LogFound",
+    "LogScan",
     "PageHeader",
     "Progress",
     "RowLayout",
@@ -33,6 +35,8 @@ __all__ = [
     "heap_pages",
     "heap_tuple_bytes",
     "index_tuple_bytes",
+    "log_prefix_has",
+    "log_time_ms",
     "places_digest",
     "relation_places",
     "rows_per_page",
@@ -42,6 +46,85 @@ __all__ = [
 ]
 
 __version__: str
+
+@final
+class LogFound:
+    """What a `LogScan` has found; numbers are of entries that hold an executed statement."""
+
+    @property
+    def counts(self) -> list[tuple[bytes, int]]:
+        """Each statement without its literals with its number, by text."""
+
+    @property
+    def executed(self) -> int:
+        """All of them, selected or not."""
+
+    @property
+    def selected(self) -> int: ...
+    @property
+    def cut(self) -> int:
+        """Selected, but the text does not end."""
+
+    @property
+    def not_kept(self) -> int:
+        """Selected, but too long, or one too many of different texts."""
+
+    @property
+    def elsewhere(self) -> int:
+        """Of other databases."""
+
+    @property
+    def outside(self) -> int:
+        """Before or after the interval."""
+
+    @property
+    def untimed(self) -> int:
+        """Selected although their time is not known."""
+
+    @property
+    def unprefixed(self) -> int:
+        """Lines that seem to hold a statement and do not begin with the prefix."""
+
+    @property
+    def unreadable(self) -> int:
+        """Rows or lines that are not of the format."""
+
+@final
+class LogScan:
+    """
+    A scan of a server log; its files are fed one after the other, in pieces of any size.
+
+    Args:
+        form: `csvlog`, `jsonlog` or `stderr`.
+        prefix: `log_line_prefix`, for `stderr`.
+        database: Count only statements of this database, where the log names it.
+        interval_ms: And of this interval in milliseconds since 1970, where the log has times.
+        zones: Seconds east of UTC by the abbreviation of the log's zone; UTC, GMT and numeric
+            abbreviations are known.
+        zone_offset_s: The same for all others; None: their lines have no time.
+
+    Raises:
+        InputError: Another form.
+    """
+
+    def __new__(
+        cls,
+        form: str,
+        *,
+        prefix: bytes | None = None,
+        database: bytes | None = None,
+        interval_ms: tuple[int, int] | None = None,
+        zones: Sequence[tuple[bytes, int]] | None = None,
+        zone_offset_s: int | None = None,
+    ) -> LogScan: ...
+    def feed(self, chunk: bytes) -> None:
+        """Read on; entries may lie across pieces."""
+
+    def end_file(self) -> None:
+        """The file ends here; what is left is its last entry."""
+
+    def found(self) -> LogFound:
+        """What was found so far."""
 
 @final
 class Column:
@@ -174,6 +257,17 @@ def heap_tuple_bytes(columns: Sequence[Column | tuple[str, int | None]]) -> int:
 
 def rows_per_page(tuple_bytes: int, fillfactor: int) -> int:
     """Rows of equal length that a page holds after loading with INSERT."""
+
+def log_prefix_has(prefix: bytes) -> tuple[bool, bool]:
+    """What lines of a `log_line_prefix` say: whether their time, whether their database."""
+
+def log_time_ms(
+    text: bytes,
+    *,
+    zones: Sequence[tuple[bytes, int]] | None = None,
+    zone_offset_s: int | None = None,
+) -> int | None:
+    """The time at a text's start, as logs write it, in milliseconds since 1970; None without."""
 
 def heap_pages(rows: int, tuple_bytes: int, fillfactor: int) -> int:
     """Pages of a table after loading rows of equal length with INSERT, from one session."""

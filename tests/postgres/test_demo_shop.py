@@ -10,7 +10,7 @@ import pytest
 from pgheadroom.cli import demo_shop
 from pgheadroom.errors import LabError
 from pgheadroom.servers import Host, ServerPrograms
-from pgheadroom.sources.log import read_log
+from pgheadroom.sources.log_reading import read_log
 
 _LOAD_S = 5.0
 

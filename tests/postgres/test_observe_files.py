@@ -16,7 +16,7 @@ from pgheadroom.errors import HeadroomError
 from pgheadroom.observe import find_classes
 from pgheadroom.profile import to_json
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
-from pgheadroom.sources.log import read_log
+from pgheadroom.sources.log_reading import read_log
 from pgheadroom.sources.observing import Request
 from pgheadroom.sources.recording import read_files
 from pgheadroom.sources.script import psql_script
@@ -106,44 +106,6 @@ def test_update_classes_of_a_server_log(programs: ServerPrograms) -> None:
     updates = observed.facts(profile, "jobs")["updates"]
     assert updates["unattributed_frac"] is None
     assert updates["unattributed_why"] == "the source counts statements, not rows"
-
-
-def test_each_log_format_of_a_real_server(programs: ServerPrograms) -> None:
-    """stderr, csvlog and jsonlog tell of the same statements, each once, however executed."""
-    with Host(programs) as host:
-        cluster = host.cluster("main")
-        cluster.start({"autovacuum": "off"})
-        observed.load(cluster)
-        # In postgresql.auto.conf, which comes after the settings that our servers always have.
-        for setting in (
-            "logging_collector = on",
-            "log_destination = 'stderr,csvlog,jsonlog'",
-            "log_filename = 'server.log'",
-            "log_min_duration_statement = 0",
-            "log_line_prefix = '%t [%p]: [%l-1] user=%u,db=%d,app=%a '",
-        ):
-            observed.load(cluster, f"ALTER SYSTEM SET {setting}")
-        cluster.stop()
-        cluster.start({"autovacuum": "off"})
-        observed.change(cluster)
-        with cluster.connect() as connection:
-            connection.execute("UPDATE quiet SET note = 'it''s; a\ntest: x', id = 1 WHERE id = 1")
-            for _ in range(7):  # psycopg prepares after five
-                connection.execute("UPDATE parts SET v = %s WHERE id = 0", (1,), prepare=True)
-        cluster.stop()
-        folder = cluster.data_dir / "log"
-        found = [
-            read_log(folder / f"server.{suffix}", "postgres") for suffix in ("log", "csv", "json")
-        ]
-    assert [log.source for log in found] == ["stderr log", "csvlog", "jsonlog"]
-    assert found[0].counts == found[1].counts == found[2].counts
-    assert [log.cut for log in found] == [0, 0, 0]
-    expected = {
-        "UPDATE quiet SET note = '', id = 1 WHERE id = 1": 1,
-        "UPDATE parts SET v = '' WHERE id = 0": 7,
-        "UPDATE jobs SET state = state WHERE id = ''": 120,
-    }
-    assert {text: found[0].counts[text] for text in expected} == expected
 
 
 SECRET = """

@@ -36,7 +36,9 @@ def _subclasses(kind: type[errors.HeadroomError]) -> list[type[errors.HeadroomEr
 def test_files_stay_readable(path: Path) -> None:
     """At 600 lines a file has a second subject; lines end at 100 characters."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 600, "look for the second subject"
+    # The core is one module, and a module has one stub, whatever it binds.
+    lines_max = 1200 if path.suffix == ".pyi" else 600
+    assert len(lines) <= lines_max, "look for the second subject"
     assert [number for number, line in enumerate(lines, 1) if len(line) > 100] == []
 
 

@@ -34,9 +34,15 @@ STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}
 
 CRATES = {
     "pgheadroom-layout": set(),
+    "pgheadroom-serverlog": set(),
     "pgheadroom-twin": {"pgheadroom-layout"},
     "pgheadroom-walread": {"pgheadroom-layout"},
-    "pgheadroom-python": {"pgheadroom-layout", "pgheadroom-twin", "pgheadroom-walread"},
+    "pgheadroom-python": {
+        "pgheadroom-layout",
+        "pgheadroom-serverlog",
+        "pgheadroom-twin",
+        "pgheadroom-walread",
+    },
 }
 
 

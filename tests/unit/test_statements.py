@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgheadroom.errors import InputError
-from pgheadroom.sources.log import read_log, read_statements
+from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.statements import NotParsed, split, writes_of
 
 UPDATES = [
@@ -146,69 +143,6 @@ def test_no_text_breaks_the_scanner(text: str) -> None:
             writes_of(part)
     except NotParsed:
         pass
-
-
-LOG_LINES = [
-    ("statement: UPDATE t SET a = 1", True),
-    ("duration: 0.123 ms  statement: UPDATE t SET a = 2", True),
-    ("execute <unnamed>: UPDATE t\nSET b = $1", True),
-    ("duration: 1.5 ms  execute S_1/C_2: UPDATE t SET b = $1", True),
-    ("duration: 1.5 ms  parse <unnamed>: UPDATE t SET c = $1", False),
-    ("duration: 1.5 ms  bind <unnamed>: UPDATE t SET c = $1", False),
-    ("duration: 1.5 ms", False),
-    ("checkpoint starting: time", False),
-]
-EXPECTED = {"UPDATE t SET a = 1": 1, "UPDATE t SET a = 2": 1, "UPDATE t SET b = ''": 2}
-
-
-def csvlog(database: str) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream)
-    for message, _ in LOG_LINES:
-        row = ["2026-11-20 10:00:00 UTC", "me", database, *[""] * 8, "LOG", "00000", message]
-        writer.writerow(row + [""] * 12)
-    return stream.getvalue()
-
-
-def jsonlog(database: str) -> str:
-    return "".join(
-        json.dumps({"dbname": database, "error_severity": "LOG", "message": message}) + "\n"
-        for message, _ in LOG_LINES
-    )
-
-
-def stderr_log(_: str) -> str:
-    return "".join(
-        f"2026-11-20 10:00:00.000 UTC [17] me@db LOG:  {message}".replace("\n", "\n\t")
-        + "\n2026-11-20 10:00:00.000 UTC [17] me@db DETAIL:  parameters: $1 = 'x'\n"
-        for message, _ in LOG_LINES
-    )
-
-
-@pytest.mark.parametrize("form", [csvlog, jsonlog, stderr_log])
-def test_each_log_format_gives_the_executed_statements(form: object, tmp_path: Path) -> None:
-    """Parse and bind lines stand beside their execute line: counting them would triple it."""
-    path = tmp_path / "server.log"
-    path.write_text(form("db"))  # type: ignore[operator]
-    assert dict(read_log(path, "db").counts) == EXPECTED
-
-
-@pytest.mark.parametrize("form", [csvlog, jsonlog])
-def test_other_databases_statements_are_left_out(form: object, tmp_path: Path) -> None:
-    """A server's log is that of all its databases, and a table's name may be in several."""
-    path = tmp_path / "server.log"
-    path.write_text(form("other"))  # type: ignore[operator]
-    with pytest.raises(InputError, match="no executed statement of this database"):
-        read_log(path, "db")
-
-
-def test_a_stderr_log_that_begins_with_many_commas_is_no_csvlog(tmp_path: Path) -> None:
-    """A log that began with an INSERT of many columns was read as csvlog, and found empty."""
-    columns = ", ".join(f"c{n}" for n in range(30))
-    path = tmp_path / "server.log"
-    head = "2026-11-20 10:00:00.000 UTC [17] LOG:  "
-    path.write_text(f"{head}statement: INSERT INTO t ({columns}) VALUES (1)\n{stderr_log('db')}")
-    assert EXPECTED.items() <= dict(read_log(path, "db").counts).items()
 
 
 def test_a_pgbench_script_is_read_without_its_commands(tmp_path: Path) -> None:

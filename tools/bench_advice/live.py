@@ -23,7 +23,7 @@ from pgheadroom.play import DATABASE
 from pgheadroom.play.settings import CONDUCT
 from pgheadroom.profile import to_json
 from pgheadroom.servers import Cluster
-from pgheadroom.sources.log import read_log
+from pgheadroom.sources.log_reading import read_log
 from pgheadroom.sources.observing import APPLICATION_NAME, Request, watch
 from pgheadroom.sources.session import read_only_session
 

@@ -14,10 +14,12 @@ mod decay;
 mod decode;
 mod error;
 mod layout;
+mod serverlog;
 mod twin;
 mod watch;
 
-/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, and the twin.
+/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, server logs, and
+/// the twin.
 #[pymodule]
 mod _core {
     use super::*;
@@ -36,6 +38,9 @@ mod _core {
         Column, ColumnLayout, RowLayout, btree_build_pages, heap_pages, heap_tuple_bytes,
         index_tuple_bytes, rows_per_page, spare_versions, type_names,
     };
+
+    #[pymodule_export]
+    use super::serverlog::{LogFound, LogScan, log_prefix_has, log_time_ms};
 
     #[pymodule_export]
     use super::twin::{Progress, Simulated, TableOutcome, simulate};

@@ -19,7 +19,11 @@ UserOption = Annotated[str | None, typer.Option("--username", "-U", help="As psq
 DbnameOption = Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")]
 LogOption = Annotated[
     list[Path] | None,
-    typer.Option("--log", help="A server log with statements: csvlog, jsonlog or stderr."),
+    typer.Option(
+        "--log",
+        help="The server's log (csvlog, jsonlog or stderr), read for the interval alone; its "
+        "rotation is followed.",
+    ),
 ]
 StatementsOption = Annotated[
     list[Path] | None,

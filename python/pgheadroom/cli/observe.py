@@ -27,7 +27,8 @@ from pgheadroom.files import write_atomically
 from pgheadroom.observe.access import read_access
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.quoting import printable
-from pgheadroom.sources.log import read_log, read_statements
+from pgheadroom.sources.log import read_statements
+from pgheadroom.sources.log_reading import LogWatch
 from pgheadroom.sources.observing import APPLICATION_NAME, Request, look, watch, with_gaps
 from pgheadroom.sources.recording import Recording, read_files
 from pgheadroom.sources.script import psql_script
@@ -136,21 +137,17 @@ def observed(
     # Options and files first: a mistake in them should not cost an interval.
     request = request_of(length, no_sample=no_sample)
     files = [read_statements(path) for path in statements]
-    for path in logs:
-        if not path.is_file():
-            raise InputError(f"--log {path} is not a file: expected csvlog, jsonlog or stderr log")
+    watched_logs = LogWatch(logs)
     if source is not None:
         recording = with_gaps(read_files(source))
     else:
         with read_only_session(
             target, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection:
-            recording = watch(connection, request, _say)
-    database = str((recording.row("identity", "shape") or {}).get("database"))
-    read = [read_log(path, database) for path in logs]
+            recording = watch(connection, request, _say, watched_logs.at)
     return observe.observe(
         recording,
-        observe.find_classes(recording, read, files),
+        observe.find_classes(recording, watched_logs.read(recording, _say), files),
         mask=mask,
         sampled=_was_sampled(recording) if source is not None else not no_sample,
         only=tables,
@@ -207,6 +204,8 @@ def summarize(profile: Profile) -> None:
             f"statements: {report['source']} ({report['detail']}), {report['calls']} calls, "
             f"{lost} of them say nothing"
         )
+        for note in report["notes"]:
+            _say(f"! {note}")
     for line in observed["assumed"]:
         _say(f"~ {line}")
     updated = [

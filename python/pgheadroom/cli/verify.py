@@ -21,12 +21,12 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.lab import FormatOption, OutputOption
-from pgheadroom.errors import InputError
 from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import read_record, record_path
 from pgheadroom.quoting import printable
 from pgheadroom.report import text, view_verification
-from pgheadroom.sources.log import read_log, read_statements
+from pgheadroom.sources.log import read_statements
+from pgheadroom.sources.log_reading import LogWatch
 from pgheadroom.sources.observing import Request, watch
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s
@@ -73,9 +73,7 @@ def run(
     read = read_plan(plan)
     record = read_record(record_path(plan), read)
     files = [read_statements(path) for path in statements or ()]
-    for path in log or ():
-        if not path.is_file():
-            raise InputError(f"--log {path} is not a file: expected csvlog, jsonlog or stderr log")
+    logs = LogWatch(tuple(log or ()))
     parameters = parameters_of(host, port, user, dbname)
     request = Request(
         duration_s=length_s, ticks=_WINDOWS, samples=not no_sample, tick_counters=True
@@ -83,12 +81,10 @@ def run(
     with read_only_session(
         target, {"application_name": APPLICATION_NAME, **parameters}
     ) as connection:
-        recording = watch(connection, request, _say)
-    database = str((recording.row("identity", "shape") or {}).get("database"))
-    logs = [read_log(path, database) for path in log or ()]
+        recording = watch(connection, request, _say, logs.at)
     profile = observe.observe(
         recording,
-        observe.find_classes(recording, logs, files),
+        observe.find_classes(recording, logs.read(recording, _say), files),
         mask=False,
         sampled=not no_sample,
     )

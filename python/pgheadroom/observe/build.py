@@ -333,4 +333,5 @@ def _report(report: SourceReport) -> dict[str, Any]:
         "statements": report.statements,
         "calls": report.calls,
         "not_understood": dict(report.lost),
+        "notes": list(report.notes),
     }

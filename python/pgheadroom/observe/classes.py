@@ -46,13 +46,14 @@ class UpdateClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
-    """What a source gave: statements seen, and those that say nothing, by reason."""
+    """What a source gave: statements seen, those that say nothing, by reason, and what it lacks."""
 
     source: SourceName
     detail: str
     statements: int
     calls: int
     lost: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +89,9 @@ def find_classes(
     names = _Names(recording)
     by_table: dict[int, tuple[UpdateClass, ...]] = {}
     reports = []
-    for source, detail, seen in _sources(recording, logs, files):
+    for source, detail, seen, notes in _sources(recording, logs, files):
         found, report = _of_source(source, detail, seen, names)
-        reports.append(report)
+        reports.append(replace(report, notes=notes))
         for oid, classes in found.items():
             by_table.setdefault(oid, classes)
     return Classes(by_table=by_table, reports=tuple(reports))
@@ -98,21 +99,22 @@ def find_classes(
 
 def _sources(
     recording: Recording, logs: Sequence[StatementCounts], files: Sequence[StatementCounts]
-) -> Iterator[tuple[SourceName, str, list[_Seen]]]:
+) -> Iterator[tuple[SourceName, str, list[_Seen], tuple[str, ...]]]:
     if recording.answered("statement_counters", "end"):
-        yield "pg_stat_statements", _info(recording), list(_of_statements(recording))
+        yield "pg_stat_statements", _info(recording), list(_of_statements(recording)), ()
     for found in logs:
-        yield "log", found.source, _counted(found)
+        yield "log", found.source, _counted(found), found.notes
     for found in files:
-        yield "statements", "file", _counted(found)
+        yield "statements", "file", _counted(found), found.notes
     activity = list(_of_activity(recording))
     if activity:
-        yield "pg_stat_activity", "sampled", activity
+        yield "pg_stat_activity", "sampled", activity, ()
 
 
 def _counted(found: StatementCounts) -> list[_Seen]:
     seen = [_Seen(text, calls, None) for text, calls in found.counts.items()]
-    return seen + ([_Seen(None, found.cut, None, "its text is cut off")] if found.cut else [])
+    lost = {"its text is cut off": found.cut, **found.lost}
+    return seen + [_Seen(None, number, None, why) for why, number in lost.items() if number]
 
 
 def _info(recording: Recording) -> str:

@@ -31,6 +31,7 @@ SHAPE = (
     "identity",
     "cluster",
     "settings",
+    "log_settings",
     "access",
     "extensions",
     "tables",
@@ -100,7 +101,10 @@ class Request:
 
 
 def watch(
-    connection: psycopg.Connection[Any], request: Request, say: Callable[[str], None]
+    connection: psycopg.Connection[Any],
+    request: Request,
+    say: Callable[[str], None],
+    at: Callable[[str, Recording], None] = lambda *_: None,
 ) -> Recording:
     """
     Watch a database for the length of the request.
@@ -109,8 +113,10 @@ def watch(
         connection: From `read_only_session`, in autocommit mode.
         request: How long, and how much.
         say: Told what happens, for people.
+        at: Called with `start` before the first counters are read, and with `end` after the last,
+            with what is recorded until then.
     """
-    return _Watch(connection, request, say).run()
+    return _Watch(connection, request, say).run(at)
 
 
 def look(connection: psycopg.Connection[Any]) -> Recording:
@@ -165,16 +171,18 @@ class _Watch:
         self._ask_all(queries, "shape")
         return Recording(tuple(self._lines))
 
-    def run(self) -> Recording:
+    def run(self, at: Callable[[str, Recording], None]) -> Recording:
         # A pooler's server connection is not ours alone: nothing prepared, settings put back.
         self._connection.prepare_threshold = None
         for name, value in SESSION_SETTINGS.items():
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
         self._ask_all(SHAPE, "shape")
         self._find_extensions()
+        at("start", Recording(tuple(self._lines)))
         self._ask_all(COUNTERS, "start")
         self._wait()
         self._ask_all(END, "end")
+        at("end", Recording(tuple(self._lines)))
         self._sample()
         self._connection.execute("RESET ALL")
         return Recording(tuple(self._lines))
