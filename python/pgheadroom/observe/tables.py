@@ -278,7 +278,17 @@ def _columns(
             is_key=key is not None and key[1] == number,
             indexed=number in indexed,
         )
+        made[number].observed.update(_generated(column, live))
     return made
+
+
+def _generated(column: Row, live: Mapping[int, Row]) -> dict[str, Any]:
+    """Of a generated column: its kind, and the columns that its expression reads."""
+    kind = {"s": "stored", "v": "virtual"}.get(str(column.get("generated") or ""))
+    if kind is None:
+        return {}
+    reads = (int(number) for number in column.get("generated_from") or ())
+    return {"generated": kind, "generated_from": [str(live[n]["name"]) for n in reads if n in live]}
 
 
 def _indexes(
