@@ -54,6 +54,7 @@ def profile_of(
     fillfactor: int = 100,
     rows: int = 10_000,
     columns: Sequence[dict[str, Any]] = COLUMNS,
+    version: str = "18.4",
     **facts: Any,
 ) -> Profile:
     """A profile with one observed table, `jobs`."""
@@ -92,7 +93,7 @@ def profile_of(
     return parse_profile(
         {
             "schema_version": 1,
-            "server": {"version": "18.4"},
+            "server": {"version": version},
             "table": [
                 {
                     "name": "jobs",

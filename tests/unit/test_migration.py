@@ -22,7 +22,8 @@ from pgheadroom.migration.actions import (
     SetFillfactor,
     Target,
 )
-from pgheadroom.migration.shape import Catalog, IndexAdded, edited, stand_in
+from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.shape import IndexAdded, IndexDropped, edited, stand_in
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import Profile
 from pgheadroom.sources.statements import located
@@ -328,11 +329,16 @@ def test_partitions_are_reached_by_their_parent() -> None:
 
 
 def test_a_dropped_column_takes_its_indexes() -> None:
-    """The index over it goes; the key's stays, for the profile finds rows by it."""
+    """The indexes over it go; the key's stays in what is played, for rows are found by it."""
     catalog = _followed("ALTER TABLE jobs DROP COLUMN owner, DROP COLUMN id")
     altered = catalog.altered["jobs"]
-    assert [getattr(edit, "name", None) for edit in altered.edits] == ["jobs_owner"]
-    assert "judged as if it stayed" in catalog.notes[0].text
+    assert [
+        (edit.name, edit.label) for edit in altered.edits if isinstance(edit, IndexDropped)
+    ] == [
+        ("jobs_owner", "jobs_owner"),
+        ("jobs_pkey", None),
+    ]
+    assert [index.name for index in altered.after.indexes] == ["jobs_state"]
 
 
 def test_names_that_are_not_in_the_profile_are_noted() -> None:

@@ -17,6 +17,7 @@ from pgheadroom.lab.run import Progress
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_migration
+from pgheadroom.units import parse_setting_bytes
 
 FINDINGS = 1
 _SQL_BYTES_MAX = 16 * 1024**2  # a migration, not a dump; arbitrary
@@ -29,14 +30,37 @@ def show(
     profile: Annotated[
         Path, typer.Option("--profile", help="What `observe` wrote of the database it is for.")
     ],
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Exit code 1 also where something is not judged or not understood, or where "
+            "writers of a big table have to wait. For CI.",
+        ),
+    ] = False,
+    rewrite_over: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="From which size on a table is big: rewriting, reading or indexing it under a "
+            "lock that stops writers is then a finding of --strict.",
+        ),
+    ] = "1GB",
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Answer for this table alone."),
+    ] = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
 ) -> None:
     """
-    Say which tables would lose HOT by a migration, and what that costs in WAL.
+    Say which tables would lose HOT by a migration, what that costs, and who has to wait for it.
 
-    Exit code 1 if one does, 0 if none. Nothing is executed, no server is needed.
+    The verdict is by rule: from the columns that statements assign and those that indexes read.
+    Only figures are played, of tables whose verdict changes. Exit code 1 if a table loses HOT, 0 if
+    none does. Nothing is executed, no server is needed.
     """
+    over = parse_setting_bytes(rewrite_over)
     if to is not None:
         output.check_writable(to)
     statements = read_migration(_read(migration))
@@ -45,12 +69,14 @@ def show(
         found = check_migration(
             read,
             statements,
+            table=table,
+            rewrite_over_bytes=over,
             say=lambda done, total, name: step(
                 Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
             ),
         )
     _put(found.to_json(), form, to)
-    if found.findings:
+    if found.findings or (strict and found.strict_findings):
         raise typer.Exit(FINDINGS)
 
 

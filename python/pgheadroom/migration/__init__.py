@@ -2,8 +2,11 @@
 Migrations: would this DDL end HOT on a table that lives from it?
 
     ddl.py      the statements of a file, as actions (actions.py) on tables and indexes
-    shape.py    whose tables they are, and what those look like afterwards
-    check.py    each of them before and after by the twin, and what that costs
+    catalog.py  whose tables they are, through renames
+    shape.py    what those look like afterwards, and what decides HOT there
+    work.py     what each statement locks, rewrites and scans, by rule
+    figures.py  HOT and WAL before and after, by the twin
+    check.py    the verdict, by rule; said.py: in sentences
 """
 
 from __future__ import annotations

@@ -1,49 +1,73 @@
 """
-Each table that a migration changes, before and after by the twin, and what that costs.
+Each table that a migration changes: what becomes of HOT by rule, what that costs, what it locks.
 
-The twin is calibrated on the observation first, as for advice. What statements assign is taken to
-change, since nobody has counted changes of columns that no index has: the figures are the most
-that a migration takes, and an application that sets columns to their own value loses less.
+The verdict follows from the set of updates that can be HOT (`pgheadroom.advise.hot`), before and
+after: `loses HOT` if a real share of the updates leaves it, `gains HOT` only if a real share joins
+it or the fillfactor falls. The twin is asked for figures alone, and for a fillfactor; a figure that
+contradicts the rule is not given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import pgheadroom
-from pgheadroom.advise.advice import Evidence, Point, Value, mid
-from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
-from pgheadroom.advise.curve import curve_of
-from pgheadroom.advise.policy import DEFAULT_POLICY
+from pgheadroom.advise.advice import Evidence, Value
+from pgheadroom.advise.hot import Outcome, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.updates import Updates, updates_of
-from pgheadroom.errors import InputError, TwinError
-from pgheadroom.migration.actions import Statement
-from pgheadroom.migration.shape import (
-    Altered,
-    Catalog,
-    ColumnSet,
-    FillfactorSet,
-    IndexAdded,
-    IndexDropped,
-    Note,
-    edited,
-)
+from pgheadroom.errors import InputError
+from pgheadroom.migration.actions import Statement, Target
+from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.figures import Figures, figures
+from pgheadroom.migration.said import REAL_SHARE, edits_said, figures_said, rule_said
+from pgheadroom.migration.shape import Altered, ColumnSet, Note, edited
+from pgheadroom.migration.work import Effect
 from pgheadroom.predict import minor_version
-from pgheadroom.profile import Change, Operation, Profile
-from pgheadroom.profile.check import check
+from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes
 
 Verdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
-HOT_LOSS_MIN = 0.01
-"""A HOT share that falls by less than a point is no finding."""
+HOT_CHANGE_MIN = 0.01
+"""A played HOT share that changes by less than a point has not changed."""
+
+REWRITE_OVER_BYTES = 1024**3
+"""A smaller table is rewritten, scanned or indexed while writers can wait; as design says."""
 
 _DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """
+    What one statement does to a table while it runs.
+
+    Attributes:
+        line: Of the statement.
+        lock: The strongest that it takes, in PostgreSQL's words.
+        effort: What takes the longer the bigger the table is.
+        stops_writers: The lock conflicts with that of a writer.
+        what: What is done.
+        unless: What would make it otherwise, where that is not known.
+        main_bytes: The table's size as observed.
+        is_over: It stops writers for as long as a table over the limit takes.
+    """
+
+    line: int
+    lock: str
+    effort: str
+    stops_writers: bool
+    what: str
+    unless: str | None
+    main_bytes: int | None
+    is_over: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +79,27 @@ class TableCheck:
         table: Its name in the profile.
         schema: Of the server.
         name: Of the server.
-        lines: Of the statements that change it.
+        lines: Of the statements that concern it.
         verdict: What becomes of HOT.
         text: Why, in a sentence or two.
-        evidence: Where the figures are from.
+        evidence: Where the figures are from; the verdict is the rule's.
         updates_per_s: As observed.
+        can_be_hot_now, can_be_hot_then: Updates that change no column that an index reads, by
+            the rule; None where no statement is known.
+        lost_frac, gained_frac: Updates that can be HOT no more, or from now on.
+        lost_by: What ends HOT: `{"index": ..., "column": ..., "reads": ..., "assigned": ...}`.
         assigned_frac: Updates that assign a column that ends HOT only from now on; None where no
             statement is known.
         assigning: The classes of updates that do, as `{"columns": [...], "frac": ...}`.
         unknown_frac: Updates that no known statement explains.
         fillfactor_now, fillfactor_then: Percent.
-        hot_frac_now, hot_frac_then: In the steady state.
-        wal_bytes_per_update_now, wal_bytes_per_update_then: Images included.
+        hot_frac_measured: Of the interval.
+        hot_frac_now, hot_frac_then: In the long run, as played; estimated from the measured share
+            where nothing was played.
+        wal_bytes_per_update_now, wal_bytes_per_update_then: Without full-page images.
         wal_bytes_per_day_now, wal_bytes_per_day_then: At the observed rate.
-        index_bytes_now, index_bytes_then: Main forks of its B-trees.
         assumed: What was taken for granted.
+        work: What statements lock, rewrite and scan.
     """
 
     table: str
@@ -80,20 +110,30 @@ class TableCheck:
     text: str
     evidence: Evidence
     updates_per_s: float
+    can_be_hot_now: float | None = None
+    can_be_hot_then: float | None = None
+    lost_frac: float | None = None
+    gained_frac: float | None = None
+    lost_by: tuple[Mapping[str, str], ...] = ()
     assigned_frac: float | None
     unknown_frac: float | None
     fillfactor_now: int
     fillfactor_then: int
+    hot_frac_measured: float | None = None
     hot_frac_now: Value = None
     hot_frac_then: Value = None
     wal_bytes_per_update_now: Value = None
     wal_bytes_per_update_then: Value = None
     wal_bytes_per_day_now: Value = None
     wal_bytes_per_day_then: Value = None
-    index_bytes_now: Value = None
-    index_bytes_then: Value = None
     assigning: tuple[Mapping[str, Any], ...] = ()
     assumed: tuple[str, ...] = ()
+    work: tuple[Worked, ...] = ()
+
+    @property
+    def over(self) -> tuple[Worked, ...]:
+        """Statements that stop writers of a table over the limit."""
+        return tuple(found for found in self.work if found.is_over)
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
@@ -102,17 +142,36 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationCheck:
-    """What a migration would do; `findings` are the tables that lose HOT by it."""
+    """
+    What a migration would do.
+
+    `findings` are the tables that lose HOT; `strict_findings` what else a careful user has to look
+    into, in words: what is not judged or not understood, and tables that writers have to wait for.
+    """
 
     server: str
     statements: tuple[Statement, ...]
     tables: tuple[TableCheck, ...]
     notes: tuple[Note, ...]
+    rewrite_over_bytes: int
 
     @property
     def findings(self) -> tuple[TableCheck, ...]:
         """Tables that lose HOT."""
         return tuple(found for found in self.tables if found.verdict == "loses HOT")
+
+    @property
+    def strict_findings(self) -> tuple[str, ...]:
+        """What fails a strict check besides."""
+        open_ = [f"{found.name}: not judged" for found in self.tables if _is_open(found)]
+        open_ += [f"line {n.line}: {n.table or n.text}" for n in self.notes if not n.is_judged]
+        open_ += [f"line {s.line}: not understood" for s in self.statements if s.problem]
+        open_ += [
+            f"{found.name}, line {work.line}: writers wait"
+            for found in self.tables
+            for work in found.over
+        ]
+        return tuple(dict.fromkeys(open_))
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
@@ -127,21 +186,32 @@ class MigrationCheck:
                 {"line": s.line, "text": s.text[:200], "why": s.problem} for s in problems
             ],
             "findings": len(self.findings),
+            "strict_findings": list(self.strict_findings),
+            "rewrite_over_bytes": self.rewrite_over_bytes,
             "tables": [table.to_json() for table in self.tables],
-            "notes": [{"line": n.line, "table": n.table, "text": n.text} for n in self.notes],
+            "notes": [
+                {"line": n.line, "table": n.table, "text": n.text, "is_judged": n.is_judged}
+                for n in self.notes
+            ],
         }
 
 
+def _is_open(found: TableCheck) -> bool:
+    return found.verdict == "not judged"
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, Interval):
+    if isinstance(value, Interval | Worked):
         return value.to_json()
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def check_migration(
     profile: Profile,
     statements: Sequence[Statement],
     *,
+    table: str | None = None,
+    rewrite_over_bytes: int = REWRITE_OVER_BYTES,
     executor: Executor | None = None,
     say: Callable[[int, int, str], None] | None = None,
 ) -> MigrationCheck:
@@ -151,13 +221,65 @@ def check_migration(
     Args:
         profile: Made by `observe`.
         statements: Of the migration.
+        table: The only table to answer for, by its name or schema.name before the migration.
+        rewrite_over_bytes: Size over which a table whose writers have to wait is a finding.
         executor: Where the twin runs; a thread a core when None.
         say: Called with tables done, tables in all, and the table that is at work.
 
     Raises:
         InputError: Not an observed profile, or one that is masked, idle or of a standby; no
-            statement, or none that is understood.
+            statement, or none that is understood; a table that the profile does not have.
     """
+    _refuse(profile, statements)
+    chosen = None if table is None else _chosen(profile, table)
+    catalog = Catalog(profile)
+    catalog.follow(statements)
+    altered = [
+        found
+        for found in catalog.altered.values()
+        if (found.edits or found.effects or found.open)
+        and (chosen is None or found.table.name in chosen)
+    ]
+    made = []
+    with Runner(executor) as runner:
+        for n, found in enumerate(altered):
+            if say is not None:
+                say(n, len(altered), found.table.name)
+            made.append(_Table(profile, found, runner, rewrite_over_bytes).check())
+    if say is not None and altered:
+        say(len(altered), len(altered), "")
+    order = ("loses HOT", "not judged", "gains HOT", "as before")
+    made.sort(key=lambda found: (order.index(found.verdict), -found.updates_per_s))
+    return MigrationCheck(
+        server=profile.server.version,
+        statements=tuple(statements),
+        tables=tuple(made),
+        notes=tuple(_notes(catalog.notes, table)),
+        rewrite_over_bytes=rewrite_over_bytes,
+    )
+
+
+def _notes(notes: Sequence[Note], table: str | None) -> list[Note]:
+    if table is None:
+        return list(notes)
+    bare = table.rpartition(".")[2]
+    return [n for n in notes if n.table is None or n.table in (table, bare)]
+
+
+def _chosen(profile: Profile, table: str) -> frozenset[str]:
+    """Tables of the profile with that name, of a partitioned one its partitions."""
+    schema, _, name = table.rpartition(".")
+    wanted = Target(schema=schema or None, name=name)
+    found = Catalog(profile).tables_of(wanted)
+    if not found:
+        listed = sorted(str((t.observed or {}).get("name", t.name)) for t in profile.tables)
+        raise InputError(
+            f"--table {table} is not in the profile: expected one of {', '.join(listed[:20])}"
+        )
+    return frozenset(found)
+
+
+def _refuse(profile: Profile, statements: Sequence[Statement]) -> None:
     if profile.server.observed is None or any(t.observed is None for t in profile.tables):
         raise InputError(
             "the profile was not made by `pgheadroom observe`: a check needs the updates that "
@@ -185,251 +307,216 @@ def check_migration(
             f"no statement of the migration is understood; the first, line {first.line}: "
             f"{first.problem}"
         )
-    catalog = Catalog(profile)
-    catalog.follow(statements)
-    altered = [found for found in catalog.altered.values() if found.edits]
-    made = []
-    with Runner(executor) as runner:
-        for n, found in enumerate(altered):
-            if say is not None:
-                say(n, len(altered), found.table.name)
-            made.append(_Table(profile, found, runner).check())
-    if say is not None and altered:
-        say(len(altered), len(altered), "")
-    order = ("loses HOT", "not judged", "gains HOT", "as before")
-    made.sort(key=lambda table: (order.index(table.verdict), -table.updates_per_s))
-    return MigrationCheck(
-        server=profile.server.version,
-        statements=tuple(statements),
-        tables=tuple(made),
-        notes=tuple(catalog.notes),
-    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the rule says of a table, and why."""
+
+    verdict: Verdict
+    why: str
+
+
+def judge(updates: Updates, altered: Altered, found: Outcome) -> Judged:
+    """
+    The rule's verdict, without a fillfactor.
+
+    Args:
+        updates: Of the table.
+        altered: What is done to it.
+        found: The set of updates that can be HOT, before and after.
+    """
+    if found.lost_frac >= REAL_SHARE:
+        return Judged(verdict="loses HOT", why="")
+    if altered.open:
+        said = "; ".join(f"line {line}: {text}" for line, text in altered.open)
+        return Judged(verdict="not judged", why=said)
+    unknown = updates.unknown / updates.count
+    if unknown >= REAL_SHARE and newly_blocking(altered):
+        why = "no statement is known that would tell what its updates assign"
+        if updates.classes:
+            why = f"{unknown:.0%} of its updates are known to no statement, and may assign any"
+        return Judged(verdict="not judged", why=why)
+    if found.gained_frac >= REAL_SHARE:
+        return Judged(verdict="gains HOT", why="")
+    return Judged(verdict="as before", why="")
+
+
+def newly_blocking(altered: Altered) -> frozenset[str]:
+    """Columns that were there when the table was observed and end HOT only from now on."""
+    found = altered.after.blocking - altered.before.blocking
+    if any(index.whole_row for index in altered.after.indexes):
+        found |= {"*"}
+    names = {str(c["name"]) for c in (altered.table.observed or {}).get("columns") or ()}
+    computed = {
+        name
+        for column in found
+        for name in altered.after.generated.get(column, frozenset())
+        if name in names
+    }
+    return (found & (names | {"*"})) | computed
 
 
 class _Table:
     """One table on its way."""
 
-    def __init__(self, profile: Profile, altered: Altered, runner: Runner) -> None:
+    def __init__(
+        self, profile: Profile, altered: Altered, runner: Runner, rewrite_over_bytes: int
+    ) -> None:
         self._profile = profile
         self._altered = altered
         self._table = altered.table
         self._runner = runner
+        self._over = rewrite_over_bytes
         self._version = minor_version(profile, None, {})
         self._updates = updates_of(self._table, self._version.major)
-        self._added = [e for e in altered.edits if isinstance(e, IndexAdded)]
         self._after = edited(self._table, altered.edits)
 
     def check(self) -> TableCheck:
         updates = self._updates
+        altered = self._altered
+        if not altered.edits and not altered.open:
+            return self._made("as before", "No index, column or fillfactor changes.", "measured")
         if updates is None:
             counters = (self._table.observed or {})["counters"]
             if counters.get("n_tup_upd") == 0:
-                text = "nothing updated it inside the interval, so no HOT is lost"
+                text = "Nothing updated it inside the interval, so no HOT is lost."
                 return self._made("as before", text, "measured")
-            return self._made("not judged", "its updates were not counted", "assumed")
-        shares = observed_shares(self._table)
-        assert shares is not None, "counters that updates_of takes"
-        try:
-            fitted = calibrate(
-                self._profile,
-                self._table,
-                shares,
-                str(self._version),
-                self._runner,
-                sample_pages=SAMPLE_PAGES,
-            )
-            if fitted is None:
-                return self._estimated(updates, "no operation of it could be made out")
-            now, then = self._points(fitted, updates)
-        except (TwinError, InputError) as error:
-            return self._estimated(updates, f"the twin cannot play it: {error}")
-        return self._judged(updates, fitted, now, then)
+            return self._made("not judged", "Its updates were not counted.", "assumed")
+        parts = parts_of(updates, altered.before)
+        found = outcome(parts, altered.before, altered.after)
+        judged = judge(updates, altered, found)
+        text = edits_said(altered, updates, newly_blocking(altered))
+        figured = self._figures(judged.verdict, parts)
+        verdict = judged.verdict
+        if verdict == "as before" and self._after.fillfactor != self._table.fillfactor:
+            verdict, why = self._by_room(figured)
+            judged = Judged(verdict=verdict, why=why)
+        text += rule_said(verdict, judged.why, found)
+        return self._with_figures(verdict, text, updates, found, figured)
 
-    def _points(self, fitted: Fitted, updates: Updates) -> tuple[Point, Point]:
-        scenario = fitted.scenario
-        changed = replace(
-            scenario.profile,
-            tables=(edited(scenario.table, self._altered.edits),),
-            workload=replace(
-                scenario.profile.workload,
-                operations=tuple(self._operations(scenario, updates)),
-            ),
-        )
-        check(changed)
-
-        def point(played: Scenario, fillfactor: int) -> Point:
-            (found,) = curve_of(
-                self._table,
-                played,
-                (fillfactor,),
-                str(self._version),
-                DEFAULT_POLICY,
-                self._runner,
-                off=fitted.off,
-            )
-            return found.point
-
-        return (
-            point(scenario, self._table.fillfactor),
-            point(replace(scenario, profile=changed), self._after.fillfactor),
-        )
-
-    def _operations(self, scenario: Scenario, updates: Updates) -> Iterable[Operation]:
-        """
-        As they are; updates that no statement explains stay ones of a column without an index.
-
-        The profile has them assign some column that no index had, which a new one may have.
-        """
-        labels = self._altered.labels
-        known = [{labels.get(name) for name in found.columns} for found in updates.classes]
-        new = {name for edit in self._added for name in (*edit.index.columns, *edit.index.include)}
-        blocked = {
-            name for index in self._after.indexes for name in (*index.columns, *index.include)
-        }
-        free = [
-            column.name
-            for column in self._table.columns
-            if column.name not in blocked and column.width is None
-        ]
-        for operation in scenario.profile.workload.operations:
-            columns = {change.column for change in operation.sets}
-            stands_in = operation.kind == "update" and not any(columns <= k for k in known)
-            if not stands_in or not columns & new:
-                yield operation
-            elif free:
-                yield replace(operation, sets=(Change(column=free[-1]),))
-            else:
-                sets = tuple(replace(change, changed_frac=0.0) for change in operation.sets)
-                yield replace(operation, sets=sets)
-
-    def _newly_blocking(self, updates: Updates) -> frozenset[str]:
-        """Columns, as in the catalog, that end HOT only from now on."""
-        major = self._version.major
-        new = [e for e in self._added if e.index.method != "brin" or major < 16]
-        return frozenset(name for edit in new for name in edit.columns) - updates.blocking
-
-    def _assigned_frac(self, updates: Updates) -> float | None:
-        if not updates.classes:
+    def _figures(self, verdict: Verdict, parts: Sequence[Part]) -> Figures | str | None:
+        """Played where the verdict leaves something to ask."""
+        is_room = self._after.fillfactor != self._table.fillfactor
+        if verdict == "not judged" or (verdict == "as before" and not is_room):
             return None
-        new = self._newly_blocking(updates)
-        rows = sum(found.rows for found in updates.classes if found.columns & new)
-        return min(rows / updates.count, 1.0)
+        return figures(self._profile, self._altered, parts, str(self._version), self._runner)
 
-    def _estimated(self, updates: Updates, why: str) -> TableCheck:
-        """By the counters and the statements alone."""
-        assigned = self._assigned_frac(updates)
+    def _by_room(self, figured: Figures | str | None) -> tuple[Verdict, str]:
+        """What another fillfactor does, as played: less room never gains, more never loses."""
+        if not isinstance(figured, Figures):
+            return "not judged", f"room on pages is played, and {figured}"
+        now, then = _mid(figured.hot_now), _mid(figured.hot_then)
+        assert now is not None and then is not None, "shares of a table with updates"  # noqa: PT018
+        if self._after.fillfactor < self._table.fillfactor:
+            return ("gains HOT" if then - now >= HOT_CHANGE_MIN else "as before"), ""
+        return ("loses HOT" if now - then >= HOT_CHANGE_MIN else "as before"), ""
+
+    def _with_figures(
+        self,
+        verdict: Verdict,
+        text: str,
+        updates: Updates,
+        found: Outcome,
+        figured: Figures | str | None,
+    ) -> TableCheck:
         hot = updates.hot / updates.count
-        if assigned is None or any(not isinstance(e, IndexAdded) for e in self._altered.edits):
-            return self._made("not judged", why, "assumed", hot_frac_now=hot)
-        then = max(hot - assigned, 0.0)
-        verdict: Verdict = "loses HOT" if hot - then >= HOT_LOSS_MIN else "as before"
-        text = f"{self._said(updates)} Estimated by statements alone, for {why}."
-        return self._made(verdict, text, "estimated", hot_frac_now=hot, hot_frac_then=then)
+        facts: dict[str, Any] = {
+            "hot_frac_measured": hot,
+            "can_be_hot_now": found.before if updates.classes else None,
+            "can_be_hot_then": found.after if updates.classes else None,
+            "lost_frac": found.lost_frac if updates.classes else None,
+            "gained_frac": found.gained_frac if updates.classes else None,
+            "lost_by": tuple(
+                {"index": b.index, "column": b.column, "reads": b.reads, "assigned": b.assigned}
+                for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
+            ),
+        }
+        if isinstance(figured, Figures) and _agrees(verdict, figured):
+            per_day = float((self._table.observed or {})["per_s"]["n_tup_upd"] or 0.0) * _DAY_S
+            facts |= {
+                "hot_frac_now": figured.hot_now,
+                "hot_frac_then": figured.hot_then,
+                "wal_bytes_per_update_now": figured.wal_now,
+                "wal_bytes_per_update_then": figured.wal_then,
+                "wal_bytes_per_day_now": _times(figured.wal_now, per_day),
+                "wal_bytes_per_day_then": _times(figured.wal_then, per_day),
+            }
+            text += figures_said(figured, per_day)
+            return self._made(verdict, text, "predicted", **facts)
+        if verdict in ("loses HOT", "gains HOT") and found.before > 0:
+            facts["hot_frac_then"] = min(hot * found.after / found.before, 1.0)
+            text += f" HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then"
+            text += f", if it follows that share: {figured}." if isinstance(figured, str) else "."
+        return self._made(verdict, text, "estimated" if found.lost else "measured", **facts)
 
-    def _judged(self, updates: Updates, fitted: Fitted, now: Point, then: Point) -> TableCheck:
-        before, after = mid(now.hot_frac), mid(then.hot_frac)
-        loss = before - after
-        per_day = float((self._table.observed or {})["per_s"]["n_tup_upd"] or 0.0) * _DAY_S
-        verdict: Verdict = "as before"
-        if loss >= HOT_LOSS_MIN:
-            verdict = "loses HOT"
-        elif -loss >= HOT_LOSS_MIN:
-            verdict = "gains HOT"
-        elif self._added and not updates.classes and self._newly_blocking(updates):
-            verdict = "not judged"
-        wal = (mid(now.wal_bytes_per_update), mid(then.wal_bytes_per_update))
-        text = self._said(updates)
-        if verdict != "not judged":
-            text += f" HOT {before:.0%} -> {after:.0%}, WAL {wal[0]:,.0f} -> {wal[1]:,.0f} bytes"
-            more = (wal[1] - wal[0]) * per_day
-            text += f" an update ({'+' if more >= 0 else '-'}{show_bytes(abs(more))} a day)"
-            text += (
-                ", if every value that is assigned changes." if loss > 0 and self._added else "."
-            )
-        if not fitted.calibration.agrees:
-            note = fitted.calibration.note
-            text += f" {note[0].upper()}{note[1:]}."
-        return self._made(
-            verdict,
-            text,
-            "predicted",
-            hot_frac_now=now.hot_frac,
-            hot_frac_then=then.hot_frac,
-            wal_bytes_per_update_now=now.wal_bytes_per_update,
-            wal_bytes_per_update_then=then.wal_bytes_per_update,
-            wal_bytes_per_day_now=_times(now.wal_bytes_per_update, per_day),
-            wal_bytes_per_day_then=_times(then.wal_bytes_per_update, per_day),
-            index_bytes_now=now.index_bytes,
-            index_bytes_then=then.index_bytes,
-        )
-
-    def _said(self, updates: Updates) -> str:
-        """What is done to the table, and which updates that concerns."""
-        parts = []
-        new = self._newly_blocking(updates)
-        for edit in self._altered.edits:
-            if isinstance(edit, IndexAdded):
-                parts.append(self._index_said(edit, updates, new))
-            elif isinstance(edit, IndexDropped):
-                parts.append(f"line {edit.line}: {edit.name} goes")
-            elif isinstance(edit, FillfactorSet):
-                parts.append(
-                    f"line {edit.line}: fillfactor {self._table.fillfactor} -> {edit.fillfactor} "
-                    "for new pages"
-                )
-            elif edit.is_new:
-                parts.append(
-                    f"line {edit.line}: column {edit.name} makes each row longer that is written"
-                )
-            else:
-                parts.append(f"line {edit.line}: column {edit.name} gets another type")
-        said = "; ".join(parts)
-        return f"{said[0].upper()}{said[1:]}."
-
-    def _index_said(self, edit: IndexAdded, updates: Updates, new: frozenset[str]) -> str:
-        text = f"line {edit.line}: {edit.kind} {edit.name} over {', '.join(edit.columns)}"
-        if edit.index.method == "brin" and self._version.major >= 16:
-            return f"{text}, which ends no HOT from 16 on"
-        mine = new & set(edit.columns)
-        if not mine:
-            return f"{text}, which other indexes have already"
-        if not updates.classes:
-            return (
-                f"{text}, and no statement is known that would tell how often updates assign them"
-            )
-        rows = sum(found.rows for found in updates.classes if found.columns & mine)
-        unknown, named = updates.unknown / updates.count, ", ".join(sorted(mine))
-        text += f"; {min(rows / updates.count, 1.0):.0%} of the updates assign {named}"
-        return text + (f", {unknown:.0%} are known to no statement" if unknown >= 0.005 else "")
-
-    def _made(self, verdict: Verdict, text: str, evidence: Evidence, **figures: Any) -> TableCheck:
-        observed, updates = self._table.observed or {}, self._updates
-        set_ = [edit for edit in self._altered.edits if isinstance(edit, ColumnSet)]
-        assumed = [f"{edit.name} is filled in every row" for edit in set_ if edit.is_new]
-        assumed += [edit.assumed for edit in set_ if edit.assumed]
-        new = frozenset() if updates is None else self._newly_blocking(updates)
+    def _made(self, verdict: Verdict, text: str, evidence: Evidence, **facts: Any) -> TableCheck:
+        observed, updates, altered = self._table.observed or {}, self._updates, self._altered
+        columns = [edit for edit in altered.edits if isinstance(edit, ColumnSet)]
+        is_played = "wal_bytes_per_update_then" in facts
+        assumed = [f"{e.name} is filled in every row" for e in columns if e.is_new and is_played]
+        assumed += [edit.assumed for edit in columns if edit.assumed and is_played]
+        new = newly_blocking(altered)
         classes = () if updates is None else updates.classes
+        assigning = [
+            c for c in classes if (c.columns | set(altered.after.computed(c.columns))) & new
+        ]
+        lines = {edit.line for edit in altered.edits} | {line for line, _ in altered.effects}
         return TableCheck(
             table=self._table.name,
             schema=str(observed["schema"]),
             name=str(observed["name"]),
-            lines=tuple(sorted({edit.line for edit in self._altered.edits})),
+            lines=tuple(sorted(lines | {line for line, _ in altered.open})),
             verdict=verdict,
-            text=text[0].upper() + text[1:],
+            text=text,
             evidence=evidence,
             updates_per_s=float(observed["per_s"].get("n_tup_upd") or 0.0),
-            assigned_frac=None if updates is None else self._assigned_frac(updates),
+            assigned_frac=(
+                None
+                if updates is None or not classes
+                else min(sum(c.rows for c in assigning) / updates.count, 1.0)
+            ),
             unknown_frac=None if updates is None else updates.unknown / updates.count,
             fillfactor_now=self._table.fillfactor,
             fillfactor_then=self._after.fillfactor,
             assigning=tuple(
-                {"columns": sorted(found.columns), "frac": found.rows / updates.count}
-                for found in classes
-                if updates is not None and found.columns & new
+                {"columns": sorted(c.columns), "frac": c.rows / updates.count}
+                for c in assigning
+                if updates is not None
             ),
             assumed=tuple(assumed),
-            **figures,
+            work=tuple(self._worked(line, effect) for line, effect in altered.effects),
+            **facts,
         )
+
+    def _worked(self, line: int, effect: Effect) -> Worked:
+        size = (self._table.observed or {}).get("main_bytes")
+        return Worked(
+            line=line,
+            lock=effect.lock,
+            effort=effect.effort,
+            stops_writers=effect.stops_writers,
+            what=effect.what,
+            unless=effect.unless,
+            main_bytes=None if size is None else int(size),
+            is_over=effect.is_long and size is not None and int(size) > self._over,
+        )
+
+
+def _mid(value: Value) -> float | None:
+    return value.mid if isinstance(value, Interval) else value
+
+
+def _agrees(verdict: Verdict, figured: Figures) -> bool:
+    """Whether the played figures say what the rule says; else the rule stands alone."""
+    now, then = _mid(figured.hot_now), _mid(figured.hot_then)
+    if now is None or then is None:
+        return False
+    if verdict == "loses HOT":
+        return then < now
+    if verdict == "gains HOT":
+        return then > now
+    return abs(then - now) < HOT_CHANGE_MIN
 
 
 def _times(value: Value, factor: float) -> Value:

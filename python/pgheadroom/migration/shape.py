@@ -1,69 +1,79 @@
 """
-What a migration makes of observed tables: names become tables, actions become edits of a profile.
+What a migration makes of an observed table: edits of its profile, and what decides HOT.
 
-An edit can be made to a table and to a sample of it alike.
+Each column has an identity that renames do not change, and that a later column of the same name
+does not share. An edit can be made to a table and to a sample of it alike; what decides which
+updates can be HOT is kept beside, as a `Shape` before and after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
-from pgheadroom.advise.row import index_label, labels_of
+from pgheadroom.advise.hot import HotIndex, Shape, shape_of
+from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
-from pgheadroom.migration.actions import (
-    AddIndex,
-    DropColumn,
-    DropIndex,
-    Remarkable,
-    Rename,
-    SetColumn,
-    SetExpression,
-    SetFillfactor,
-    Statement,
-    Target,
-    Work,
-)
-from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile import ColumnProfile, IndexProfile, Profile, TableProfile, Values, Width
+from pgheadroom.migration.work import Effect
+from pgheadroom.profile import ColumnProfile, IndexProfile, TableProfile, Values, Width
 from pgheadroom.profile.model import KINDS
 
 _UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
 _FIXED = {1: "bool", 2: "int2", 4: "int4", 8: "int8"}
 _SERIAL = {"smallserial": "int2", "serial": "int4", "bigserial": "int8"}
-_DEFAULT_FILLFACTOR = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexAdded:
-    """A new index; `columns` are the catalog's names of all that it depends on."""
+    """
+    A new index.
+
+    `columns` are the names, as statements have them at that line, of all that it depends on;
+    `hot` is what it reads, by identities of columns; `identity` is its own. `index` stands for it
+    in a profile; None where the profile has none of its columns.
+    """
 
     line: int
     name: str
+    identity: str
     columns: tuple[str, ...]
-    index: IndexProfile
+    hot: HotIndex
+    index: IndexProfile | None
     kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDropped:
-    """An index goes."""
+    """An index goes; `label` is its name in the profile, None where that keeps it."""
 
     line: int
     name: str
-    label: str
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSet:
-    """A column is new, or has another type; `assumed` says what is taken to be its width."""
+    """
+    A column is new, or has another type; `assumed` says what is taken to be its width.
+
+    `column` is None where the profile finds rows by it, and keeps it as it is.
+    """
 
     line: int
     name: str
-    column: ColumnProfile
+    column: ColumnProfile | None
     is_new: bool
     assumed: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionSet:
+    """A generated column reads other columns, or is none any more."""
+
+    line: int
+    name: str
+    reads: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,304 +84,130 @@ class FillfactorSet:
     fillfactor: int
 
 
-Edit = IndexAdded | IndexDropped | ColumnSet | FillfactorSet
+Edit = IndexAdded | IndexDropped | ColumnSet | ExpressionSet | FillfactorSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What concerns a table and cannot be judged, with the line that says it."""
+    """What concerns a table, with the line that says it; `is_judged`: nothing is left open."""
 
     line: int
     table: str | None
     text: str
+    is_judged: bool = False
 
 
 @dataclass(slots=True)
 class Altered:
-    """A table of the profile with what is done to it, in order."""
+    """
+    A table of the profile with what is done to it, in order.
+
+    Attributes:
+        table: As observed.
+        labels: Names of columns in the profile, by identity.
+        names: Identities by the names that columns have now.
+        types: As PostgreSQL spells them, by identity.
+        before: What decided which updates could be HOT.
+        indexes: What does now, by the index's identity.
+        generated: Stored generated columns now.
+        virtual: Virtual ones.
+        edits: What is done.
+        effects: What that locks, rewrites and scans, each with its line.
+        open: What cannot be judged of it, each with its line.
+    """
 
     table: TableProfile
     labels: dict[str, str]
+    names: dict[str, str]
+    types: dict[str, str]
+    before: Shape
+    indexes: dict[str, HotIndex]
+    generated: dict[str, frozenset[str]]
+    virtual: set[str]
     edits: list[Edit] = field(default_factory=list)
+    effects: list[tuple[int, Effect]] = field(default_factory=list)
+    open: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def after(self) -> Shape:
+        """What decides which updates can be HOT from here on."""
+        return Shape(
+            major=self.before.major,
+            indexes=tuple(self.indexes.values()),
+            generated=dict(self.generated),
+        )
+
+    def identities(self, names: Iterable[str]) -> frozenset[str]:
+        """Of columns that the table has now."""
+        return frozenset(self.names[name] for name in names if name in self.names)
+
+    def spelled(self, identity: str) -> str:
+        """The name that a column has now; the identity where it has none."""
+        return next((now for now, found in self.names.items() if found == identity), identity)
+
+    def forget(self, identity: str) -> str:
+        """A generated column is computed otherwise: what was known of its values is void."""
+        fresh = f"{identity}*"
+        self.names = {n: fresh if i == identity else i for n, i in self.names.items()}
+        for book in (self.labels, self.types):
+            if identity in book:
+                book[fresh] = book.pop(identity)
+
+        def renamed(columns: frozenset[str]) -> frozenset[str]:
+            return frozenset(fresh if name == identity else name for name in columns)
+
+        self.indexes = {
+            key: replace(
+                index,
+                keys=renamed(index.keys),
+                expressions=renamed(index.expressions),
+                include=renamed(index.include),
+                predicate=renamed(index.predicate),
+            )
+            for key, index in self.indexes.items()
+        }
+        return fresh
+
+
+def altered_of(table: TableProfile, major: int) -> Altered:
+    """The table before anything is done to it."""
+    shape = shape_of(table, major)
+    observed = table.observed or {}
+    columns = observed.get("columns") or ()
+    names = [str(column["name"]) for column in columns]
+    return Altered(
+        table=table,
+        labels=labels_of(table),
+        names={name: name for name in names},
+        types={str(column["name"]): str(column["type"]) for column in columns},
+        before=shape,
+        indexes={index.name: index for index in shape.indexes},
+        generated=dict(shape.generated),
+        virtual={str(c["name"]) for c in columns if c.get("generated") == "virtual"},
+    )
 
 
 def edited(table: TableProfile, edits: Iterable[Edit]) -> TableProfile:
     """The table after the edits; of a sample of it as well."""
     for edit in edits:
         if isinstance(edit, IndexAdded):
-            table = replace(table, indexes=(*table.indexes, edit.index))
+            if edit.index is not None:
+                table = replace(table, indexes=(*table.indexes, edit.index))
         elif isinstance(edit, IndexDropped):
             left = tuple(index for index in table.indexes if index.name != edit.label)
             table = replace(table, indexes=left)
         elif isinstance(edit, FillfactorSet):
             table = replace(table, fillfactor=edit.fillfactor)
-        elif edit.is_new:
-            table = replace(table, columns=(*table.columns, edit.column))
-        else:
+        elif isinstance(edit, ColumnSet) and edit.column is not None:
+            if edit.is_new:
+                table = replace(table, columns=(*table.columns, edit.column))
+                continue
             columns = tuple(
                 edit.column if column.name == edit.column.name else column
                 for column in table.columns
             )
             table = replace(table, columns=columns)
     return table
-
-
-class Catalog:
-    """The profile's tables by the names that they have while the migration goes on."""
-
-    def __init__(self, profile: Profile) -> None:
-        self.notes: list[Note] = []
-        self.altered: dict[str, Altered] = {}
-        self._profile = profile
-        self._tables: dict[tuple[str, str], list[str]] = {}
-        self._columns: dict[tuple[str, str], str] = {}
-        self._indexes: dict[tuple[str, str], tuple[str, str]] = {}
-        self._new: set[tuple[str | None, str]] = set()
-        self._taken = {t.name for t in profile.tables} | {
-            index.name for table in profile.tables for index in table.indexes
-        }
-        self._partitioned: set[tuple[str, str]] = set()
-        leaves: dict[str, list[str]] = {}
-        for table in profile.tables:
-            observed = table.observed or {}
-            self._tables[str(observed["schema"]), str(observed["name"])] = [table.name]
-            if observed.get("parent"):
-                leaves.setdefault(str(observed["parent"]), []).append(table.name)
-            for index in observed["indexes"]:
-                place = str(index["schema"]), str(index["name"])
-                self._indexes[place] = table.name, str(index["name"])
-        parents = (profile.server.observed or {}).get("partitioned") or ()
-        full = {_full(found["schema"], found["name"]): found for found in parents}
-        for name, found in full.items():
-            below = [n for n, other in full.items() if other.get("parent") == name]
-            members = [leaf for n in (name, *below) for leaf in leaves.get(n, ())]
-            place = str(found["schema"]), str(found["name"])
-            self._tables[place] = members
-            self._partitioned.add(place)
-
-    def follow(self, statements: Sequence[Statement]) -> None:
-        """Take all actions in, statement by statement."""
-        for statement in statements:
-            for action in statement.actions:
-                if isinstance(action, Rename):
-                    self._rename(action)
-                elif isinstance(action, DropIndex):
-                    self._drop_index(statement.line, action)
-                elif isinstance(action, Remarkable):
-                    self._remark(statement.line, action)
-                elif not isinstance(action, SetExpression | Work):
-                    self._alter(statement.line, action)
-
-    def _note(self, line: int, table: object, text: str) -> None:
-        self.notes.append(Note(line=line, table=None if table is None else str(table), text=text))
-
-    def _place(self, target: Target, known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-        """Schema and name; an unqualified name is the one in `public`, else the only one."""
-        if target.schema is not None:
-            place = (target.schema, target.name)
-            return place if place in set(known) else None
-        found = [place for place in known if place[1] == target.name]
-        public = [place for place in found if place[0] == "public"]
-        if public:
-            return public[0]
-        return found[0] if len(found) == 1 else None
-
-    def _of(self, target: Target, line: int) -> list[Altered]:
-        """The observed tables behind a name; none for one that is not known, which is noted."""
-        if (target.schema, target.name) in self._new:
-            return []
-        place = self._place(target, self._tables)
-        if place is None:
-            self._note(line, target, "not in the profile: nothing is known of its updates")
-            return []
-        return [self._altered(key) for key in self._tables[place]]
-
-    def _altered(self, key: str) -> Altered:
-        if key not in self.altered:
-            table = self._profile.table(key)
-            self.altered[key] = Altered(table=table, labels=labels_of(table))
-        return self.altered[key]
-
-    def _is_partitioned(self, target: Target) -> bool:
-        return self._place(target, self._tables) in self._partitioned
-
-    def _remark(self, line: int, action: Remarkable) -> None:
-        if action.kind == "new":
-            self._new.add((action.table.schema, action.table.name))
-        self._note(line, action.table, action.text)
-
-    def _rename(self, action: Rename) -> None:
-        if action.what == "index":
-            place = self._place(action.old, self._indexes)
-            if place is not None:
-                self._indexes[place[0], action.new] = self._indexes.pop(place)
-            return
-        place = self._place(action.old, self._tables)
-        if place is None:
-            return
-        if action.column is not None:
-            for key in self._tables[place]:
-                old = self._columns.pop((key, action.column), action.column)
-                self._columns[key, action.new] = old
-            return
-        moved = (action.schema or place[0], action.new)
-        self._tables[moved] = self._tables.pop(place)
-        if place in self._partitioned:
-            self._partitioned.add(moved)
-
-    def _catalog_name(self, key: str, column: str) -> str:
-        """A column's name when it was observed."""
-        return self._columns.get((key, column), column)
-
-    def _drop_index(self, line: int, action: DropIndex) -> None:
-        wanted = action.index
-        if action.table is not None:  # a constraint; its index has its name and the table's schema
-            place = self._place(action.table, self._tables)
-            if place is not None:
-                wanted = Target(schema=place[0], name=wanted.name)
-        place = self._place(wanted, self._indexes)
-        if place is None:
-            added = self._added(wanted.name)
-            if added is not None:
-                altered, edit = added
-                altered.edits.remove(edit)
-            elif action.table is None:
-                self._note(line, None, f"index {wanted} is not in the profile")
-            elif self._is_partitioned(action.table):
-                text = f"constraint {wanted.name} goes: indexes of its partitions are not followed"
-                self._note(line, action.table, text)
-            return
-        key, name = self._indexes.pop(place)
-        self._drop(line, self._altered(key), name)
-
-    def _added(self, name: str) -> tuple[Altered, IndexAdded] | None:
-        for altered in self.altered.values():
-            for edit in altered.edits:
-                if isinstance(edit, IndexAdded) and edit.name == name:
-                    return altered, edit
-        return None
-
-    def _drop(self, line: int, altered: Altered, name: str) -> None:
-        table = altered.table
-        label = index_label(table, name)
-        if label is None:
-            return
-        if table.key_index is not None and table.key_index.name == label:
-            self._note(
-                line,
-                table.name,
-                f"{name} goes, by which the profile finds rows: judged as if it stayed",
-            )
-            return
-        altered.edits.append(IndexDropped(line=line, name=name, label=label))
-
-    def _alter(self, line: int, action: AddIndex | SetColumn | DropColumn | SetFillfactor) -> None:
-        if self._is_partitioned(action.table):
-            if isinstance(action, SetFillfactor):
-                text = "a partitioned table has no fillfactor: set it on the partitions"
-                self._note(line, action.table, text)
-                return
-            if isinstance(action, AddIndex) and action.only:
-                text = "an index ON ONLY the partitioned table: those of partitions come later"
-                self._note(line, action.table, text)
-                return
-        for altered in self._of(action.table, line):
-            if isinstance(action, AddIndex):
-                self._add_index(line, altered, action)
-            elif isinstance(action, SetColumn):
-                self._set_column(line, altered, action)
-            elif isinstance(action, SetFillfactor):
-                altered.edits.append(
-                    FillfactorSet(line=line, fillfactor=action.fillfactor or _DEFAULT_FILLFACTOR)
-                )
-            else:
-                self._drop_column(line, altered, action)
-
-    def _drop_column(self, line: int, altered: Altered, action: DropColumn) -> None:
-        column = self._catalog_name(altered.table.name, action.name)
-        for index in (altered.table.observed or {})["indexes"]:
-            if column in index["ends_hot_by_columns"]:
-                self._drop(line, altered, str(index["name"]))
-
-    def _add_index(self, line: int, altered: Altered, action: AddIndex) -> None:
-        key = altered.table.name
-
-        def labels(names: Iterable[str]) -> list[str]:
-            found = (self._catalog_name(key, name) for name in names)
-            return [altered.labels[name] for name in found if name in altered.labels]
-
-        unknown = [
-            name for name in action.depends if self._catalog_name(key, name) not in altered.labels
-        ]
-        if unknown or not action.depends:
-            said = ", ".join(unknown) or "no column"
-            self._note(line, key, f"an index over {said}, which the profile does not have")
-        if not labels(action.depends):
-            return
-        depends = labels(action.depends)
-        is_plain = action.method in ("btree", "brin") and not action.has_expressions
-        columns = labels(action.columns) if is_plain else depends
-        include = [] if action.method == "brin" else [n for n in depends if n not in columns]
-        name = action.name or _chosen_name(str((altered.table.observed or {})["name"]), action)
-        label = profile_name(name, self._taken)
-        is_btree = action.method != "brin"
-        made = IndexProfile(
-            name=label,
-            columns=tuple(columns),
-            expressions=(),
-            unique=False,
-            method="btree" if is_btree else "brin",
-            # Columns of a predicate end HOT as well; all rows are taken to be in the index.
-            include=tuple(include),
-            where=None,
-            fillfactor=action.fillfactor if action.method == "btree" else None,
-            deduplicate_items=None,
-        )
-        altered.edits.append(
-            IndexAdded(
-                line=line,
-                name=name,
-                columns=tuple(self._catalog_name(key, name) for name in action.depends),
-                index=made,
-                kind=action.kind if action.kind != "index" else f"index ({action.method})",
-            )
-        )
-
-    def _set_column(self, line: int, altered: Altered, action: SetColumn) -> None:
-        table = altered.table
-        name = self._catalog_name(table.name, action.name)
-        label = altered.labels.get(name)
-        if action.is_new:
-            if label is not None:  # IF NOT EXISTS
-                return
-            taken = {column.name for column in table.columns} | set(altered.labels.values())
-            label = profile_name(name, taken)
-            altered.labels[name] = label
-        elif label is None:
-            self._note(line, table.name, f"column {name} is not in the profile")
-            return
-        elif table.key is not None and table.key.name == label:
-            self._note(
-                line, table.name, f"{name} is the key of the profile: judged with its old type"
-            )
-            return
-        column, assumed = stand_in(label, action.type)
-        altered.edits.append(
-            ColumnSet(line=line, name=name, column=column, is_new=action.is_new, assumed=assumed)
-        )
-
-
-def _chosen_name(table: str, action: AddIndex) -> str:
-    """As PostgreSQL does (`ChooseIndexName`, src/backend/commands/indexcmds.c), if it is short."""
-    if action.kind == "primary key":
-        return f"{table}_pkey"
-    endings = {"unique constraint": "key", "exclusion constraint": "excl", "index": "idx"}
-    columns = (*action.columns, *(["expr"] if action.has_expressions else []))
-    return "_".join((table, *columns, endings[action.kind]))
-
-
-def _full(schema: str, name: str) -> str:
-    return name if schema == "public" else f"{schema}.{name}"
 
 
 def stand_in(name: str, spelled: str) -> tuple[ColumnProfile, str | None]:

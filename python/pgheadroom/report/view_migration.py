@@ -12,22 +12,27 @@ from typing import Any
 from pgheadroom.report.reading import printable
 from pgheadroom.report.table import Column, Table
 from pgheadroom.report.text import csv_text
+from pgheadroom.units import show_bytes
 
 _FIGURES = (
     "updates_per_s",
+    "can_be_hot_now",
+    "can_be_hot_then",
+    "lost_frac",
+    "gained_frac",
     "assigned_frac",
     "unknown_frac",
     "fillfactor_now",
     "fillfactor_then",
+    "hot_frac_measured",
     "hot_frac_now",
     "hot_frac_then",
     "wal_bytes_per_update_now",
     "wal_bytes_per_update_then",
     "wal_bytes_per_day_now",
     "wal_bytes_per_day_then",
-    "index_bytes_now",
-    "index_bytes_then",
 )
+_EFFORTS = {"rewrite": "rewrites it", "scan": "reads all of it", "build": "builds an index"}
 
 
 def lines(result: Mapping[str, Any]) -> list[str]:
@@ -36,6 +41,12 @@ def lines(result: Mapping[str, Any]) -> list[str]:
         f"{table['verdict']}: {_name(table)}. {table['text']}"
         + "".join(f" Assumed: {item}." for item in table["assumed"])
         for table in result["tables"]
+    ]
+    found += [
+        _worked(table, work)
+        for table in result["tables"]
+        for work in table["work"]
+        if work["effort"] != "nothing"
     ]
     found += [
         f"note, line {note['line']}: "
@@ -50,12 +61,30 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     return [printable(line) for line in found]
 
 
+def _worked(table: Mapping[str, Any], work: Mapping[str, Any]) -> str:
+    """What takes as long as the table is big, and who waits meanwhile."""
+    size = "unknown size" if work["main_bytes"] is None else show_bytes(work["main_bytes"])
+    waits = "nobody can write" if work["stops_writers"] else "writers go on"
+    if work["lock"] == "ACCESS EXCLUSIVE":
+        waits = "nobody can read or write"
+    head = "writers wait" if work["is_over"] else "work"
+    text = (
+        f"{head}: {_name(table)} ({size}), line {work['line']}: {work['what']}: "
+        f"{_EFFORTS[work['effort']]} under {work['lock']}: {waits} meanwhile"
+    )
+    return text + (f", unless {work['unless']}" if work["unless"] else "")
+
+
 def summary(result: Mapping[str, Any]) -> str:
     """One sentence."""
     tables = "table loses" if result["findings"] == 1 else "tables lose"
     text = f"{result['findings']} {tables} HOT; {result['statements']} statements"
     if result["not_understood"]:
         text += f", {len(result['not_understood'])} of them not understood"
+    waiting = sum(any(work["is_over"] for work in table["work"]) for table in result["tables"])
+    if waiting:
+        over = show_bytes(result["rewrite_over_bytes"])
+        text += f"; writers of {waiting} {'table' if waiting == 1 else 'tables'} over {over} wait"
     return text
 
 
@@ -70,7 +99,19 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
                 Column(key="table", title="table", align="left", style="text", lead=True),
                 Column(key="verdict", title="verdict", align="left", style="text"),
                 Column(key="updates_per_s", title="updates", unit="1/s"),
-                Column(key="hot_frac_now", title="now", unit="%", style="share", group="HOT share"),
+                Column(
+                    key="can_be_hot_now", title="now", unit="%", style="share", group="can be HOT"
+                ),
+                Column(
+                    key="can_be_hot_then", title="then", unit="%", style="share", group="can be HOT"
+                ),
+                Column(
+                    key="hot_frac_measured",
+                    title="measured",
+                    unit="%",
+                    style="share",
+                    group="HOT share",
+                ),
                 Column(
                     key="hot_frac_then", title="then", unit="%", style="share", group="HOT share"
                 ),
@@ -86,7 +127,9 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
                     _name(table),
                     table["verdict"],
                     table["updates_per_s"],
-                    table["hot_frac_now"],
+                    table["can_be_hot_now"],
+                    table["can_be_hot_then"],
+                    table["hot_frac_measured"],
                     table["hot_frac_then"],
                     table["wal_bytes_per_update_now"],
                     table["wal_bytes_per_update_then"],
@@ -95,7 +138,11 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
                 )
                 for table in result["tables"]
             ),
-            note="If every value that is assigned changes; an equal value keeps HOT.",
+            note=(
+                "The verdict is by rule: which updates change no column that an index reads. Of "
+                "columns that nothing is known of, every value that is assigned is taken to change."
+                " WAL without full-page images."
+            ),
         )
     ]
 

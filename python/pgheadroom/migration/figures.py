@@ -1,0 +1,225 @@
+"""
+How much a migration costs, by the twin: HOT and WAL of a table before and after.
+
+The verdict is the rule's. What is played is what statements were seen to do: each class as it was
+observed, its indexed columns changing as often as counters show, and a stand-in for the updates
+that no statement explains, which stays one of a column that no index has. The run is short, so
+that a check answers at once: few pages, no search for inputs that would explain an observation.
+Where the twin does not repeat what was measured at the setting in force, its figures are not
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.advise.calibrate import observed_shares
+from pgheadroom.advise.hot import Part, Shape
+from pgheadroom.advise.row import labels_of
+from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, writes
+from pgheadroom.errors import InputError, TwinError
+from pgheadroom.migration.shape import Altered, edited
+from pgheadroom.outcome import Value
+from pgheadroom.predict.spread import OfSamples, spread
+from pgheadroom.profile import Change, Operation, Profile, Snapshot
+from pgheadroom.profile.check import check
+from pgheadroom.types import Interval
+
+SAMPLE_PAGES = 60
+OPERATIONS_MAX = 24_000
+"""Of one run: a tenth of a second or less."""
+
+SEEDS = 3
+REPEATS_WITHIN = 0.05
+"""A HOT share this near to the measured one is repeated: five points; arbitrary."""
+
+_WINDOWS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Of the steady state, before and after; WAL without full-page images."""
+
+    hot_now: Value
+    hot_then: Value
+    wal_now: Value
+    wal_then: Value
+
+
+def figures(
+    profile: Profile,
+    altered: Altered,
+    parts: Sequence[Part],
+    version: str,
+    runner: Runner,
+) -> Figures | str:
+    """
+    Play a table before and after.
+
+    Args:
+        profile: Observed.
+        altered: The table, with what is done to it.
+        parts: Its updates.
+        version: The minor version that the twin follows.
+        runner: Plays.
+
+    Returns:
+        The figures, or why there are none.
+    """
+    shares = observed_shares(altered.table)
+    if shares is None:
+        return "its updates were not counted"
+    try:
+        knobs = Knobs(changed_frac=_changed_frac(altered, parts))
+        scenario = make_scenario(profile, altered.table, knobs, sample_pages=SAMPLE_PAGES)
+        if scenario is None:
+            return "no operation of it could be made out"
+        scenario = _computing(_shortened(scenario), altered.before, labels_of(altered.table), knobs)
+        now = _play(scenario, altered.table.fillfactor, version, runner)
+        found = _mid(now.hot_now)
+        if found is None or abs(found - shares.hot) > max(REPEATS_WITHIN, shares.error(shares.hot)):
+            foreseen = "nothing" if found is None else f"{found:.1%} HOT"
+            return f"the twin foresees {foreseen} as it is, measured were {shares.hot:.1%}"
+        changed = replace(
+            scenario.profile,
+            tables=(edited(scenario.table, altered.edits),),
+            workload=replace(
+                scenario.profile.workload,
+                operations=_operations(profile, altered, scenario),
+            ),
+        )
+        later = replace(scenario, profile=changed)
+        later = _computing(later, altered.after, altered.labels, knobs)
+        check(later.profile)
+        fillfactor = edited(altered.table, altered.edits).fillfactor
+        then = _play(later, fillfactor, version, runner)
+    except (TwinError, InputError) as error:
+        return f"the twin cannot play it: {error}"
+    return Figures(
+        hot_now=now.hot_now, hot_then=then.hot_now, wal_now=now.wal_now, wal_then=then.wal_now
+    )
+
+
+def _mid(value: Value) -> float | None:
+    return value.mid if isinstance(value, Interval) else value
+
+
+def _play(scenario: Scenario, fillfactor: int, version: str, runner: Runner) -> Figures:
+    pieces = [
+        Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+        for seed in range(SEEDS)
+    ]
+    played: list[Played] = runner.play(pieces)
+    wholes: list[Mapping[str, Any]] = [{**run.figures(), "by_table": {}} for run in played]
+    outcome = spread(
+        wholes,
+        clients=1,
+        major=int(version.split(".", maxsplit=1)[0]),
+        samples=OfSamples(share=scenario.share),
+        by_clock=True,
+    )
+    hot, wal = outcome.hot_frac, outcome.wal_nonfpi_bytes_per_update
+    return Figures(hot_now=hot, hot_then=None, wal_now=wal, wal_then=None)
+
+
+def _changed_frac(altered: Altered, parts: Sequence[Part]) -> dict[str, float]:
+    """How often indexed columns change where they are assigned, by their names in the profile."""
+    labels = labels_of(altered.table)
+    found: dict[str, float] = {}
+    for name in altered.before.blocking:
+        assigning = [
+            part
+            for part in parts
+            if name in part.assigned or name in altered.before.computed(part.assigned)
+        ]
+        total = sum(part.frac for part in assigning)
+        label = labels.get(name)
+        if total and label is not None:
+            kept = sum(part.frac for part in assigning if name in part.steady)
+            found[label] = round(1 - kept / total, 4)
+    return found
+
+
+def _computing(
+    scenario: Scenario, shape: Shape, labels: Mapping[str, str], knobs: Knobs
+) -> Scenario:
+    """Updates change the stored generated columns that read what they assign, too."""
+    if not shape.generated:
+        return scenario
+    names = {label: name for name, label in labels.items()}
+
+    def whole(operation: Operation) -> Operation:
+        given = {change.column for change in operation.sets}
+        assigned = [names[column] for column in given if column in names]
+        more = sorted(labels[name] for name in shape.computed(assigned) if name in labels)
+        sets = tuple(
+            Change(column=label, changed_frac=knobs.changed_frac.get(label, 1.0))
+            for label in more
+            if label not in given
+        )
+        return replace(operation, sets=(*operation.sets, *sets))
+
+    workload = scenario.profile.workload
+    made = tuple(whole(o) if o.kind == "update" else o for o in workload.operations)
+    workload = replace(workload, operations=made)
+    return replace(scenario, profile=replace(scenario.profile, workload=workload))
+
+
+def _shortened(scenario: Scenario) -> Scenario:
+    """The beginning of a run that would take longer than an answer may."""
+    run = scenario.profile.workload.run
+    count = run.operations or 0
+    if count <= OPERATIONS_MAX:
+        return scenario
+    part = OPERATIONS_MAX / count
+    snapshots = tuple(
+        Snapshot(
+            start_frac=found.start_frac / part,
+            length_frac=min(found.length_frac / part, 1 - found.start_frac / part - 1e-9),
+        )
+        for found in run.snapshots
+        if found.start_frac < part * (1 - 1e-6)
+    )
+    shorter = replace(run, operations=OPERATIONS_MAX, snapshots=snapshots)
+    workload = replace(scenario.profile.workload, run=shorter)
+    return replace(
+        scenario,
+        profile=replace(scenario.profile, workload=workload),
+        duration_s=scenario.duration_s * part,
+        updates_per_row=scenario.updates_per_row * part,
+        windows=_WINDOWS,
+        steady_from=_WINDOWS // 2,
+    )
+
+
+def _operations(profile: Profile, altered: Altered, scenario: Scenario) -> tuple[Operation, ...]:
+    """
+    As they are; updates that no statement explains stay ones of a column without an index.
+
+    Which operations stand for these is what `observe` has written, not what was made of them since:
+    those whose columns no class assigns.
+    """
+    table = altered.table
+    labels = labels_of(table)
+    classes = ((table.observed or {}).get("updates") or {}).get("classes") or ()
+    known = [{labels[name] for name in found["columns"] if name in labels} for found in classes]
+    key = {table.key.name} if table.key is not None else set()
+    after = edited(table, altered.edits)
+    blocked = {name for index in after.indexes for name in (*index.columns, *index.include)}
+    free = [c.name for c in table.columns if c.name not in blocked and c.width is None]
+    made = []
+    written = writes(profile, table.name)
+    for was, operation in zip(written, scenario.profile.workload.operations, strict=True):
+        columns = {change.column for change in was.sets}
+        is_known = was.kind != "update" or any(columns == found - key for found in known)
+        if is_known or not columns & blocked:
+            made.append(operation)
+        elif free:
+            made.append(replace(operation, sets=(Change(column=free[-1]),)))
+        else:
+            kept = tuple(replace(change, changed_frac=0.0) for change in operation.sets)
+            made.append(replace(operation, sets=kept))
+    return tuple(made)

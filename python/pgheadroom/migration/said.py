@@ -1,0 +1,116 @@
+"""
+What a check says of a table, in sentences: what is done, to which updates, at what cost.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.advise.advice import mid
+from pgheadroom.advise.hot import Outcome
+from pgheadroom.advise.updates import Updates
+from pgheadroom.migration.figures import Figures
+from pgheadroom.migration.shape import (
+    Altered,
+    ColumnSet,
+    ExpressionSet,
+    FillfactorSet,
+    IndexAdded,
+    IndexDropped,
+)
+from pgheadroom.units import show_bytes
+
+REAL_SHARE = 0.01
+"""Fewer updates than one in a hundred are no finding, as less than a point of HOT is none."""
+
+
+def edits_said(altered: Altered, updates: Updates, new: frozenset[str]) -> str:
+    """
+    What is done to the table, and how many updates assign what is indexed from now on.
+
+    Args:
+        altered: The table.
+        updates: Its updates.
+        new: Columns that end HOT only from now on, by identity.
+    """
+    if not altered.edits:
+        return ""
+    parts = []
+    for edit in altered.edits:
+        place = f"line {edit.line}: "
+        match edit:
+            case IndexAdded():
+                parts.append(place + _index_said(edit, altered, updates, new))
+            case IndexDropped():
+                parts.append(f"{place}{edit.name} goes")
+            case FillfactorSet():
+                old = altered.table.fillfactor
+                parts.append(f"{place}fillfactor {old} -> {edit.fillfactor} for new pages")
+            case ColumnSet(is_new=True):
+                parts.append(f"{place}column {edit.name} makes each row longer that is written")
+            case ColumnSet():
+                parts.append(f"{place}column {edit.name} gets another type")
+            case ExpressionSet():
+                reads = "is not generated any more" if edit.reads is None else "is computed anew"
+                parts.append(f"{place}column {edit.name} {reads}")
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: frozenset[str]) -> str:
+    text = f"{edit.kind} {edit.name} over {', '.join(edit.columns) or 'the whole row'}"
+    if not edit.hot.ends_hot(altered.after.major):
+        return f"{text}, which ends no HOT from 16 on"
+    if edit.hot.whole_row:
+        return f"{text}, which reads the row itself: no update is HOT any more"
+    mine = new & (edit.hot.columns | set().union(*_read(edit, altered)))
+    if not mine:
+        if edit.hot.columns <= altered.before.blocking:
+            return f"{text}, which other indexes have already"
+        return f"{text}, which no statement that was observed can have assigned"
+    if not updates.classes:
+        return text
+    rows = sum(found.rows for found in updates.classes if found.columns & mine)
+    unknown = updates.unknown / updates.count
+    named = ", ".join(altered.spelled(name) for name in sorted(mine))
+    share = min(rows / updates.count, 1.0)
+    text += f"; {share:.0%} of the updates assign {named}" if rows else f"; none assigns {named}"
+    return text + (f", {unknown:.0%} are known to no statement" if unknown >= 0.005 else "")
+
+
+def _read(edit: IndexAdded, altered: Altered) -> list[frozenset[str]]:
+    """What the generated columns of an index read."""
+    return [r for g, r in altered.after.generated.items() if g in edit.hot.columns]
+
+
+def rule_said(verdict: str, why: str, found: Outcome) -> str:
+    """What the rule makes of it."""
+    if verdict == "not judged":
+        return f" Not judged: {why}."
+    text = ""
+    if found.lost_frac >= REAL_SHARE:
+        by = dict.fromkeys(str(blocker) for _, blocking in found.lost for blocker in blocking)
+        named = ", ".join(list(by)[:3]) + (f" and {len(by) - 3} more" if len(by) > 3 else "")
+        text += (
+            f" {found.lost_frac:.0%} of the updates can be HOT now and no more then"
+            f"{f' ({named})' if named else ''}, if every value that is assigned changes."
+        )
+    if found.gained_frac >= REAL_SHARE:
+        text += f" {found.gained_frac:.0%} of the updates can be HOT from then on."
+    return text
+
+
+def figures_said(figured: Figures, per_day: float) -> str:
+    """
+    What was played.
+
+    Args:
+        figured: Both players.
+        per_day: Updates.
+    """
+    before, after = mid(figured.hot_now), mid(figured.hot_then)
+    wal = mid(figured.wal_now), mid(figured.wal_then)
+    more = (wal[1] - wal[0]) * per_day
+    sign = "+" if more >= 0 else "-"
+    return (
+        f" HOT in the long run {before:.0%} -> {after:.0%}, WAL {wal[0]:,.0f} -> {wal[1]:,.0f} "
+        f"bytes an update without images ({sign}{show_bytes(abs(more))} a day)."
+    )

@@ -1,0 +1,306 @@
+"""
+What `check` says of locks, rewrites and scans, against servers.
+
+Each statement runs in a transaction that is taken back: a new relfilenode is a rewrite, pg_locks
+has the session's strongest lock, and a sequential scan has read the table, for itself or an index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgheadroom.migration.actions import (
+    Action,
+    AddIndex,
+    DropColumn,
+    DropIndex,
+    Rename,
+    SetColumn,
+    SetExpression,
+    SetFillfactor,
+    Target,
+    Work,
+)
+from pgheadroom.migration.work import STOPS_WRITERS, effect_of
+from pgheadroom.servers import Host, ServerPrograms
+
+pytestmark = pytest.mark.usefixtures("run_parent")
+
+SETUP = """
+CREATE TABLE p (id int PRIMARY KEY)
+CREATE TABLE t (id int PRIMARY KEY, i int, nn int NOT NULL, v10 varchar(10), v varchar, tx text,
+    n numeric(10, 2), n0 numeric, ch char(5), ts timestamp, tz timestamptz, ts3 timestamp(3),
+    ip cidr, p_id int, u int, vb varbit(5), iv interval, sm int2, r real, js json, s int,
+    b bigint, ar varchar(5)[], g int GENERATED ALWAYS AS (s + 1) STORED)
+INSERT INTO p SELECT generate_series(1, 20)
+INSERT INTO t SELECT k, k, k, 'a', 'a', 'a', 1, 1, 'a', now(), now(), now(), '10.0.0.0/8', 1, k,
+    '101', '1 s', 1, 1, '{}', k, k, '{a}' FROM generate_series(1, 20) k
+CREATE INDEX t_i ON t (i)
+CREATE INDEX t_v10 ON t (v10)
+CREATE INDEX t_tx ON t (tx)
+CREATE UNIQUE INDEX t_u ON t (u)
+ALTER TABLE t ADD CONSTRAINT chk CHECK (i > 0) NOT VALID
+ALTER TABLE t ADD CONSTRAINT fk FOREIGN KEY (p_id) REFERENCES p NOT VALID
+CREATE FUNCTION mine() RETURNS int LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN 1; END'
+CREATE TABLE parent (id int, k int) PARTITION BY LIST (k)
+CREATE TABLE child_1 PARTITION OF parent FOR VALUES IN (1)
+CREATE TABLE child_2 (id int, k int)
+INSERT INTO child_2 SELECT k, 2 FROM generate_series(1, 20) k
+"""
+
+T = Target(schema=None, name="t")
+P = Target(schema=None, name="p")
+PARENT = Target(schema=None, name="parent")
+ONE, TWO = (Target(schema=None, name=f"child_{n}") for n in (1, 2))
+
+
+def _column(name: str, kind: str, **facts: Any) -> SetColumn:
+    return SetColumn(**{"table": T, "name": name, "type": kind, "is_new": True} | facts)
+
+
+def _typed(name: str, kind: str, **facts: Any) -> SetColumn:
+    return _column(name, kind, is_new=False, **facts)
+
+
+def _index(**facts: Any) -> AddIndex:
+    return AddIndex(**{"table": T, "name": "x", "kind": "index", "columns": ("i",)} | facts)
+
+
+def _work(kind: Any, **facts: Any) -> Work:
+    return Work(**{"table": T, "kind": kind} | facts)
+
+
+def _i(name: str) -> Target:
+    return Target(schema=None, name=name)
+
+
+# A version, the statement, the action that a parser makes of it.
+CASES: tuple[tuple[int, str, Action], ...] = (
+    (0, "ALTER TABLE t ADD c int", _column("c", "int")),
+    (0, "ALTER TABLE t ADD c int NOT NULL DEFAULT 5", _column("c", "int", default="constant")),
+    (
+        0,
+        "ALTER TABLE t ADD c timestamptz DEFAULT now()",
+        _column("c", "timestamptz", default="stable"),
+    ),
+    (0, "ALTER TABLE t ADD c float8 DEFAULT random()", _column("c", "float8", default="volatile")),
+    (
+        0,
+        "ALTER TABLE t ADD c uuid DEFAULT gen_random_uuid()",
+        _column("c", "uuid", default="volatile"),
+    ),
+    (0, "ALTER TABLE t ADD c int DEFAULT mine()", _column("c", "int", default="unknown")),
+    (0, "ALTER TABLE t ADD c bigserial", _column("c", "bigserial", default="volatile")),
+    (
+        0,
+        "ALTER TABLE t ADD c int GENERATED ALWAYS AS IDENTITY",
+        _column("c", "int", default="volatile"),
+    ),
+    (
+        0,
+        "ALTER TABLE t ADD c int GENERATED ALWAYS AS (i * 2) STORED",
+        _column("c", "int", generated="stored", reads=("i",)),
+    ),
+    (
+        18,
+        "ALTER TABLE t ADD c int GENERATED ALWAYS AS (i * 2) VIRTUAL",
+        _column("c", "int", generated="virtual", reads=("i",)),
+    ),
+    (0, "ALTER TABLE t ALTER i TYPE bigint", _typed("i", "bigint")),
+    (0, "ALTER TABLE t ALTER sm TYPE int", _typed("sm", "int")),
+    (0, "ALTER TABLE t ALTER b TYPE int8", _typed("b", "int8")),
+    (0, "ALTER TABLE t ALTER b TYPE int", _typed("b", "int")),
+    (0, "ALTER TABLE t ALTER v10 TYPE varchar(20)", _typed("v10", "varchar(20)")),
+    (0, "ALTER TABLE t ALTER v10 TYPE varchar", _typed("v10", "varchar")),
+    (0, "ALTER TABLE t ALTER v10 TYPE text", _typed("v10", "text")),
+    (0, "ALTER TABLE t ALTER v10 TYPE varchar(5)", _typed("v10", "varchar(5)")),
+    (0, "ALTER TABLE t ALTER v10 TYPE text USING v10::text", _typed("v10", "text")),
+    (
+        0,
+        "ALTER TABLE t ALTER v10 TYPE text USING lower(v10)",
+        _typed("v10", "text", has_using=True),
+    ),
+    (0, "ALTER TABLE t ALTER v TYPE text", _typed("v", "text")),
+    (0, "ALTER TABLE t ALTER tx TYPE character varying", _typed("tx", "character varying")),
+    (0, "ALTER TABLE t ALTER tx TYPE varchar(50)", _typed("tx", "varchar(50)")),
+    (0, 'ALTER TABLE t ALTER tx TYPE text COLLATE "C"', _typed("tx", "text", collation="C")),
+    (0, "ALTER TABLE t ALTER ar TYPE varchar(9)[]", _typed("ar", "varchar(9)[]")),
+    (0, "ALTER TABLE t ALTER n TYPE numeric(12, 2)", _typed("n", "numeric(12, 2)")),
+    (0, "ALTER TABLE t ALTER n TYPE numeric", _typed("n", "numeric")),
+    (0, "ALTER TABLE t ALTER n TYPE numeric(12, 3)", _typed("n", "numeric(12, 3)")),
+    (0, "ALTER TABLE t ALTER n TYPE decimal(8, 2)", _typed("n", "decimal(8, 2)")),
+    (0, "ALTER TABLE t ALTER n0 TYPE numeric(40, 2)", _typed("n0", "numeric(40, 2)")),
+    (0, "ALTER TABLE t ALTER ch TYPE char(9)", _typed("ch", "char(9)")),
+    (0, "ALTER TABLE t ALTER ch TYPE text", _typed("ch", "text")),
+    (0, "ALTER TABLE t ALTER ts TYPE timestamptz", _typed("ts", "timestamptz")),
+    (0, "ALTER TABLE t ALTER tz TYPE timestamp", _typed("tz", "timestamp")),
+    (0, "ALTER TABLE t ALTER ts3 TYPE timestamp(6)", _typed("ts3", "timestamp(6)")),
+    (0, "ALTER TABLE t ALTER ts TYPE timestamp(3)", _typed("ts", "timestamp(3)")),
+    (0, "ALTER TABLE t ALTER iv TYPE interval(6)", _typed("iv", "interval(6)")),
+    (0, "ALTER TABLE t ALTER ip TYPE inet", _typed("ip", "inet")),
+    (0, "ALTER TABLE t ALTER ip TYPE text", _typed("ip", "text")),
+    (0, "ALTER TABLE t ALTER vb TYPE varbit(9)", _typed("vb", "varbit(9)")),
+    (0, "ALTER TABLE t ALTER r TYPE float8", _typed("r", "float8")),
+    (0, "ALTER TABLE t ALTER js TYPE jsonb", _typed("js", "jsonb")),
+    (0, "ALTER TABLE t ALTER u TYPE oid", _typed("u", "oid")),
+    (0, "ALTER TABLE t ALTER g DROP EXPRESSION", SetExpression(table=T, name="g", reads=None)),
+    (
+        17,
+        "ALTER TABLE t ALTER g SET EXPRESSION AS (s + 2)",
+        SetExpression(table=T, name="g", reads=("s",)),
+    ),
+    (0, "ALTER TABLE t ALTER i SET NOT NULL", _work("set not null", column="i")),
+    (0, "ALTER TABLE t ALTER nn DROP NOT NULL", _work("drop not null", column="nn")),
+    (0, "ALTER TABLE t ALTER i SET DEFAULT 5", _work("set default", column="i")),
+    (0, "ALTER TABLE t ALTER i SET STATISTICS 50", _work("set statistics", column="i")),
+    (0, "ALTER TABLE t ALTER tx SET STORAGE EXTERNAL", _work("set storage", column="tx")),
+    (0, "ALTER TABLE t ADD CHECK (i > 0)", _work("add check")),
+    (0, "ALTER TABLE t ADD CHECK (i > 0) NOT VALID", _work("add check", not_valid=True)),
+    (18, "ALTER TABLE t ADD NOT NULL i", _work("add not null")),
+    (18, "ALTER TABLE t ADD NOT NULL i NOT VALID", _work("add not null", not_valid=True)),
+    (0, "ALTER TABLE t ADD FOREIGN KEY (p_id) REFERENCES p", _work("add foreign key", other=P)),
+    (
+        0,
+        "ALTER TABLE t ADD FOREIGN KEY (p_id) REFERENCES p NOT VALID",
+        _work("add foreign key", other=P, not_valid=True),
+    ),
+    (0, "ALTER TABLE t VALIDATE CONSTRAINT chk", _work("validate constraint")),
+    (0, "ALTER TABLE t VALIDATE CONSTRAINT fk", _work("validate constraint")),
+    (0, "ALTER TABLE t DROP CONSTRAINT t_pkey", DropIndex(index=_i("t_pkey"), table=T)),
+    (0, "DROP INDEX t_i", DropIndex(index=_i("t_i"))),
+    (0, "CREATE INDEX x ON t (i)", _index()),
+    (0, "CREATE INDEX x ON t USING brin (i)", _index(method="brin")),
+    (0, "ALTER TABLE t ADD UNIQUE (i)", _index(kind="unique constraint")),
+    (0, "ALTER TABLE t ADD EXCLUDE (i WITH =)", _index(kind="exclusion constraint")),
+    (0, "ALTER TABLE t DROP COLUMN v", DropColumn(table=T, name="v")),
+    (0, "ALTER TABLE t SET (fillfactor = 70)", SetFillfactor(table=T, fillfactor=70)),
+    (0, "ALTER TABLE t RENAME COLUMN i TO i9", Rename(what="column", old=T, new="i9", column="i")),
+    (0, "ALTER TABLE t SET UNLOGGED", _work("set unlogged")),
+    (0, "CLUSTER t USING t_pkey", _work("cluster")),
+    (0, "REINDEX TABLE t", _work("reindex")),
+    (0, "REINDEX INDEX t_i", _work("reindex", index=_i("t_i"))),
+    (0, "TRUNCATE t", _work("truncate")),
+    (0, "LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE", _work("lock", mode="SHARE ROW EXCLUSIVE")),
+    (0, "ALTER TABLE t DISABLE TRIGGER ALL", _work("set trigger")),
+    (0, "ALTER TABLE t ENABLE ROW LEVEL SECURITY", _work("set row security")),
+    (0, "ALTER TABLE t REPLICA IDENTITY FULL", _work("replica identity")),
+    (
+        0,
+        "ALTER TABLE parent ATTACH PARTITION child_2 FOR VALUES IN (2)",
+        _work("attach partition", table=PARENT, other=TWO),
+    ),
+    (
+        0,
+        "ALTER TABLE parent DETACH PARTITION child_1",
+        _work("detach partition", table=PARENT, other=ONE),
+    ),
+)
+WEAKEST_FIRST = (
+    "RowShare",
+    "RowExclusive",
+    "ShareUpdateExclusive",
+    "Share",
+    "ShareRowExclusive",
+    "Exclusive",
+    "AccessExclusive",
+)
+_TABLE = (
+    "SELECT oid::int4, relfilenode::int8 FROM pg_class WHERE relname = %s AND relkind IN ('r', 'p')"
+)
+_LOCKS = """
+    SELECT replace(mode, 'Lock', '') FROM pg_locks
+    WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = %s
+"""
+
+
+def _run(
+    connection: psycopg.Connection[Any], text: str, table: str
+) -> tuple[str | None, bool, bool]:
+    """The table's strongest lock, whether it was rewritten, and whether it was read."""
+    connection.execute("BEGIN")
+    connection.execute("SET LOCAL timezone = 'Europe/Berlin'")
+    row = connection.execute(_TABLE, (table,)).fetchone()
+    assert row is not None
+    oid, file = row
+    scans = "SELECT pg_stat_get_xact_numscans(%s)"
+    before = connection.execute(scans, (oid,)).fetchone()
+    connection.execute(text.encode())
+    after = connection.execute(scans, (oid,)).fetchone()
+    held = {mode for (mode,) in connection.execute(_LOCKS, (oid,)).fetchall()}
+    now = connection.execute(
+        "SELECT relfilenode::int8 FROM pg_class WHERE oid = %s", (oid,)
+    ).fetchone()
+    connection.execute("ROLLBACK")
+    assert now is not None
+    assert before is not None
+    assert after is not None
+    strongest = next((mode for mode in reversed(WEAKEST_FIRST) if mode in held), None)
+    return strongest, bool(now[0] != file), bool(after[0] > before[0])
+
+
+def _types(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    return dict(
+        connection.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = 't'::regclass AND attnum > 0"
+        ).fetchall()
+    )
+
+
+def test_locks_rewrites_and_scans_are_postgresqls(programs: ServerPrograms) -> None:
+    """Of each statement on each table that it concerns."""
+    wrong = []
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            for line in SETUP.strip().replace(",\n    ", ", ").replace("\n    ", " ").splitlines():
+                connection.execute(line.encode())
+            types = _types(connection)
+            for since, text, action in CASES:
+                if programs.version.major < since:
+                    continue
+                named = action.old if isinstance(action, Rename) else getattr(action, "table", T)
+                tables = [((named or T).name, False)]
+                if isinstance(action, Work) and action.other is not None:
+                    tables.append((action.other.name, True))
+                old = types.get(action.name) if isinstance(action, SetColumn) else None
+                for table, is_other in tables:
+                    effect = effect_of(action, old_type=old, is_partition=is_other)
+                    assert effect is not None, text
+                    lock, is_rewritten, is_read = _run(connection, text, table)
+                    expected = (
+                        effect.lock.title().replace(" ", ""),
+                        effect.effort == "rewrite",
+                    )
+                    if (lock, is_rewritten) != expected and text != "TRUNCATE t":
+                        wrong.append(f"{text}: {table}: {lock}, rewritten {is_rewritten}: {effect}")
+                    # The other table of a statement may be read by an index, or not counted.
+                    reads = effect.effort != "nothing"
+                    if reads != is_read and text != "TRUNCATE t" and not is_other:
+                        wrong.append(f"{text}: {table}: read {is_read}: {effect}")
+    assert wrong == []
+
+
+def test_what_stops_writers_is_what_conflicts_with_them(newest: ServerPrograms) -> None:
+    """Each lock mode, with a writer beside it that does not wait."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as holder, cluster.connect() as writer:
+            holder.execute("CREATE TABLE t (a int)")
+            writer.execute("SET lock_timeout = '20ms'")
+            for mode in WEAKEST_FIRST:
+                spelled = "".join(f" {c}" if c.isupper() else c for c in mode).strip().upper()
+                holder.execute("BEGIN")
+                holder.execute(f"LOCK TABLE t IN {spelled} MODE".encode())
+                try:
+                    writer.execute("INSERT INTO t VALUES (1)")
+                    waits = False
+                except psycopg.errors.LockNotAvailable:
+                    waits = True
+                holder.execute("ROLLBACK")
+                assert waits == (spelled in STOPS_WRITERS), spelled
