@@ -63,12 +63,13 @@ def test_a_held_horizon_is_said_first() -> None:
 
 
 def test_one_line_a_table_holds_now_and_then() -> None:
-    """Verdict, fillfactor, HOT, WAL, gain, size, rate and reason, side by side."""
+    """Verdict, fillfactor, HOT, WAL, gain, size, rate, from what, and why, side by side."""
     line = next(line for line in _text(SHAPES["plain"], width=160).splitlines() if "CHANGE" in line)
     cells = [cell.strip() for cell in line.split("|")]
     assert cells[:4] == ["orders", "CHANGE", "100 -> 80", "33.4 -> 100.0"]
     assert cells[4:8] == ["460 -> 180", "31.0", "116 MiB +25 %", "50.2"]
-    assert cells[8].startswith("a third of the")
+    assert cells[8] == "twin"
+    assert cells[9].startswith("a third of the")
 
 
 def test_a_forecast_shows_its_interval() -> None:

@@ -7,7 +7,7 @@ Made by `advise`, saved as JSON (`kind = "advice"`), read by plans, verification
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 
 from pgheadroom.types import Interval
@@ -27,6 +27,7 @@ def mid(value: Value) -> float:
 
 
 Verdict = Literal["CHANGE", "KEEP", "ABSTAIN"]
+DecidedBy = Literal["counters", "rule", "twin"]
 Evidence = Literal["measured", "sampled", "estimated", "predicted", "assumed"]
 CauseKind = Literal["hot", "indexed_column", "no_room", "row_grew", "unknown"]
 Certainty = Literal["certain", "possible"]
@@ -60,6 +61,60 @@ class Blamed:
     scans: int | None = None
     total_scans: int | None = None
     unique: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFinding:
+    """
+    An index that ends HOT, and what a table without it would save.
+
+    Attributes:
+        table: The table's name in the profile.
+        name: As in the catalog.
+        columns: What ends HOT, each as `{"column", "reads", "assigned"}`: a column of the index, as
+            what it reads it (`key`, `INCLUDE`, `expression`, `predicate`, `whole row`), and the
+            assigned column, which is another one where the former is generated from it. Empty where
+            no known statement assigns one.
+        updates_frac: Of the table's updates: those that it made non-HOT.
+        hot_frac_now: Observed, or predicted where `hot_frac_then` is.
+        hot_frac_then: Without it.
+        wal_bytes_saved_per_day: Without it; None where nobody can say (another access method than
+            B-tree, and no statement's WAL was counted).
+        evidence: `estimated` by the rule and the layout, or the statements' own WAL; `predicted` by
+            the twin.
+        certainty: As in `Blamed`.
+        enforces: Why it cannot just go, or None; as in `remark_index.Reads`.
+        only_with: Other indexes that end HOT for the same updates: without it alone these stay
+            non-HOT.
+        scans, total_scans: As in `Blamed`.
+    """
+
+    table: str
+    name: str
+    columns: tuple[Mapping[str, str], ...]
+    updates_frac: Value
+    hot_frac_now: Value
+    hot_frac_then: Value
+    wal_bytes_saved_per_day: Value
+    evidence: Evidence
+    certainty: Certainty
+    enforces: str | None
+    only_with: tuple[str, ...]
+    scans: int | None = None
+    total_scans: int | None = None
+
+    @property
+    def by(self) -> str:
+        """The columns that do it, for people; empty where none is known."""
+        return ", ".join(map(_by, self.columns))
+
+
+def _by(found: Mapping[str, str]) -> str:
+    name = "the whole row" if found["reads"] == "whole row" else found["column"]
+    notes = [] if found["reads"] in ("key", "whole row") else [found["reads"]]
+    if found["assigned"] != found["column"]:
+        notes.append(f"generated from {found['assigned']}")
+    return f"{name} ({', '.join(notes)})" if notes else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +290,7 @@ class TableAdvice:
         transition: The way there without a rewrite; None unless CHANGE.
         remarks: Further findings.
         missing: What was not known and would have helped.
+        decided_by: From what: `counters` and layout, a `rule` (an index, the horizon), or `twin`.
     """
 
     table: str
@@ -259,6 +315,7 @@ class TableAdvice:
     transition: Transition | None
     remarks: tuple[Remark, ...]
     missing: tuple[str, ...]
+    decided_by: DecidedBy = "twin"
 
     def point(self, fillfactor: int | None) -> Point | None:
         """The curve's point at a fillfactor, if it has one."""
@@ -294,7 +351,9 @@ class Advice:
 
     `first` are findings about the whole server that go before everything else (a horizon that is
     held: no fillfactor helps then). `policy` is that of `policy.py`, with its prices.
-    `partitioned` sums up the partitions of each parent.
+    `partitioned` sums up the partitions of each parent. `indexes` are those that end HOT, of all
+    tables, by the WAL that they cost; `budget` says what the time for simulations was enough for:
+    `{"cpu_s": ..., "worth": ..., "played": ..., "not_weighed": [names]}`.
     """
 
     tool_version: str
@@ -304,6 +363,8 @@ class Advice:
     tables: tuple[TableAdvice, ...]
     partitioned: tuple[Mapping[str, Any], ...]
     assumed: tuple[str, ...]
+    indexes: tuple[IndexFinding, ...] = ()
+    budget: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
@@ -314,6 +375,8 @@ class Advice:
             "observation": _plain(self.observation),
             "policy": dict(self.policy),
             "first": [_plain(remark) for remark in self.first],
+            "indexes": [_plain(found) for found in self.indexes],
+            "budget": dict(self.budget),
             "tables": [_plain(table) for table in self.tables],
             "partitioned": [dict(item) for item in self.partitioned],
             "assumed": list(self.assumed),
@@ -334,6 +397,9 @@ class Advice:
             tables=tuple(map(_table, data["tables"])),
             partitioned=tuple(data["partitioned"]),
             assumed=tuple(data["assumed"]),
+            # An advice of an earlier version has neither.
+            indexes=tuple(map(_finding, data.get("indexes", ()))),
+            budget=data.get("budget", {}),
         )
 
 
@@ -361,6 +427,11 @@ def _values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _remark(data: Mapping[str, Any]) -> Remark:
     return Remark(**{**data, "statements": tuple(data["statements"])})
+
+
+def _finding(data: Mapping[str, Any]) -> IndexFinding:
+    lists = {key: tuple(data[key]) for key in ("columns", "only_with")}
+    return IndexFinding(**{**_values(data), **lists})
 
 
 def _cause(data: Mapping[str, Any]) -> Cause:

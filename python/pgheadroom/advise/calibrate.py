@@ -9,7 +9,7 @@ has lived already) may be set to the value with which the twin gives the observe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
 from pgheadroom.types import PgVersion
+from pgheadroom.units import PAGE_BYTES
 
 AGREES_WITHIN = 0.02
 """HOT shares this near to each other agree, whatever the intervals: two points."""
@@ -141,13 +142,13 @@ def calibrate(
     if best is None:
         return None
     if not best.agrees(observed) and not best.settle(observed):
-        for name, candidate in _explanations(profile, table, observed, best):
-            found = trial(candidate) if runner.in_time else None
-            if found is not None and found.distance(observed) < best.distance(observed):
-                best = found
-                fitted = {**_only_changed(fitted), **name}
-                if best.agrees(observed):
-                    break
+        for kind in _explanations(profile, table, observed, best):
+            for name, found in _tried(kind, trial, observed):
+                if found.distance(observed) < best.distance(observed):
+                    best = found
+                    fitted = {**_only_changed(fitted), **name}
+            if best.agrees(observed):
+                break
         if not best.agrees(observed):
             best.settle(observed)
     if best.is_moved:
@@ -158,6 +159,46 @@ def calibrate(
         *runner.play([_piece(best.scenario, version, table, _SEEDS)]),
     ]
     return _judged(best, observed, fitted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """
+    Explanations of a kind, each of which takes away more HOT than the one before.
+
+    Attributes:
+        options: What is told of each, and its knobs.
+        is_dear: The more it takes, the longer it plays.
+    """
+
+    options: tuple[tuple[dict[str, Any], Knobs], ...]
+    is_dear: bool = False
+
+
+def _tried(
+    kind: _Kind, trial: Callable[[Knobs], _Trial | None], observed: Observed
+) -> Iterator[tuple[dict[str, Any], _Trial]]:
+    """
+    Play those of a kind that may come near, until one agrees.
+
+    If the last does not take enough, none does; else what is sought lies between one that takes too
+    little and one that takes too much. Where the later ones play long, upwards from the first.
+    """
+    low, high = 0, len(kind.options) - 1
+    place = low if kind.is_dear else high
+    while low <= high:
+        told, knobs = kind.options[place]
+        found = trial(knobs)
+        if found is None:
+            return
+        yield told, found
+        if found.agrees(observed):
+            return
+        if found.is_beyond(observed):
+            high = place - 1
+        else:
+            low = place + 1
+        place = low if kind.is_dear else (low + high) // 2
 
 
 def _piece(scenario: Scenario, version: str, table: TableProfile, seed: int) -> Piece:
@@ -231,6 +272,11 @@ class _Trial:
 
     def agrees(self, observed: Observed) -> bool:
         return self.distance(observed) <= max(AGREES_WITHIN, observed.error(observed.hot))
+
+    def is_beyond(self, observed: Observed) -> bool:
+        """Whether fewer updates are HOT than observed: more of the same would only be farther."""
+        hot, _ = self.shares()
+        return hot < observed.hot - max(AGREES_WITHIN, observed.error(observed.hot))
 
     def settle(self, observed: Observed) -> bool:
         """Compare at the moment that looks most as observed, if one does."""
@@ -324,35 +370,48 @@ def _blocking(table: TableProfile, major: int) -> list[str]:
 
 def _explanations(
     profile: Profile, table: TableProfile, observed: Observed, tried: _Trial
-) -> list[tuple[dict[str, Any], Knobs]]:
-    """What else may be: more new pages than foreseen, or fewer."""
+) -> list[_Kind]:
+    """What else may be, by kind: more new pages than foreseen, or fewer."""
     hot, newpage = tried.shares()
     knobs = tried.knobs
     missing = newpage < observed.newpage if observed.newpage is not None else hot > observed.hot
-    found: list[tuple[dict[str, Any], Knobs]] = []
+    found: list[_Kind] = []
     if missing:
         blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
         if observed.newpage is None and blocking and hot > 0 and not _is_explained(table):
             frac = round(1 - observed.hot / hot, 4)
             told = f"changed_frac of {table.name}.{blocking[0]}, which no known statement explains"
-            found.append(({told: frac}, replace(knobs, also_changes=(blocking[0], frac))))
-        for column in _strings(profile, table):
-            found += [
-                (
-                    {f"grows_bytes of {table.name}.{column}": f"1 to {size}"},
-                    replace(knobs, grows_bytes={column: size}),
-                )
-                for size in _GROWTHS_BYTES
-            ]
-        already = observed_hold_s(profile)
+            knob = replace(knobs, also_changes=(blocking[0], frac))
+            found.append(_Kind(options=(({told: frac}, knob),)))
         found += [
+            _growing(table.name, column, knobs, tried.scenario.updates_per_row)
+            for column in _strings(profile, table)
+        ]
+        already = observed_hold_s(profile)
+        holds = tuple(
             ({"seconds that a horizon is held": hold}, replace(knobs, held_s=hold))
             for hold in _HOLDS_S
             if hold > already
-        ]
+        )
+        found.append(_Kind(options=holds, is_dear=True))
     elif observed_hold_s(profile) > 0:
-        found.append(({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0)))
-    return [*_picks(profile, table, knobs), *found]
+        free = ({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0))
+        found.append(_Kind(options=(free,)))
+    return [*(_Kind(options=(one,)) for one in _picks(profile, table, knobs)), *found]
+
+
+def _growing(table: str, column: str, knobs: Knobs, updates_per_row: float) -> _Kind:
+    """Growth of a string, as far as a row that has grown through a run still fits a page."""
+    return _Kind(
+        options=tuple(
+            (
+                {f"grows_bytes of {table}.{column}": f"1 to {size}"},
+                replace(knobs, grows_bytes={column: size}),
+            )
+            for size in _GROWTHS_BYTES
+            if (1 + size) / 2 * updates_per_row <= PAGE_BYTES
+        )
+    )
 
 
 def _is_explained(table: TableProfile) -> bool:

@@ -1,5 +1,5 @@
 """
-An index that takes HOT away: what it costs by the twin, against how much it is read.
+An index that takes HOT away: what it costs by rule or by the twin, against how much it is read.
 
 Never a drop: reads say what an index is worth, and only its users know what needs it.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.advise.advice import Blamed, Point, Remark, Value, mid_or_none
+from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark, Value, mid_or_none
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
@@ -89,7 +89,13 @@ def reads_of(table: TableProfile, name: str) -> Reads | None:
 
 
 def index_remark(
-    blamed: Blamed, reads: Reads, now: Point, then: Point, *, major: int
+    blamed: Blamed,
+    reads: Reads,
+    now: Point,
+    then: Point,
+    *,
+    major: int,
+    finding: IndexFinding | None = None,
 ) -> Remark | None:
     """
     Weigh an index against HOT.
@@ -100,6 +106,7 @@ def index_remark(
         now: The table as it is, by the twin.
         then: The same without the index.
         major: Of the server: BRIN ends HOT before 16.
+        finding: The same by rule, with the columns that do it.
 
     Returns:
         None for an index that enforces something, or without which HOT gains less than a point.
@@ -110,8 +117,7 @@ def index_remark(
     if before is None or after is None or after - before < _GAIN_MIN:
         return None
     text = (
-        f"{'' if blamed.certainty == 'certain' else 'Possibly '}{blamed.name} ends HOT, by "
-        f"{', '.join(blamed.columns)}: without it the HOT share would go from {before:.0%} to "
+        f"{_lead(blamed, finding)}: without it the HOT share would go from {before:.0%} to "
         f"{after:.0%}"
     )
     wal = (mid_or_none(now.wal_bytes_per_update), mid_or_none(then.wal_bytes_per_update))
@@ -126,6 +132,56 @@ def index_remark(
         for name in ("hot_frac", "wal_bytes_per_update", "index_bytes")
     }
     return Remark(kind="index", text=text, evidence="predicted", gain=gain)
+
+
+def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: int) -> Remark:
+    """
+    What follows of an index without playing anything.
+
+    Args:
+        finding: By rule and layout, or with the twin's figures.
+        blamed: The index, and what it has done.
+        reads: How much it is read.
+        major: Of the server.
+    """
+    share = mid_or_none(finding.updates_frac) or 0.0
+    text = f"{_lead(blamed, finding)}, for {share:.0%} of the updates"
+    if finding.enforces is not None:
+        text += (
+            f". It is there for more than reading ({finding.enforces}), so it stays: HOT comes "
+            "back where its columns keep their values"
+        )
+    elif finding.only_with:
+        text += (
+            f"; {', '.join(finding.only_with)} end"
+            f"{'s' if len(finding.only_with) == 1 else ''} HOT for the same updates: without "
+            f"{blamed.name} alone they are as cold as now"
+        )
+    saved = mid_or_none(finding.wal_bytes_saved_per_day)
+    if finding.enforces is None:
+        if saved is None:
+            text += (
+                f". What it costs in WAL is not priced: {reads.method} is no B-tree, and the WAL "
+                "of no statement was counted (pg_stat_statements does)"
+            )
+        else:
+            text += f". Without it about {show_bytes(saved)} of WAL a day less would be written"
+    text += f". {_reads_text(blamed, reads)}"
+    if finding.enforces is None:
+        text += _alternatives(blamed, reads, major)
+    gain: dict[str, Any] = {
+        "hot_frac": {"now": _plain(finding.hot_frac_now), "then": _plain(finding.hot_frac_then)}
+    }
+    if finding.enforces is not None:
+        gain = {}
+    return Remark(kind="index", text=text, evidence=finding.evidence, gain=gain)
+
+
+def _lead(blamed: Blamed, finding: IndexFinding | None) -> str:
+    by = ", ".join(blamed.columns)
+    if finding is not None:
+        by = finding.by or f"{by} (no known statement assigns it: a trigger, or one unseen)"
+    return f"{'' if blamed.certainty == 'certain' else 'Possibly '}{blamed.name} ends HOT, by {by}"
 
 
 def _plain(value: Value) -> Any:

@@ -1,17 +1,21 @@
 """
 Runs of the twin for an advice: several side by side, and their figures over a part of the run.
+
+The budget is processor time, of this process with all its threads and of workers elsewhere: what
+others do on the machine makes an advice later, and takes nothing away from it.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario
@@ -20,6 +24,9 @@ from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
 
 _SIZES = ("heap_pages", "index_pages")
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,32 +85,74 @@ class Runner:
 
     Args:
         executor: Where to run; a thread a core when None.
-        budget_s: Seconds after which nothing is begun that can be left out.
+        budget_s: Seconds of processor time after which nothing is begun that can be left out.
+        clock: Processor time of this process and all its threads, in seconds.
     """
 
-    def __init__(self, executor: Executor | None = None, budget_s: float = math.inf) -> None:
-        self._ends = time.monotonic() + budget_s
+    def __init__(
+        self,
+        executor: Executor | None = None,
+        budget_s: float = math.inf,
+        clock: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self._elsewhere_s = 0.0
+        self._budget_s = budget_s
         self._cores = len(os.sched_getaffinity(0))
         self._own = ThreadPoolExecutor(self._cores) if executor is None else None
         self._executor = executor or self._own
         self._known: dict[tuple[int, int, int, int | None], Played] = {}
         self._kept: list[Scenario] = []
         self._progress: list[_core.Progress] = []
+        self._is_cancelled = False
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of processor time since this was made, here and where pieces were run."""
+        return self._clock() - self._began_s + self._elsewhere_s
 
     @property
     def in_time(self) -> bool:
         """Whether the budget is not yet spent."""
-        return time.monotonic() < self._ends
+        return self.spent_s < self._budget_s
 
     def __enter__(self) -> Runner:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for progress in self._progress:
-                progress.cancel()
+            self._cancel()
         if self._own is not None:
             self._own.shutdown(wait=True, cancel_futures=True)
+
+    def _cancel(self) -> None:
+        self._is_cancelled = True
+        for progress in tuple(self._progress):
+            progress.cancel()
+
+    def side_by_side(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[Item, Result]]:
+        """
+        Do something that plays pieces for several items at once, while there is budget.
+
+        Items are begun in the order given, as many at once as there are cores; one that is begun
+        comes to its end. With an executor from elsewhere one at a time.
+
+        Yields:
+            Each item with its result, as they end.
+        """
+        begun = itertools.takewhile(lambda _: self.in_time, items)
+        if self._own is None:
+            yield from run_pieces(function, begun)
+            return
+        with ThreadPoolExecutor(self._cores) as threads:
+            try:
+                yield from run_pieces(function, begun, executor=threads, in_flight=self._cores)
+            except BaseException:
+                self._cancel()  # or leaving this block would wait for whole tables
+                raise
 
     def play(self, pieces: Iterable[Piece]) -> list[Played]:
         """
@@ -113,20 +162,26 @@ class Runner:
             TwinError: The twin cannot play the table; the message names the field.
         """
         asked = list(pieces)
-        new = [piece for piece in asked if _key(piece) not in self._known]
+        new = {key: piece for piece in asked if (key := _key(piece)) not in self._known}
+        if self._is_cancelled:
+            raise CancelledError
         function = self._play if self._own is not None else _play_elsewhere
-        for piece, played in run_pieces(
-            function, new, executor=self._executor, in_flight=self._cores
+        for piece, (played, pid, cpu_s) in run_pieces(
+            function, new.values(), executor=self._executor, in_flight=self._cores
         ):
             self._known[_key(piece)] = played
             self._kept.append(piece.scenario)  # keys are identities: what they name must stay
+            if pid != os.getpid():
+                self._elsewhere_s += cpu_s
         return [self._known[_key(piece)] for piece in asked]
 
-    def _play(self, piece: Piece) -> Played:
+    def _play(self, piece: Piece) -> tuple[Played, int, float]:
         progress = _core.Progress()
         self._progress.append(progress)
+        if self._is_cancelled:
+            progress.cancel()
         try:
-            return _play(piece, progress)
+            return _play(piece, progress), os.getpid(), 0.0
         finally:
             self._progress.remove(progress)
 
@@ -135,8 +190,10 @@ def _key(piece: Piece) -> tuple[int, int, int, int | None]:
     return (id(piece.scenario), piece.fillfactor, piece.seed, piece.later)
 
 
-def _play_elsewhere(piece: Piece) -> Played:
-    return _play(piece, None)
+def _play_elsewhere(piece: Piece) -> tuple[Played, int, float]:
+    """With the process that played it, and what it took of a processor there."""
+    began_s = time.process_time()
+    return _play(piece, None), os.getpid(), time.process_time() - began_s
 
 
 def _play(piece: Piece, progress: _core.Progress | None) -> Played:

@@ -27,9 +27,9 @@ UPDATES_PER_ROW = 4.0
 """How long a run is, where nothing asks for more: after the first round of updates a page that was
 full has room from the second on."""
 
-_OPERATIONS_MAX = 400_000  # a second of the twin's time or less, where most updates are HOT
-_OPERATIONS_COLD_MAX = 120_000  # the same where most are not
-_COLD_FROM = 0.2
+_OPERATIONS_MAX = 120_000  # half a second of the twin's time, where it does not have to search
+_OPERATIONS_FEW = 40_000  # of a table with few rows, each of which is updated all the time
+_NAPTIMES_FEW = 3
 _NAPTIMES_MIN = 6
 _CHECKPOINTS_MIN = 4
 HORIZON_S = 30 * 86_400.0
@@ -132,7 +132,7 @@ def make_scenario(
     work = _Work.of(operations, table.rows, float(profile.server.observed["interval_s"]))
     duration_s = work.duration_s(server)
     wanted = max(_ROWS_MIN, sample_pages * rows_per_page(table, 100))
-    most = _OPERATIONS_COLD_MAX if _is_cold(table) else _OPERATIONS_MAX
+    most = _operations_max(table, work, server)
     by_work = most / (duration_s * work.per_s) * table.rows
     rows = max(1, min(table.rows, wanted, max(_ROWS_MIN, round(by_work))))
     share = rows / table.rows
@@ -168,6 +168,18 @@ def make_scenario(
         steady_from=steady_from,
         assumed=tuple(assumed),
     )
+
+
+def _operations_max(table: TableProfile, work: _Work, server: ServerSettings) -> int:
+    """
+    Operations of a run at most.
+
+    A table with few rows cannot be shrunk, and is steady soon: some naptimes of autovacuum do.
+    """
+    if table.rows > _ROWS_MIN:
+        return _OPERATIONS_MAX
+    naptimes = _NAPTIMES_FEW * (server.autovacuum_naptime_s or 60.0) * work.per_s
+    return round(min(max(naptimes, _OPERATIONS_FEW), _OPERATIONS_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,14 +244,6 @@ def _windows(duration_s: float, server: ServerSettings, updates_per_row: float) 
         return windows, windows // 2
     parts = max(1, math.ceil(wanted / (2 * cycles + 1)))
     return parts * (2 * cycles + 1), parts * (2 * (cycles // 2) + 1)
-
-
-def _is_cold(table: TableProfile) -> bool:
-    """Whether many of its updates are not HOT, which takes the twin longer."""
-    assert table.observed is not None, "an observed profile"
-    counters = table.observed["counters"]
-    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
-    return bool(updates) and hot is not None and hot < (1 - _COLD_FROM) * updates
 
 
 def _shrunk(table: TableProfile, rows: int, share: float, server: ServerSettings) -> TableProfile:

@@ -62,6 +62,7 @@ def render(
         more = 0
     places = {id(item.table): f"table-{place}" for place, item in enumerate(details, start=1)}
     parents = advice_tables.partitioned(advice)
+    indexes = advice_tables.indexes(advice, all_indexes=True)
     css = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
     css += (_TEMPLATES / "advice.css").read_text(encoding="utf-8")
     return environment.get_template("advice.html.j2").render(
@@ -78,6 +79,7 @@ def render(
         rows=[_row(table, places.get(id(table))) for table in advice.tables],
         details=[_detail(advice, item.table, places[id(item.table)]) for item in details],
         more=more,
+        indexes=html_tables.laid(indexes, "indexes-table") if indexes else None,
         parents=html_tables.laid(parents, "partitioned-table") if parents else None,
         prices=html_tables.laid(advice_tables.prices(advice), "prices-table"),
         outcome=_outcome(outcome) if outcome else None,

@@ -6,7 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgheadroom.advise.advice import CAUSES, Advice, CauseKind, Point, TableAdvice, Value
+from pgheadroom.advise.advice import (
+    CAUSES,
+    Advice,
+    CauseKind,
+    IndexFinding,
+    Point,
+    TableAdvice,
+    Value,
+)
 from pgheadroom.report import reading
 from pgheadroom.report.advice_values import middle
 from pgheadroom.report.table import Column, Table
@@ -99,6 +107,65 @@ def blamed(table: TableAdvice) -> Table | None:
         rows=tuple(rows),
         note="Scans in the interval, and since the server's statistics began.",
     )
+
+
+_MOST_INDEXES = 15
+"""Indexes that end HOT which a terminal lists (arbitrary)."""
+
+
+def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
+    """The indexes of all tables that end HOT, by the WAL that they cost."""
+    if not advice.indexes:
+        return None
+    shown = advice.indexes if all_indexes else advice.indexes[:_MOST_INDEXES]
+    names = {table.table: table for table in advice.tables}
+    rows = []
+    for found in shown:
+        table = names[found.table]
+        schema = "" if table.schema == "public" else f"{table.schema}."
+        rows.append(
+            (
+                found.name,
+                f"{schema}{table.name}",
+                found.by or "not known",
+                found.updates_frac,
+                found.hot_frac_now,
+                found.hot_frac_then,
+                _times(found.wal_bytes_saved_per_day, 1 / 1024**2),
+                found.evidence,
+                found.scans,
+                _besides(found),
+            )
+        )
+    more = len(advice.indexes) - len(shown)
+    return Table(
+        title="Indexes that end HOT, by the WAL that they cost",
+        columns=(
+            Column(key="index", title="index", align="left", style="text", lead=True),
+            Column(key="table", title="table", align="left", style="text", lead=True),
+            Column(key="by", title="by", align="left", style="text"),
+            Column(key="updates", title="updates", unit="%", style="share"),
+            Column(key="now", title="HOT now", unit="%", style="share"),
+            Column(key="then", title="HOT without", unit="%", style="share"),
+            Column(key="saved", title="WAL saved", unit="MiB/day"),
+            Column(key="evidence", title="evidence", align="left", style="text"),
+            Column(key="scans", title="scans"),
+            Column(key="besides", title="", align="left", style="text"),
+        ),
+        rows=tuple(rows),
+        note="Estimated by rule, layout and the statements' WAL where that was counted; predicted "
+        "by the twin where it played the table. Scans are those of the interval: an index is "
+        "there to be read, and only its users know what needs it."
+        + (f" {more} more have less: --verbose shows them." if more else ""),
+    )
+
+
+def _besides(found: IndexFinding) -> str:
+    if found.enforces is not None:
+        return f"{found.enforces}: cannot go"
+    if found.only_with:
+        return f"only together with {', '.join(found.only_with)}"
+    return "" if found.certainty == "certain" else "possible"
 
 
 def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:

@@ -123,7 +123,10 @@ def as_markdown(advice: Advice, *, verbose: bool = False) -> str:
 
 
 def _tables(advice: Advice, *, verbose: bool) -> list[Table]:
-    found = [view_advice.overview(advice, verbose=verbose)]
+    found = []
+    if (indexes := advice_tables.indexes(advice, all_indexes=verbose)) is not None:
+        found.append(indexes)
+    found.append(view_advice.overview(advice, verbose=verbose))
     if (parents := advice_tables.partitioned(advice)) is not None:
         found.append(parents)
     return found

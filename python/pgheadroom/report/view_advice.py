@@ -85,6 +85,7 @@ def summary(advice: Advice) -> list[str]:
         f"{when}: {count['CHANGE']} to change, {count['KEEP']} to keep, "
         f"{count['ABSTAIN']} without an answer."
     ]
+    said += budget(advice)
     policy = advice.policy
     growth = policy.get("max_growth_frac")
     limit = "" if growth is None else f", heap may grow by {growth * 100:.4g} %"
@@ -93,6 +94,25 @@ def summary(advice: Advice) -> list[str]:
         f"{policy['min_gain_frac'] * 100:.4g} % of the cost."
     )
     return said
+
+
+def budget(advice: Advice) -> list[str]:
+    """What the time for simulations was enough for; nothing where it was not needed."""
+    found = advice.budget
+    worth, left = found.get("worth"), found.get("not_weighed") or ()
+    if not worth:
+        return []
+    played, allowed = found["played"], f"{show_duration(found['cpu_s'])} of processor time"
+    if not left:
+        noun = "table was" if played == 1 else "tables were"
+        return [f"{played} {noun} played, within {allowed}; the others counters decide."]
+    names = ", ".join(map(reading.printable, left[:_MOST_NAMED]))
+    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    verb = "is" if len(left) == 1 else "are"
+    return [
+        f"Played {played} of {worth} tables in {allowed}, by the WAL at stake; {len(left)} {verb} "
+        f"not weighed ({names}{more}): --budget gives more, --table one of them."
+    ]
 
 
 def observed_at(seen: Observation) -> str | None:
@@ -138,12 +158,14 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
             Column(key="gain", title="saves", unit="% of cost", style="text"),
             Column(key="size", title="heap", style="text"),
             Column(key="rate", title="updates/s", style="text"),
+            Column(key="by", title="by", align="left", style="text"),
             Column(key="reason", title="reason", align="left", style="text"),
         ),
         rows=tuple(map(_line, wanted)),
         note="Left of -> measured at the setting in force, but WAL, which is predicted there too; "
         "right of it predicted for the steady state at the advised one. The heap is as measured, "
-        "and by how much it is larger at the advised setting, predicted.",
+        "and by how much it is larger at the advised setting, predicted. A verdict is by the "
+        "interval's counters, by a rule (an index, the horizon), or by the twin.",
     )
 
 
@@ -276,6 +298,7 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
         share(table.gain_frac, ranged=False) if change else NOTHING,
         size(table),
         short(table.updates_per_s),
+        table.decided_by,
         table.reason,
     )
 

@@ -1,0 +1,323 @@
+"""
+One table on its way to its advice: what is known at once, and what playing it adds.
+
+At once: counters, layout and rules say what plainly stays, what an index or a held horizon has
+done, which index by which column, and what it costs. That takes milliseconds, so every table has
+it. Playing it adds the twin's figures: the calibration, the index what-ifs, the curve, the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.advise.advice import (
+    Blamed,
+    DecidedBy,
+    IndexFinding,
+    Remark,
+    TableAdvice,
+    Transition,
+    Value,
+    mid,
+)
+from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
+from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.curve import (
+    Costed,
+    beside,
+    candidates,
+    curve_of,
+    transition_of,
+    without_index,
+)
+from pgheadroom.advise.decide import Decision, abstain, decide, keep, most, without_curve
+from pgheadroom.advise.index_finding import findings_of, predicted
+from pgheadroom.advise.policy import Policy
+from pgheadroom.advise.remark_index import index_remark, reads_of, rule_remark
+from pgheadroom.advise.remarks import table_remarks
+from pgheadroom.advise.room import held_frac
+from pgheadroom.advise.runs import Runner
+from pgheadroom.advise.scenario import Scenario
+from pgheadroom.advise.stake import stake_of
+from pgheadroom.advise.updates import updates_of
+from pgheadroom.errors import TwinError
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import PgVersion
+from pgheadroom.units import show_bytes, show_duration
+
+_INDEXES_MAX = 3  # of a table, that are played
+_BY_INDEX = 0.9  # of the updates that missed HOT: then it is an index, and hardly anything else
+_BY_INDEX_TOO = 0.5  # the same: then room alone must show that it helps
+_COLD_MIN = 0.05  # of the updates: fewer that miss HOT are not what a table's advice is about
+_PLENTY_OF_HOT = 0.02  # of the updates miss HOT: less is not worth more room
+_HOT_GAIN_MIN = 0.01  # of the updates: a fillfactor that gives less HOT is not advised for HOT
+_HELD_MIN = 0.5  # of the interval: then the horizon explains what missed HOT
+
+
+class TableCase:
+    """
+    A table and what has been found out about it so far.
+
+    Args:
+        profile: Observed.
+        table: Of it.
+        version: That the twin follows.
+        policy: What things cost.
+        sample_pages: Heap pages that are simulated.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        table: TableProfile,
+        version: PgVersion,
+        policy: Policy,
+        sample_pages: int,
+    ) -> None:
+        assert profile.server.observed is not None, "checked by the caller"
+        assert table.observed is not None, "checked by the caller"
+        self._profile = profile
+        self._table = table
+        self._facts: Mapping[str, Any] = table.observed
+        self._version = version
+        self._policy = policy
+        self._sample_pages = sample_pages
+        server = profile.server.observed
+        updates = updates_of(table, version.major)
+        self._causes = causes_of(table, version.major, server)
+        self.findings = findings_of(table, updates, self._causes, version.major, server)
+        self.stake = stake_of(table, updates, self._causes, server)
+        self.most = most(table, policy)
+        self._decision = without_curve(table, server, policy)
+        self._decided_by: DecidedBy = "counters"
+        self.is_played = False
+        self._fitted: Fitted | None = None
+        self._curve: tuple[Costed, ...] = ()
+        self._transition: Transition | None = None
+        self._index_remarks: dict[str, Remark] = {}
+
+    @property
+    def name(self) -> str:
+        """The table's, in the profile."""
+        return self._table.name
+
+    @property
+    def updates_per_s(self) -> float:
+        """As observed."""
+        return float(self._facts["per_s"].get("n_tup_upd") or 0.0)
+
+    @property
+    def is_worth_playing(self) -> bool:
+        """Whether counters alone do not decide."""
+        return self._decision is None
+
+    def leave(self, *, budget_s: float, played: int, worth: int) -> None:
+        """Decide without playing it, for the budget was spent on others."""
+        ruled = self._by_rule()
+        if ruled is not None:
+            self._decision, self._decided_by = ruled, "rule"
+            return
+        at_stake = show_bytes(self.stake.wal_bytes_per_day)
+        self._decision = abstain(
+            f"not weighed: {played} of {worth} tables were played in {show_duration(budget_s)} of "
+            f"processor time, those with more WAL at stake first (here {at_stake} a day, "
+            f"{self.stake.evidence}); --table {self.name} plays this one, --budget more of them"
+        )
+
+    def play(self, runner: Runner) -> None:
+        """Play the table to its end: calibration, indexes, curve, and the way to a change."""
+        self.is_played = True
+        self._decided_by = "twin"
+        try:
+            decision = self._played(runner)
+        except TwinError as error:
+            decision = abstain(
+                f"the twin cannot play it: {error}; the causes above are from counters, and a "
+                "profile with another table in its place can be played by `predict`"
+            )
+        decision = self._not_for_hot(decision)
+        ruled = self._by_rule() if decision.verdict == "ABSTAIN" else None
+        if ruled is not None:
+            decision, self._decided_by = ruled, "rule"
+        self._decision = decision
+        if decision.verdict == "CHANGE" and self._fitted is not None:
+            assert decision.fillfactor is not None, "a change has a setting"
+            self._transition = transition_of(
+                self._table,
+                self._fitted.scenario,
+                decision.fillfactor,
+                str(self._version),
+                runner,
+            )
+
+    def _played(self, runner: Runner) -> Decision:
+        table, version = self._table, str(self._version)
+        shares = observed_shares(table)
+        assert shares is not None, "a table without counted updates is not worth playing"
+        fitted = calibrate(
+            self._profile, table, shares, version, runner, sample_pages=self._sample_pages
+        )
+        if fitted is None:
+            return abstain(
+                "no operation of it could be made out, for rows are found by a unique index and it "
+                "has none: with one that never changes, observe again"
+            )
+        self._fitted = fitted
+
+        def play(scenario: Scenario, fillfactors: Sequence[int]) -> tuple[Costed, ...]:
+            return curve_of(
+                table, scenario, fillfactors, version, self._policy, runner, off=fitted.off
+            )
+
+        self._weigh_indexes(fitted.scenario, play)
+        found = play(fitted.scenario, candidates(table))
+        found += play(fitted.scenario, beside(found))
+        self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
+        return decide(
+            table,
+            fitted.calibration,
+            fitted.off,
+            self._curve,
+            self._policy,
+            growth_bytes=fitted.growth_bytes,
+        )
+
+    def _weigh_indexes(self, scenario: Scenario, play: Any) -> None:
+        """Each index that ends HOT: the table without it, before its curve."""
+        made = list(self.findings)
+        for n, finding in enumerate(made[:_INDEXES_MAX]):
+            without = without_index(scenario, finding.name)
+            reads = reads_of(self._table, finding.name)
+            if without is None or reads is None or finding.enforces is not None:
+                continue
+            (now,) = play(scenario, (self._table.fillfactor,))
+            (then,) = play(without, (self._table.fillfactor,))
+            made[n] = predicted(finding, self._table, now.point, then.point, self.updates_per_s)
+            remark = index_remark(
+                self._blamed(finding),
+                reads,
+                now.point,
+                then.point,
+                major=self._version.major,
+                finding=finding,
+            )
+            if remark is not None:
+                self._index_remarks[finding.name] = remark
+        self.findings = tuple(made)
+
+    def _blamed(self, finding: IndexFinding) -> Blamed:
+        return next(
+            one for cause in self._causes for one in cause.indexes if one.name == finding.name
+        )
+
+    @property
+    def _missed(self) -> tuple[float, float]:
+        """Updates that missed HOT over all, and those of them whose indexed columns changed."""
+        parts: dict[str, float] = {cause.kind: mid(cause.updates) for cause in self._causes}
+        total = sum(parts.values())
+        cold = total - parts.get("hot", 0.0)
+        if not total or not cold:
+            return 0.0, 0.0
+        return cold / total, parts.get("indexed_column", 0.0) / cold
+
+    def _by_rule(self) -> Decision | None:
+        """What needs no play: an index that ends HOT, a horizon that is held."""
+        cold, indexed = self._missed
+        if cold < _PLENTY_OF_HOT:
+            return keep(
+                self._table,
+                f"{1 - cold:.1%} of its updates are HOT at this fillfactor: another can add no "
+                f"more than {100 * cold:.1f} points",
+            )
+        if cold < _COLD_MIN:
+            return None
+        if indexed >= _BY_INDEX:
+            return keep(self._table, self._why_index())
+        held = held_frac(self._profile.server.observed)
+        if held >= _HELD_MIN:
+            return abstain(
+                f"the cleanup horizon stood still for {held:.0%} of the interval, so versions that "
+                "nobody needs keep the room, and no fillfactor helps: end what holds it, then "
+                "observe again"
+            )
+        return None
+
+    def _why_index(self) -> str:
+        cold, indexed = self._missed
+        named = [f"{found.name} by {found.by}" for found in self.findings if found.by]
+        named = named or [found.name for found in self.findings] or ["one of its indexes"]
+        return (
+            f"{cold * indexed:.0%} of its updates change an indexed column ({'; '.join(named)}): "
+            "no fillfactor makes these HOT, and room is not what the others lack"
+            if indexed >= _BY_INDEX
+            else f"{cold * indexed:.0%} of its updates change an indexed column "
+            f"({'; '.join(named)}), and no fillfactor makes these HOT"
+        )
+
+    def _not_for_hot(self, decision: Decision) -> Decision:
+        """A lower fillfactor where an index ends HOT has to give HOT, or it is not advised."""
+        _, indexed = self._missed
+        if decision.verdict != "CHANGE" or indexed < _BY_INDEX_TOO:
+            return decision
+        assert decision.fillfactor is not None, "a change has a setting"
+        if decision.fillfactor >= self._table.fillfactor:
+            return decision
+        points = {found.point.fillfactor: found.point for found in self._curve}
+        now, then = points[self._table.fillfactor], points[decision.fillfactor]
+        if mid(then.hot_frac) - mid(now.hot_frac) >= _HOT_GAIN_MIN:
+            return decision
+        gain: Value = decision.gain_frac
+        return replace(
+            keep(self._table, self._why_index(), gain),
+            reason=f"{self._why_index()}; {decision.fillfactor} would give no HOT, and save "
+            f"{mid(gain):.1%} of the cost by fewer new pages alone",
+        )
+
+    def advice(self) -> TableAdvice:
+        """What has been found out."""
+        table, facts, decision = self._table, self._facts, self._decision
+        assert decision is not None, "played, left, or decided by counters"
+        counters = facts["counters"]
+        updates = int(counters.get("n_tup_upd") or 0)
+        hot = counters.get("n_tup_hot_upd")
+        return TableAdvice(
+            table=table.name,
+            schema=facts["schema"],
+            name=facts["name"],
+            oid=facts["oid"],
+            relfilenode=facts["relfilenode"],
+            parent=facts.get("parent"),
+            rows=table.rows,
+            heap_bytes=facts["main_bytes"],
+            fillfactor=table.fillfactor,
+            updates_per_s=self.updates_per_s,
+            updates=updates,
+            hot_frac=hot / updates if updates and hot is not None else None,
+            verdict=decision.verdict,
+            reason=decision.reason,
+            advised_fillfactor=decision.fillfactor,
+            gain_frac=decision.gain_frac,
+            causes=self._causes,
+            calibration=None if self._fitted is None else self._fitted.calibration,
+            curve=tuple(found.point for found in self._curve),
+            transition=self._transition,
+            remarks=(*self._remarks_on_indexes(), *table_remarks(table, self._profile)),
+            missing=(),
+            decided_by=self._decided_by,
+        )
+
+    def _remarks_on_indexes(self) -> tuple[Remark, ...]:
+        """Of each finding, the one that costs most first."""
+        made = []
+        for finding in self.findings:
+            remark = self._index_remarks.get(finding.name)
+            reads = reads_of(self._table, finding.name)
+            if remark is None and reads is not None:
+                blamed = self._blamed(finding)
+                remark = rule_remark(finding, blamed, reads, major=self._version.major)
+            if remark is not None:
+                made.append(remark)
+        return tuple(made)

@@ -1,0 +1,189 @@
+"""Which index ends HOT, by which column, and what it costs: by rule, without a play."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import observed_table as made
+import pytest
+
+from pgheadroom.advise.advice import IndexFinding, Point, mid
+from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.index_finding import findings_of, predicted, ranked
+from pgheadroom.advise.remark_index import reads_of, rule_remark
+from pgheadroom.advise.updates import updates_of
+from pgheadroom.profile import TableProfile
+from pgheadroom.types import Interval
+
+DAYS = 86_400 / 10
+"""Intervals of `observed_table` in a day."""
+
+
+def table_of(
+    classes: Sequence[dict[str, Any]],
+    indexes: Sequence[dict[str, Any]],
+    *,
+    count: int = 1000,
+    hot: int = 0,
+    newpage: int = 0,
+    **facts: Any,
+) -> TableProfile:
+    """A table whose updates are those of the classes."""
+    return made.table_of(
+        made.counters(count, hot, newpage), classes=classes, indexes=indexes, **facts
+    )
+
+
+def found_in(table: TableProfile, major: int = 18) -> tuple[IndexFinding, ...]:
+    """The findings of a table."""
+    updates = updates_of(table, major)
+    return findings_of(table, updates, causes_of(table, major), major, None)
+
+
+def test_the_index_whose_column_is_assigned_is_found_with_its_share_and_its_wal() -> None:
+    """Half of the updates assign `state`: those, not the others, could be HOT without the index."""
+    classes = [made.a_class(["state"], 500), made.a_class(["note"], 500)]
+    table = table_of(classes, [made.PKEY, made.OWNER, made.STATE], hot=500)
+    (finding,) = found_in(table)
+    assert finding.name == "jobs_state"
+    assert finding.columns == ({"column": "state", "reads": "key", "assigned": "state"},)
+    assert mid(finding.updates_frac) == pytest.approx(0.5)
+    assert (finding.hot_frac_now, mid(finding.hot_frac_then)) == (0.5, pytest.approx(1.0))
+    # An entry in each of three indexes goes with the cold update: about 200 bytes.
+    assert mid(finding.wal_bytes_saved_per_day) == pytest.approx(500 * 192 * DAYS, rel=0.1)
+    assert finding.evidence == "estimated"
+
+
+@pytest.mark.parametrize(
+    ("facts", "reads"),
+    [
+        ({"columns": ["owner"], "include": ["state"]}, "INCLUDE"),
+        ({"columns": ["owner"], "predicate": "state = 0"}, "predicate"),
+        ({"columns": ["(expression)"], "expressions": ["abs(state)"]}, "expression"),
+    ],
+)
+def test_the_column_that_does_it_is_named_and_not_another_assigned_one(
+    facts: dict[str, Any], reads: str
+) -> None:
+    """`note` is assigned too, and no index reads it; `owner` is a key, and nobody assigns it."""
+    index = made.index("jobs_x", ["owner"])
+    table = table_of([made.a_class(["note", "state"], 1000)], [made.PKEY, index])
+    assert table.observed is not None
+    table.observed["indexes"][1].update(facts, ends_hot_by_columns=["owner", "state"])
+    (finding,) = found_in(table)
+    assert finding.by == f"state ({reads})"
+
+
+def test_a_generated_column_is_named_with_what_it_is_made_from() -> None:
+    """Nobody assigns `state`, yet it changes with `owner`, of which it is generated."""
+    table = table_of([made.a_class(["owner"], 1000)], [made.PKEY, made.STATE])
+    assert table.observed is not None
+    for column in table.observed["columns"]:
+        if column["name"] == "state":
+            column |= {"generated": "stored", "generated_from": ["owner"]}
+    (finding,) = found_in(table)
+    assert finding.by == "state (generated from owner)"
+
+
+def test_two_indexes_over_what_changes_are_only_worth_dropping_together() -> None:
+    """Without one of them alone the updates are as cold as before; an entry is all that goes."""
+    other = made.index("jobs_both", ["owner", "state"])
+    table = table_of([made.a_class(["state"], 1000)], [made.PKEY, made.STATE, other])
+    findings = {finding.name: finding for finding in found_in(table)}
+    assert findings["jobs_state"].only_with == ("jobs_both",)
+    assert findings["jobs_both"].only_with == ("jobs_state",)
+    for finding in findings.values():
+        assert mid(finding.hot_frac_then) == finding.hot_frac_now == 0
+        saved = mid(finding.wal_bytes_saved_per_day) / DAYS
+        assert 0 < saved < 500 * 80
+
+
+def test_wal_that_was_counted_prices_any_access_method_and_bounds_the_saving() -> None:
+    """A GIN index has no layout here: with the statement's own WAL it has a price, else none."""
+    gin = made.index("jobs_note", ["note"], method="gin")
+    counted = [made.a_class(["note"], 1000, wal_bytes=1000 * 1500)]
+    (finding,) = found_in(table_of(counted, [made.PKEY, gin]))
+    saved = finding.wal_bytes_saved_per_day
+    assert isinstance(saved, Interval)
+    assert 0 < saved.low <= saved.mid <= saved.high <= 1000 * 1500 * DAYS
+    table = table_of([made.a_class(["note"], 1000)], [made.PKEY, gin])
+    (finding,) = found_in(table)
+    assert finding.wal_bytes_saved_per_day is None
+    reads = reads_of(table, "jobs_note")
+    assert reads is not None
+    (blamed,) = (one for cause in causes_of(table, 18) for one in cause.indexes)
+    assert "not priced: gin" in rule_remark(finding, blamed, reads, major=18).text
+
+
+def test_a_summarizing_index_is_a_finding_on_15_alone() -> None:
+    """BRIN ends HOT before 16."""
+    brin = made.index("jobs_brin", ["note"], method="brin", is_summarizing=True)
+    classes = [made.a_class(["note"], 1000)]
+    assert found_in(table_of(classes, [made.PKEY, brin], hot=1000)) == ()
+    old = made.table_of(made.counters(1000, 0), classes=classes, indexes=[made.PKEY, brin])
+    assert [finding.name for finding in found_in(old, 15)] == ["jobs_brin"]
+
+
+def test_what_enforces_something_is_found_and_said_to_stay() -> None:
+    """It ends HOT all the same; only the statements can give that back."""
+    unique = made.index("jobs_state", ["state"], is_unique=True)
+    table = table_of([made.a_class(["state"], 1000)], [made.PKEY, unique])
+    (finding,) = found_in(table)
+    assert finding.enforces == "unique"
+    reads = reads_of(table, "jobs_state")
+    assert reads is not None
+    (blamed,) = (one for cause in causes_of(table, 18) for one in cause.indexes)
+    text = rule_remark(finding, blamed, reads, major=18).text
+    assert "so it stays" in text
+    assert "Without it" not in text
+
+
+def test_few_updates_are_no_finding() -> None:
+    """Three in a hundred."""
+    classes = [made.a_class(["state"], 30), made.a_class(["note"], 970)]
+    assert found_in(table_of(classes, [made.PKEY, made.STATE], hot=970)) == ()
+
+
+def test_they_are_ranked_by_the_wal_they_cost_whatever_they_are_called() -> None:
+    """The dearest first; what has no price last."""
+    one = found_in(table_of([made.a_class(["state"], 1000)], [made.PKEY, made.STATE]))[0]
+    made_of = [
+        _named(one, "a", 5.0),
+        _named(one, "b", None),
+        _named(one, "c", 7.0),
+    ]
+    assert [finding.name for finding in ranked(made_of)] == ["c", "a", "b"]
+
+
+def _named(finding: IndexFinding, name: str, saved: float | None) -> IndexFinding:
+    return replace(finding, name=name, wal_bytes_saved_per_day=saved)
+
+
+def _point(hot: float, wal: float) -> Point:
+    return Point(
+        fillfactor=100,
+        hot_frac=hot,
+        newpage_frac=0.0,
+        heap_bytes=1e6,
+        index_bytes=1e6,
+        wal_bytes_per_update=Interval(low=wal - 10, mid=wal, high=wal + 10, level=0.9),
+        pages_modified_per_update=0.5,
+        seq_scan_pages=100,
+    )
+
+
+def test_the_twin_takes_the_estimates_place_but_prices_no_other_method() -> None:
+    """What it plays as a B-tree has no WAL of its own."""
+    table = table_of([made.a_class(["state"], 1000)], [made.PKEY, made.STATE])
+    (finding,) = found_in(table)
+    found = predicted(finding, table, _point(0.0, 400), _point(0.97, 100), 100.0)
+    assert (found.evidence, found.hot_frac_then) == ("predicted", 0.97)
+    assert mid(found.wal_bytes_saved_per_day) == pytest.approx(300 * 100 * 86_400)
+    gin = made.index("jobs_note", ["note"], method="gin")
+    table = table_of([made.a_class(["state"], 1000)], [made.PKEY, made.STATE, gin])
+    (finding,) = found_in(table)
+    found = predicted(finding, table, _point(0.0, 400), _point(0.97, 100), 100.0)
+    assert found.hot_frac_then == 0.97
+    assert found.wal_bytes_saved_per_day == finding.wal_bytes_saved_per_day
