@@ -13,9 +13,16 @@ import os
 import re
 import signal
 
+import hypothesis
 import pytest
 
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
+
+# The same examples in every run, however busy the machine is: a failure is one that comes again.
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
+)
+hypothesis.settings.load_profile("repeatable")
 
 SERVERS = pytest.StashKey[list[ServerPrograms]]()
 _COMPARE = {
