@@ -97,7 +97,11 @@ def test_a_change_is_the_answer() -> None:
     result = _result("change")
     said = view_proof.findings(result)
     assert len(said) == 2
-    assert re.match(r"From 100 to 90 takes effect (after|at once)", said[0])
+    assert re.match(
+        r"From 100 to 90 without a rewrite: HOT (comes to \S+ % within \d+ s \(|is \S+ % from the "
+        "first window on)",
+        said[0],
+    )
     assert "if rewritten at the start" in said[0]
     assert "not rewritten" in result["question"]
     assert "Loaded at 100, altered when the run begins" in _text(result)
@@ -153,7 +157,9 @@ def test_both_states_are_drawn() -> None:
 def test_the_moment_of_a_rewrite_is_shown(shape: str, when: str) -> None:
     """In the sentence, the table, the lines of a terminal, and as a mark in each panel."""
     result = _result(shape)
-    assert all(f"if rewritten {when}" in said for said in view_proof.findings(result)[:2])
+    assert all(
+        re.search(rf"if rewritten .*{when}", said) for said in view_proof.findings(result)[:2]
+    )
     shown = _text(result, width=120)
     assert f"Rewritten {when}" in shown
     assert f"fillfactor 80, rewritten {when}" in shown
@@ -174,10 +180,62 @@ def test_growth_is_said() -> None:
     steady = {"pages_added_frac": 0.0, "by_rows_frac": 0.0, "verdict": "steady"}
     cells = [{"growth": {"t": steady}}, {"growth": {"t": growth}}]
     assert view_time.findings(cells, [90, 80]) == [
-        "t grows without bound at fillfactor 80: the last quarter of the run adds 20.0 % to its "
-        "heap, 0.0 % by more rows."
+        "t at fillfactor 80 grows without bound, as fast at the end as before: the last quarter of "
+        "the run adds 20.0 % to its heap."
     ]
     assert view_time.findings(cells[:1], [90]) == []
+
+
+@pytest.mark.parametrize(
+    ("growth", "said"),
+    [
+        (
+            {"verdict": "converging", "limit_pages": 1000.0, "heap_pages": 900.0},
+            "t is on its way to the size that a rewrite gives, 1000 pages: the last quarter of the "
+            "run adds 20.0 % to its heap, 25 % of that by more rows.",
+        ),
+        (
+            {"verdict": "converging", "limit_pages": 1000.0, "heap_pages": 1004.0},
+            "t has come to the size that a rewrite gives, 1000 pages: the last quarter of the run "
+            "adds 20.0 % to its heap, 25 % of that by more rows.",
+        ),
+        (
+            {"verdict": "undecided"},
+            "t still grows, and a longer run would tell whether it stops: the last quarter of the "
+            "run adds 20.0 % to its heap, 25 % of that by more rows.",
+        ),
+    ],
+)
+def test_where_growth_leads(growth: Json, said: str) -> None:
+    """Size and way, never an end that the run does not show."""
+    cell = {"growth": {"t": {"pages_added_frac": 0.2, "by_rows_frac": 0.05} | growth}}
+    assert view_time.findings([cell], [90]) == [said]
+
+
+@pytest.mark.parametrize(
+    ("rewritten", "later", "said"),
+    [
+        (None, None, "From 100 to 85 without a rewrite: HOT comes to 98.1 % within 210 s (0.29 "
+         "updates a row)."),
+        (0.98101, None, "within 210 s (0.29 updates a row), and the same if rewritten at the "
+         "start."),
+        (0.981, 0.981, "and the same if rewritten at the start or by VACUUM FULL at 60 s."),
+        (1.0, 1.0, "; 100.0 % if rewritten at the start or by VACUUM FULL at 60 s."),
+        (1.0, 0.99, "; 100.0 % if rewritten at the start, 99.0 % if rewritten by VACUUM FULL at "
+         "60 s."),
+    ],
+)  # fmt: skip
+def test_what_a_rewrite_would_give(rewritten: float | None, later: float | None, said: str) -> None:
+    """Equal shares are said once; no share is said to be an effect of the setting."""
+    effect = {"verdict": "converges", "after_s": 210.0, "after_updates_per_row": 0.29}
+    effect |= {"final_hot_frac": 0.981, "rewritten_hot_frac": rewritten}
+    cell: Json = {"from_fillfactor": 100, "effect": effect}
+    if later is not None:
+        cell["rewritten_later"] = {
+            "how": "full", "at_s": 60.0, "until_s": 60.0, "effect": {"final_hot_frac": later}
+        }  # fmt: skip
+    (found,) = view_time.findings([cell], [85])
+    assert found.endswith(said)
 
 
 def test_the_page_holds_it_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,12 @@ from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.growth import Growth, growth_of
 from pgheadroom.predict.series import Series
 from pgheadroom.predict.spread import counted, exact
-from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.report import view_time
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 UPDATE: Json = {
     "table": "t",
     "kind": "update",
@@ -296,6 +298,30 @@ def test_orders_grow_with_their_rows() -> None:
     grown = _grown([{"table": "t", "kind": "insert"}, newest], 50)
     assert grown.verdict == "with its rows"
     assert grown.by_rows_frac > 0.75 * grown.pages_added_frac > 0.15
+
+
+def test_a_heap_on_its_way_to_a_rewritten_ones_size_converges() -> None:
+    """
+    Growing rows at 85 on pages loaded at 100: 1.2 % more in the last quarter, as fast as before.
+
+    That was called growth without bound, although the rewritten table was as large and kept still.
+    """
+    profile = read_profile(EXAMPLES / "wide-rows.toml")
+    found = predict(profile, [85], server="18.4", timing=Timing(windows=60), from_fillfactor=100)
+    assert found.cells[0].growth is not None
+    growth = found.cells[0].growth["documents"]
+    assert growth.pages_added_frac > 0.01
+    assert growth.verdict == "converging"
+    rewritten = found.cells[0].rewritten
+    assert rewritten is not None
+    assert growth.limit_pages == rewritten.predicted.heap_pages
+
+
+def test_growth_that_has_just_begun_is_undecided() -> None:
+    """Four passes fill the pages, the fifth needs new ones: two regimes, and no end of either."""
+    pages = [143] * 45 + [143 + 8 * n for n in range(1, 16)]
+    found = growth_of(_series([0] * 60, pages), {"t": 1000})["t"]
+    assert (found.verdict, found.heap_pages) == ("undecided", 263)
 
 
 def test_growth_that_slows_down() -> None:

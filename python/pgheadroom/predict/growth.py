@@ -2,8 +2,9 @@
 Whether a table's heap has found its size by the end of a run, or goes on growing.
 
 A heap grows for two reasons: it has more rows, or its rows take more room (versions that nobody
-can remove yet, room that nobody finds again). Rows are counted, so the first is told apart; of the
-second it matters whether it slows down.
+can remove yet, room that nobody finds again). Rows are counted, so the first is told apart. Of the
+second it is asked where it leads: to the size that a rewrite would have, more slowly than before,
+or on for ever. The last is said only where the windows rule out that it comes to an end soon.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from pgheadroom.outcome import Value
@@ -21,13 +23,28 @@ from pgheadroom.types import Interval
 GROWS_FRAC = 0.01
 """A heap grows when the last quarter of the run adds more than this part of its pages."""
 SLOWS_BELOW = 0.5
-"""Growth slows down when the last quarter adds less than this share of what the one before did."""
+"""Growth slows down when the last quarter adds less than this share of what the one before did,
+and begins when that one added less than this share of what the last does."""
 ROWS_EXPLAIN = 0.75
 """It is the rows' when they explain this share of it: what is inserted may lie less densely than
 what was loaded (at a low fillfactor the first update of a fresh row takes room there)."""
+BOUND_FRAC = 1.0
+"""Growth is without bound when the strongest slowing-down that the windows leave possible would
+still add more than this part of the heap: it would double, at the least."""
+_ERRORS = 2.0  # standard errors that a slope may be off by chance
+_ROUNDING_PAGES = 0.5  # a heap has whole pages, so each window's end may be off by this much
 _QUARTERS = 4
 
-Verdict = Literal["steady", "with its rows", "slowing", "without bound"]
+Verdict = Literal["steady", "with its rows", "converging", "slowing", "undecided", "without bound"]
+VERDICTS: tuple[Verdict, ...] = (
+    "steady",
+    "with its rows",
+    "converging",
+    "slowing",
+    "undecided",
+    "without bound",
+)
+"""From what is settled to what is worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,41 +53,62 @@ class Growth:
     How a table's heap changes in the last quarter of a run.
 
     Attributes:
-        verdict: `steady`; `with its rows`: as its rows do, and for as long; `slowing`: more than
-            those, but less than in the quarter before; `without bound`: more than rows explain,
-            and no slower than before.
+        verdict: `steady`; `with its rows`: as its rows do, and for as long; `converging`: more than
+            those, and on its way to the size that the table has when it is rewritten;
+            `slowing`: more than rows explain, and more slowly than before; `undecided`: neither
+            slower than before nor long or evenly enough to say that it goes on; `without bound`:
+            as fast as before, and so evenly that it would at least double if it slowed down as
+            much as the windows leave possible.
         pages_added: Pages that the last quarter added.
         pages_added_frac: The same as a part of the heap before it.
         by_rows_frac: What of it more rows explain, at the pages a row that the heap had.
+        heap_pages: The heap at the end of the run.
+        limit_pages: The size of the rewritten table that a `converging` one is on its way to.
     """
 
     verdict: Verdict
     pages_added: float
     pages_added_frac: float
     by_rows_frac: float
+    heap_pages: float
+    limit_pages: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        return {
+        found: dict[str, Any] = {
             "verdict": self.verdict,
             "pages_added": self.pages_added,
             "pages_added_frac": self.pages_added_frac,
             "by_rows_frac": self.by_rows_frac,
+            "heap_pages": self.heap_pages,
             "grows_above_frac": GROWS_FRAC,
         }
+        if self.limit_pages is not None:
+            found["limit_pages"] = self.limit_pages
+        return found
 
 
-def growth_of(series: Series, rows: Mapping[str, int]) -> dict[str, Growth]:
+def growth_of(
+    series: Series, rows: Mapping[str, int], rewritten: Series | None = None
+) -> dict[str, Growth]:
     """
     Judge each table of a run.
 
     Args:
         series: Its windows; nothing is said of fewer than four.
         rows: Rows that each table has at the start.
+        rewritten: The same run on tables that were rewritten at its start.
     """
     if len(series.windows) < _QUARTERS:
         return {}
-    return {name: _growth(series, name, rows.get(name, 0)) for name in series.windows[0].by_table}
+    limits = {} if rewritten is None else growth_of(rewritten, rows)
+    found = {}
+    for name in series.windows[0].by_table:
+        limit = None
+        if rewritten is not None and limits[name].verdict in ("steady", "with its rows"):
+            limit = _numbers(rewritten.column("heap_pages", name))[-1]
+        found[name] = _growth(series, name, rows.get(name, 0), limit)
+    return found
 
 
 def rows_by_table(profile: Profile) -> dict[str, int]:
@@ -82,31 +120,113 @@ def rows_by_table(profile: Profile) -> dict[str, int]:
     return {name: per_scale.get(name, 0) * builtin.scale for name in profile.table_names}
 
 
-def _growth(series: Series, table: str, rows: int) -> Growth:
+def _growth(series: Series, table: str, rows: int, limit: float | None) -> Growth:
     pages = _numbers(series.column("heap_pages", table))
     inserted = _numbers(series.column("n_tup_ins", table))
     deleted = _numbers(series.column("n_tup_del", table))
     net = [one - other for one, other in zip(inserted, deleted, strict=True)]
     last = math.floor(len(pages) * (_QUARTERS - 1) / _QUARTERS) - 1
-    before = max(0, 2 * last - (len(pages) - 1))
     recent = _added(pages, net, rows, (last, len(pages) - 1))
-    earlier = _added(pages, net, rows, (before, last))
     verdict: Verdict
     if recent.pages <= GROWS_FRAC * max(1.0, pages[last]):
         verdict = "steady"
     elif recent.by_rows >= ROWS_EXPLAIN * recent.pages:
         verdict = "with its rows"
-    elif earlier.beyond > 0 and recent.beyond < SLOWS_BELOW * earlier.beyond:
-        verdict = "slowing"
+    elif limit is not None and pages[-1] <= (1 + GROWS_FRAC) * limit:
+        verdict = "converging"
     else:
-        verdict = "without bound"
+        before = max(0, 2 * last - (len(pages) - 1))
+        verdict = _beyond_rows(pages, net, rows, (before, last))
     base = pages[last] or 1.0
     return Growth(
         verdict=verdict,
         pages_added=recent.pages,
         pages_added_frac=recent.pages / base,
         by_rows_frac=recent.by_rows / base,
+        heap_pages=pages[-1],
+        limit_pages=limit if verdict == "converging" else None,
     )
+
+
+def _beyond_rows(
+    pages: Sequence[float], net: Sequence[float], rows: int, quarters: tuple[int, int]
+) -> Verdict:
+    """
+    Where growth that rows do not explain leads.
+
+    Args:
+        pages: At the end of each window.
+        net: Rows that each window added.
+        rows: At the start.
+        quarters: The windows at whose ends the last quarter but one, and the last, begin.
+    """
+    before, last = quarters
+    end = len(pages) - 1
+    earlier = _added(pages, net, rows, (before, last)).beyond
+    recent = _added(pages, net, rows, (last, end)).beyond
+    trend = _trend(_steps(pages, net, rows, before))
+    if trend.slope < -trend.error or 0 < recent < SLOWS_BELOW * earlier:
+        return "slowing"
+    if earlier < SLOWS_BELOW * recent or trend.least_ahead <= BOUND_FRAC * pages[-1]:
+        return "undecided"
+    return "without bound"
+
+
+def _steps(pages: Sequence[float], net: Sequence[float], rows: int, first: int) -> list[float]:
+    """Pages that each window after `first` added beyond what more rows take at that one's size."""
+    start = rows + math.fsum(net[: first + 1])
+    per_row = pages[first] / start if start > 0 else 0.0
+    more, beyond = 0.0, [pages[first]]
+    for n in range(first + 1, len(pages)):
+        more += net[n]
+        beyond.append(pages[n] - per_row * max(0.0, more))
+    return [after - before for before, after in pairwise(beyond)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trend:
+    """
+    Pages a window at the end, and how they change from window to window.
+
+    `error` bounds what rounding to whole pages and chance do to the slope.
+    """
+
+    rate: float
+    slope: float
+    error: float
+
+    @property
+    def least_ahead(self) -> float:
+        """
+        Pages that come yet if growth slows down as strongly as the windows leave possible.
+
+        What declines by the same share each window, from `rate`, by `slope` in the first, adds
+        rate²/slope in all. Declines that themselves slow down add more.
+        """
+        steepest = self.slope - self.error
+        if self.rate <= 0:
+            return 0.0
+        return math.inf if steepest >= 0 else self.rate**2 / -steepest
+
+
+def _trend(steps: Sequence[float]) -> _Trend:
+    """A straight line through the pages that each window added, by least squares."""
+    count = len(steps)
+    mean = math.fsum(steps) / count
+    if count < 2:
+        return _Trend(mean, 0.0, math.inf)
+    centred = [n - (count - 1) / 2 for n in range(count)]
+    spread = math.fsum(place**2 for place in centred)
+    slope = math.fsum(place * step for place, step in zip(centred, steps, strict=True)) / spread
+    off = math.fsum(
+        (step - mean - slope * place) ** 2 for place, step in zip(centred, steps, strict=True)
+    )
+    # Two points lie on any line: of these, growth is taken to come page by page, by chance.
+    chance = off / (count - 2) if count > 2 else abs(mean)
+    # The slope weighs the first and the last window's end by (count - 1) / 2, those between by 1.
+    rounding = _ROUNDING_PAGES * 2 * (count - 1) / spread
+    error = rounding + _ERRORS * math.sqrt(max(0.0, chance - _ROUNDING_PAGES**2) / spread)
+    return _Trend(mean + slope * centred[-1], slope, error)
 
 
 @dataclass(frozen=True, slots=True)

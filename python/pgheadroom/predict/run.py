@@ -255,7 +255,9 @@ def predict(
                 else None,
                 by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
                 series=shown[n].series,
-                growth=_growth(shown[n], cell.profile),
+                growth=_growth(
+                    shown[n], cell.profile, None if from_fillfactor is None else found[n]
+                ),
                 order=shown[n].order,
             )
         )
@@ -274,10 +276,13 @@ def predict(
     )
 
 
-def _growth(found: Simulation, profile: Profile) -> Mapping[str, Growth] | None:
+def _growth(
+    found: Simulation, profile: Profile, rewritten: Simulation | None
+) -> Mapping[str, Growth] | None:
     if found.series is None:
         return None
-    return growth_of(found.series, rows_by_table(profile))
+    beside = None if rewritten is None else rewritten.series
+    return growth_of(found.series, rows_by_table(profile), beside)
 
 
 def _samples(cells: Sequence[Cell], pages: int | None) -> list[Sample] | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom import units
+from pgheadroom.predict.growth import GROWS_FRAC, VERDICTS
 from pgheadroom.report import reading
 from pgheadroom.report.reading import Value
 from pgheadroom.report.table import Column, Table
@@ -19,7 +20,7 @@ Cell = Mapping[str, Any]
 FIGURES: tuple[tuple[str, str], ...] = (
     ("hot_frac", "HOT updates, share of all updates"),
     ("heap_pages", "heap, pages"),
-    ("wal_bytes_per_update", "WAL bytes per update, with full-page images"),
+    ("wal_bytes_per_update", "all WAL per update, bytes, full-page images included"),
     ("pages_modified", "pages named by each window's WAL"),
 )
 """What is followed over time, and its heading."""
@@ -27,7 +28,7 @@ FIGURES: tuple[tuple[str, str], ...] = (
 _SHORT: Mapping[str, str] = {
     "hot_frac": "HOT updates",
     "heap_pages": "heap",
-    "wal_bytes_per_update": "WAL per update",
+    "wal_bytes_per_update": "all WAL per update",
     "pages_modified": "modified",
 }
 _UNITS: Mapping[str, str] = {
@@ -41,11 +42,11 @@ _KINDS = (
     ("autoanalyzes", "autoanalyze", "autoanalyzes"),
     ("checkpoints", "checkpoint", "checkpoints"),
 )
-_GROWS = ("steady", "with its rows", "slowing", "without bound")
 _GROWTH_WORDS: Mapping[str, str] = {
     "with its rows": "grows with its rows and as long as they do",
     "slowing": "still grows, more slowly than before",
-    "without bound": "grows without bound",
+    "undecided": "still grows, and a longer run would tell whether it stops",
+    "without bound": "grows without bound, as fast at the end as before",
 }
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_CELLS = 6
@@ -110,19 +111,36 @@ def _growth(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
     for label, cell in zip(labels, cells, strict=True):
         for table, found in reading.mapping(cell.get("growth")).items():
             growth = reading.mapping(found)
-            rank = _GROWS.index(str(growth.get("verdict")))
+            rank = VERDICTS.index(growth["verdict"]) if growth.get("verdict") in VERDICTS else 0
             if rank > worst.get(table, (0, {}, None))[0]:
                 worst[table] = (rank, growth, label)
     said = []
     for table, (rank, growth, label) in worst.items():
         where = f" at fillfactor {reading.label(label)}" if len(cells) > 1 else ""
-        added = _percent(reading.number(growth.get("pages_added_frac")) or 0.0)
-        by_rows = _percent(reading.number(growth.get("by_rows_frac")) or 0.0)
         said.append(
-            f"{reading.printable(table)} {_GROWTH_WORDS[_GROWS[rank]]}{where}: the last quarter of "
-            f"the run adds {added} to its heap, {by_rows} by more rows."
+            f"{reading.printable(table)}{where} {_growth_words(VERDICTS[rank], growth)}: the last "
+            f"quarter of the run adds {_growth_parts(growth)}."
         )
     return said
+
+
+def _growth_words(verdict: str, growth: Mapping[str, Any]) -> str:
+    """What a heap does, in a few words."""
+    if verdict != "converging":
+        return _GROWTH_WORDS[verdict]
+    limit = reading.number(growth.get("limit_pages")) or 0.0
+    pages = reading.number(growth.get("heap_pages")) or 0.0
+    way = "is on its way to" if pages < (1 - GROWS_FRAC) * limit else "has come to"
+    return f"{way} the size that a rewrite gives, {limit:.0f} pages"
+
+
+def _growth_parts(growth: Mapping[str, Any]) -> str:
+    """What was added, and how much of it rows explain."""
+    added = reading.number(growth.get("pages_added_frac")) or 0.0
+    by_rows = reading.number(growth.get("by_rows_frac")) or 0.0
+    part = by_rows / added if added > 0 else 0.0
+    rows = f", {part * 100:.0f} % of that by more rows" if part >= 0.005 else ""
+    return f"{_percent(added)} to its heap{rows}"
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -134,26 +152,41 @@ def _effect(cell: Cell, effect: Mapping[str, Any], label: object) -> str:
     final = reading.number(effect.get("final_hot_frac"))
     if final is None:
         return f"{start}: there are no updates."
-    rewritten = reading.number(effect.get("rewritten_hot_frac"))
-    others = [] if rewritten is None else [f"{_percent(rewritten)} if rewritten at the start"]
-    later = reading.mapping(cell.get("rewritten_later"))
-    late = reading.number(reading.mapping(later.get("effect")).get("final_hot_frac"))
-    if late is not None:
-        others.append(f"{_percent(late)} if rewritten {moment(later)}")
-    other = "".join(f", {text}" for text in others)
     after_s = reading.number(effect.get("after_s")) or 0.0
     per_row = reading.number(effect.get("after_updates_per_row")) or 0.0
     said = {
-        "at once": "takes effect at once",
-        "converges": f"takes effect after {units.show_duration(after_s)} "
+        "at once": f"HOT is {_percent(final)} from the first window on",
+        "converges": f"HOT comes to {_percent(final)} within {after_s:.0f} s "
         f"({per_row:.2g} updates a row)",
-        "does not converge": "does not settle within the run",
+        "does not converge": f"HOT still moves at the end of the run, {_percent(final)} in its "
+        "last quarter",
     }[str(effect.get("verdict"))]
-    grows = ""
-    if effect.get("still_grows"):
-        added = reading.number(effect.get("pages_added_frac")) or 0.0
-        grows = f" The heap still grows at the end, {_percent(added)} in the last quarter."
-    return f"{start} {said}; HOT at the end: {_percent(final)}{other}.{grows}"
+    return f"{start} without a rewrite: {said}{_if_rewritten(cell, effect, final)}."
+
+
+def _if_rewritten(cell: Cell, effect: Mapping[str, Any], final: float) -> str:
+    """The share of HOT updates that rewriting gives, at the start and in the middle of the run."""
+    later = reading.mapping(cell.get("rewritten_later"))
+    found = [
+        (way, _percent(share))
+        for way, share in (
+            ("at the start", reading.number(effect.get("rewritten_hot_frac"))),
+            (
+                moment(later),
+                reading.number(reading.mapping(later.get("effect")).get("final_hot_frac")),
+            ),
+        )
+        if share is not None
+    ]
+    shares = {share for _, share in found}
+    ways = " or ".join(way for way, _ in found)
+    if not found:
+        return ""
+    if shares == {_percent(final)}:
+        return f", and the same if rewritten {ways}"
+    if len(shares) == 1:
+        return f"; {shares.pop()} if rewritten {ways}"
+    return "; " + ", ".join(f"{share} if rewritten {way}" for way, share in found)
 
 
 def moment(later: Mapping[str, Any]) -> str:
