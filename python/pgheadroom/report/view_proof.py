@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.accuracy import Figure, figures
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
-from pgheadroom.report import reading, view_time, view_variants
+from pgheadroom.report import answer_prediction, reading, view_time, view_variants
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 
@@ -35,8 +35,8 @@ TITLES: Mapping[str, str] = {
     "newpage_frac": "new-page updates",
     "heap_pages": "heap",
     "index_pages": "indexes",
-    "wal_bytes_per_update": "WAL per update",
-    "wal_nonfpi_bytes_per_update": "without images",
+    "wal_bytes_per_update": "all WAL per update",
+    "wal_nonfpi_bytes_per_update": "of it without images",
     "wal_bytes": "WAL",
     "pages_modified": "modified",
 }
@@ -75,7 +75,8 @@ def findings(result: Mapping[str, Any]) -> list[str]:
     if view_time.is_change(cells):  # the curve is that of old pages, which answers nothing
         return said + over_time
     unchanged = [cell for cell in cells if cell.get("variant") in (None, view_variants.UNCHANGED)]
-    return said + view_variants.sentences(cells) + _predicted(unchanged) + over_time
+    answer = answer_prediction.sentence(unchanged, varied(unchanged))
+    return said + view_variants.sentences(cells) + ([answer] if answer else []) + over_time
 
 
 def _proven(cells: Sequence[Cell]) -> list[str]:
@@ -127,30 +128,6 @@ def _missed(items: Sequence[tuple[Cell, Figure]], cells: int) -> str:
 
 def _with_error(figure: Figure) -> str:
     return "" if figure.error is None else f" ({error_text(figure.key, figure.error)})"
-
-
-def _predicted(cells: Sequence[Cell]) -> list[str]:
-    if len(cells) < 2:
-        return []
-    said = []
-    for key, best in (("hot_frac", max), ("wal_bytes_per_update", min), ("heap_pages", min)):
-        known = [
-            (mid, cell)
-            for cell in cells
-            if (mid := reading.middle(value(cell["predicted"].get(key)))) is not None
-        ]
-        if len({mid for mid, _ in known}) < 2:
-            continue
-        mid, cell = best(known, key=lambda item: item[0])
-        other, _ = (min if best is max else max)(known, key=lambda item: item[0])
-        column = column_of(key)
-        unit = f" {column.unit}" if column.unit else ""
-        said.append(
-            f"{TITLES.get(key, key)}: {column.write(mid)}{unit} at fillfactor "
-            f"{fillfactor_label(cell['fillfactor'])} is the {'most' if best is max else 'least'}, "
-            f"{column.write(other)}{unit} the {'least' if best is max else 'most'}."
-        )
-    return said
 
 
 def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
@@ -246,6 +223,9 @@ def varied(cells: Sequence[Cell]) -> list[object]:
         return found
     spread = [item if isinstance(item, Mapping) else dict.fromkeys(names, item) for item in found]
     changing = [name for name in spread[0] if len({item.get(name) for item in spread}) > 1]
+    before = cells[0].get("from_fillfactor")
+    if not changing and before is not None:  # one cell: the tables that were altered
+        changing = [name for name, number in spread[0].items() if number != before]
     labels: list[object] = []
     for item in spread:
         numbers = {item.get(name) for name in changing or spread[0]}

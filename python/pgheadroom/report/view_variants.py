@@ -16,7 +16,7 @@ UNCHANGED = "unchanged"
 TITLES: Mapping[str, tuple[str, str]] = {
     "hot_frac": ("HOT updates", "points"),
     "index_pages": ("indexes", "pages"),
-    "wal_bytes_per_update": ("WAL per update", "bytes"),
+    "wal_bytes_per_update": ("all WAL per update", "bytes"),
 }
 """Title and unit of each figure that a variant is compared by."""
 
