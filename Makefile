@@ -11,8 +11,13 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
+TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)"
+# Two at a time, whole files each, the longest first (tests/conftest.py): a server's tests leave
+# about half of two cores idle.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -50,10 +55,12 @@ test: check check-pg ## Everything that needs no second machine
 
 check: lint types rust unit ## Format, lint, types, unit tests; no server
 
-# Two at a time, whole files each: a server's tests leave about half of two cores idle. The folder
-# with the longest file comes first.
 check-pg: setup servers ## Tests against real servers: 18 and 16 always, others where installed
-	PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" $(PYTEST) -n 2 --dist loadfile tests/cli tests/postgres tests/report
+	$(TEST_SERVERS) $(PYTEST) -m "not long" $(SIDE_BY_SIDE) --durations=10 $(SERVER_TESTS)
+
+# One at a time: a test that plays at a rate for half a minute wants the machine to itself.
+test-long: setup servers ## What make test has no time for: runs of minutes, and further servers
+	$(TEST_SERVERS) $(PYTEST) -m long --durations=10 tests/unit $(wildcard tests/property) $(SERVER_TESTS)
 
 lint: setup ## ruff and rustfmt, clippy with warnings as errors
 	$(BIN)/ruff check .
@@ -65,12 +72,12 @@ types: setup ## mypy strict, and the stub of the core against the core
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
+# With `mutations` each rule asks whether it is on, and all are: one build for every test.
 rust: setup ## Tests of the core
-	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python
-	cargo test --locked --quiet --package pgheadroom-twin --features mutations --test mutations
+	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python --features pgheadroom-twin/mutations
 
 unit: setup ## Python tests without a server
-	$(PYTEST) tests/unit $(wildcard tests/property)
+	$(PYTEST) -m "not long" --durations=10 tests/unit $(wildcard tests/property)
 
 bench: setup ## Benchmarks of the core
 	cargo bench --locked

@@ -4,6 +4,11 @@ Options and header of the whole test suite.
 `--server FOLDER` (again for more) or PGHEADROOM_TEST_SERVERS (folders, separated like PATH) add
 servers to those that are at hand. A test that takes the argument `programs` runs on each of them;
 `@pytest.mark.pg(">= 16, < 18")` skips the others with a reason.
+
+What `make test` has no time for carries the mark `long`, with a reason, and runs by
+`make test-long`: single tests; of the servers a second build of a version, but for tests marked
+`contrib`; and in tests marked `ends` what lies between the oldest version and the embedded one.
+Servers that `--server` names are never left out.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("repeatable")
 
 SERVERS = pytest.StashKey[list[ServerPrograms]]()
+ASKED_FOR = pytest.StashKey[list[ServerPrograms]]()
 _COMPARE = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -33,6 +39,23 @@ _COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+
+
+LONGEST = (
+    "test_cli_runs.py",
+    "test_causes_live.py",
+    "test_observe_live.py",
+    "test_advise_live.py",
+    "test_variants.py",
+    "test_plan_apply.py",
+    "test_lab_cluster_decay.py",
+    "test_lab_update_cost.py",
+    "test_lab_windows.py",
+    "test_servers_killed.py",
+    "test_verify.py",
+    "test_cli_errors.py",
+)
+"""Files that come first, so that none of them is left to one worker while the others are done."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,8 +74,15 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     named = os.environ.get("PGHEADROOM_TEST_SERVERS", "").split(os.pathsep)
-    folders = [*config.getoption("--server"), *filter(None, named)]
-    config.stash[SERVERS] = at_hand() + [find_programs(folder) for folder in folders]
+    config.stash[ASKED_FOR] = [find_programs(folder) for folder in config.getoption("--server")]
+    further = [find_programs(folder) for folder in filter(None, named)]
+    config.stash[SERVERS] = [*at_hand(), *config.stash[ASKED_FOR], *further]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first; everything else stays in its order."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -70,6 +100,29 @@ def fits(programs: ServerPrograms, conditions: str) -> bool:
     return True
 
 
+def _spared(metafunc: pytest.Metafunc) -> dict[int, str]:
+    """Servers that `make test` leaves out of a test, by identity, each with the reason."""
+    every = metafunc.config.stash[SERVERS]
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    conditions = ", ".join(
+        str(argument) for mark in metafunc.definition.iter_markers("pg") for argument in mark.args
+    )
+    fitting = [programs for programs in every if fits(programs, conditions)]
+    spared: dict[int, str] = {}
+    if "contrib" not in marks:
+        for n, programs in enumerate(fitting):
+            if any(programs.version == other.version for other in fitting[:n]):
+                spared[id(programs)] = f"a second {programs.version}"
+    if "ends" in marks and fitting:
+        oldest = min(fitting, key=lambda programs: programs.version)
+        for programs in fitting:
+            if programs is not oldest and programs is not fitting[0]:
+                spared.setdefault(id(programs), "between the oldest and the embedded version")
+    for programs in metafunc.config.stash[ASKED_FOR]:
+        spared.pop(id(programs), None)
+    return spared
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "programs" not in metafunc.fixturenames:
         return
@@ -77,10 +130,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         str(argument) for mark in metafunc.definition.iter_markers("pg") for argument in mark.args
     )
     parameters = []
+    spared = _spared(metafunc)
     for programs in metafunc.config.stash[SERVERS]:
-        marks = []
+        marks = [pytest.mark.long(reason=spared[id(programs)])] if id(programs) in spared else []
         if not fits(programs, conditions):
-            marks = [pytest.mark.skip(reason=f"{programs}: the test is for {conditions}")]
+            marks.append(pytest.mark.skip(reason=f"{programs}: the test is for {conditions}"))
         identity = f"{programs.version}" + (
             "" if programs.origin == "wheel" else "-" + programs.origin
         )

@@ -128,12 +128,12 @@ MISTAKES = [
 @pytest.mark.parametrize("command", ["predict", "prove"])
 @pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
 def test_a_wrong_field_is_named_with_its_line(
-    pgheadroom: Run, profile: Path, command: str, old: str, new: str, line: str, message: str
+    in_process: Run, profile: Path, command: str, old: str, new: str, line: str, message: str
 ) -> None:
     """Input errors end with 2, name path and line, and start nothing."""
     assert old in PROFILE
     profile.write_text(PROFILE.replace(old, new))
-    done = pgheadroom(command, profile.name)
+    done = in_process(command, profile.name)
     assert done.returncode == 2, done.stderr
     assert line in done.stderr
     assert message in done.stderr
@@ -161,10 +161,10 @@ def test_a_wrong_field_is_named_with_its_line(
 )
 @pytest.mark.parametrize("command", ["predict", "prove"])
 def test_mistakes_in_options(
-    pgheadroom: Run, profile: Path, command: str, arguments: list[str], code: int, message: str
+    in_process: Run, profile: Path, command: str, arguments: list[str], code: int, message: str
 ) -> None:
     """What was found and expected, before anything runs; nothing is written."""
-    done = pgheadroom(command, profile.name, *arguments)
+    done = in_process(command, profile.name, *arguments)
     assert message in done.stderr
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -173,7 +173,7 @@ def test_mistakes_in_options(
 
 
 @pytest.mark.parametrize("command", ["predict", "prove"])
-def test_a_profile_that_is_none(pgheadroom: Run, tmp_path: Path, command: str) -> None:
+def test_a_profile_that_is_none(in_process: Run, tmp_path: Path, command: str) -> None:
     """A missing file, a folder, bytes, TOML that is broken."""
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     (tmp_path / "broken.toml").write_text("[server\n")
@@ -183,39 +183,39 @@ def test_a_profile_that_is_none(pgheadroom: Run, tmp_path: Path, command: str) -
         ("bytes.toml", "not UTF-8"),
         ("broken.toml", "not valid TOML"),
     ):
-        done = pgheadroom(command, name)
+        done = in_process(command, name)
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
 
 
 @pytest.mark.parametrize("command", ["predict", "prove"])
 def test_what_the_twin_cannot_play_ends_with_5(
-    pgheadroom: Run, profile: Path, command: str
+    in_process: Run, profile: Path, command: str
 ) -> None:
     """Before the server is started, with the field that it cannot play."""
     profile.write_text(PROFILE.replace('version = "18"', 'version = "18"\nwal_compression = "lz4"'))
-    done = pgheadroom(command, profile.name)
+    done = in_process(command, profile.name)
     assert done.returncode == 5, done.stderr
     assert "server.wal_compression" in done.stderr
     assert "server: load" not in done.stderr
 
 
-def test_a_duration_alone_needs_an_assumption(pgheadroom: Run, profile: Path) -> None:
+def test_a_duration_alone_needs_an_assumption(in_process: Run, profile: Path) -> None:
     """How many transactions a machine does in ten seconds is assumed, and said, or told."""
     profile.write_text(PROFILE.replace("operations = 1000", "duration_s = 2"))
-    done = pgheadroom("predict", profile.name, "-f", "json")
+    done = in_process("predict", profile.name, "-f", "json")
     assert done.returncode == 0, done.stderr
     guessed = json.loads(done.stdout)
     assert guessed["assumed"]["run.operations"].startswith("2000: 1000 transactions a second")
     assert guessed["cells"][0]["predicted"]["n_tup_upd"] == 2000
-    done = pgheadroom("predict", profile.name, "-f", "json", "--tps", "150")
+    done = in_process("predict", profile.name, "-f", "json", "--tps", "150")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert "150 transactions a second by --tps" in told["assumed"]["run.operations"]
     assert told["cells"][0]["predicted"]["n_tup_upd"] == 300
 
 
-def test_autovacuum_and_checkpoints_are_predicted(pgheadroom: Run, profile: Path) -> None:
+def test_autovacuum_and_checkpoints_are_predicted(in_process: Run, profile: Path) -> None:
     """By a clock whose pace is said under `assumed`; intervals over seeds; windows add up."""
     server = """version = "18"
 autovacuum = true
@@ -223,7 +223,7 @@ autovacuum_naptime_s = 2
 checkpoint_interval_s = 40
 """
     profile.write_text(PROFILE.replace('version = "18"', server, 1))
-    done = pgheadroom(
+    done = in_process(
         "predict", profile.name, "--tps", "10", "--series", "--windows", "5", "-f", "json"
     )
     assert done.returncode == 0, done.stderr
@@ -243,9 +243,9 @@ checkpoint_interval_s = 40
     )
 
 
-def test_a_change_of_fillfactor_takes_effect(pgheadroom: Run, profile: Path) -> None:
+def test_a_change_of_fillfactor_takes_effect(in_process: Run, profile: Path) -> None:
     """Altered and rewritten side by side, and the verdict."""
-    done = pgheadroom(
+    done = in_process(
         *("predict", profile.name, "--from-fillfactor", "100", "--fillfactor", "80"),
         *("--series", "--windows", "8", "-f", "json"),
     )
@@ -256,15 +256,15 @@ def test_a_change_of_fillfactor_takes_effect(pgheadroom: Run, profile: Path) -> 
     assert altered["hot_frac"] < rewritten["hot_frac"]
     assert altered["heap_pages"] < rewritten["heap_pages"]
     assert cell["effect"]["rewritten_hot_frac"] >= cell["effect"]["final_hot_frac"]
-    done = pgheadroom("predict", profile.name, "--from-fillfactor", "100")
+    done = in_process("predict", profile.name, "--from-fillfactor", "100")
     assert done.returncode == 2
     assert "--fillfactor" in done.stderr
 
 
-def test_a_rewrite_in_the_middle(pgheadroom: Run, profile: Path) -> None:
+def test_a_rewrite_in_the_middle(in_process: Run, profile: Path) -> None:
     """No rewrite, one at the start and one in the middle, each with its time to effect."""
     change = ("predict", profile.name, "--from-fillfactor", "100", "--fillfactor", "80")
-    done = pgheadroom(*change, "--series", "--windows", "8", "--rewrite", "0.5", "-f", "json")
+    done = in_process(*change, "--series", "--windows", "8", "--rewrite", "0.5", "-f", "json")
     assert done.returncode == 0, done.stderr
     (cell,) = json.loads(done.stdout)["cells"]
     later = cell["rewritten_later"]
@@ -277,7 +277,7 @@ def test_a_rewrite_in_the_middle(pgheadroom: Run, profile: Path) -> None:
         assert part["effect"]["verdict"]
     assert cell["growth"]["t"]["verdict"] in ("steady", "converging")
     for wrong in (("--rewrite", "1.5"), ("--rewrite-how", "online"), ("--rewrite-for", "3")):
-        done = pgheadroom(*change, *wrong)
+        done = in_process(*change, *wrong)
         assert done.returncode == 2
         assert "--rewrite" in done.stderr
 
@@ -313,7 +313,7 @@ def test_ctrl_c_stops_the_twin(environment: dict[str, str], profile: Path) -> No
 INDEX_OPTIONS = ("--without-index", "--narrow-index", "--brin-index", "--index-fillfactor")
 
 
-def test_help_names_every_option(pgheadroom: Run) -> None:
+def test_help_names_every_option(in_process: Run) -> None:
     """--help, since -h is the host in this family of tools."""
     for command, options in (
         (
@@ -324,7 +324,7 @@ def test_help_names_every_option(pgheadroom: Run) -> None:
         ("prove", ("--fillfactor", "--table", "--server", "--fail-over", "--format", "--output")),
         ("prove", INDEX_OPTIONS),
     ):
-        done = pgheadroom(command, "--help")
+        done = in_process(command, "--help")
         assert done.returncode == 0
         assert all(option in done.stdout for option in options)
         assert "50..100:5" in done.stdout

@@ -105,7 +105,15 @@ def _wait_for_sample(folder: Path, count: int) -> None:
     raise AssertionError("no sample within two minutes")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long(reason="ends as SIGINT does")),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.long(reason="ends as SIGINT does")),
+        signal.SIGKILL,
+    ],
+)
 def test_a_stopped_run_leaves_nothing_and_goes_on(
     pgheadroom: Run,
     environment: dict[str, str],
@@ -195,6 +203,7 @@ def test_the_fillfactor_experiment_counts(pgheadroom: Run) -> None:
     assert result["cells"][0]["tps"] is None
 
 
+@pytest.mark.long(reason="eight loads and windows; clients-scale times in tests/postgres")
 def test_the_fillfactor_experiment_times(pgheadroom: Run, tmp_path: Path) -> None:
     """Throughput, percentiles and a per-second series; two pairs decide nothing."""
     done = pgheadroom(

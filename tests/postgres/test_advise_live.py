@@ -21,7 +21,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms, at_hand
 from pgheadroom.sources.log import read_statements
 from pgheadroom.types import Interval
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [pytest.mark.ends, pytest.mark.usefixtures("run_parent")]
 
 # wide: six rows fill a page, and few of its rows have moved yet; tickets: its status is indexed;
 # calm: has room, and nothing that ends HOT.

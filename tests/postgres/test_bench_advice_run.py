@@ -30,6 +30,9 @@ def small(name: str, rows: int, operations: int, **run: Any) -> Workload:
     return replace(found, data=data, settle=operations, observe_s=2.0)
 
 
+@pytest.mark.long(
+    reason="a tool of the repository; its parts are in tests/unit/test_bench_advice.py"
+)
 def test_a_workload_end_to_end(
     newest: ServerPrograms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

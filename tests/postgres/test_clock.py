@@ -19,7 +19,10 @@ from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.servers import ServerPrograms
 from pgheadroom.types import Interval
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [
+    pytest.mark.long(reason="runs of half a minute and more at a rate"),
+    pytest.mark.usefixtures("run_parent"),
+]
 
 NAPTIME_S = 3
 RATE_PER_S = 1200

@@ -72,6 +72,7 @@ def _pages(path: Path) -> list[bytes]:
     return [content[at : at + BLCKSZ] for at in range(0, len(content), BLCKSZ)]
 
 
+@pytest.mark.contrib
 def test_heap_pages(session: tuple[psycopg.Connection[Any], Cluster]) -> None:
     """Headers, line pointers, transactions, ctid and flags are those that pageinspect shows."""
     connection, cluster = session
@@ -120,6 +121,7 @@ def test_heap_pages(session: tuple[psycopg.Connection[Any], Cluster]) -> None:
     assert kinds == {0, 1, 2, 3}, "the history leaves every kind of line pointer"
 
 
+@pytest.mark.contrib
 @pytest.mark.parametrize("index", ["t_pkey", "t_n"])
 def test_btree_pages(session: tuple[psycopg.Connection[Any], Cluster], index: str) -> None:
     """Siblings, levels, flags, sizes, TIDs, posting lists and dead marks are pageinspect's."""
@@ -154,6 +156,7 @@ def test_btree_pages(session: tuple[psycopg.Connection[Any], Cluster], index: st
         assert ("posting", False) in kinds
 
 
+@pytest.mark.contrib
 def test_free_space_map(session: tuple[psycopg.Connection[Any], Cluster]) -> None:
     """All nodes of the tree are pageinspect's, which shows those that are not 0."""
     connection, cluster = session
@@ -169,6 +172,7 @@ def test_free_space_map(session: tuple[psycopg.Connection[Any], Cluster]) -> Non
         ]
 
 
+@pytest.mark.contrib
 def test_visibility_map(session: tuple[psycopg.Connection[Any], Cluster]) -> None:
     """Both bits of every page are those of pg_visibility."""
     connection, cluster = session

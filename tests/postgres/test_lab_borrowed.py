@@ -15,7 +15,7 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.run import run
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
 
 
 def _request(name: str, *settings: str) -> Request:

@@ -15,6 +15,7 @@ from pgheadroom.servers import ServerPrograms
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 
+@pytest.mark.long(reason="a budget is time; tests/cli/test_cli_runs.py spends one of seconds")
 def test_a_budget_adds_whole_blocks_and_says_why_it_ended(
     newest: ServerPrograms, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ def _run(programs: ServerPrograms, folder: Path, *settings: str) -> dict[str, An
     return run(request, folder, server=str(programs.bin_dir), command="test", report=lambda _: None)
 
 
+@pytest.mark.long(reason="loads scale 8; the second knee is found at a smaller one")
 def test_the_knee_is_where_data_exceed_shared_buffers(
     newest: ServerPrograms, tmp_path: Path
 ) -> None:

@@ -244,6 +244,7 @@ def test_index_entry_lengths(session: Session) -> None:
             assert _core.index_tuple_bytes(columns) == size, columns
 
 
+@pytest.mark.contrib
 def test_decoder_agrees_with_pageinspect(session: Session) -> None:
     """Our decoder is only as good as PostgreSQL's own says, where it is installed."""
     if not session.rows("SELECT 1 FROM pg_available_extensions WHERE name = 'pageinspect'"):

@@ -19,7 +19,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.servers.user import arguments, server_user
 from pgheadroom.sources.recording import Recording
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
 
 ROLES = """
 CREATE ROLE nobody_much LOGIN;

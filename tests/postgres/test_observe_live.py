@@ -13,7 +13,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.profile import read_profile, to_json
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
 
 
 def test_rates_shape_and_operations(programs: ServerPrograms, tmp_path: Path) -> None:

@@ -36,17 +36,18 @@ def cpu_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def servers() -> list[ServerPrograms]:
+def servers() -> list[Any]:
     found = []
     for wanted in ("15", "18"):
+        marks = [] if wanted == "18" else [pytest.mark.long(reason="half a minute on each server")]
         try:
-            found.append(find_programs(wanted))
+            found.append(pytest.param(find_programs(wanted), id=wanted, marks=marks))
         except HeadroomError:
             continue
     return found
 
 
-@pytest.mark.parametrize("server", servers(), ids=str)
+@pytest.mark.parametrize("server", servers())
 def test_two_thousand_tables_and_locks(
     server: ServerPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:

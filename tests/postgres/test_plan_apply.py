@@ -26,7 +26,7 @@ from pgheadroom.profile import Profile, read_profile, to_json
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [pytest.mark.ends, pytest.mark.usefixtures("run_parent")]
 
 ODD = 'quote " colon: back\\slash\n-- line'
 ODD_SQL = '"' + ODD.replace('"', '""') + '"'

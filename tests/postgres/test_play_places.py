@@ -13,7 +13,7 @@ from pgheadroom.play.walinspect import is_available, read_walinspect
 from pgheadroom.profile import parse_profile
 from pgheadroom.servers import Host, ServerPrograms
 
-pytestmark = pytest.mark.usefixtures("run_parent")
+pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
 
 PROFILE: dict[str, Any] = {
     "schema_version": 1,

@@ -271,6 +271,7 @@ def test_a_table_that_was_not_rewritten_is_on_its_way(
     assert fresh["late"].verdict == "undecided"
 
 
+@pytest.mark.contrib
 def test_wal_of_updates_is_known_where_statements_are_counted(programs: ServerPrograms) -> None:
     """From pg_stat_statements, both times; it is what the server itself has counted."""
     with Host(programs) as host:
