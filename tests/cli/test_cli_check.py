@@ -132,6 +132,55 @@ def test_text_and_markdown_name_what_was_not_understood(
         assert "note, line 1: fresh: a new table" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        ("CREATE INDEX ON jobs (state);", ["--strict"], 0),
+        ("SET lock_timeout = '1s'; DO $$ BEGIN NULL; END $$;", ["--strict"], 1),
+    ],
+)
+def test_a_strict_check_fails_on_what_it_does_not_know(
+    pgheadroom: Run, profile: Path, tmp_path: Path, text: str, options: list[str], code: int
+) -> None:
+    """CI: not understood, not judged, or writers of a table over the limit would wait."""
+    name = _migration(tmp_path, text)
+    done = pgheadroom("check", name, "--profile", str(profile), "-f", "json", *options)
+    assert done.returncode == code, done.stderr
+    found = json.loads(done.stdout)
+    assert found["findings"] == 0
+    if "--strict" in options:
+        assert bool(found["strict_findings"]) == bool(code)
+
+
+def test_who_has_to_wait_is_said_with_the_size(
+    pgheadroom: Run, profile: Path, tmp_path: Path
+) -> None:
+    """The statement, what it does, its lock and the table's size."""
+    name = _migration(tmp_path, "\nCREATE INDEX slow ON jobs (state);")
+    asked = ("--profile", str(profile), "--strict", "--rewrite-over", "1MB")
+    done = pgheadroom("check", name, *asked)
+    assert done.returncode == 1, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "writers of 1 table over 1 MiB wait" in said
+    assert (
+        "writers wait: jobs (2.29 MiB), line 2: CREATE INDEX slow: builds an index under SHARE: "
+        "nobody can write meanwhile" in said
+    )
+
+
+def test_one_table_may_be_asked_for(pgheadroom: Run, profile: Path, tmp_path: Path) -> None:
+    """Its verdict alone; a name that the profile does not have is a mistake."""
+    name = _migration(tmp_path, "CREATE INDEX ON jobs (flag); CREATE INDEX ON elsewhere (a);")
+    asked = ("check", name, "--profile", str(profile), "-f", "json", "--table")
+    done = pgheadroom(*asked, "public.jobs")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert ([t["name"] for t in found["tables"]], found["notes"]) == (["jobs"], [])
+    done = pgheadroom(*asked, "jops")
+    assert done.returncode == 2
+    assert "--table jops is not in the profile: expected one of jobs" in done.stderr
+
+
 def test_statements_may_come_from_a_pipe(
     profile: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:

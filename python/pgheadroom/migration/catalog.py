@@ -8,6 +8,7 @@ name from there on, and one that the migration makes or drops is known to later 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pgheadroom.advise.hot import HotIndex
 from pgheadroom.advise.row import index_label
@@ -56,6 +57,7 @@ class Catalog:
         self._tables: dict[tuple[str, str], list[str]] = {}
         self._indexes: dict[tuple[str, str], tuple[str, str]] = {}
         self._new: set[tuple[str | None, str]] = set()
+        self._gone: set[Target] = set()
         self._taken = {t.name for t in profile.tables} | {
             index.name for table in profile.tables for index in table.indexes
         }
@@ -81,8 +83,15 @@ class Catalog:
     def follow(self, statements: Sequence[Statement]) -> None:
         """Take all actions in, statement by statement."""
         for statement in statements:
+            # Rows that are there already have NULL in such a column, which refers to nothing.
+            empty = {
+                action.name
+                for action in statement.actions
+                if isinstance(action, SetColumn) and action.is_new and action.default == "none"
+            }
             for action in statement.actions:
-                self._weigh(statement.line, action)
+                is_empty = isinstance(action, Work) and action.column in empty
+                self._weigh(statement.line, action, is_empty=is_empty)
                 self._take(statement.line, action)
 
     def _take(self, line: int, action: Action) -> None:
@@ -120,11 +129,18 @@ class Catalog:
             name == target.name and schema in (None, target.schema) for schema, name in self._new
         )
 
+    def _is_gone(self, target: Target) -> bool:
+        """Whether the migration has dropped it."""
+        return any(
+            found.name == target.name and target.schema in (None, found.schema)
+            for found in self._gone
+        )
+
     def _of(self, target: Target, line: int) -> list[Altered]:
         """The observed tables behind a name; none for one that is not known, which is noted."""
         place = self._place(target, self._tables)
         if place is None:
-            if not self._is_new(target):
+            if not self._is_new(target) and not self._is_gone(target):
                 self._note(line, target, "not in the profile: nothing is known of its updates")
             return []
         return [self._altered(key) for key in self._tables[place]]
@@ -142,8 +158,13 @@ class Catalog:
     def _is_partitioned(self, target: Target) -> bool:
         return self._place(target, self._tables) in self._partitioned
 
-    def _weigh(self, line: int, action: Action) -> None:
-        """What the action locks, rewrites and scans, of tables that were observed."""
+    def _weigh(self, line: int, action: Action, *, is_empty: bool) -> None:
+        """
+        What the action locks, rewrites and scans, of tables that were observed.
+
+        A foreign key of a column that is new and NULL (`is_empty`) has nothing to validate
+        (`transformFKConstraints`, src/backend/parser/parse_utilcmd.c).
+        """
         if isinstance(action, AddIndex) and self._exists(action):
             return
         for altered, is_other in self._touched(line, action):
@@ -154,6 +175,9 @@ class Catalog:
                 if action.is_new and identity is not None:  # IF NOT EXISTS
                     continue
             effect = effect_of(action, old_type=old_type, is_partition=is_other)
+            is_key = isinstance(action, Work) and action.kind == "add foreign key"
+            if effect is not None and is_empty and is_key:
+                effect = replace(effect, effort="nothing")
             if effect is not None:
                 altered.effects.append((line, effect))
 
@@ -196,7 +220,9 @@ class Catalog:
         if action.kind == "dropped":
             self._new = {found for found in self._new if found[1] != action.table.name}
             self._note(line, action.table, action.text, is_judged=True)
+            self._gone.add(action.table)
             if place is not None:
+                self._gone.add(Target(schema=place[0], name=place[1]))
                 gone = self._tables.pop(place)
                 self._indexes = {k: v for k, v in self._indexes.items() if v[0] not in gone}
             return
@@ -213,6 +239,11 @@ class Catalog:
                 self._indexes[place[0], action.new] = self._indexes.pop(place)
             return
         place = self._place(action.old, self._tables)
+        if place is None and action.column is None and action.schema is None:
+            index = self._place(action.old, self._indexes)
+            if index is not None:  # ALTER TABLE renames indexes too
+                self._indexes[index[0], action.new] = self._indexes.pop(index)
+                return
         if place is None:
             known = {(schema or "public", name) for schema, name in self._new}
             made = self._place(action.old, known)

@@ -28,9 +28,9 @@ from pgheadroom.profile import Change, Operation, Profile, Snapshot
 from pgheadroom.profile.check import check
 from pgheadroom.types import Interval
 
-SAMPLE_PAGES = 60
-OPERATIONS_MAX = 24_000
-"""Of one run: a tenth of a second or less."""
+SAMPLE_PAGES = 30
+OPERATIONS_MAX = 6_000
+"""Of one run: a twentieth of a second."""
 
 SEEDS = 3
 REPEATS_WITHIN = 0.05
