@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use pgheadroom_layout::wal_record::{COMMIT, heap_confirm};
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 
-use crate::btree::{self, UniqueViolation};
+use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::horizon::Horizon;
@@ -70,21 +70,18 @@ pub enum StatementError {
     /// A row does not fit a page, an entry does not fit an index, or the table cannot grow.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The key is taken.
-    #[error("the key is taken by the row at {:?}", .0.tid)]
-    Unique(UniqueViolation),
+    /// The key is taken: the value of the unique index's first column.
+    #[error("a row with the key {key} is there already")]
+    Unique {
+        /// The key.
+        key: i64,
+    },
     /// A value that the server refuses as well.
     #[error(transparent)]
     Value(#[from] ValueError),
     /// What the twin cannot do.
     #[error("{0}")]
     Unsupported(String),
-}
-
-impl From<UniqueViolation> for StatementError {
-    fn from(error: UniqueViolation) -> Self {
-        Self::Unique(error)
-    }
 }
 
 /// What a statement does with the rows it finds.

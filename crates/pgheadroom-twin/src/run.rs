@@ -454,6 +454,7 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), Statement
             }
             Ok(())
         }
+        Operation::Refused { reason, .. } => Err(reason.clone().into()),
     }
 }
 

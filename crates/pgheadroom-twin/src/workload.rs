@@ -18,7 +18,7 @@ pub use pick::Pick;
 pub use profile::{ProfileOperation, ProfileWorkload};
 
 use crate::executor::{Assignment, TableId};
-use crate::value::Value;
+use crate::value::{Value, ValueError};
 
 /// What is done to the rows that a statement finds.
 #[derive(Debug, Clone)]
@@ -107,6 +107,13 @@ pub enum Operation {
         /// What is done to a row that is there already.
         sets: Sets,
     },
+    /// An INSERT that fails: a value does not fit its column.
+    Refused {
+        /// The table.
+        table: TableId,
+        /// The server's reason.
+        reason: ValueError,
+    },
 }
 
 impl Operation {
@@ -114,9 +121,10 @@ impl Operation {
     #[must_use]
     pub const fn table(&self) -> TableId {
         match self {
-            Self::Insert { table, .. } | Self::Find { table, .. } | Self::Upsert { table, .. } => {
-                *table
-            }
+            Self::Insert { table, .. }
+            | Self::Find { table, .. }
+            | Self::Upsert { table, .. }
+            | Self::Refused { table, .. } => *table,
         }
     }
 }

@@ -110,6 +110,7 @@ def play(
             "a profile is played on a throw-away server, whose WAL files can be read: expected a "
             "version or a folder with server programs, not a connection"
         )
+    scripts(profile)  # what pgbench cannot take is refused before a server is started
     programs = find_programs(spec)
     assumed = profile.assumed_on(programs.version.major)
     if server is not None and server != profile.server.version:

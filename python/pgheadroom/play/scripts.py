@@ -17,9 +17,11 @@ variables live as long as the client, so counters are variables too:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pgheadroom import quoting
+from pgheadroom.errors import InputError
 from pgheadroom.play.values import MILLION, changed, column_list, million, row_values
 from pgheadroom.profile import Change, Operation, Pick, Profile, RowRange, TableProfile
 
@@ -28,6 +30,13 @@ FIND_SETTINGS = {
     "seqscan": {"enable_seqscan": "on", "enable_bitmapscan": "off", "enable_indexscan": "off"},
 }
 """What makes the planner find rows as an operation wants."""
+
+
+SCRIPTS_MAX = 128
+"""Scripts that one pgbench takes (`MAX_SCRIPTS`, src/bin/pgbench/pgbench.c)."""
+VARIABLES_MAX = 255
+"""Parameters of a prepared statement (`MAX_ARGS - 1`, src/bin/pgbench/pgbench.c)."""
+_VARIABLE = re.compile(r"(?<!:):[a-z]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +58,24 @@ class Statement:
 def scripts(profile: Profile) -> tuple[Script, ...]:
     """One script per transaction, in order of first appearance."""
     numbers = {id(item): n for n, item in enumerate(profile.workload.operations)}
+    transactions = profile.workload.transactions()
+    if len(transactions) > SCRIPTS_MAX:
+        raise InputError(
+            f"operation: found {len(transactions)} transactions, expected at most {SCRIPTS_MAX} to "
+            "play, which is what pgbench takes; give operations that belong together the same "
+            "transaction, or leave out the rare ones"
+        )
+    for n, statement in enumerate(statements(profile)):
+        count = len(_VARIABLE.findall(statement.sql))
+        if count > VARIABLES_MAX:
+            raise InputError(
+                f"operation[{n}]: found {count} parameters in its statement, expected at most "
+                f"{VARIABLES_MAX} to play, which is what pgbench takes; set fewer columns with "
+                "changed_frac or grows_bytes"
+            )
     return tuple(
         _script(profile, [(numbers[id(item)], item) for item in transaction])
-        for transaction in profile.workload.transactions()
+        for transaction in transactions
     )
 
 

@@ -79,6 +79,10 @@ def _check_widths(path: str, table: TableProfile) -> None:
             f"at most {_TUPLE_BYTES_MAX} bytes, which is what a page holds",
         )
     for n, index in enumerate(table.indexes):
+        for k, name in enumerate(index.columns):
+            if index.method == "brin" and table.column(name).kind is Kind.BOOLEAN:
+                place = f"{path}.indexes[{n}].columns[{k}]"
+                fail(place, name, f"no {table.column(name).type}, which BRIN has no operators for")
         if index.method != "btree" or not index.columns:
             continue
         listed = [table.column(name) for name in (*index.columns, *index.include)]

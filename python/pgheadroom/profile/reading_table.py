@@ -130,6 +130,8 @@ def _type(fields: Fields) -> str:
     base = column.type_name.partition("(")[0]
     if base not in KINDS or column.type_name.endswith("]"):
         fail(path, spelled, "one of " + ", ".join(KINDS))
+    if KINDS[base] is Kind.TIMESTAMP and "(" in spelled:
+        fields.assume("type", f"{base}, to the microsecond: the precision is not played")
     return column.type_name
 
 

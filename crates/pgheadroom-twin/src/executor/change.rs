@@ -507,9 +507,8 @@ impl Table {
             fsm: index.fsm,
         };
         let mut heap = HeapAccess::new(self.heap_parts(), horizon, wal, pinned);
-        Ok(index
-            .tree
-            .insert(entry, is_unchanged, &mut heap, &mut log)?)
+        let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
+        inserted.map_err(|_| StatementError::Unique { key })
     }
 
     /// The row that would conflict with a new one in a unique index; entries after it are not

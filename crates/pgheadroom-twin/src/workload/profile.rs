@@ -11,7 +11,7 @@ use crate::profile::{
     TableSpec,
 };
 use crate::row::LoadRule;
-use crate::value::Value;
+use crate::value::{Value, ValueError};
 use crate::workload::pick::{self, Past, draw, millionths};
 use crate::workload::{Access, Deed, End, Operation, Pick, Workload};
 
@@ -162,8 +162,7 @@ impl ProfileOperation {
 
     /// The statement over `width` keys from `low` on; draws what its changes need.
     ///
-    /// # Panics
-    /// When a value cannot be made, which loading the table has shown to be possible.
+    /// New rows may have a key, or another serial value, that their column cannot hold.
     #[must_use]
     #[inline]
     pub fn at(&self, low: i64, width: i64, client: &mut Prng) -> Operation {
@@ -174,15 +173,20 @@ impl ProfileOperation {
         let table = self.table;
         let deed = match self.kind {
             KindName::Insert => {
-                let rows = self.new_rows(low, width);
-                return Operation::Insert { table, rows };
+                return match self.new_rows(low, width) {
+                    Ok(rows) => Operation::Insert { table, rows },
+                    Err(reason) => Operation::Refused { table, reason },
+                };
             }
             KindName::Upsert => {
-                return Operation::Upsert {
-                    table,
-                    index: self.key_index,
-                    rows: self.new_rows(low, width),
-                    sets,
+                return match self.new_rows(low, width) {
+                    Ok(rows) => Operation::Upsert {
+                        table,
+                        index: self.key_index,
+                        rows,
+                        sets,
+                    },
+                    Err(reason) => Operation::Refused { table, reason },
                 };
             }
             KindName::Update => Deed::Update(sets),
@@ -199,15 +203,13 @@ impl ProfileOperation {
         }
     }
 
-    fn new_rows(&self, low: i64, width: i64) -> Vec<Vec<Value>> {
+    fn new_rows(&self, low: i64, width: i64) -> Result<Vec<Vec<Value>>, ValueError> {
         (low..low + width)
             .map(|row| {
-                let columns = (1..).zip(&self.values);
-                let values = columns.map(|(number, column)| {
-                    let made = column.rule.value(&column.column_type, row, number);
-                    made.expect("a value that its column can hold")
-                });
-                values.collect()
+                (1..)
+                    .zip(&self.values)
+                    .map(|(number, column)| column.rule.value(&column.column_type, row, number))
+                    .collect()
             })
             .collect()
     }

@@ -1,0 +1,73 @@
+"""
+Profiles that no server or no pgbench takes, found by a generator: a clear refusal, before any work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgheadroom.errors import HeadroomError, InputError
+from pgheadroom.play import play
+from pgheadroom.play.scripts import SCRIPTS_MAX, VARIABLES_MAX, scripts
+from pgheadroom.predict import predict
+from pgheadroom.profile import Profile, parse_profile, read_profile
+
+FOLDER = Path(__file__).parent / "refused"
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "exit_code"),
+    [
+        ("int2-key-overflow", "transaction 768: 32768 is out of range for type int2", 5),
+        ("taken-key-message", "users, transaction 23: a row with the key 5012 is there already", 5),
+        ("brin-bool", r"table\[0\].indexes\[1\].columns\[0\]: found 'b', expected no bool", 2),
+    ],
+)
+def test_no_server_plays_it(name: str, message: str, exit_code: int) -> None:
+    """In PostgreSQL's words, with the field or the statement; never as a bug of ours."""
+    with pytest.raises(HeadroomError, match=message) as refused:
+        predict(read_profile(FOLDER / f"{name}.toml"), server="18.4")
+    assert refused.value.exit_code == exit_code
+
+
+def test_a_precision_that_is_not_played_is_said() -> None:
+    """timestamp(3) is played to the microsecond, which may make a difference to HOT."""
+    profile = read_profile(FOLDER / "timestamp-precision.toml")
+    assert "precision is not played" in str(profile.assumed_on(18)["table[0].columns[1].type"])
+
+
+def _profile(operations: int, columns: int) -> Profile:
+    names = [f"c{n}" for n in range(columns)]
+    update: dict[str, Any] = {
+        "table": "t",
+        "kind": "update",
+        "sets": {name: {"changed_frac": 0.5} for name in names},
+    }
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "table": [
+                {
+                    "name": "t",
+                    "rows": 10,
+                    "columns": [{"name": name, "type": "int4"} for name in ("id", *names)],
+                    "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+                }
+            ],
+            "operation": [update] * operations,
+            "run": {"operations": 10},
+        }
+    )
+
+
+def test_more_than_pgbench_takes_is_refused_before_a_server_starts() -> None:
+    """128 scripts, 255 parameters a statement; `predict`, which needs no pgbench, plays more."""
+    assert len(scripts(_profile(SCRIPTS_MAX, 1))) == SCRIPTS_MAX
+    with pytest.raises(InputError, match="found 129 transactions, expected at most 128"):
+        play(_profile(SCRIPTS_MAX + 1, 1))
+    assert len(scripts(_profile(1, VARIABLES_MAX - 1))) == 1
+    with pytest.raises(InputError, match="found 256 parameters in its statement"):
+        play(_profile(1, VARIABLES_MAX))
