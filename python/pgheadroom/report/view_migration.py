@@ -49,7 +49,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
         if work["effort"] != "nothing"
     ]
     found += [
-        f"note, line {note['line']}: "
+        f"{'note' if note['is_judged'] else 'not judged'}, line {note['line']}: "
         + (f"{note['table']}: " if note["table"] else "")
         + str(note["text"])
         for note in result["notes"]
@@ -81,6 +81,10 @@ def summary(result: Mapping[str, Any]) -> str:
     text = f"{result['findings']} {tables} HOT; {result['statements']} statements"
     if result["not_understood"]:
         text += f", {len(result['not_understood'])} of them not understood"
+    open_ = sum(table["verdict"] == "not judged" for table in result["tables"])
+    open_ += sum(not note["is_judged"] for note in result["notes"])
+    if open_:
+        text += f"; {open_} {'matter' if open_ == 1 else 'matters'} not judged"
     waiting = sum(any(work["is_over"] for work in table["work"]) for table in result["tables"])
     if waiting:
         over = show_bytes(result["rewrite_over_bytes"])
