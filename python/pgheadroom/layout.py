@@ -1,13 +1,19 @@
 """
 Where a row's bytes go: a table's columns become a layout, from a profile or a live table.
 
-Arithmetic is the core's (`_core.RowLayout`); here it is decided which row is laid out: one
-without NULLs, whose strings have their mean width.
+Arithmetic is the core's (`_core.RowLayout`); here it is decided which row is laid out. Column by
+column that is the usual row: its strings have their mean width, and a column that is NULL in most
+rows is NULL in it. What a page holds follows from the mean row: the measured one where rows were
+sampled, else the mean over which columns are NULL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pgheadroom
@@ -18,6 +24,10 @@ from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
 
 FILLFACTORS = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
 _UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
+_ROW_BYTES_MAX = 8160
+_LINE_POINTER_BYTES = 4
+_PATTERNS_EXACT = 6  # nullable columns of which each combination is laid out: 64 of them
+_PATTERNS_DRAWN = 200  # of more; the mean is then within some tenths of a byte
 _SUBSTITUTES = {
     (1, "c"): "bool",
     (2, "s"): "int2",
@@ -30,9 +40,31 @@ _SUBSTITUTES = {
 """A built-in type of the same length and alignment, for types that only this database has."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A column as it is laid out; `type` is the server's spelling, `like` what stands for it."""
+
+    core: _core.Column
+    type: str
+    like: str | None
+    null_frac: float
+
+    def null(self) -> _core.Column:
+        return _core.Column(self.core.type_name, is_null=True, name=self.core.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """Of all rows: bytes of a row, and of a row on its page with its line pointer."""
+
+    tuple_bytes: float
+    page_bytes: float
+    with_nulls_frac: float
+
+
 def of_profile(profile: Profile, table: str | None) -> dict[str, Any]:
     """
-    Lay out the tables of a profile.
+    Lay out the tables of a profile; one from `observe` as its tables were seen.
 
     Args:
         profile: A profile with tables of its own.
@@ -49,16 +81,64 @@ def of_profile(profile: Profile, table: str | None) -> dict[str, Any]:
     assumed: dict[str, str] = {}
     tables = []
     for found in profile.tables:
-        if table not in (None, found.name):
-            continue
-        columns = profile_columns(found, assumed)
-        keys: dict[str, tuple[str | None, ...]] = {
-            index.name: (*index.columns, *index.include, *(None for _ in index.expressions))
-            for index in found.indexes
-            if index.method == "btree"
-        }
-        tables.append(_lay_out(found.name, columns, found.rows, found.fillfactor, keys))
+        if table in (None, found.name):
+            live = _observed(found)
+            tables.append(_of_profile(found, assumed) if live is None else _of_live(live, assumed))
     return _result(tables, assumed, access=None)
+
+
+def _of_profile(found: TableProfile, assumed: dict[str, str]) -> dict[str, Any]:
+    columns = [
+        _Shown(core, core.type_name, None, column.null_frac)
+        for core, column in zip(profile_columns(found, assumed), found.columns, strict=True)
+    ]
+    keys: dict[str, tuple[str | None, ...]] = {
+        index.name: (*index.columns, *index.include, *(None for _ in index.expressions))
+        for index in found.indexes
+        if index.method == "btree"
+    }
+    return _lay_out(found.name, columns, found.rows, found.fillfactor, keys, None)
+
+
+def _observed(table: TableProfile) -> LiveTable | None:
+    """A table as `observe` saw it; None for one that somebody wrote, or an older observation."""
+    seen = table.observed
+    columns = (seen or {}).get("columns")
+    if seen is None or not columns or any("typlen" not in column for column in columns):
+        return None
+    return LiveTable(
+        schema="public",  # the profile's name has the schema where it is another
+        name=table.name,
+        rows=table.rows,
+        pages=seen.get("pages"),
+        fillfactor=table.fillfactor,
+        columns=tuple(
+            LiveColumn(
+                name=str(column["name"]),
+                declared=str(column["declared"]),
+                type=str(column["type"]),
+                is_user_type=bool(column["is_user_type"]),
+                typlen=int(column["typlen"]),
+                typalign=str(column["typalign"]),
+                stored_bytes=column.get("stored_bytes"),
+                null_frac=column.get("null_frac"),
+                evidence=column.get("null_frac_evidence"),
+            )
+            for column in columns
+        ),
+        indexes=tuple(
+            (
+                str(index["name"]),
+                tuple(
+                    None if name == "(expression)" else str(name)
+                    for name in (*index["columns"], *index.get("include", ()))
+                ),
+            )
+            for index in seen.get("indexes") or ()
+            if index["method"] == "btree"
+        ),
+        sample=seen.get("sample"),
+    )
 
 
 def of_live_tables(
@@ -71,17 +151,42 @@ def of_live_tables(
         InputError: There is none, or none of that name.
     """
     assumed: dict[str, str] = {}
-    laid_out = []
-    for found in tables:
-        name = found.name if found.schema == "public" else f"{found.schema}.{found.name}"
-        columns = [_live_column(column, name, assumed) for column in found.columns]
-        if not columns:
-            continue
-        laid_out.append(_lay_out(name, columns, found.rows, found.fillfactor, dict(found.indexes)))
+    laid_out = [_of_live(found, assumed) for found in tables if found.columns]
     if not laid_out:
         what = "no table of its own" if table is None else f"no table {table!r}"
         raise InputError(f"the database has {what} that this role can see")
     return _result(laid_out, assumed, access=access) | {"server": server}
+
+
+def _of_live(found: LiveTable, assumed: dict[str, str]) -> dict[str, Any]:
+    name = found.name if found.schema == "public" else f"{found.schema}.{found.name}"
+    columns = [_live_column(column, name, assumed) for column in found.columns]
+    measured = _measured(found)
+    return _lay_out(name, columns, found.rows, found.fillfactor, dict(found.indexes), measured)
+
+
+def _measured(found: LiveTable) -> dict[str, Any] | None:
+    """What the table's rows and pages say, beside what is computed; None where nothing does."""
+    sample = found.sample
+    if sample is not None:
+        return {
+            "tuple_bytes": dict(sample["tuple_bytes"]),
+            "page_bytes": sample.get("page_bytes_mean"),
+            "rows": sample["rows"],
+            "pages": sample["pages"],
+            "rows_per_page": round(sample["rows"] / sample["pages"], 2),
+            "evidence": sample["tuple_bytes"]["evidence"],
+        }
+    if not found.rows or not found.pages:
+        return None
+    return {
+        "tuple_bytes": None,
+        "page_bytes": None,
+        "rows": found.rows,
+        "pages": found.pages,
+        "rows_per_page": round(found.rows / found.pages, 2),
+        "evidence": "estimated: rows by the last VACUUM or ANALYZE over pages",
+    }
 
 
 def profile_columns(table: TableProfile, assumed: dict[str, str]) -> list[_core.Column]:
@@ -101,91 +206,172 @@ def _profile_column(column: ColumnProfile, table: str, assumed: dict[str, str]) 
         assumed[path] = f"{width} bytes of a numeric value"
     elif column.kind is Kind.PADDED and column.type_length is None:
         width = 1
-    if column.null_frac > 0:
-        assumed[f"{path}, NULL"] = "a row without NULLs is shown"
     return _core.Column(column.type, payload_bytes=width, name=column.name)
 
 
-def _live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> _core.Column:
+def _live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> _Shown:
     path = f"{table}.{column.name}"
     width: int | None = None
-    if column.typlen < 0:
-        if column.avg_width_bytes is None:
+    null_frac = min(max(column.null_frac or 0.0, 0.0), 1.0)
+    if column.typlen < 0 and null_frac < 1:
+        if column.stored_bytes is None:
             width = _UNKNOWN_WIDTH_BYTES
             assumed[path] = f"{width} bytes: its average width cannot be seen"
         else:
-            header_bytes = 1 if column.avg_width_bytes <= 127 else 4
-            width = max(column.avg_width_bytes - header_bytes, 0)
-    if column.null_frac:
-        assumed[f"{path}, NULL"] = (
-            f"a row without NULLs is shown; {column.null_frac:.0%} of its values are NULL"
-        )
-    try:
-        return _core.Column(column.type, payload_bytes=width, name=column.name)
-    except InputError:
-        pass
-    if column.typlen < 0 and column.avg_width_bytes is None:
-        try:
-            return _core.Column(column.type, name=column.name)  # bpchar(n) has its own width
-        except InputError:
-            pass
+            header_bytes = 1 if column.stored_bytes <= 127 else 4
+            width = max(round(column.stored_bytes) - header_bytes, 0)
+    if column.null_frac is None:
+        assumed[f"{path}, NULL"] = "no value is NULL: its share of NULLs cannot be seen"
+    core = None if column.is_user_type else _built_in(column, width)
+    # Qualified where a search_path might not find it; public goes without saying, as for tables.
+    spelled = column.declared.removeprefix("public.")
+    like = None if column.declared == column.type else column.type.removeprefix("public.")
+    if core is not None:
+        return _Shown(core, spelled, like, null_frac)
     substitute = _SUBSTITUTES.get((column.typlen, column.typalign), "bytea")
-    if substitute == "bytea":
-        width = width if width is not None else max(column.typlen, 0)
-    assumed[path] = f"laid out as {substitute}, for {column.type} is not a built-in type"
-    return _core.Column(substitute, payload_bytes=width, name=column.name)
+    if substitute == "bytea" and column.typlen > 0:
+        width = column.typlen - 1  # as many bytes, one of them taken for a header
+    elif column.typlen < 0 and width is None:
+        width = 1
+    core = _core.Column(substitute, payload_bytes=width, name=column.name)
+    # A built-in type of variable length is only wider than one value of it: it lies no otherwise.
+    if column.is_user_type or column.typlen > 0:
+        like = substitute
+    return _Shown(core, spelled, like, null_frac)
+
+
+def _built_in(column: LiveColumn, width: int | None) -> _core.Column | None:
+    """The column by its own type; None where a value of that type is never so wide as the mean."""
+    widths = (width, None) if column.stored_bytes is None else (width,)
+    for tried in widths:  # bpchar(n) has a width of its own
+        try:
+            return _core.Column(column.type, payload_bytes=tried, name=column.name)
+        except InputError:
+            continue
+    return None
 
 
 def _lay_out(
     name: str,
-    columns: list[_core.Column],
+    columns: Sequence[_Shown],
     rows: int | None,
     fillfactor: int,
     indexes: Mapping[str, tuple[str | None, ...]],
+    measured: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    row = _core.RowLayout(columns)
+    usual = [column.null() if column.null_frac > 0.5 else column.core for column in columns]
+    row = _core.RowLayout(usual)
     order = row.best_order()
-    best = _core.RowLayout([columns[place] for place in order])
-    fits = row.tuple_bytes <= 8160
-    by_name = {column.name: column for column in columns}
+    best = _core.RowLayout([usual[place] for place in order])
+    mean = _mean(columns)
+    page_bytes = (measured or {}).get("page_bytes") or mean.page_bytes
+    by_name = {column.core.name: column.core for column in columns}
     return {
         "name": name,
         "rows": rows,
         "fillfactor": fillfactor,
         "tuple_bytes": row.tuple_bytes,
         "hoff_bytes": row.hoff_bytes,
+        "null_bitmap_bytes": row.null_bitmap_bytes,
         "page_bytes": row.page_bytes,
         "inner_padding_bytes": row.inner_padding_bytes,
         "tail_padding_bytes": row.tail_padding_bytes,
         "needs_toast": row.needs_toast,
-        "best_order": [columns[place].name for place in order],
+        "computed": {
+            "tuple_bytes": round(mean.tuple_bytes, 2),
+            "page_bytes": round(mean.page_bytes, 2),
+            "with_nulls_frac": round(mean.with_nulls_frac, 6),
+        },
+        "measured": None if measured is None else dict(measured),
+        "best_order": [usual[place].name for place in order],
         "best_order_tuple_bytes": best.tuple_bytes,
         "best_order_page_bytes": best.page_bytes,
         "columns": [
             {
                 "name": laid.column.name,
-                "type": laid.column.type_name,
+                "type": shown.type,
+                "stored_like": shown.like,
+                "null_frac": round(shown.null_frac, 6),
+                "is_null": laid.column.is_null,
                 "offset_bytes": laid.offset_bytes,
                 "padding_bytes": laid.padding_bytes,
                 "header_bytes": laid.header_bytes,
                 "payload_bytes": laid.payload_bytes,
             }
-            for laid in row.columns
+            for laid, shown in zip(row.columns, columns, strict=True)
         ],
         "fillfactors": [
-            {
-                "fillfactor": percent,
-                "rows_per_page": _core.rows_per_page(row.tuple_bytes, percent),
-                "spare_versions": _core.spare_versions(row.tuple_bytes, percent),
-                "heap_pages": None
-                if rows is None
-                else _core.heap_pages(rows, row.tuple_bytes, percent),
-            }
+            _room(page_bytes - _LINE_POINTER_BYTES, rows, percent)
             for percent in sorted({*FILLFACTORS, fillfactor}, reverse=True)
-            if fits
+            if page_bytes - _LINE_POINTER_BYTES <= _ROW_BYTES_MAX
         ],
         "indexes": [_index(index, listed, by_name) for index, listed in indexes.items()],
     }
+
+
+def _room(row_bytes: float, rows: int | None, percent: int) -> dict[str, Any]:
+    """
+    Rows of a page, and pages, for rows of a mean length.
+
+    Rows lie on multiples of 8 bytes; a mean between two of those is a mixture of both.
+    """
+    below = max(int(row_bytes // 8) * 8, 24)
+    above = below if row_bytes <= below else below + 8
+    frac = (row_bytes - below) / 8 if above > below else 0.0
+
+    def mixed(low: float, high: float) -> float:
+        return low + (high - low) * frac
+
+    each = [
+        (1 / _core.rows_per_page(length, percent), _core.spare_versions(length, percent), length)
+        for length in (below, above)
+    ]
+    pages = None
+    if rows is not None:
+        whole = [_core.heap_pages(rows, length, percent) for _, _, length in each]
+        pages = math.ceil(mixed(whole[0], whole[1]) - 1e-9)
+    return {
+        "fillfactor": percent,
+        "rows_per_page": math.floor(1 / mixed(each[0][0], each[1][0]) + 1e-9),
+        "spare_versions": math.floor(mixed(each[0][1], each[1][1])),
+        "heap_pages": pages,
+    }
+
+
+def _mean(columns: Sequence[_Shown]) -> _Mean:
+    """The mean over which columns are NULL, as if each were so by itself."""
+    tuple_bytes = page_bytes = with_nulls = 0.0
+    for weight, nulls in _null_patterns([column.null_frac for column in columns]):
+        row = _core.RowLayout(
+            [c.null() if is_null else c.core for c, is_null in zip(columns, nulls, strict=True)]
+        )
+        tuple_bytes += weight * row.tuple_bytes
+        page_bytes += weight * row.page_bytes
+        with_nulls += weight * any(nulls)
+    return _Mean(tuple_bytes, page_bytes, with_nulls)
+
+
+def _null_patterns(fracs: Sequence[float]) -> Iterable[tuple[float, list[bool]]]:
+    """Which columns are NULL together, and in what share of the rows."""
+    open_places = [place for place, frac in enumerate(fracs) if 0 < frac < 1]
+    settled = [frac >= 1 for frac in fracs]
+    if len(open_places) <= _PATTERNS_EXACT:
+        for chosen in itertools.product((False, True), repeat=len(open_places)):
+            weight, pattern = 1.0, list(settled)
+            for place, is_null in zip(open_places, chosen, strict=True):
+                pattern[place] = is_null
+                weight *= fracs[place] if is_null else 1 - fracs[place]
+            yield weight, pattern
+        return
+    draw = random.Random(1)  # noqa: S311 - the same draws each time, of no secret
+    for _ in range(_PATTERNS_DRAWN):
+        yield (
+            1 / _PATTERNS_DRAWN,
+            [
+                draw.random() < frac if 0 < frac < 1 else settled[place]
+                for place, frac in enumerate(fracs)
+            ],
+        )
 
 
 def _index(
@@ -196,7 +382,7 @@ def _index(
     if None not in listed:
         try:
             tuple_bytes = _core.index_tuple_bytes([by_name[column or ""] for column in listed])
-        except InputError:
+        except (InputError, KeyError):
             tuple_bytes = None
     return {
         "name": name,

@@ -10,6 +10,7 @@ import observed
 import pytest
 
 from pgheadroom.cli.app import run
+from pgheadroom.observe.room import profile_bytes
 from pgheadroom.profile import read_profile, to_json
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
@@ -63,6 +64,9 @@ def test_rates_shape_and_operations(programs: ServerPrograms, tmp_path: Path) ->
     saved = tmp_path / "profile.json"
     saved.write_text(json.dumps(to_json(profile)))
     assert read_profile(saved) == profile
+    # What was said to be needed before the interval is enough, and not far too much.
+    written_bytes = saved.stat().st_size
+    assert written_bytes < profile_bytes(recording) < 5 * written_bytes + 100_000
     assert run(["layout", str(saved), "-f", "json", "-o", str(tmp_path / "layout.json")]) == 0
 
 

@@ -52,6 +52,10 @@ CREATE UNIQUE INDEX i_partial ON indexed (b) WHERE a > 5;
 CREATE TABLE toasted (id int PRIMARY KEY, big text, small int); ALTER TABLE toasted ALTER big SET
     STORAGE EXTERNAL;
 INSERT INTO toasted SELECT i, repeat(md5(i::text), 200), i FROM generate_series(1, 300) i;
+CREATE TABLE toasted_nulls (id int PRIMARY KEY, big text, c text, d text, e text, f text, g text,
+    h text, i text, j text);
+ALTER TABLE toasted_nulls ALTER big SET STORAGE EXTERNAL;
+INSERT INTO toasted_nulls SELECT i, repeat('x', 4000) FROM generate_series(1, 50) i;
 CREATE TABLE empty (id int PRIMARY KEY, v text); CREATE TABLE no_columns ();
 CREATE UNLOGGED TABLE unlogged (id int PRIMARY KEY); CREATE TABLE no_key (v text);
 INSERT INTO no_key VALUES ('x');
@@ -128,6 +132,9 @@ def _check_details(profile: Any) -> None:
     assert big["stored_bytes"] == 6400, "what TOAST holds, not the pointer"
     assert toasted["sample"]["tuple_bytes"]["mean"] == pytest.approx(24 + 4 + 18 + 4, abs=4)
     assert "estimated" in toasted["sample"]["tuple_bytes"]["evidence"]
+    # The header has a bitmap of NULLs, 2 bytes for 10 columns: 25, which is 32 where values begin.
+    nulls = observed.facts(profile, "toasted_nulls")["sample"]["tuple_bytes"]
+    assert (nulls["min"], nulls["max"]) == (32 + 4 + 18, 32 + 4 + 18)
     assert profile.table("empty").rows == 0
 
 

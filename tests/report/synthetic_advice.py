@@ -180,6 +180,24 @@ def many(changes: int = 40, keeps: int = 400) -> Advice:
     )
 
 
+def partitioned() -> Advice:
+    """A partitioned table with partitions of every verdict, as `advise` sums them up."""
+    own = (
+        *(table(f"part_{place}", oid=40000 + place) for place in range(3)),
+        table("part_old", "KEEP", oid=40010),
+        table("part_odd", "ABSTAIN", oid=40011),
+    )
+    summary = {
+        "schema": "sales",
+        "name": "events",
+        "partitions": [part.table for part in own],
+        "verdicts": {"CHANGE": 3, "KEEP": 1, "ABSTAIN": 1},
+        "advised_fillfactors": [85],
+        "updates_per_s": 12.5,
+    }
+    return replace(advice(*own), partitioned=(summary,))
+
+
 def hostile() -> Advice:
     """Names that would be markup, escape sequences or formulas."""
     found = table(HOSTILE, reason=f"because {HOSTILE}")

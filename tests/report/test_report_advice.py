@@ -31,6 +31,7 @@ SHAPES: dict[str, Advice] = {
     "plain": synthetic_advice.advice(),
     "many": synthetic_advice.many(),
     "hostile": synthetic_advice.hostile(),
+    "partitioned": synthetic_advice.partitioned(),
     "none": synthetic_advice.advice(first=()),
     "masked": synthetic_advice.advice(
         observation=replace(synthetic_advice.advice().observation, masked=True, database=None)
@@ -364,3 +365,18 @@ def test_page_shows_forecast_beside_outcome() -> None:
     assert "98.5" in words
     assert words.index("Forecast and outcome") < words.index("Why updates were HOT")
     assert "<script" not in html
+
+
+def test_partitions_are_named_by_what_is_advised(pages: dict[str, str]) -> None:
+    """A partitioned table printed its verdicts as Python spells them, braces and quotes."""
+    text = _text(SHAPES["partitioned"], width=200)
+    for shown in (text, pages["partitioned"]):
+        assert "{'CHANGE'" not in shown
+        assert "sales.events" in shown
+        assert "part_0, part_1, part_2" in shown
+    found = advice_tables.partitioned(SHAPES["partitioned"])
+    assert found is not None
+    assert found.rows == (
+        ("sales.events", "part_0, part_1, part_2", "part_old", "part_odd", "85", 12.5),
+    )
+    assert all(isinstance(cell, str | float) for cell in found.rows[0])

@@ -23,7 +23,7 @@ from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.files import write_atomically
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_layout
-from pgheadroom.sources.columns import read_access, read_tables
+from pgheadroom.sources.columns import read_tables
 from pgheadroom.sources.session import read_only_session
 
 
@@ -34,6 +34,10 @@ def show(
     table: Annotated[
         str | None, typer.Option("--table", "-t", help="Only this table (or schema.table).")
     ] = None,
+    no_sample: Annotated[
+        bool,
+        typer.Option("--no-sample", help="Read no rows (at most 1,000 pages a table otherwise)."),
+    ] = False,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,
@@ -48,9 +52,10 @@ def show(
         result = layout.of_profile(read_profile(path), table)
     else:
         with read_only_session(target, parameters) as connection:
+            tables, access = read_tables(connection, table=table, samples=not no_sample)
             result = layout.of_live_tables(
-                read_tables(connection, table),
-                read_access(connection),
+                tables,
+                access,
                 server=str(connection.info.parameter_status("server_version")),
                 table=table,
             )

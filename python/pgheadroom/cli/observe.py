@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +25,10 @@ from pgheadroom.cli.connection import (
     UserOption,
     parameters_of,
 )
-from pgheadroom.errors import InputError
+from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.observe.access import read_access
+from pgheadroom.observe.room import profile_bytes
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.quoting import printable
 from pgheadroom.sources.log import read_statements
@@ -37,6 +41,7 @@ from pgheadroom.units import parse_duration_s, show_duration
 
 _TICK_S_MAX = 30.0
 _TABLES_SHOWN = 10
+_LAST_RESORTS = ("/dev/shm", "/var/tmp")  # noqa: S108 - files in them are made by mkstemp
 
 
 def show(
@@ -79,7 +84,8 @@ def show(
     if to is not None:
         output.check_writable(to)
     if print_sql:
-        _write(psql_script(request_of(length, no_sample=no_sample)), to)
+        request = request_of(length, no_sample=no_sample, tables=tuple(table or ()))
+        _write(psql_script(request), to)
         return
     if source is not None and (target or parameters):
         raise InputError("--from stands beside a connection: expected one of them")
@@ -96,16 +102,17 @@ def show(
         no_sample=no_sample,
         logs=tuple(log or ()),
         statements=tuple(statements or ()),
+        to=to,
     )
-    _write(json.dumps(to_json(profile), indent=1, ensure_ascii=False) + "\n", to)
+    save(json.dumps(to_json(profile), indent=1, ensure_ascii=False) + "\n", to)
     summarize(profile)
 
 
-def request_of(length: str, *, no_sample: bool) -> Request:
+def request_of(length: str, *, no_sample: bool, tables: tuple[str, ...] = ()) -> Request:
     """What to watch, for so long; the horizon is looked at ten times or each half minute."""
     length_s = parse_duration_s(length)
     ticks = max(min(round(length_s / 2), 10), round(length_s / _TICK_S_MAX), 1)
-    return Request(duration_s=length_s, ticks=ticks, samples=not no_sample)
+    return Request(duration_s=length_s, ticks=ticks, samples=not no_sample, tables=tables)
 
 
 def observed(
@@ -119,6 +126,7 @@ def observed(
     no_sample: bool,
     logs: tuple[Path, ...],
     statements: tuple[Path, ...],
+    to: Path | None = None,
 ) -> Profile:
     """
     Watch a database, or read what the psql script has written, and make the profile.
@@ -133,18 +141,25 @@ def observed(
         no_sample: Read no rows.
         logs: Server logs with statements.
         statements: Files of statements.
+        to: Where the profile will be written; its room is looked at before the interval.
     """
     # Options and files first: a mistake in them should not cost an interval.
-    request = request_of(length, no_sample=no_sample)
+    request = request_of(length, no_sample=no_sample, tables=tables)
     files = [read_statements(path) for path in statements]
     watched_logs = LogWatch(logs)
+
+    def at(moment: str, recording: Recording) -> None:
+        if moment == "start" and to is not None:
+            check_room(to, profile_bytes(recording))
+        watched_logs.at(moment, recording)
+
     if source is not None:
         recording = with_gaps(read_files(source))
     else:
         with read_only_session(
             target, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection:
-            recording = watch(connection, request, _say, watched_logs.at)
+            recording = watch(connection, request, _say, at)
     return observe.observe(
         recording,
         observe.find_classes(recording, watched_logs.read(recording, _say), files),
@@ -169,6 +184,71 @@ def _print_grants(target: str, parameters: dict[str, str]) -> None:
     if any("pg_stat_statements" in grant for grant in access.grants):
         lines.append("-- It also needs shared_preload_libraries = 'pg_stat_statements', a restart.")
     output.write_out("\n".join(lines) + "\n")
+
+
+def check_room(to: Path, needed_bytes: int) -> None:
+    """
+    Look for room before an interval is spent.
+
+    Raises:
+        InputError: The folder has less than that.
+    """
+    if to.exists() and not to.is_file():
+        return  # a pipe or a device
+    folder = to.absolute().parent
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise InputError(
+            f"{folder} has {free_bytes / 1e6:,.1f} MB free, and the profile may take "
+            f"{needed_bytes / 1e6:,.1f} MB: free some room, name another place with -o, or bound "
+            "it with --table"
+        )
+
+
+def save(content: str, to: Path | None) -> None:
+    """
+    Write a profile; an interval cannot be had again, so it is kept somewhere in any case.
+
+    Raises:
+        InputError: It could not be written where it should be; says where it is instead.
+    """
+    try:
+        _write(content, to)
+        if to is None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # who reads it has had enough
+    except (HeadroomError, OSError) as error:
+        why = "no room" if isinstance(error, DiskFull) else str(error)
+        place = _last_resort(content)
+        if place is None and to is not None:
+            sys.stdout.write(content)
+            sys.stdout.flush()
+            raise InputError(
+                f"{to} could not be written ({why}). The profile went to standard output instead"
+            ) from None
+        if place is None:
+            raise
+        where = "standard output" if to is None else str(to)
+        raise InputError(
+            f"{where} could not be written ({why}). The profile is in {place} instead: move it"
+        ) from None
+
+
+def _last_resort(content: str) -> Path | None:
+    """Keep a profile in a temporary folder that has room; None where none has."""
+    for folder in dict.fromkeys((tempfile.gettempdir(), *_LAST_RESORTS, str(Path.home()))):
+        try:
+            handle, name = tempfile.mkstemp(".json", "pgheadroom-profile-", dir=folder)
+        except OSError:
+            continue
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(content)
+            return Path(name)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+    return None
 
 
 def _write(content: str, to: Path | None) -> None:

@@ -113,6 +113,9 @@ class _Builder:
         """Add one table, as far as a profile can hold it."""
         name = str(row["name"])
         full = name if row["schema"] == "public" else f"{row['schema']}.{name}"
+        if row.get("unreadable"):
+            self._leave_out(row, "its name is no text in the database's encoding, shown as \\x..")
+            return
         if row["relkind"] == "p":
             self._add_parent(row)
             return

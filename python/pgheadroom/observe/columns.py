@@ -130,6 +130,9 @@ def make_column(
     """
     name, typlen = str(row["name"]), int(row["typlen"])
     observed: dict[str, Any] = {"name": name, "type": row["type"], "storage": row["storage"]}
+    # Domains as they are declared, and what says how values of any type lie in a row.
+    observed |= {"declared": row.get("declared") or row["type"], "typlen": typlen}
+    observed |= {"typalign": row["typalign"], "is_user_type": row["is_user_type"]}
     observed |= {"null_frac": round(null_frac[0], 6), "null_frac_evidence": null_frac[1]}
     if statistics is not None:
         observed |= {

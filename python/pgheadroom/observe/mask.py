@@ -69,6 +69,8 @@ def _row(query: str, row: Row, key: bytes) -> dict[str, Any]:
         new[field] = None
     if query == "columns" and new.get("is_user_type") and new.get("type") is not None:
         new["type"] = pseudonym(key, "type", str(new["type"]))
+    if query == "columns" and (new.get("is_user_type") or new.get("is_domain")):
+        new["declared"] = pseudonym(key, "type", str(new.get("declared")))
     # A session is named by its pid; slots and prepared transactions by their users.
     if query == "horizon" and new.get("kind") in ("slot", "prepared"):
         new["name"] = pseudonym(key, str(new["kind"]), str(new["name"]))

@@ -23,6 +23,7 @@ from pgheadroom.observe.indexes import (
     read_index,
 )
 from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.sampled import sample_summary
 from pgheadroom.units import PAGE_BYTES
 
 COUNTERS = (
@@ -348,32 +349,6 @@ def _toast(row: Row, answers: Answers) -> dict[str, Any] | None:
     return {
         "main_bytes": None if size is None else size["main_bytes"],
         "counters": differences(answers.before.get(oid), after, COUNTERS[:3]),
-    }
-
-
-def sample_summary(sample: Row | None) -> dict[str, Any] | None:
-    """What a sample said of the rows, under the names of the output."""
-    if sample is None or not sample.get("rows"):
-        return None
-    count = float(sample["rows"])
-    mean = float(sample["tuple_sum"]) / count
-    variance = max(float(sample["tuple_squares"]) / count - mean * mean, 0.0)
-    return {
-        "pages": sample["pages"],
-        "drawn_percent": sample["drawn_percent"],
-        "rows": sample["rows"],
-        "tuple_bytes": {
-            "mean": round(mean, 2),
-            "deviation": round(variance**0.5, 2),
-            "min": sample["tuple_low"],
-            "max": sample["tuple_high"],
-            "evidence": "sampled" if sample["is_exact_length"] else "estimated: TOAST not read",
-        },
-        "since_xids": sample["since_xids"],
-        "recent_rows": sample["recent_rows"],
-        "page_moments": sample["page_moments"],
-        # Rows by age: [k, rows, bytes of them], age from 2^k to 2^(k+1) transactions.
-        "ages": sample["ages"],
     }
 
 

@@ -4,7 +4,8 @@ The tables that an advice has of one table and of its policy: causes, indexes, c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from pgheadroom.advise.advice import (
     CAUSES,
@@ -30,6 +31,7 @@ CAUSE_TITLES: Mapping[CauseKind, str] = {
 
 
 _MOST_POINTS = 7
+_PARTITIONS_SHOWN = 12
 """Points of a curve in a small table."""
 
 
@@ -249,19 +251,42 @@ def prices(advice: Advice) -> Table:
 
 
 def partitioned(advice: Advice) -> Table | None:
-    """The summary of each partitioned table, as the advice has it."""
-    keys = list(dict.fromkeys(key for item in advice.partitioned for key in item))
-    if not keys:
+    """Each partitioned table with its partitions, by what is advised for them."""
+    if not advice.partitioned:
         return None
     return Table(
         title="Partitioned tables",
-        columns=tuple(
-            Column(key=key, title=key, align="left", style="text", lead=not place)
-            if any(isinstance(item.get(key), str) for item in advice.partitioned)
-            else Column(key=key, title=key, lead=not place)
-            for place, key in enumerate(keys)
+        columns=(
+            Column(key="table", title="table", align="left", style="text", lead=True),
+            *(
+                Column(key=verdict, title=verdict, align="left", style="text")
+                for verdict in ("CHANGE", "KEEP", "ABSTAIN")
+            ),
+            Column(key="advised", title="advised", align="left", style="text", unit="fillfactor"),
+            Column(key="updates_per_s", title="updates", unit="/s"),
         ),
-        rows=tuple(tuple(_cell(item.get(key)) for key in keys) for item in advice.partitioned),
+        rows=tuple(_partitioned_row(advice, item) for item in advice.partitioned),
+        note="Partitions by name; a fillfactor is set on each, for the parent cannot have one.",
+    )
+
+
+def _partitioned_row(advice: Advice, item: Mapping[str, Any]) -> tuple[Value | str, ...]:
+    verdicts = {table.table: table.verdict for table in advice.tables}
+    schema, name = item.get("schema", "public"), item["name"]
+
+    def named(verdict: str) -> str | None:
+        own = [part for part in item["partitions"] if verdicts.get(part) == verdict]
+        shown = ", ".join(map(reading.printable, own[:_PARTITIONS_SHOWN]))
+        more = len(own) - _PARTITIONS_SHOWN
+        return (f"{shown} and {more} more" if more > 0 else shown) or None
+
+    return (
+        reading.printable(name if schema == "public" else f"{schema}.{name}"),
+        named("CHANGE"),
+        named("KEEP"),
+        named("ABSTAIN"),
+        ", ".join(map(str, item["advised_fillfactors"])) or None,
+        item["updates_per_s"],
     )
 
 
@@ -289,9 +314,3 @@ def _times(value: Value, factor: float) -> Value:
             level=value.level,
         )  # fmt: skip
     return None if value is None else value * factor
-
-
-def _cell(found: object) -> object:
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        return ", ".join(map(reading.printable, found))
-    return found

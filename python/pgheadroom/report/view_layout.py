@@ -36,7 +36,10 @@ def as_csv(result: Mapping[str, Any]) -> str:
     """The columns of all tables, one row each."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = ("name", "type", "offset_bytes", "padding_bytes", "header_bytes", "payload_bytes")
+    names = (
+        "name", "type", "offset_bytes", "padding_bytes", "header_bytes", "payload_bytes",
+        "null_frac", "is_null", "stored_like",
+    )  # fmt: skip
     writer.writerow(("table", *names))
     for table in result["tables"]:
         for column in table["columns"]:
@@ -54,43 +57,78 @@ def _of_one(table: Mapping[str, Any]) -> list[Table]:
 
 
 def _row(table: Mapping[str, Any]) -> Table:
+    columns = [
+        Column(key="name", title="column", align="left", style="text", lead=True),
+        Column(key="type", title="type", align="left", style="text"),
+        Column(key="offset_bytes", title="offset", unit=_BYTES),
+        Column(key="padding_bytes", title="padding before", unit=_BYTES),
+        Column(key="header_bytes", title="length header", unit=_BYTES),
+        Column(key="payload_bytes", title="value", unit=_BYTES),
+    ]
+    if any(column["null_frac"] for column in table["columns"]):
+        columns.append(Column(key="null_frac", title="NULL", style="share"))
+    if any(column["stored_like"] for column in table["columns"]):
+        columns.append(Column(key="stored_like", title="stored like", align="left", style="text"))
+    return Table(
+        title=f"{table['name']}: a row, column by column",
+        columns=tuple(columns),
+        rows=tuple(
+            tuple(_cell(column, shown.key) for shown in columns) for column in table["columns"]
+        ),
+        note=_row_note(table),
+    )
+
+
+def _cell(column: Mapping[str, Any], key: str) -> Any:
+    in_no_row = ("offset_bytes", "padding_bytes", "header_bytes", "payload_bytes")
+    return None if column["is_null"] and key in in_no_row else column[key]
+
+
+def _row_note(table: Mapping[str, Any]) -> str:
     lost = table["inner_padding_bytes"] + table["tail_padding_bytes"]
     saved = table["page_bytes"] - table["best_order_page_bytes"]
-    order = ", ".join(table["best_order"])
+    nulls = [column["name"] for column in table["columns"] if column["is_null"]]
     note = (
         f"{table['tuple_bytes']} bytes with a header of {table['hoff_bytes']}, "
         f"{table['page_bytes']} on a page with its line pointer; padding takes {lost}. "
     )
+    if nulls:
+        note += f"NULL in it, as in most rows: {', '.join(nulls)}. "
+    if table["computed"]["with_nulls_frac"]:
+        share = table["computed"]["with_nulls_frac"]
+        note += (
+            f"{share:.1%} of the rows have NULLs, and a bitmap of them in the header, if each "
+            "column is NULL by itself. "
+        )
+    note += f"The mean row: {table['computed']['tuple_bytes']:g} bytes computed"
+    note += _measured(table["measured"]) + ". "
     note += (
-        f"Best order ({order}) would save {saved} bytes a row."
+        f"Best order ({', '.join(table['best_order'])}) would save {saved} bytes a row."
         if saved
         else "No order of the columns is shorter."
     )
     if table["needs_toast"]:
         note += " Above 2032 bytes: PostgreSQL compresses values or moves them out of line."
-    return Table(
-        title=f"{table['name']}: a row, column by column",
-        columns=(
-            Column(key="name", title="column", align="left", style="text", lead=True),
-            Column(key="type", title="type", align="left", style="text"),
-            Column(key="offset_bytes", title="offset", unit=_BYTES),
-            Column(key="padding_bytes", title="padding before", unit=_BYTES),
-            Column(key="header_bytes", title="length header", unit=_BYTES),
-            Column(key="payload_bytes", title="value", unit=_BYTES),
-        ),
-        rows=tuple(
-            (
-                column["name"],
-                column["type"],
-                column["offset_bytes"],
-                column["padding_bytes"],
-                column["header_bytes"],
-                column["payload_bytes"],
-            )
-            for column in table["columns"]
-        ),
-        note=note,
-    )
+    return note
+
+
+def _measured(measured: Mapping[str, Any] | None) -> str:
+    """What rows and pages say, to stand behind what is computed."""
+    if measured is None:
+        return ""
+    lengths = measured["tuple_bytes"]
+    said = f"{measured['rows']:,} rows on {measured['pages']:,} pages, "
+    said += f"{measured['rows_per_page']:g} a page"
+    if lengths is None:
+        return f"; {said} ({measured['evidence']})"
+    found = f", {lengths['mean']:g} {lengths['evidence']} "
+    if "p50" in lengths:
+        found += (
+            f"(5 % have at most {lengths['p05']}, half {lengths['p50']}, 95 % {lengths['p95']}; "
+        )
+    else:
+        found += "("
+    return f"{found}{said} as they lie now)"
 
 
 def _room(table: Mapping[str, Any]) -> Table:
@@ -106,8 +144,13 @@ def _room(table: Mapping[str, Any]) -> Table:
             (room["fillfactor"], room["rows_per_page"], room["spare_versions"], room["heap_pages"])
             for room in table["fillfactors"]
         ),
-        note=f"Its fillfactor is {table['fillfactor']}.",
+        note=f"Its fillfactor is {table['fillfactor']}. Of its mean row, {_mean_of(table)}.",
     )
+
+
+def _mean_of(table: Mapping[str, Any]) -> str:
+    measured = (table["measured"] or {}).get("page_bytes")
+    return "as measured" if measured is not None else "as computed"
 
 
 def _indexes(table: Mapping[str, Any]) -> Table:

@@ -1,16 +1,26 @@
 """
-The shape of a database's tables: columns, average widths, fillfactor, B-trees.
+The shape of a database's tables: columns, what they hold, fillfactor, B-trees, and a sample.
 
-Reads catalogs, and pg_stats as far as the role may see it; no table is touched.
+Reads catalogs, and pg_stats as far as the role may see it; rows only where samples are wanted, at
+most 1,000 pages a table, in the words of `observe` (`observing.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgheadroom.sources.observing import Request, ask_with_samples
+from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.sampled import sample_summary
+
 if TYPE_CHECKING:
     import psycopg
+
+_QUERIES = ("identity", "tables", "columns", "column_statistics", "indexes", "sizes")
+_SAMPLE_BUDGET_S = 20.0  # a person waits; arbitrary
+_PAGE_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,15 +28,20 @@ class LiveColumn:
     """
     A column of a live table.
 
-    `avg_width_bytes` is pg_stats' figure, header included; None where it cannot be seen.
+    `declared` is how the server spells its type, `type` what that is stored as: the base type of
+    a domain. `stored_bytes` is the mean of values that are not NULL, header included; it and
+    `null_frac` are None where they cannot be seen. `evidence` says where they are from.
     """
 
     name: str
+    declared: str
     type: str
+    is_user_type: bool
     typlen: int
     typalign: str
-    avg_width_bytes: int | None
+    stored_bytes: float | None
     null_frac: float | None
+    evidence: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +49,18 @@ class LiveTable:
     """
     A live table; `rows` is the planner's estimate, None before the first VACUUM or ANALYZE.
 
-    An index is its name and its columns' names, None for an expression.
+    An index is its name and its columns' names, None for an expression. `sample` is as in
+    `[table.observed]` of a profile, None without one.
     """
 
     schema: str
     name: str
     rows: int | None
+    pages: int | None
     fillfactor: int
     columns: tuple[LiveColumn, ...]
     indexes: tuple[tuple[str, tuple[str | None, ...]], ...]
+    sample: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,86 +71,123 @@ class Access:
     missing: tuple[str, ...]
 
 
-_TABLES = """
-SELECT c.oid::bigint, n.nspname, c.relname,
-       CASE WHEN c.reltuples >= 0 THEN c.reltuples::bigint END,
-       coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
-                 WHERE option_name = 'fillfactor'), '100')::int
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-  AND (%(table)s::text IS NULL OR %(table)s IN (c.relname, n.nspname || '.' || c.relname))
-ORDER BY n.nspname, c.relname
-"""
-_COLUMNS = """
-SELECT a.attrelid::bigint, a.attname, format_type(coalesce(nullif(t.typbasetype, 0), t.oid),
-       CASE WHEN t.typbasetype <> 0 THEN t.typtypmod ELSE a.atttypmod END),
-       a.attlen, a.attalign::text, s.avg_width, s.null_frac
-FROM pg_attribute a
-JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-LEFT JOIN pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname
-                    AND s.attname = a.attname AND NOT s.inherited
-WHERE a.attrelid = ANY (%(oids)s::bigint[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attrelid, a.attnum
-"""
-_INDEXES = """
-SELECT i.indrelid::bigint, c.relname,
-       array_agg(a.attname::text ORDER BY k.place)
-FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree'
-CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
-LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND k.attnum <> 0
-WHERE i.indrelid = ANY (%(oids)s::bigint[]::oid[])
-GROUP BY 1, 2 ORDER BY 1, 2
-"""
-
-
-def read_tables(connection: psycopg.Connection[Any], table: str | None) -> tuple[LiveTable, ...]:
+def read_tables(
+    connection: psycopg.Connection[Any], *, table: str | None, samples: bool
+) -> tuple[tuple[LiveTable, ...], Access]:
     """
-    Read the user's tables, ordered by schema and name.
+    Read the user's tables, ordered by schema and name, and what of them could be seen.
 
     Args:
         connection: From `read_only_session`.
-        table: Only tables of this name, or `schema.name`.
+        table: Only the table of this name, or `schema.name`, and its partitions.
+        samples: Read rows, at most 1,000 pages a table.
+
+    Raises:
+        InputError: No such table.
     """
-    found = connection.execute(_TABLES, {"table": table}).fetchall()
-    oids = [row[0] for row in found]
-    columns: dict[int, list[LiveColumn]] = {}
-    for row in connection.execute(_COLUMNS, {"oids": oids}):
-        column = LiveColumn(
-            name=row[1],
-            type=row[2],
-            typlen=row[3],
-            typalign=row[4],
-            avg_width_bytes=row[5],
-            null_frac=row[6],
-        )
-        columns.setdefault(row[0], []).append(column)
-    indexes: dict[int, list[tuple[str, tuple[str | None, ...]]]] = {}
-    for oid, name, names in connection.execute(_INDEXES, {"oids": oids}):
-        indexes.setdefault(oid, []).append((name, tuple(names)))
-    return tuple(
-        LiveTable(
-            schema=schema,
-            name=name,
-            rows=rows,
-            fillfactor=fillfactor,
-            columns=tuple(columns.get(oid, ())),
-            indexes=tuple(indexes.get(oid, ())),
-        )
-        for oid, schema, name, rows, fillfactor in found
+    request = Request(
+        duration_s=0.0,
+        samples=samples,
+        sample_budget_s=_SAMPLE_BUDGET_S,
+        tables=() if table is None else (table,),
     )
+    recording = ask_with_samples(connection, _QUERIES, request)
+    wanted = None
+    if table is not None:
+        listed = (recording.row("chosen_tables", "shape") or {}).get("tables")
+        wanted = {int(oid) for oid in str(listed).split(",")}
+    facts = _Facts(recording)
+    rows = [
+        row
+        for row in recording.rows("tables")
+        if row["relkind"] == "r" and (wanted is None or row["oid"] in wanted)
+    ]
+    found = tuple(facts.table(row) for row in rows if not row.get("unreadable"))
+    hidden = [f"{row['schema']}.{row['name']}" for row in rows if row.get("unreadable")]
+    return found, _access(recording, rows, hidden, samples=samples)
 
 
-def read_access(connection: psycopg.Connection[Any]) -> Access:
+class _Facts:
+    """The rows of a recording by table."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._columns: dict[int, list[Row]] = {}
+        for row in recording.rows("columns"):
+            if not row["is_dropped"]:
+                self._columns.setdefault(row["oid"], []).append(row)
+        self._statistics = {
+            (row["schema"], row["table"], row["name"]): row
+            for row in recording.rows("column_statistics")
+        }
+        self._indexes: dict[int, list[Row]] = {}
+        for row in recording.rows("indexes"):
+            if row["method"] == "btree":
+                self._indexes.setdefault(row["table_oid"], []).append(row)
+        self._sizes = {row["oid"]: row for row in recording.rows("sizes")}
+        self._samples = {row["oid"]: row for row in recording.rows("sample")}
+
+    def table(self, row: Row) -> LiveTable:
+        oid = row["oid"]
+        sample = self._samples.get(oid)
+        size = self._sizes.get(oid)
+        listed = self._columns.get(oid, [])
+        names = {column["attnum"]: str(column["name"]) for column in listed}
+        return LiveTable(
+            schema=str(row["schema"]),
+            name=str(row["name"]),
+            rows=round(row["reltuples"]) if row["reltuples"] >= 0 else None,
+            pages=None if size is None else int(size["main_bytes"]) // _PAGE_BYTES,
+            fillfactor=int((row["reloptions"] or {}).get("fillfactor", 100)),
+            columns=tuple(self._column(row, column, sample) for column in listed),
+            indexes=tuple(
+                (str(index["name"]), tuple(names.get(number) for number in index["attnums"]))
+                for index in self._indexes.get(oid, ())
+            ),
+            sample=sample_summary(sample),
+        )
+
+    def _column(self, row: Row, column: Row, sample: Row | None) -> LiveColumn:
+        statistics = self._statistics.get((row["schema"], row["name"], column["name"]))
+        stored, null_frac, evidence = None, None, None
+        if statistics is not None:
+            stored, null_frac = float(statistics["avg_width"]), float(statistics["null_frac"])
+            evidence = "estimated by ANALYZE"
+        if sample is not None and sample["rows"] and column["attnum"] in sample["attnums"]:
+            place = sample["attnums"].index(column["attnum"])
+            count = float(sample["counts"][place] or 0)
+            null_frac = 1 - count / float(sample["rows"])
+            stored = float(sample["sums"][place]) / count if count else stored
+            evidence = "sampled"
+        if column["not_null"]:
+            null_frac = 0.0
+        return LiveColumn(
+            name=str(column["name"]),
+            declared=str(column["declared"]),
+            type=str(column["type"]),
+            is_user_type=bool(column["is_user_type"]),
+            typlen=int(column["typlen"]),
+            typalign=str(column["typalign"]),
+            stored_bytes=stored,
+            null_frac=null_frac,
+            evidence=evidence,
+        )
+
+
+def _access(
+    recording: Recording, rows: list[Row], unreadable: list[str], *, samples: bool
+) -> Access:
     """The role's level of access, of the three that the documentation names."""
-    row = connection.execute(
-        "SELECT pg_has_role(current_user, 'pg_read_all_data', 'USAGE'),"
-        " pg_has_role(current_user, 'pg_monitor', 'USAGE')"
-    ).fetchone()
-    assert row is not None, "a SELECT without FROM returns one row"
-    reads_all, monitors = row
-    if reads_all:
-        return Access(level="pg_read_all_data", missing=())
-    hidden = "pg_stats of tables without SELECT: their widths are estimated from types"
-    return Access(level="pg_monitor" if monitors else "none beyond its own", missing=(hidden,))
+    row = recording.row("access", "shape") or {}
+    missing = [
+        f"{name}: its name is no text in the database's encoding, shown as \\x..; left out"
+        for name in unreadable
+    ]
+    if not samples:
+        missing.append("samples were switched off: row lengths are computed, not measured")
+    missing += sorted({f"{line.query}: no answer, {line.failed}" for line in recording.failures()})
+    if row.get("reads_data"):
+        return Access(level="pg_read_all_data", missing=tuple(missing))
+    if not all(table["readable"] for table in rows):
+        missing.insert(0, "pg_stats and rows of tables without SELECT: widths are of their types")
+    level = "pg_monitor" if row.get("monitors") else "none beyond its own"
+    return Access(level=level, missing=tuple(missing))

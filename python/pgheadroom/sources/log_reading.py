@@ -10,7 +10,6 @@ Without those moments (an interval that psql has watched) the place is looked fo
 
 from __future__ import annotations
 
-import codecs
 import re
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from zoneinfo import ZoneInfo
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
+from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.log_files import Part, Place, check_log, parts_since, places
 from pgheadroom.sources.recording import Recording, Row
@@ -46,7 +46,6 @@ _STAMP = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Za-z0-9+-]+")
 _STATEMENT = re.compile(
     rb"(?:statement|execute [^:\n]*|duration: [\d.]+ ms  (?:statement|execute [^:\n]*)): "
 )
-_CODECS = {"UTF8": "utf-8", "SQL_ASCII": "utf-8", "EUC_JIS_2004": "euc_jis_2004"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +206,7 @@ class _Reading:
         self._database = database
         self._interval_ms = interval_ms
         self._say = say
-        self._codec = _codec(logged.encoding)
+        self._codec = codec_of(logged.encoding)
 
     def read(self, path: Path, parts: Sequence[Part], *, is_whole: bool) -> StatementCounts:
         head = b"".join(_head(part) for part in parts[:1])
@@ -304,18 +303,6 @@ def _lost(found: _core.LogFound) -> dict[str, int]:
         "its line is not of the log's format": found.unreadable,
     }
     return {why: number for why, number in lost.items() if number}
-
-
-def _codec(encoding: str) -> str:
-    """Python's name of a server's encoding."""
-    name = _CODECS.get(encoding)
-    for tried in (name, encoding.replace("LATIN", "latin-").replace("WIN", "cp"), encoding):
-        try:
-            if tried is not None:
-                return codecs.lookup(tried).name
-        except LookupError:
-            continue
-    return "utf-8"
 
 
 def _head(part: Part) -> bytes:

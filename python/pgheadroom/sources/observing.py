@@ -13,19 +13,24 @@ query. What cannot be read is recorded with its SQLSTATE, and the rest goes on.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pgheadroom.errors import InputError
 from pgheadroom.sources import sql
-from pgheadroom.sources.recording import Line, Recording, Row, line_of
+from pgheadroom.sources.encoding import codec_of
+from pgheadroom.sources.recording import Line, Recording, Row, line_of, parsed
 
 if TYPE_CHECKING:
     import psycopg
 
 APPLICATION_NAME = "pgheadroom observe"
+_NOT_TRANSLATED = ("22P05", "22021")  # untranslatable_character, character_not_in_repertoire
+_NO_XID = 2**62
 
 SHAPE = (
     "identity",
@@ -78,7 +83,7 @@ class Request:
     How long to watch, and how much may be sampled.
 
     With `tick_counters` the tables' counters are read at each tick too, so that the interval falls
-    into windows.
+    into windows. With `tables`, names or `schema.name`, only those are sampled and measured.
     """
 
     duration_s: float
@@ -90,6 +95,7 @@ class Request:
     sample_statement_s: float = 5.0
     tick_counters: bool = False
     seed: int = 1
+    tables: tuple[str, ...] = ()
 
     def variables(self) -> dict[str, int | str]:
         """The values of the queries' variables that do not come from the database."""
@@ -97,6 +103,8 @@ class Request:
             "sample_tables": self.sample_tables,
             "sample_pages": self.sample_pages,
             "seed": self.seed,
+            "tables": "",
+            "names": json.dumps(self.tables),
         }
 
 
@@ -136,6 +144,23 @@ def ask(connection: psycopg.Connection[Any], queries: Iterable[str]) -> Recordin
     return asking.answers(queries)
 
 
+def ask_with_samples(
+    connection: psycopg.Connection[Any], queries: Iterable[str], request: Request
+) -> Recording:
+    """
+    Ask some queries once, as moment `shape`, and sample rows as far as the request wants.
+
+    Args:
+        connection: In autocommit mode.
+        queries: Names of queries that need no extension.
+        request: Which tables, and how much may be sampled.
+
+    Raises:
+        InputError: A table that was named is not in the database.
+    """
+    return _Watch(connection, request, lambda _: None).rows_of_now(queries)
+
+
 def with_gaps(recording: Recording) -> Recording:
     """A recording out of files, with a line for each query that has no answer in them."""
     installed = {row["name"] for row in recording.rows("extensions") if row["usable"]}
@@ -153,6 +178,18 @@ def with_gaps(recording: Recording) -> Recording:
     return Recording(tuple(lines))
 
 
+@functools.cache
+def _undecoded() -> type[psycopg.abc.Loader]:
+    """Loads text as the server sent it: a name may be no text in any encoding."""
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+    class Undecoded(psycopg.adapt.Loader):
+        def load(self, data: bytes | bytearray | memoryview) -> bytes:
+            return bytes(data)
+
+    return Undecoded
+
+
 class _Watch:
     def __init__(
         self, connection: psycopg.Connection[Any], request: Request, say: Callable[[str], None]
@@ -163,19 +200,46 @@ class _Watch:
         self._major = connection.info.server_version // 10000
         self._lines: list[Line] = []
         self._variables = request.variables()
+        self._codec = "utf-8"
+        self._is_raw = False
 
     def look(self) -> Recording:
         return self.answers(SHAPE)
 
     def answers(self, queries: Iterable[str]) -> Recording:
+        self._begin()
+        self._choose()
         self._ask_all(queries, "shape")
         return Recording(tuple(self._lines))
 
-    def run(self, at: Callable[[str, Recording], None]) -> Recording:
+    def rows_of_now(self, queries: Iterable[str]) -> Recording:
+        """The queries, and samples of rows as far as they are wanted; without an interval."""
+        self.answers(("access", *queries))
+        self._variables["start_xid"] = _NO_XID
+        self._sample(("sample_statements",))
+        return Recording(tuple(self._lines))
+
+    def _begin(self) -> None:
         # A pooler's server connection is not ours alone: nothing prepared, settings put back.
         self._connection.prepare_threshold = None
         for name, value in SESSION_SETTINGS.items():
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+    def _choose(self) -> None:
+        """From names to oids, so that the queries themselves are bounded."""
+        if not self._request.tables:
+            return
+        self._ask_all(("chosen_tables",), "shape")
+        row = next(iter(self._rows("chosen_tables")), {})
+        for name in self._request.tables:
+            if name not in (row.get("names") or ()):
+                raise InputError(f"--table {name!r} is not in the database")
+        self._variables["tables"] = str(row["tables"])
+
+    def run(self, at: Callable[[str, Recording], None]) -> Recording:
+        # A pooler's server connection is not ours alone: nothing prepared, settings put back.
+        self._begin()
+        self._choose()
         self._ask_all(SHAPE, "shape")
         self._find_extensions()
         at("start", Recording(tuple(self._lines)))
@@ -233,7 +297,7 @@ class _Watch:
             self._lines.append(Line(query=name, moment=moment, rows=(), failed=failed))
         else:
             self._lines.extend(
-                line_of(json.loads(data) if isinstance(data, str) else data) for (data,) in found
+                line_of(parsed(data) if isinstance(data, str) else data) for (data,) in found
             )
 
     def _fetch(self, statement: str) -> tuple[list[Any], str | None]:
@@ -242,15 +306,32 @@ class _Watch:
 
         try:
             # Text of ours without parameters: '%' means itself.
-            return self._connection.execute(statement.encode()).fetchall(), None
+            query = statement.encode(self._codec, "surrogateescape")
+            cursor = self._connection.cursor()
+            cursor.adapters.register_loader("text", _undecoded())
+            rows = cursor.execute(query).fetchall()
+            return [tuple(self._decoded(value) for value in row) for row in rows], None
         except psycopg.Error as error:
             if self._connection.broken or self._connection.closed or error.sqlstate is None:
                 raise
+            if error.sqlstate in _NOT_TRANSLATED and self._take_raw():
+                return self._fetch(statement)
             return [], f"{error.sqlstate} {type(error).__name__}"
-        except UnicodeDecodeError:  # a database of encoding SQL_ASCII holds any bytes
-            return [], "22021 text that is not UTF-8"
 
-    def _sample(self) -> None:
+    def _decoded(self, value: Any) -> Any:
+        return value.decode(self._codec, "surrogateescape") if isinstance(value, bytes) else value
+
+    def _take_raw(self) -> bool:
+        """Have texts sent as they are stored, from now on; False where they are already."""
+        if self._is_raw:
+            return False
+        # SQL_ASCII too: no conversion, but what is sent is checked to be of the client's encoding.
+        encoding = self._connection.info.parameter_status("server_encoding") or "UTF8"
+        self._connection.execute("SELECT set_config('client_encoding', %s, false)", (encoding,))
+        self._codec, self._is_raw = codec_of(encoding), True
+        return True
+
+    def _sample(self, wanted: Iterable[str] = SAMPLES) -> None:
         """Run the written statements until all are done or the time is used up."""
         if not self._request.samples:
             return
@@ -258,7 +339,7 @@ class _Watch:
             # A statement a table would drive others out of it; only superusers may say so.
             self._connection.execute("SELECT set_config('pg_stat_statements.track', 'none', false)")
         deadline = time.monotonic() + self._request.sample_budget_s
-        for name in SAMPLES:
+        for name in wanted:
             query = self._bound(name)
             if query is None:
                 continue

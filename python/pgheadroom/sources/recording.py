@@ -10,6 +10,7 @@ Everything derived starts from here, so both ways in give the same result.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from pgheadroom.input_file import read_text
 
 FILE_PATTERN = "pgheadroom-observed-*.jsonl"
 _FILE_BYTES_MAX = 1024**3  # thousands of tables give some tens of MB; arbitrary
+_UNDECODED = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a byte
 Row = dict[str, Any]
 
 
@@ -74,6 +76,32 @@ class Recording:
         return tuple(name for _, name in sorted(moments))
 
 
+def parsed(text: str) -> Any:
+    """
+    Parse JSON whose strings may hold bytes that are no text in the database's encoding.
+
+    Such bytes become a backslash, x and their two digits, and the object that has one in a string
+    of its own gets `"unreadable": true`: a name that is shown so names nothing any more.
+
+    Args:
+        text: Decoded with `surrogateescape`.
+    """
+    data = json.loads(text)
+    return _escaped(data) if _UNDECODED.search(text) else data
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNDECODED.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", value)
+    if isinstance(value, list):
+        return [_escaped(item) for item in value]
+    if isinstance(value, dict):
+        made = {_escaped(name): _escaped(item) for name, item in value.items()}
+        own = any(isinstance(item, str) and _UNDECODED.search(item) for item in value.values())
+        return made | ({"unreadable": True} if own else {})
+    return value
+
+
 def line_of(data: Mapping[str, Any]) -> Line:
     """
     Check one parsed line.
@@ -117,14 +145,17 @@ def read_files(place: Path) -> Recording:
 
 def _read_file(path: Path) -> list[Line]:
     texts = read_text(
-        path, bytes_max=_FILE_BYTES_MAX, expected="what the script of --print-sql wrote"
+        path,
+        bytes_max=_FILE_BYTES_MAX,
+        expected="what the script of --print-sql wrote",
+        errors="surrogateescape",
     ).split("\n")
     found = []
     for number, text in enumerate(texts, start=1):
         if not text.strip():
             continue
         try:
-            data = json.loads(text)
+            data = parsed(text)
             if not isinstance(data, dict):
                 raise ValueError("expected an object")
             found.append(line_of(data))

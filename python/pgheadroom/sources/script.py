@@ -26,7 +26,10 @@ _HEAD = """\
 \\pset format unaligned
 \\pset tuples_only on
 \\pset pager off
-\\encoding UTF8
+SELECT CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END
+       AS encoding
+\\gset
+\\encoding :encoding
 """
 _SESSION = {
     "application_name": observing.APPLICATION_NAME,
@@ -54,7 +57,10 @@ def _parts(request: observing.Request) -> Iterator[str]:
         if name != "client_encoding":
             yield f"SET {name} = '{value}';"
     for variable, number in request.variables().items():
-        yield f"\\set {variable} {number}"
+        yield f"\\set {variable} {_set_value(number)}"
+    if request.tables:
+        yield sql.text("chosen_tables", 0) or ""
+        yield "\\gset"
     yield from _conditions()
     yield from _pass(observing.SHAPE, "shape", "00-shape")
     yield from _pass(observing.COUNTERS, "start", "01-start")
@@ -72,6 +78,13 @@ def _parts(request: observing.Request) -> Iterator[str]:
     if request.samples:
         yield from _samples(request)
     yield "\\o\n\\echo done"
+
+
+def _set_value(value: int | str) -> str:
+    """As psql reads it: between single quotes, with escapes as in C."""
+    if isinstance(value, int):
+        return str(value)
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _conditions() -> Iterator[str]:

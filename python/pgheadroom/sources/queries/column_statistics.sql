@@ -3,3 +3,6 @@ SELECT schemaname AS schema, tablename AS "table", attname AS name, null_frac::f
        avg_width, n_distinct::float8, correlation::float8
 FROM pg_stats
 WHERE schemaname <> 'information_schema' AND schemaname !~ '^pg_' AND NOT inherited
+  AND (:'tables' = '' OR (schemaname, tablename) IN (
+        SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = ANY (string_to_array(:'tables', ',')::oid[])))

@@ -1,8 +1,18 @@
--- Columns with their physical types; domains as their base type. Anyone: catalogs only.
+-- Columns with their physical types; domains, and domains over domains, as their base type, with
+-- what was declared beside it. Anyone: catalogs only.
+WITH RECURSIVE domains AS (
+    SELECT t.oid AS domain, t.typbasetype AS oid, t.typtypmod AS typmod
+    FROM pg_type t WHERE t.typtype = 'd'
+    UNION ALL
+    SELECT d.domain, t.typbasetype, t.typtypmod
+    FROM domains d JOIN pg_type t ON t.oid = d.oid AND t.typtype = 'd'
+), base AS MATERIALIZED (
+    SELECT d.* FROM domains d JOIN pg_type t ON t.oid = d.oid AND t.typtype <> 'd'
+)
 SELECT a.attrelid::int8 AS oid, a.attnum, a.attname AS name,
-       format_type(coalesce(nullif(t.typbasetype, 0), t.oid),
-                   CASE WHEN t.typbasetype <> 0 THEN t.typtypmod ELSE a.atttypmod END) AS type,
-       t.typnamespace <> 'pg_catalog'::regnamespace AND t.typbasetype = 0 AS is_user_type,
+       format_type(coalesce(b.oid, a.atttypid), coalesce(b.typmod, a.atttypmod)) AS type,
+       t.typnamespace <> 'pg_catalog'::regnamespace AS is_user_type,
+       format_type(a.atttypid, a.atttypmod) AS declared, b.oid IS NOT NULL AS is_domain,
        a.attlen AS typlen, a.attalign::text AS typalign, a.attstorage::text AS storage,
        a.attnotnull AS not_null, a.attisdropped AS is_dropped, a.atthasmissing AS has_missing,
        a.attgenerated::text AS generated,
@@ -17,7 +27,8 @@ SELECT a.attrelid::int8 AS oid, a.attnum, a.attname AS name,
 FROM pg_attribute a
 JOIN pg_class c ON c.oid = a.attrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
-LEFT JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN base b ON b.domain = a.atttypid
+LEFT JOIN pg_type t ON t.oid = coalesce(b.oid, a.atttypid)
 WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
   AND a.attnum > 0
 ORDER BY a.attrelid, a.attnum

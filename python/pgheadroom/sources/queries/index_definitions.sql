@@ -12,3 +12,4 @@ WHERE t.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^p
   AND NOT EXISTS (SELECT FROM pg_locks l
                   WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
                     AND l.relation IN (i.indrelid, i.indexrelid))
+  AND (:'tables' = '' OR i.indrelid = ANY (string_to_array(:'tables', ',')::oid[]))

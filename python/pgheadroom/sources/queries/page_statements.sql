@@ -18,5 +18,6 @@ FROM (SELECT c.oid, n.nspname, c.relname FROM pg_class c
                         WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
                           AND l.relation = c.oid)
         AND c.relpages > 0
+        AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
       ORDER BY pg_stat_get_tuples_updated(c.oid) DESC, c.relpages DESC
       LIMIT :sample_tables) c

@@ -3,7 +3,7 @@
 -- OFFSET 0 keeps the lengths from being taken behind a sort, which shortens a row by 3 bytes.
 -- Needs SELECT. Row lengths, which rows are recent, how full pages are: sums, never values.
 WITH names AS MATERIALIZED (
-    SELECT c.oid, n.nspname, c.relname, pg_relation_size(c.oid) / 8192 AS pages,
+    SELECT c.oid, n.nspname, c.relname, c.relnatts, pg_relation_size(c.oid) / 8192 AS pages,
            coalesce(pg_relation_size(nullif(c.reltoastrelid, 0)), 0) > 0 AS is_toasted,
            greatest(pg_snapshot_xmax(pg_current_snapshot())::text::int8 - :start_xid, 0) AS since,
            pg_stat_get_tuples_updated(c.oid) AS updated
@@ -13,6 +13,7 @@ WITH names AS MATERIALIZED (
     WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
       AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)
       AND has_schema_privilege(n.oid, 'USAGE')
+      AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
       AND NOT EXISTS (SELECT FROM pg_locks l
                       WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
                         AND l.relation IN (c.oid, c.reltoastrelid))
@@ -25,6 +26,7 @@ WITH names AS MATERIALIZED (
                'sum(w%1$s::float8 * w%1$s) AS q%1$s, min(w%1$s) AS l%1$s, max(w%1$s) AS h%1$s', k),
                ', ' ORDER BY k) AS summed,
            string_agg(a.attnum::text, ', ' ORDER BY k) AS attnums,
+           string_agg(format('w%s', k), ', ' ORDER BY k) AS widths,
            string_agg(format('sum(n%s)', k), ', ' ORDER BY k) AS counts,
            string_agg(format('sum(s%s)', k), ', ' ORDER BY k) AS sums,
            string_agg(format('sum(q%s)', k), ', ' ORDER BY k) AS squares,
@@ -48,7 +50,7 @@ SELECT format($statement$WITH s AS (
 ), b AS (
   SELECT blk, floor(ln(xids::float8) / 0.6931471805599453 + 1e-9)::int AS age_class, xids <= %8$s AS is_recent,
          count(*) AS n, sum(tuple_bytes) AS st, sum(tuple_bytes::float8 * tuple_bytes) AS qt,
-         min(tuple_bytes) AS lt, max(tuple_bytes) AS ht,
+         min(tuple_bytes) AS lt, max(tuple_bytes) AS ht, array_agg(tuple_bytes::int) AS lengths,
          sum((tuple_bytes + 7) / 8 * 8 + 4) AS used, %9$s
   FROM r GROUP BY 1, 2, 3
 ), p AS (
@@ -73,13 +75,19 @@ SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_
   || (SELECT jsonb_build_object('counts', to_jsonb(ARRAY[%14$s]), 'sums', to_jsonb(ARRAY[%15$s]),
         'squares', to_jsonb(ARRAY[%16$s]), 'lows', to_jsonb(ARRAY[%17$s]),
         'highs', to_jsonb(ARRAY[%18$s]), 'tuple_sum', sum(st), 'tuple_squares', sum(qt),
-        'tuple_low', min(lt), 'tuple_high', max(ht)) FROM b)))$statement$,
+        'tuple_low', min(lt), 'tuple_high', max(ht), 'used_sum', sum(used)) FROM b)
+  || (SELECT jsonb_build_object('tuple_percentiles', to_jsonb(percentile_disc(
+        ARRAY[0.05, 0.25, 0.5, 0.75, 0.95]) WITHIN GROUP (ORDER BY length)))
+      FROM b, unnest(b.lengths) AS length)))$statement$,
     CASE WHEN c.is_toasted THEN '24' ELSE 'pg_column_size(t.*)' END || ' AS whole', l.read,
     c.nspname, c.relname,
     CASE WHEN c.pages <= :sample_pages THEN 100
          ELSE round((:sample_pages - 5 * sqrt(:sample_pages))::numeric * 100 / c.pages, 6) END,
     :seed,
-    CASE WHEN c.is_toasted THEN 'whole + ' || l.stored ELSE 'whole' END,
+    CASE WHEN c.is_toasted  -- a row with NULLs has a bitmap of them in its header
+         THEN format('CASE WHEN num_nulls(%s) > 0 THEN %s ELSE whole END + %s', l.widths,
+                     (23 + (c.relnatts + 7) / 8 + 7) / 8 * 8, l.stored)
+         ELSE 'whole' END,
     c.since, l.summed, c.oid::int8, c.pages, CASE WHEN c.is_toasted THEN 'false' ELSE 'true' END,
     l.attnums, l.counts, l.sums, l.squares, l.lows, l.highs) AS statement
 FROM chosen c JOIN listed l ON l.attrelid = c.oid

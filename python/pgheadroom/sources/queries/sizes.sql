@@ -10,6 +10,9 @@ SELECT c.oid::int8 AS oid, c.relfilenode::int8 AS relfilenode,
        CASE WHEN c.relkind <> 'i' THEN pg_relation_size(c.oid, 'fsm') END AS fsm_bytes
 FROM pg_class c
 LEFT JOIN pg_class owner ON c.relkind = 't' AND owner.reltoastrelid = c.oid
+LEFT JOIN pg_index indexed ON c.relkind = 'i' AND indexed.indexrelid = c.oid
 JOIN pg_namespace n ON n.oid = coalesce(owner.relnamespace, c.relnamespace)
 WHERE c.relkind IN ('r', 'i', 't') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND (:'tables' = '' OR coalesce(owner.oid, indexed.indrelid, c.oid)
+                         = ANY (string_to_array(:'tables', ',')::oid[]))
   AND NOT EXISTS (SELECT FROM busy b WHERE b.relation = c.oid)
