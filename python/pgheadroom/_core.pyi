@@ -497,6 +497,7 @@ def simulate(
     pace: tuple[str, float] | None = None,
     windows: int = 0,
     fillfactors_later: Sequence[tuple[str, int]] | None = None,
+    fillfactors_at: Sequence[tuple[str, int, float]] | None = None,
     rewrites: Sequence[tuple[str, float, float | None]] | None = None,
     watch: tuple[str, int] | None = None,
     storage: str = "local",
@@ -524,6 +525,7 @@ def simulate(
         windows: Windows of the series, which need a pace; 0: none.
         fillfactors_later: Fillfactors, in percent, that tables get when they are loaded: pages
             stay as they are.
+        fillfactors_at: The same in the middle of the run: which, percent, at which fraction of it.
         rewrites: Tables that are rewritten in the middle: which, from and until which fraction of
             the run beside the clients; without an end it is VACUUM FULL.
         watch: A page whose life is wanted: its table's name and its number, from 0.

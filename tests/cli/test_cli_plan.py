@@ -46,5 +46,5 @@ def test_help_names_the_options(pgheadroom: Run) -> None:
     for option in ("--yes", "--undo", "--skip", "--dry-run", "--lock-timeout", "--backoff"):
         assert option in text
     text = pgheadroom("verify", "--help").stdout
-    for option in ("--for", "--format", "--output", "--log", "--host"):
+    for option in ("--for", "--format", "--output", "--log", "--host", "6: none failed"):
         assert option in text

@@ -26,7 +26,7 @@ from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.types import Interval
 from pgheadroom.verify import Verification, verify
-from pgheadroom.verify.verifying import TableOutcome
+from pgheadroom.verify.values import TableOutcome
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -334,6 +334,7 @@ def test_the_command(newest: ServerPrograms, tmp_path: Path) -> None:
             "heap_bytes",
             "wal_bytes_per_update",
         }
+        assert "planned_low" in rows[0]
         for form in ("text", "markdown"):
             assert "not comparable" in out[form].read_text()
         observed.load(cluster, "CREATE DATABASE elsewhere; CREATE TABLE t (id int)")

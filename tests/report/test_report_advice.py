@@ -349,8 +349,8 @@ def test_page_shows_forecast_beside_outcome() -> None:
     """What a verification found stands on the page of the advice, its names escaped too."""
     share = {"low": 0.97, "mid": 0.99, "high": 1.0, "level": 0.95}
     outcome = {
-        "name": "hot_frac", "unit": "frac", "before": 0.6, "forecast": share, "now": 0.985,
-        "verdict": "held", "note": "inside the forecast",
+        "name": "hot_frac", "unit": "frac", "before": 0.6, "planned": 0.999, "forecast": share,
+        "now": 0.985, "verdict": "held", "note": "inside the forecast",
     }  # fmt: skip
     table = {
         "schema": "public", "name": synthetic_advice.HOSTILE, "planned": "CHANGE",

@@ -142,3 +142,40 @@ def test_a_run_that_a_server_refuses_too() -> None:
     data["table"][0]["columns"][1]["type"] = "int2"
     with pytest.raises(TwinError, match=r"a server could not play this: t, transaction 32768: "):
         _core.simulate(json.dumps(data), "18.4")
+
+
+def test_a_fillfactor_is_set_in_the_middle_of_a_run() -> None:
+    """At the beginning it is as after loading, at the end as never; between, pages tell when."""
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "server": {"full_page_writes": False},
+            "table": [
+                {
+                    "name": "t",
+                    "rows": 500,
+                    "columns": [{"name": "id", "type": "int4"}, {"name": "v", "type": "char(100)"}],
+                    "indexes": [{"name": "t_pk", "columns": ["id"], "unique": True}],
+                }
+            ],
+            "operation": [{"table": "t", "kind": "insert"}],
+            "run": {"operations": 4000},
+        }
+    )
+    text = json.dumps(to_json(profile))
+
+    def pages(at_frac: float) -> int:
+        done = _core.simulate(text, "18.4", fillfactors_at=[("t", 50, at_frac)])
+        return done.tables[0].heap_pages
+
+    whole, never = (
+        _core.simulate(text, "18.4", fillfactors_later=[("t", 50)]).tables[0].heap_pages,
+        _core.simulate(text, "18.4").tables[0].heap_pages,
+    )
+    assert pages(0.0) == whole
+    assert pages(1.0) == never
+    assert pages(0.5) == pytest.approx((whole + never) / 2, abs=2)
+    with pytest.raises(TwinError, match="the later fillfactor of t"):
+        _core.simulate(text, "18.4", fillfactors_at=[("t", 5, 0.5)])
+    with pytest.raises(TwinError, match="the later fillfactor of u"):
+        _core.simulate(text, "18.4", fillfactors_at=[("u", 50, 0.5)])

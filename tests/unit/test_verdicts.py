@@ -8,9 +8,19 @@ import numpy as np
 import pytest
 from test_plan import MEASURED
 
+from pgheadroom.advise.advice import Point
 from pgheadroom.plan.measured import UpdateShare
 from pgheadroom.types import Interval
-from pgheadroom.verify.comparing import judge_heap, judge_share, judge_way, likenesses
+from pgheadroom.verify.comparing import (
+    judge_again,
+    judge_heap,
+    judge_share,
+    judge_wal,
+    judge_way,
+    likenesses,
+    scaled,
+    wal_ratio,
+)
 from pgheadroom.verify.windows import share_before, share_of
 
 
@@ -144,3 +154,50 @@ def test_a_changed_workload_is_named() -> None:
     other = (UpdateShare(columns=("state",), frac=0.7), UpdateShare(columns=("id",), frac=0.3))
     assert odd(classes=other) == ["other_columns_frac"]
     assert odd(classes=other, classes_source="statements") == []
+
+
+def test_a_wide_forecast_for_now_is_no_failure() -> None:
+    """What was foreseen again is as wide as it is: inside says nothing, outside has failed."""
+    before = around(0.7, 0.01)
+    assert judge_again(around(0.9, 0.01), before, around(0.91, 0.01))[0] == "held"
+    assert judge_again(around(0.75, 0.01), before, around(0.91, 0.01))[0] == "failed"
+    assert judge_again(around(0.7, 0.01), before, around(0.91, 0.01))[0] == "no effect"
+    assert judge_again(around(0.7, 0.01), before, around(0.71, 0.2))[0] == "undecided"
+    assert judge_share(around(0.7, 0.01), before, around(0.71, 0.2))[0] == "failed"
+    assert judge_again(None, before, around(0.91, 0.01))[0] == "undecided"
+
+
+def wal_point(fillfactor: int, wal_bytes: float) -> Point:
+    wal = Interval(low=wal_bytes * 0.98, mid=wal_bytes, high=wal_bytes * 1.02, level=0.9)
+    return Point(
+        fillfactor=fillfactor,
+        hot_frac=None,
+        newpage_frac=None,
+        heap_bytes=None,
+        index_bytes=None,
+        wal_bytes_per_update=wal,
+        pages_modified_per_update=None,
+        seq_scan_pages=None,
+    )
+
+
+def test_wal_is_held_against_what_was_measured_before() -> None:
+    """By the ratio of the curve; what only checkpoints can tell apart is shown."""
+    ratio = wal_ratio(wal_point(100, 1000.0), wal_point(85, 500.0))
+    assert ratio is not None
+    assert ratio.mid == pytest.approx(0.5)
+    foreseen = scaled(ratio, 400.0)  # without what the curve's figure has beside updates
+    assert judge_wal(210.0, 400.0, foreseen)[0] == "held"
+    assert judge_wal(300.0, 400.0, foreseen)[0] is None
+    assert judge_wal(600.0, 400.0, foreseen)[0] == "failed"
+    assert wal_ratio(None, wal_point(85, 500.0)) is None
+    assert wal_ratio(wal_point(100, 0.0), wal_point(85, 500.0)) is None
+
+
+def test_what_a_heap_has_grown_by_has_the_servers_steps() -> None:
+    """A heap is extended by many pages at once; what shrank did not grow."""
+    foreseen = around(1e6, 1e4)
+    assert judge_heap(1.4e6, None, foreseen, on_the_way=False, slack_bytes=64 * 8192)[0] == "held"
+    assert judge_heap(1.4e6, None, foreseen, on_the_way=False)[0] == "failed"
+    none = around(0.0, 0.0)
+    assert judge_heap(-1e6, None, none, on_the_way=False)[0] == "failed"

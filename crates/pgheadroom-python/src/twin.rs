@@ -268,8 +268,8 @@ pub fn engine_of(name: &str) -> Result<Engine, ProfileError> {
 #[pyfunction]
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
-    windows=0, fillfactors_later=None, rewrites=None, watch=None, storage="local",
-    engine="heap", order=false, progress=None
+    windows=0, fillfactors_later=None, fillfactors_at=None, rewrites=None, watch=None,
+    storage="local", engine="heap", order=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -282,6 +282,7 @@ pub fn simulate(
     pace: Option<(String, f64)>,
     windows: u32,
     fillfactors_later: Option<Vec<(String, i64)>>,
+    fillfactors_at: Option<Vec<(String, i64, f64)>>,
     rewrites: Option<Vec<(String, f64, Option<f64>)>>,
     watch: Option<(String, u32)>,
     storage: &str,
@@ -299,6 +300,7 @@ pub fn simulate(
     let conditions = run::Conditions {
         timing,
         fillfactors_later: fillfactors_later.unwrap_or_default(),
+        fillfactors_at: fillfactors_at.unwrap_or_default(),
         rewrites: clock::rewrites_at(rewrites.unwrap_or_default()).map_err(CoreError::from)?,
         interleaving,
         events: events

@@ -15,7 +15,7 @@ mod schedule;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use pgheadroom_layout::{BlockNumber, HeapFillfactor, PgVersion};
+use pgheadroom_layout::{BlockNumber, PgVersion};
 
 use crate::counters::TableCounters;
 use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
@@ -205,13 +205,7 @@ fn start(
         db.estimate_compression();
     }
     for (name, percent) in &conditions.fillfactors_later {
-        let bad = |expected: String| ProfileError::Unsupported {
-            field: format!("the later fillfactor of {name}"),
-            found: percent.to_string(),
-            expected,
-        };
-        let table = events::table_of(spec, Some(name)).ok_or_else(|| bad("a table".into()))?;
-        let fillfactor = HeapFillfactor::new(*percent).map_err(|error| bad(error.to_string()))?;
+        let (table, fillfactor) = events::altered(spec, name, *percent)?;
         db.set_fillfactor(table, fillfactor);
     }
     db.use_engine(conditions.engine);

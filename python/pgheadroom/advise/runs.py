@@ -32,7 +32,9 @@ Result = TypeVar("Result")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """
-    One run: a scenario, loaded at a fillfactor, and altered when the run begins if `later` is set.
+    One run: a scenario, loaded at a fillfactor, and altered if `later` is set.
+
+    `later_at_frac` says when, as a part of the run; 0: when it begins.
     """
 
     scenario: Scenario
@@ -40,6 +42,7 @@ class Piece:
     fillfactor: int
     seed: int
     later: int | None = None
+    later_at_frac: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ class Runner:
         self._cores = len(os.sched_getaffinity(0))
         self._own = ThreadPoolExecutor(self._cores) if executor is None else None
         self._executor = executor or self._own
-        self._known: dict[tuple[int, int, int, int | None], Played] = {}
+        self._known: dict[_Key, Played] = {}
         self._kept: list[Scenario] = []
         self._progress: list[_core.Progress] = []
         self._is_cancelled = False
@@ -186,8 +189,11 @@ class Runner:
             self._progress.remove(progress)
 
 
-def _key(piece: Piece) -> tuple[int, int, int, int | None]:
-    return (id(piece.scenario), piece.fillfactor, piece.seed, piece.later)
+_Key = tuple[int, int, int, int | None, float]
+
+
+def _key(piece: Piece) -> _Key:
+    return (id(piece.scenario), piece.fillfactor, piece.seed, piece.later, piece.later_at_frac)
 
 
 def _play_elsewhere(piece: Piece) -> tuple[Played, int, float]:
@@ -211,7 +217,9 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         interleaving=piece.seed,
         pace=("even", scenario.per_s),
         windows=scenario.windows,
-        fillfactors_later=[] if piece.later is None else [(table.name, piece.later)],
+        fillfactors_at=(
+            [] if piece.later is None else [(table.name, piece.later, piece.later_at_frac)]
+        ),
         progress=progress,
     )
     cumulative = found.series["tables"][table.name]

@@ -66,7 +66,11 @@ def run(
     user: UserOption = None,
     dbname: DbnameOption = None,
 ) -> None:
-    """Observe again, only reading, and hold the plan's forecasts against it; 1 if one failed."""
+    """
+    Observe again, only reading, and hold the plan's forecasts against it.
+
+    Exit code 0: all held; 1: one failed; 6: none failed, and not all could be judged.
+    """
     length_s = parse_duration_s(length)
     if to is not None:
         output.check_writable(to)
@@ -88,7 +92,7 @@ def run(
         mask=False,
         sampled=not no_sample,
     )
-    found = verify(read, record, profile, recording)
+    found = verify(read, record, profile, recording, say=_say)
     _put(found.to_json(), form, to)
     if found.failed:
         raise typer.Exit(1)

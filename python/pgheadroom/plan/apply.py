@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import InputError, SourceError
 from pgheadroom.plan.marks import Catalog, Found
 from pgheadroom.plan.record import Effect, Record, State, StepRecord
-from pgheadroom.plan.session import check_rights, foreign_owners, holders, look_now
+from pgheadroom.plan.session import check_rights, foreign_owners, heap_bytes, holders, look_now
 from pgheadroom.plan.statements import name_of, one_line
 from pgheadroom.plan.values import Mark, Plan, Step, StepKind
 
@@ -422,7 +422,7 @@ class Applier:
                 finished_at=_now(),
                 duration_s=round(time.monotonic() - start_s, 3),
                 messages=tuple(self._messages),
-                after=now,
+                after=replace(now, heap_bytes=heap_bytes(self._connection, step.table)),
             )
         )
         return None
@@ -490,7 +490,9 @@ def _effect(found: Found) -> Effect:
     return Effect(
         fillfactor=found.mark.fillfactor,
         relfilenode=found.mark.relfilenode,
+        inserts=found.inserts,
         updates=found.updates,
+        deletes=found.deletes,
     )
 
 

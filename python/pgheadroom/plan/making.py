@@ -7,6 +7,7 @@ all settings, and only where it was asked for; what the server has for it is off
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,7 @@ from pgheadroom.plan.statements import (
 )
 from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
-from pgheadroom.profile import Profile
+from pgheadroom.profile import Profile, to_json
 from pgheadroom.profile.model import TableProfile
 
 
@@ -97,7 +98,33 @@ class _Maker:
             offers=tuple(self._offers),
             kept=tuple(self._kept),
             notes=tuple(self._notes),
+            profile=self._simulated(),
         )
+
+    def _simulated(self) -> dict[str, Any] | None:
+        """The profile of the tables that have a forecast by the twin, as its file has it."""
+        names = {
+            advice.table
+            for advice in self._advice.tables
+            if advice.calibration is not None and advice.verdict != "ABSTAIN"
+        }
+        workload = self._profile.workload
+        operations = tuple(o for o in workload.operations if o.table in names)
+        tables = tuple(t for t in self._profile.tables if t.name in names)
+        if not tables or not operations:
+            return None
+        found: dict[str, Any] = json.loads(
+            json.dumps(
+                to_json(
+                    replace(
+                        self._profile,
+                        tables=tables,
+                        workload=replace(workload, operations=operations),
+                    )
+                )
+            )
+        )
+        return found
 
     def _add(self, advice: TableAdvice) -> None:
         if advice.verdict == "ABSTAIN" or advice.advised_fillfactor is None:

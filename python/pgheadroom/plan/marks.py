@@ -36,11 +36,13 @@ QUERIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A table in the catalog now, with the updates that its counters have; None uncounted."""
+    """A table in the catalog now, with the rows that its counters have; None uncounted."""
 
     mark: Mark
     relkind: str
+    inserts: int | None
     updates: int | None
+    deletes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +170,9 @@ def _catalog(recording: Recording) -> Catalog:
                 reloptions={k: str(v) for k, v in (row["reloptions"] or {}).items()},
             ),
             relkind=str(row["relkind"]),
+            inserts=None if counted is None else int(counted["n_tup_ins"]),
             updates=None if counted is None else int(counted["n_tup_upd"]),
+            deletes=None if counted is None else int(counted["n_tup_del"]),
         )
     return Catalog(
         target=Target(

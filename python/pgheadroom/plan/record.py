@@ -24,7 +24,7 @@ from pgheadroom.plan.form import from_plain, to_plain
 from pgheadroom.plan.reading import digest, read_object
 from pgheadroom.plan.values import Plan, Target
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 State = Literal["pending", "running", "done", "failed", "undoing", "undone", "yours"]
 
@@ -34,13 +34,17 @@ class Effect:
     """
     What the catalog says of a table: its setting (None: not set) and its file.
 
-    `updates` is n_tup_upd since the statistics began, by which it is known later how many have
-    happened since.
+    `inserts`, `updates` and `deletes` are rows since the statistics began, by which it is known
+    later how many have come since; `heap_bytes` is the main fork after a step, None where nobody
+    looked.
     """
 
     fillfactor: int | None
     relfilenode: int
+    inserts: int | None
     updates: int | None
+    deletes: int | None
+    heap_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,3 +126,14 @@ def holders(connection: psycopg.Connection[Any], mark: Mark) -> str | None:
         for pid, mode, who, state, age_s in rows
     ]
     return "; ".join(said) or None
+
+
+def heap_bytes(connection: psycopg.Connection[Any], mark: Mark) -> int | None:
+    """Size of the table's main fork; None where it is locked, or cannot be had."""
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+    try:
+        row = connection.execute("SELECT pg_relation_size(%s::oid)", (mark.oid,)).fetchone()
+    except psycopg.Error:
+        return None
+    return None if row is None or row[0] is None else int(row[0])

@@ -246,6 +246,8 @@ class Plan:
         offers: Rewrites that the server has and that are not part of the plan.
         kept: Forecasts of tables that stay as they are.
         notes: What else is to be known: findings that go before, tables left out and why.
+        profile: What was observed of the tables that were simulated, as a profile has it, from
+            which `verify` foresees again what has become of a table that grows; None without one.
     """
 
     tool_version: str
@@ -258,6 +260,7 @@ class Plan:
     offers: tuple[Step, ...]
     kept: tuple[Forecast, ...]
     notes: tuple[str, ...]
+    profile: Mapping[str, Any] | None = None
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:

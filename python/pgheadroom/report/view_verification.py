@@ -16,6 +16,7 @@ _MEASURES = {
     "hot_frac": "HOT",
     "newpage_frac": "new page",
     "heap_bytes": "heap",
+    "heap_grown_bytes": "heap that came since",
     "wal_bytes_per_update": "WAL of an update",
 }
 
@@ -55,7 +56,7 @@ def as_csv(result: Mapping[str, Any]) -> str:
     """One row a table and measure; an interval as its two ends."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    sides = ("before", "forecast", "now")
+    sides = ("before", "planned", "forecast", "now")
     ends = [f"{side}{end}" for side in sides for end in ("", "_low", "_high")]
     writer.writerow(
         ["schema", "name", "table_verdict", "measure", "unit", *ends, "verdict", "note"]
@@ -64,11 +65,12 @@ def as_csv(result: Mapping[str, Any]) -> str:
         for outcome in table["outcomes"]:
             numbers: list[object] = []
             for side in sides:
-                spread = reading.interval(outcome[side])
+                value = outcome.get(side)
+                spread = reading.interval(value)
                 if spread is not None:
                     numbers += [spread.mid, spread.low, spread.high]
                 else:
-                    numbers += ["" if outcome[side] is None else outcome[side], "", ""]
+                    numbers += ["" if value is None else value, "", ""]
             row = [table["schema"], table["name"], table["verdict"], outcome["name"]]
             row += [outcome["unit"], *numbers, outcome["verdict"] or "", outcome["note"]]
             writer.writerow([_csv(value) for value in row])
@@ -145,7 +147,8 @@ def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | N
             Column("table", "table", align="left", style="text", lead=True),
             Column("measure", "measure", align="left", style="text", lead=True),
             number("before", "before", "measured"),
-            number("forecast", "foreseen", "predicted"),
+            number("planned", "foreseen then", "predicted"),
+            number("forecast", "for now", "predicted"),
             number("now", "now", "measured"),
             Column("verdict", "verdict", align="left", style="text"),
         ),
@@ -154,6 +157,7 @@ def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | N
                 _name(table),
                 _MEASURES[outcome["name"]],
                 outcome["before"],
+                outcome.get("planned"),
                 outcome["forecast"],
                 outcome["now"],
                 outcome["verdict"] or "shown only",

@@ -3,11 +3,15 @@ Forecast against outcome: the same measures over a comparable window.
 
     windows.py    shares over the windows of an interval, with intervals that know of clustering
     comparing.py  whether the workload is still the same; a verdict a measure
+    state.py      what has happened to a table since its plan, by the counters
+    foreseeing.py a forecast again, for what has happened since
+    values.py     the verification as a value
     verifying.py  plan, record and a new observation -> verification
 """
 
 from __future__ import annotations
 
-from pgheadroom.verify.verifying import Verification, verify
+from pgheadroom.verify.values import Verification
+from pgheadroom.verify.verifying import verify
 
 __all__ = ["Verification", "verify"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.advise.advice import Value
+from pgheadroom.advise.advice import Point, Value
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
@@ -42,6 +42,10 @@ TOLERANCE = 0.01
 HEAP_TOLERANCE = 0.05
 """Of heap bytes, and 8 pages: a table that has lived has room that no forecast knows."""
 HEAP_TOLERANCE_BYTES = 8 * PAGE_BYTES
+GROWN_TOLERANCE_BYTES = 64 * PAGE_BYTES
+"""Of what a heap has grown by: it is extended by up to 64 pages at once (from 16)."""
+WAL_TOLERANCE = 0.2
+"""Of WAL bytes an update: images come with checkpoints, which differ between two windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +187,60 @@ def judge_share(
     return "held", "inside the forecast"
 
 
+def judge_again(
+    now: Interval | None, before: Interval | None, forecast: Interval
+) -> tuple[Verdict, str]:
+    """
+    A verdict on a share that was foreseen again for what has happened since.
+
+    Such a forecast may be as wide as it is: a wide one that is met says nothing, and is no failure.
+    """
+    verdict, note = judge_share(now, before, forecast)
+    if now is None or verdict in ("undecided", "held"):
+        return verdict, note
+    if now.low > forecast.high + TOLERANCE or now.high < forecast.low - TOLERANCE:
+        return verdict, note
+    return "undecided", (
+        f"inside the forecast for this state, which is {_points(_width(forecast))} wide: too wide "
+        "to tell an effect from none"
+    )
+
+
+def wal_ratio(before: Point | None, after: Point | None) -> Interval | None:
+    """By what the WAL of an update changes, by the curve; None where it has no such figures."""
+    if before is None or after is None:
+        return None
+    then = as_interval(before.wal_bytes_per_update)
+    found = as_interval(after.wal_bytes_per_update)
+    return None if then is None or found is None or then.mid <= 0 else scaled(found, 1 / then.mid)
+
+
+def scaled(found: Interval, factor: float) -> Interval:
+    """The interval times a factor."""
+    return Interval(
+        low=found.low * factor, mid=found.mid * factor, high=found.high * factor, level=found.level
+    )
+
+
+def judge_wal(now: float, before: float, forecast: Interval) -> tuple[Verdict | None, str]:
+    """
+    A verdict on the WAL of an update, in bytes, from statements counted then and now.
+
+    Images of pages come with checkpoints, more in one window than in the other. So what is near
+    is held, what moved the other way has failed, and what lies between is shown.
+    """
+    slack = WAL_TOLERANCE * forecast.mid
+    if forecast.low - slack <= now <= forecast.high + slack:
+        return "held", "as much less or more as was foreseen, of what was measured before"
+    foreseen, moved = forecast.mid / before - 1, now / before - 1
+    if abs(foreseen) > WAL_TOLERANCE and abs(moved) > WAL_TOLERANCE and foreseen * moved < 0:
+        return "failed", f"{foreseen:+.0%} were foreseen, {moved:+.0%} were measured"
+    return None, (
+        f"shown only: {foreseen:+.0%} were foreseen, {moved:+.0%} measured, which checkpoints may "
+        "have done"
+    )
+
+
 def judge_way(
     now: Interval | None, before: Interval | None, final: float, what: str
 ) -> tuple[Verdict, str]:
@@ -207,16 +265,23 @@ def judge_way(
 
 
 def judge_heap(
-    now: float, before: float | None, forecast: Interval, *, on_the_way: bool
+    now: float,
+    before: float | None,
+    forecast: Interval,
+    *,
+    on_the_way: bool,
+    slack_bytes: float = HEAP_TOLERANCE_BYTES,
 ) -> tuple[Verdict, str]:
     """A verdict on the table's size, in bytes; a size is known exactly, its forecast is not."""
     low, high = forecast.low, forecast.high
     if on_the_way and before is not None:
         low, high = min(low, before), max(high, before)
-    slack = max(HEAP_TOLERANCE * forecast.mid, HEAP_TOLERANCE_BYTES)
+    slack = max(HEAP_TOLERANCE * forecast.mid, slack_bytes, HEAP_TOLERANCE_BYTES)
     if low - slack <= now <= high + slack:
         return "held", "inside the forecast"
     end = high if now > high else low
+    if end <= 0:
+        return "failed", "it shrank, or grew where nothing was to come"
     return "failed", f"{now / end - 1:+.1%} from the nearer end of the forecast"
 
 

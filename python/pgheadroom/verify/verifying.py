@@ -7,16 +7,13 @@ happened since the change; one that was rewritten against the steady state.
 
 from __future__ import annotations
 
-import calendar
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pgheadroom
 from pgheadroom.advise.advice import Value
 from pgheadroom.errors import InputError
-from pgheadroom.plan.form import to_plain
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import Measured, measure
 from pgheadroom.plan.record import Record, StepRecord
@@ -28,18 +25,23 @@ from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
 from pgheadroom.units import show_duration
 from pgheadroom.verify.comparing import (
+    GROWN_TOLERANCE_BYTES,
     Likeness,
     Verdict,
     as_interval,
+    judge_again,
     judge_heap,
     judge_share,
+    judge_wal,
     judge_way,
     likenesses,
+    scaled,
+    wal_ratio,
 )
+from pgheadroom.verify.foreseeing import Again, Since, Unforeseen
+from pgheadroom.verify.state import UPDATES_MIN, Foreseer, seconds_since
+from pgheadroom.verify.values import Outcome, TableOutcome, Verification
 from pgheadroom.verify.windows import Share, Window, share_before, share_of, windows_of
-
-UPDATES_MIN = 100
-"""Fewer updates in the window say nothing (arbitrary)."""
 
 SETTLED_UPDATES_PER_ROW = 1.0
 """Until then a rewritten table may have more HOT than in its steady state (arbitrary)."""
@@ -48,84 +50,19 @@ _NET_INSERTS_FRAC = 0.2
 """Part of the inserts that no delete makes up for, from which on a table is one that grows
 (arbitrary)."""
 
+_ROWS_MOVED_FRAC = 0.1
+"""Part of the rows that came or went, from which on a forecast is made for those that there are."""
+
 _RANK: tuple[Verdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
-FAILED: tuple[Verdict, ...] = ("failed", "no effect")
-"""Verdicts that make `verify` end with 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """
-    One measure: before, foreseen, now.
-
-    `verdict` is None for a measure that is only shown; `note` says why, or the reason.
-    """
-
-    name: str
-    unit: str
-    before: Value
-    forecast: Value
-    now: Value
-    verdict: Verdict | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableOutcome:
-    """
-    One table.
-
-    `progress` says how far it is on its way to the new state, None where that does not matter;
-    `windows` are those of the interval with updates.
-    """
-
-    schema: str
-    name: str
-    oid: int
-    planned: str
-    fillfactor: int
-    fillfactor_now: int | None
-    rewritten: bool
-    verdict: Verdict
-    reason: str
-    progress: str | None
-    updates: int | None
-    windows: int
-    outcomes: tuple[Outcome, ...]
-    workload: tuple[Likeness, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """All tables of a plan, after one observation."""
-
-    tool_version: str
-    server_version: str
-    database: str
-    planned_at: str
-    observed_at: str
-    interval_s: float
-    tables: tuple[TableOutcome, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def failed(self) -> bool:
-        """Whether a forecast failed."""
-        return any(table.verdict in FAILED for table in self.tables)
-
-    @property
-    def held(self) -> bool:
-        """Whether every forecast was judged, and held."""
-        return bool(self.tables) and all(table.verdict == "held" for table in self.tables)
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        made: dict[str, Any] = to_plain(self)
-        return {"schema_version": 1, "kind": "verification"} | made
 
 
 def verify(
-    plan: Plan, record: Record | None, profile: Profile, recording: Recording
+    plan: Plan,
+    record: Record | None,
+    profile: Profile,
+    recording: Recording,
+    *,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Verification:
     """
     Hold the forecasts of a plan against a new observation.
@@ -135,9 +72,10 @@ def verify(
         record: Of `apply`; None where it was not applied from here.
         profile: Of the recording, unmasked.
         recording: With the tables' counters at each tick.
+        say: Told what takes a while.
 
     Raises:
-        InputError: Another database than the plan's.
+        InputError: Another database than the plan's, or its profile is none.
     """
     different = plan.target.differs(target_of(profile))
     if different:
@@ -160,10 +98,19 @@ def verify(
             f"this window is {show_duration(length_s)} long, the observation before was "
             f"{show_duration(then_s)}: windows of one length compare best"
         )
-    outcomes = [
-        _Table(forecast, plan, record, tables.get(forecast.table.oid), profile, recording).outcome()
-        for forecast in plan.forecasts
-    ]
+    with Foreseer(plan, say) as foreseer:
+        outcomes = [
+            _Table(
+                forecast,
+                plan,
+                record,
+                tables.get(forecast.table.oid),
+                profile,
+                recording,
+                foreseer,
+            ).outcome()
+            for forecast in plan.forecasts
+        ]
     return Verification(
         tool_version=pgheadroom.__version__,
         server_version=str(profile.server.version),
@@ -185,8 +132,13 @@ class _Table:
         table: TableProfile | None,
         profile: Profile,
         recording: Recording,
+        foreseer: Foreseer,
     ) -> None:
         self._forecast = forecast
+        self._foreseer = foreseer
+        self._since: Since | None = None
+        self._again: Again | None = None
+        self._unforeseen = ""
         self._table = table
         self._profile = profile
         self._applied = _applied(forecast, plan, record)
@@ -204,7 +156,9 @@ class _Table:
         verdict, reason = self._fits()
         progress = None
         if self._now is not None:
-            workload = likenesses(self._forecast.measured, self._now)
+            if verdict is None:
+                self._foresee_again(self._now)
+            workload = tuple(map(self._alike, likenesses(self._forecast.measured, self._now)))
             progress, arrived = self._progress()
             outcomes = self._outcomes(self._now, arrived=arrived, progress=progress)
         if verdict is None:
@@ -213,6 +167,8 @@ class _Table:
             if odd:
                 verdict = "not comparable"
                 reason = "the workload has changed: " + "; ".join(map(_said, odd))
+                if self._unforeseen and any(like.name == "rows" for like in odd):
+                    reason += f"; it could not be foreseen again for these: {self._unforeseen}"
         if verdict == "not comparable":
             outcomes = tuple(_shown(found) for found in outcomes)
         mark = self._forecast.table
@@ -232,6 +188,26 @@ class _Table:
             outcomes=outcomes,
             workload=workload,
         )
+
+    def _foresee_again(self, now: Measured) -> None:
+        """Where rows have come or gone, what the plan foresees of the table that it is now."""
+        before, table = self._forecast.measured, self._table
+        assert table is not None, "what was measured was observed"
+        moved = before.rows and now.rows and abs(now.rows / before.rows - 1) > _ROWS_MOVED_FRAC
+        if not moved and not _grows(before):
+            return
+        try:
+            self._since, self._again = self._foreseer.foresee(
+                self._forecast, self._applied, now, table
+            )
+        except Unforeseen as why:
+            self._unforeseen = str(why)
+
+    def _alike(self, like: Likeness) -> Likeness:
+        """Rows may be others where the forecast is for just these."""
+        if self._again is None or like.name != "rows":
+            return like
+        return replace(like, limit="foreseen again for them", is_alike=True)
 
     @property
     def _mark(self) -> Mark | None:
@@ -280,14 +256,10 @@ class _Table:
             return f"{done:.2g} of {need:.2g} updates a row", done >= need
         if way.after_s is None:
             return "no time was foreseen in which it arrives", None
-        try:
-            applied_s = calendar.timegm(time.strptime(known.finished_at, "%Y-%m-%dT%H:%M:%SZ"))
-        except ValueError:
+        done_s = seconds_since(known.finished_at)
+        if done_s is None:
             return "the record's time is not understood", None
-        done_s = time.time() - applied_s
-        return f"{show_duration(max(done_s, 0.0))} of {show_duration(way.after_s)}", (
-            done_s >= way.after_s
-        )
+        return f"{show_duration(done_s)} of {show_duration(way.after_s)}", done_s >= way.after_s
 
     def _updates_per_row(self) -> float | None:
         """Since the plan was applied to the table; None where the record does not say."""
@@ -317,7 +289,8 @@ class _Table:
                 name="newpage_frac",
                 unit="frac",
                 before=share_before(before.newpage_updates, before.updates, effect),
-                forecast=None if after is None or not arrived else after.newpage_frac,
+                planned=None if after is None else after.newpage_frac,
+                forecast=self._newpage_forecast(arrived=arrived),
                 now=None if newpage is None else newpage.interval or newpage.value,
                 verdict=None,
                 note="shown only"
@@ -325,23 +298,42 @@ class _Table:
                 else "PostgreSQL 15 does not count it",
             )
         )
-        made.append(self._heap(now, arrived=arrived))
-        known = before.wal_bytes_per_update is not None and now.wal_bytes_per_update is not None
-        made.append(
-            Outcome(
-                name="wal_bytes_per_update",
-                unit="bytes",
-                before=before.wal_bytes_per_update,
-                forecast=None if after is None else after.wal_bytes_per_update,
-                now=now.wal_bytes_per_update,
-                verdict=None,
-                note="shown only: measured is what the UPDATE statements wrote "
-                "(pg_stat_statements), foreseen is commits, vacuum and inserts too"
-                if known
-                else "not known: pg_stat_statements has not counted these statements both times",
-            )
-        )
+        made += self._heap(now, arrived=arrived)
+        made.append(self._wal(now, arrived=arrived))
         return tuple(made)
+
+    def _wal(self, now: Measured, *, arrived: bool | None) -> Outcome:
+        """What the UPDATE statements wrote, where pg_stat_statements says it both times."""
+        found, before = self._forecast, self._forecast.measured
+        planned = None if found.after is None else found.after.wal_bytes_per_update
+        measured = before.wal_bytes_per_update, now.wal_bytes_per_update
+        forecast: Interval | None = None
+        verdict: Verdict | None = None
+        note = "not known: pg_stat_statements has not counted these statements both times"
+        if None not in measured:
+            note = "shown only: the curve has no figure at the setting before"
+            ratio = wal_ratio(found.before, found.after)
+            if self._again is not None or not arrived:
+                note = "shown only: the forecast is for the state at which the table arrives"
+            elif ratio is not None and measured[0] is not None and measured[1] is not None:
+                forecast = scaled(ratio, measured[0])
+                verdict, note = judge_wal(measured[1], measured[0], forecast)
+        return Outcome(
+            name="wal_bytes_per_update",
+            unit="bytes",
+            before=measured[0],
+            planned=planned,
+            forecast=forecast,
+            now=measured[1],
+            verdict=verdict,
+            note=note,
+        )
+
+    def _newpage_forecast(self, *, arrived: bool | None) -> Value:
+        if self._again is not None:
+            return self._again.newpage_frac
+        after = self._forecast.after
+        return None if after is None or not arrived else after.newpage_frac
 
     def _hot(
         self,
@@ -352,9 +344,13 @@ class _Table:
         progress: str | None,
     ) -> Outcome:
         measured = None if hot is None else hot.interval
-        forecast = self._hot_forecast()
+        planned = self._hot_forecast()
+        forecast = planned if self._again is None else self._again.hot_frac
         verdict: Verdict
-        if forecast is None:
+        if self._again is not None:
+            verdict, note = judge_again(measured, before, self._again.hot_frac)
+            note += f"; {_populations(self._again, self._since)}"
+        elif forecast is None:
             verdict, note = "undecided", "the plan has no forecast of it"
         elif arrived:
             verdict, note = judge_share(measured, before, forecast)
@@ -374,6 +370,7 @@ class _Table:
             name="hot_frac",
             unit="frac",
             before=before,
+            planned=planned,
             forecast=forecast,
             now=measured if measured is not None else None if hot is None else hot.value,
             verdict=verdict,
@@ -397,15 +394,17 @@ class _Table:
             level=steady.level,
         )
 
-    def _heap(self, now: Measured, *, arrived: bool | None) -> Outcome:
+    def _heap(self, now: Measured, *, arrived: bool | None) -> tuple[Outcome, ...]:
         found, before = self._forecast, self._forecast.measured
         way = found.transition
-        forecast = as_interval(None if found.after is None else found.after.heap_bytes)
+        planned = as_interval(None if found.after is None else found.after.heap_bytes)
         if way is not None and not self._rewritten:
-            forecast = as_interval(way.final_heap_bytes)
+            planned = as_interval(way.final_heap_bytes)
+        if self._again is not None and self._since is not None:
+            return _heap_again(before, planned, now, self._again, self._since)
         grown = now.rows / before.rows if before.rows and now.rows else 1.0
         verdict: Verdict | None = None
-        note = "not known"
+        note, forecast = "not known", planned
         if forecast is not None and _grows(before):
             # The forecast is for the end of the simulated time, which is not today.
             forecast, note = None, "rows only come: its size in the long run is not today's"
@@ -424,15 +423,64 @@ class _Table:
             )
             if abs(grown - 1) >= 0.01:
                 note += f"; forecast scaled by the rows ({grown - 1:+.1%})"
-        return Outcome(
-            name="heap_bytes",
-            unit="bytes",
-            before=before.heap_bytes,
-            forecast=forecast,
-            now=now.heap_bytes,
-            verdict=verdict,
-            note=note,
+        return (
+            Outcome(
+                name="heap_bytes",
+                unit="bytes",
+                before=before.heap_bytes,
+                planned=planned,
+                forecast=forecast,
+                now=now.heap_bytes,
+                verdict=verdict,
+                note=note,
+            ),
         )
+
+
+def _heap_again(
+    before: Measured, planned: Interval | None, now: Measured, again: Again, since: Since
+) -> tuple[Outcome, ...]:
+    """The heap, and what came since by itself: pages that are filled under the setting."""
+    grown = None
+    if now.heap_bytes is not None and since.heap_bytes is not None:
+        grown = now.heap_bytes - since.heap_bytes
+    made = []
+    for name, first, forecast, found, slack_bytes in (
+        ("heap_bytes", before.heap_bytes, again.heap_bytes, now.heap_bytes, 0),
+        ("heap_grown_bytes", None, again.grown_bytes, grown, GROWN_TOLERANCE_BYTES),
+    ):
+        verdict: Verdict | None = None
+        note = "its size when it began is not known"
+        if forecast is not None and found is not None and since.heap_bytes is not None:
+            verdict, note = judge_heap(
+                float(found), None, forecast, on_the_way=False, slack_bytes=slack_bytes
+            )
+        made.append(
+            Outcome(
+                name=name,
+                unit="bytes",
+                before=first,
+                planned=planned if name == "heap_bytes" else None,
+                forecast=forecast,
+                now=found,
+                verdict=verdict,
+                note=note,
+            )
+        )
+    return tuple(made)
+
+
+def _populations(again: Again, since: Since | None) -> str:
+    """Old pages and new ones by themselves, in words."""
+    assert since is not None, "what was foreseen again was foreseen for something"
+    said = f"{again.new_rows_frac:.0%} of the rows came since"
+    if since.fillfactor_before != since.fillfactor:
+        said += (
+            f"; foreseen for pages filled at {since.fillfactor_before} alone "
+            f"{again.hot_old_frac:.1%}, for those at {since.fillfactor} alone "
+            f"{again.hot_new_frac:.1%}"
+        )
+    return said
 
 
 def _grows(before: Measured) -> bool:

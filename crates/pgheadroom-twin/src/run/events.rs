@@ -12,6 +12,7 @@ use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
 use crate::storage::Storage;
 use crate::vacuum::VacuumOptions;
+use pgheadroom_layout::HeapFillfactor;
 
 /// What a server does by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,8 @@ pub struct Conditions {
     pub timing: Option<Timing>,
     /// Fillfactors that tables get after they are loaded, by name: pages stay as they are.
     pub fillfactors_later: Vec<(String, i64)>,
+    /// Fillfactors that tables get in the middle of the run: which, percent, at which fraction.
+    pub fillfactors_at: Vec<(String, i64, f64)>,
     /// Tables that are rewritten in the middle of the run.
     pub rewrites: Vec<RewriteAt>,
     /// A page whose life is wanted: its table's name and its number.
@@ -98,6 +101,8 @@ enum Action {
     /// Until so many transactions are done.
     Vacuum(TableId, u64),
     Analyze,
+    /// ALTER TABLE SET (fillfactor): pages stay as they are.
+    Alter(TableId, HeapFillfactor),
     /// VACUUM FULL.
     Rewrite(TableId),
     /// The same beside clients, until so many transactions are done.
@@ -179,6 +184,11 @@ impl Plan {
             ));
             actions.push((part(end_frac, transactions), Action::Release(number)));
         }
+        for (name, percent, at_frac) in &conditions.fillfactors_at {
+            let (table, fillfactor) = altered(spec, name, *percent)?;
+            let at = part(*at_frac, transactions);
+            actions.push((at, Action::Alter(table, fillfactor)));
+        }
         for rewrite in &conditions.rewrites {
             let table = table_of(spec, Some(&rewrite.table)).ok_or_else(|| {
                 ProfileError::unsupported("the rewritten table", &rewrite.table, "a table")
@@ -220,6 +230,22 @@ pub(super) fn table_of(spec: &ProfileSpec, name: Option<&str>) -> Option<TableId
         spec.table.iter().map(|table| table.name.as_str()).collect()
     };
     names.iter().position(|known| *known == name).map(TableId)
+}
+
+/// The table of this name, and a fillfactor that it may have.
+pub(super) fn altered(
+    spec: &ProfileSpec,
+    name: &str,
+    percent: i64,
+) -> Result<(TableId, HeapFillfactor), ProfileError> {
+    let bad = |expected: String| ProfileError::Unsupported {
+        field: format!("the later fillfactor of {name}"),
+        found: percent.to_string(),
+        expected,
+    };
+    let table = table_of(spec, Some(name)).ok_or_else(|| bad("a table".into()))?;
+    let fillfactor = HeapFillfactor::new(percent).map_err(|error| bad(error.to_string()))?;
+    Ok((table, fillfactor))
 }
 
 /// A plan's actions that are still to come, and the snapshots that are held.
@@ -356,6 +382,10 @@ impl<'a> Events<'a> {
                     self.vacuums.push(vacuum);
                 }
                 Action::Analyze => db.forget_target_blocks(),
+                Action::Alter(table, fillfactor) => {
+                    db.set_fillfactor(table, fillfactor);
+                    db.forget_target_blocks();
+                }
                 Action::Rewrite(table) => {
                     let done = rewrites::at_once(table, at, db)?;
                     self.vacuums.retain(|vacuum| vacuum.table != table);

@@ -1,0 +1,156 @@
+"""
+What has happened to a table since its plan, by the counters: record, plan's profile, and now.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from pgheadroom.advise.runs import Runner
+from pgheadroom.errors import InputError
+from pgheadroom.plan.measured import Measured
+from pgheadroom.plan.record import StepRecord
+from pgheadroom.plan.statements import name_of
+from pgheadroom.plan.values import Forecast, Plan
+from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.profile.fields import FieldError
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, foresee
+
+UPDATES_MIN = 100
+"""Fewer updates in the window say nothing (arbitrary)."""
+
+_COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del")
+
+
+def seconds_since(moment: str | None) -> float | None:
+    """Since a time of a record or a plan; None where it is not understood."""
+    if moment is None:
+        return None
+    try:
+        began = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return None
+    return max(0.0, time.time() - began)
+
+
+def since_of(
+    forecast: Forecast,
+    planned: TableProfile,
+    applied: StepRecord | None,
+    now: Measured,
+    table: TableProfile,
+    observed_at: str | None,
+) -> Since:
+    """
+    What has happened since the setting was applied; of a table that stays, since the observation.
+
+    Args:
+        forecast: Of the plan.
+        planned: The table in the plan's profile.
+        applied: The record of its last step that was carried out.
+        now: Measured.
+        table: The table now, with its counters' totals.
+        observed_at: When the plan's facts were taken.
+
+    Raises:
+        Unforeseen: It is not known: no record, other statistics, a rewrite of others.
+    """
+    assert planned.observed is not None, "a plan's profile was observed"
+    assert table.observed is not None, "verify has observed it"
+    then, last = (_totals(one.observed.get("totals")) for one in (planned, table) if one.observed)
+    base, heap_bytes, moment = then, planned.observed.get("main_bytes"), observed_at
+    fillfactor_before = forecast.measured.fillfactor
+    relfilenode = forecast.table.relfilenode
+    if forecast.verdict == "CHANGE":
+        effect = None if applied is None else applied.after
+        if applied is None or effect is None or None in (effect.inserts, effect.deletes):
+            raise Unforeseen("when the setting was applied is not known")
+        base = (effect.inserts or 0, effect.updates or 0, effect.deletes or 0)
+        heap_bytes, moment = effect.heap_bytes, applied.finished_at
+        if effect.relfilenode != relfilenode:
+            relfilenode, fillfactor_before = effect.relfilenode, forecast.fillfactor
+    if table.observed.get("relfilenode") != relfilenode:
+        raise Unforeseen("it was rewritten by others, nobody knows when")
+    length_s = seconds_since(moment)
+    if length_s is None:
+        raise Unforeseen("since when is not known")
+    if then is None or base is None or last is None:
+        raise Unforeseen("its rows were not counted")
+    inserts, updates, deletes = (after - before for before, after in zip(base, last, strict=True))
+    rows = forecast.measured.rows + (base[0] - then[0]) - (base[2] - then[2])
+    if min(inserts, updates, deletes, base[0] - then[0], base[2] - then[2]) < 0 or rows < 1:
+        raise Unforeseen("statistics were reset meanwhile")
+    return Since(
+        rows=rows,
+        heap_bytes=heap_bytes,
+        inserts=inserts,
+        updates=updates,
+        deletes=deletes,
+        window_updates=min(now.updates or 0, updates),
+        length_s=max(length_s, now.interval_s),
+        fillfactor_before=fillfactor_before,
+        fillfactor=forecast.fillfactor,
+    )
+
+
+def _totals(found: Mapping[str, Any] | None) -> tuple[int, int, int] | None:
+    if not found or any(found.get(name) is None for name in _COUNTERS):
+        return None
+    inserts, updates, deletes = (int(found[name]) for name in _COUNTERS)
+    return inserts, updates, deletes
+
+
+class Foreseer:
+    """
+    Foresees again what a plan's profile lets foresee; a block, which an exception ends early.
+
+    Raises:
+        InputError: The plan's profile is none.
+    """
+
+    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._say = say
+        self._runner = Runner(budget_s=BUDGET_S)
+        self._profile: Profile | None = None
+        if plan.profile is not None:
+            try:
+                self._profile = parse_profile(plan.profile)
+            except FieldError as error:
+                raise InputError(f"plan: profile: {error}") from None
+
+    def __enter__(self) -> Self:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._runner.__exit__(kind, *rest)
+
+    def foresee(
+        self, forecast: Forecast, applied: StepRecord | None, now: Measured, table: TableProfile
+    ) -> tuple[Since, Again]:
+        """
+        For the rows and updates that have come since.
+
+        Raises:
+            Unforeseen: With the reason.
+        """
+        planned = next(
+            (
+                found
+                for found in (self._profile.tables if self._profile is not None else ())
+                if (found.observed or {}).get("oid") == forecast.table.oid
+            ),
+            None,
+        )
+        if self._profile is None or planned is None:
+            raise Unforeseen("the plan has no profile of it")
+        since = since_of(forecast, planned, applied, now, table, self._plan.observed_at)
+        if since.updates < UPDATES_MIN or not now.updates:
+            raise Unforeseen("too few updates since")
+        self._say(f"foreseeing {name_of(forecast.table)} again, for its rows and updates since")
+        return since, foresee(self._profile, planned, since, self._runner)

@@ -1,0 +1,89 @@
+"""
+A verification as a value: a verdict a table, each measure before, foreseen and now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.advise.advice import Value
+from pgheadroom.plan.form import to_plain
+from pgheadroom.verify.comparing import Likeness, Verdict
+
+FAILED: tuple[Verdict, ...] = ("failed", "no effect")
+"""Verdicts that make `verify` end with 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """
+    One measure: before, foreseen then, foreseen for what has happened since, now.
+
+    `planned` is the plan's forecast, `forecast` what the measure is held against: the same, or what
+    the plan's profile gives for the rows and updates that have come since. `verdict` is None for a
+    measure that is only shown; `note` says why, or the reason.
+    """
+
+    name: str
+    unit: str
+    before: Value
+    planned: Value
+    forecast: Value
+    now: Value
+    verdict: Verdict | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOutcome:
+    """
+    One table.
+
+    `progress` says how far it is on its way to the new state, None where that does not matter;
+    `windows` are those of the interval with updates.
+    """
+
+    schema: str
+    name: str
+    oid: int
+    planned: str
+    fillfactor: int
+    fillfactor_now: int | None
+    rewritten: bool
+    verdict: Verdict
+    reason: str
+    progress: str | None
+    updates: int | None
+    windows: int
+    outcomes: tuple[Outcome, ...]
+    workload: tuple[Likeness, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """All tables of a plan, after one observation."""
+
+    tool_version: str
+    server_version: str
+    database: str
+    planned_at: str
+    observed_at: str
+    interval_s: float
+    tables: tuple[TableOutcome, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a forecast failed."""
+        return any(table.verdict in FAILED for table in self.tables)
+
+    @property
+    def held(self) -> bool:
+        """Whether every forecast was judged, and held."""
+        return bool(self.tables) and all(table.verdict == "held" for table in self.tables)
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        made: dict[str, Any] = to_plain(self)
+        return {"schema_version": 1, "kind": "verification"} | made
