@@ -458,8 +458,8 @@ class _Table:
             return self._made(verdict, text, "predicted", **facts)
         if verdict in ("loses HOT", "gains HOT") and found.before > 0:
             facts["hot_frac_then"] = min(hot * found.after / found.before, 1.0)
-            text += f" HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then"
-            text += f", if it follows that share: {figured}." if isinstance(figured, str) else "."
+            text += f" HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then."
+            text += f" WAL is not foreseen: {figured}." if isinstance(figured, str) else ""
         return self._made(verdict, text, "estimated" if found.lost else "measured", **facts)
 
     def _made(self, verdict: Verdict, text: str, evidence: Evidence, **facts: Any) -> TableCheck:

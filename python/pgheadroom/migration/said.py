@@ -70,7 +70,8 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
         return text
     rows = sum(found.rows for found in updates.classes if found.columns & mine)
     unknown = updates.unknown / updates.count
-    named = ", ".join(altered.spelled(name) for name in sorted(mine))
+    assigned = frozenset().union(*(found.columns for found in updates.classes)) & mine
+    named = ", ".join(altered.spelled(name) for name in sorted(assigned or mine))
     share = min(rows / updates.count, 1.0)
     text += f"; {share:.0%} of the updates assign {named}" if rows else f"; none assigns {named}"
     return text + (f", {unknown:.0%} are known to no statement" if unknown >= 0.005 else "")
