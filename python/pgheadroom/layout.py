@@ -236,7 +236,7 @@ def _live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> _Sh
     core = _core.Column(substitute, payload_bytes=width, name=column.name)
     # A built-in type of variable length is only wider than one value of it: it lies no otherwise.
     if column.is_user_type or column.typlen > 0:
-        like = substitute
+        like = substitute if like is None else f"{like}, as {substitute}"
     return _Shown(core, spelled, like, null_frac)
 
 

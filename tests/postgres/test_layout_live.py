@@ -103,7 +103,8 @@ CREATE TYPE mood AS ENUM ('good', 'bad');
 CREATE TYPE pair AS (a int, b text);
 CREATE DOMAIN short AS varchar(20);
 CREATE DOMAIN shorter AS short CHECK (value <> '');
-CREATE TABLE live (id bigint PRIMARY KEY, m mood NOT NULL, s shorter, tags text[], addr inet,
+CREATE DOMAIN feeling AS mood;
+CREATE TABLE live (id bigint PRIMARY KEY, m feeling NOT NULL, s shorter, tags text[], addr inet,
     doc jsonb, seldom text, sometimes text, never timestamptz, net cidr, p pair, moods mood[]);
 INSERT INTO live SELECT i, 'good', 's' || i % 100, ARRAY['a', 'b' || i % 10], '10.0.0.1',
     '{"a": 1}', CASE WHEN i % 20 = 0 THEN repeat('x', 80) END,
@@ -117,7 +118,7 @@ VACUUM FULL ANALYZE blank
 """
 TYPES = {
     "id": ("bigint", None),
-    "m": ("mood", "int4"),
+    "m": ("feeling", "mood, as int4"),
     "s": ("shorter", "character varying(20)"),
     "tags": ("text[]", None),
     "addr": ("inet", None),
