@@ -17,7 +17,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust golden record bench bench-advice accuracy wheel servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust golden record fuzz-inputs bench bench-advice accuracy wheel servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -78,6 +78,9 @@ rust: setup ## Tests of the core
 
 unit: setup ## Python tests without a server
 	$(PYTEST) -m "not long" --durations=10 tests/unit $(wildcard tests/property)
+
+fuzz-inputs: setup ## Damaged files through the real commands, whole (some minutes); SEED=1 COUNT=40
+	PYTHONPATH=tools $(BIN)/python tools/fuzz_inputs.py --seed $(or $(SEED),1) --count $(or $(COUNT),40)
 
 bench: setup ## Benchmarks of the core
 	cargo bench --locked

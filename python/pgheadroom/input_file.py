@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+import math
 import os
+import re
 import select
 import stat
 import time
 from pathlib import Path
+from typing import Any
 
 from pgheadroom.errors import InputError
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # as JSON spells one; a pair is a character
 _CHUNK_BYTES = 1024**2
 _WRITER_WAIT_S = 2.0  # for `program > fifo & pgheadroom ... fifo`; arbitrary
 
@@ -99,6 +104,27 @@ def read_standard_input(*, bytes_max: int, expected: str) -> str:
         raise InputError(
             f"{path} is not UTF-8 text ({error.reason} at byte {error.start})"
         ) from None
+
+
+def load_json(text: str) -> Any:
+    """
+    The data of a JSON text that holds only what we could write again.
+
+    Raises:
+        ValueError: No JSON, a number that is none or infinite, half of a surrogate pair.
+        RecursionError: Nested too deep.
+    """
+
+    def finite(spelled: str) -> float:
+        number = float(spelled)
+        if not math.isfinite(number):
+            raise ValueError(f"{spelled} is no finite number")
+        return number
+
+    data = json.loads(text, parse_constant=finite, parse_float=finite)
+    if _SURROGATE.search(text) is not None:
+        json.dumps(data, ensure_ascii=False).encode()
+    return data
 
 
 def _check_kind(

@@ -72,6 +72,8 @@ def profile_of(
         "schema": "public",
         "name": "jobs",
         "oid": 16384,
+        "relfilenode": 16384,
+        "main_bytes": 10_000,
         "counters": counters,
         "per_s": {"n_tup_upd": count / 10},
         "columns": [
@@ -88,6 +90,7 @@ def profile_of(
             "classes": made,
             "unattributed_frac": lost,
             "unattributed_resolution": 0.001,
+            "pick": {"evidence": "assumed"},
         },
     } | facts
     return parse_profile(

@@ -332,7 +332,7 @@ def _snapshots(
     part = 1.0
     if held_s is None:
         held_s, part = observed_hold_s(profile), observed_hold_frac(profile)
-    if held_s <= 0:
+    if held_s <= 0 or part <= 0:
         return ()
     held_s = max(held_s, part * duration_s / _SNAPSHOTS_MAX)
     assumed.append(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
+import math
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,10 @@ from typing import Any
 from pgheadroom.errors import InputError
 
 Value = str | int
+
+SCALE_MAX = 100_000
+_REPETITIONS_MAX = 100_000  # of merged records; arbitrary
+_CELLS_MAX = 100_000  # arbitrary
 Cell = dict[str, Value]
 
 
@@ -222,17 +227,40 @@ class Request:
             return cls(
                 experiment=str(form["experiment"]),
                 server=str(form["server"]),
-                scale=int(form["scale"]),
-                seed=int(form["seed"]),
-                repetitions=int(form["repetitions"]),
-                levels={str(name): tuple(levels) for name, levels in form["levels"].items()},
-                options=dict(form["options"]),
+                scale=_whole(form["scale"], SCALE_MAX),
+                seed=_whole(form["seed"], 2**63 - 1),
+                repetitions=_whole(form["repetitions"], _REPETITIONS_MAX),
+                levels=_levels(form["levels"]),
+                options={str(name): _value(item) for name, item in form["options"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"a lab request is damaged: {type(error).__name__} {error}; "
                 "restore the record from a copy"
             ) from error
+
+
+def _whole(found: Any, most: int) -> int:
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= most:
+        raise ValueError(f"{str(found)[:40]} is no whole number from 0 to {most}")
+    return found
+
+
+def _value(found: Any) -> Value:
+    if not isinstance(found, str | int):
+        raise TypeError(f"{str(found)[:40]} is neither a text nor a whole number")
+    return found
+
+
+def _levels(found: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
+    levels: dict[str, tuple[Value, ...]] = {}
+    for name, listed in found.items():
+        if not isinstance(listed, list | tuple):
+            raise TypeError(f"the levels of {name} are no list")
+        levels[str(name)] = tuple(_value(level) for level in listed)
+    if math.prod(map(len, levels.values())) > _CELLS_MAX:
+        raise ValueError(f"its levels make more than {_CELLS_MAX} cells")
+    return levels
 
 
 def cell_key(cell: Mapping[str, Value]) -> str:

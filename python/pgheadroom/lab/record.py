@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from typing import Any, Self
 
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.files import file_error, write_atomically
-from pgheadroom.input_file import exists, read_bytes, read_text
+from pgheadroom.input_file import exists, load_json, read_bytes, read_text
 from pgheadroom.lab.design import Request
 
 SCHEMA_VERSION = 1
@@ -82,7 +83,7 @@ class Sample:
     def from_json(cls, line: Mapping[str, Any]) -> Self:
         """Check a line's shape; raises KeyError, TypeError or ValueError when it is not one."""
         measures = {
-            str(name): None if value is None else float(value)
+            str(name): None if value is None else _finite(value)
             for name, value in dict(line["measures"]).items()
         }
         cell = dict(line["cell"])
@@ -95,7 +96,7 @@ class Sample:
             repetition=int(line["repetition"]),
             arm=str(line["arm"]),
             started_at=str(line["started_at"]),
-            duration_s=float(line["duration_s"]),
+            duration_s=_finite(line["duration_s"]),
             measures=measures,
             notes=tuple(str(note) for note in line["notes"]),
             assumed={str(k): str(v) for k, v in dict(line["assumed"]).items()},
@@ -124,7 +125,7 @@ def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[st
                 f"{path} does not exist: expected a file of kind {kind!r}; "
                 "a record folder is what `pgheadroom lab run` writes"
             )
-        value = json.loads(read_text(path, bytes_max=_FILE_BYTES_MAX, expected=f"JSON of {kind}"))
+        value = load_json(read_text(path, bytes_max=_FILE_BYTES_MAX, expected=f"JSON of {kind}"))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is damaged ({error}): expected JSON of kind {kind!r}; restore it from a copy"
@@ -144,6 +145,13 @@ def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[st
             "it if `lab report` can make it anew (result.json)"
         )
     return dict(value)
+
+
+def _finite(value: Any) -> float:
+    """A measure; text such as "NaN" is none, though Python takes it for a number."""
+    if not isinstance(value, int | float) or not math.isfinite(number := float(value)):
+        raise TypeError("a measure is no finite number")
+    return number
 
 
 class Record:
@@ -289,12 +297,15 @@ def _read_samples(path: Path) -> tuple[list[Sample], int]:
     seen: set[str] = set()
     for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
         try:
-            sample = Sample.from_json(json.loads(line))
+            sample = Sample.from_json(load_json(line.decode()))
             if sample.trial in seen:
                 raise ValueError(f"trial {sample.trial} is there twice")
             seen.add(sample.trial)
             samples.append(sample)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            *(ValueError, KeyError, TypeError, AttributeError),
+            *(OverflowError, RecursionError),
+        ) as error:
             raise InputError(
                 f"{path} is damaged in line {number} ({type(error).__name__}: {error}): expected "
                 "one trial a line; restore the record from a copy, or remove that line to have "

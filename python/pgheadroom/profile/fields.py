@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pgheadroom.errors import InputError
 
 _SHOWN_CHARACTERS = 60
+_SHORT = reprlib.Repr()  # of what is nested without end, too, only so much
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 2 * _SHOWN_CHARACTERS
 
 
 class FieldError(InputError):
@@ -33,7 +36,10 @@ def fail(path: str, found: object, expected: str) -> NoReturn:
 
 def show(found: object) -> str:
     """A foreign value for a message: short and printable."""
-    text = repr(found)
+    try:
+        text = _SHORT.repr(found)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        text = f"a number of {found.bit_length()} bits" if isinstance(found, int) else "a number"
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
 
@@ -100,7 +106,7 @@ class Fields:
         if not self._present(name, default, "a string"):
             return default
         found = self._value[name]
-        if not isinstance(found, str) or not found.strip() or not _encodable(found):
+        if not isinstance(found, str) or not found.strip() or not encodable(found):
             fail(self.at(name), found, "a string that is not empty")
         return found
 
@@ -154,7 +160,7 @@ class Fields:
             return ()
         found = self._value[name]
         if not isinstance(found, list) or not all(
-            isinstance(item, str) and item.strip() and _encodable(item) for item in found
+            isinstance(item, str) and item.strip() and encodable(item) for item in found
         ):
             fail(self.at(name), found, "a list of strings that are not empty")
         return tuple(found)
@@ -181,21 +187,28 @@ class Fields:
         for key, value in found.items():
             if isinstance(value, bool):
                 words[str(key)] = "on" if value else "off"
-            elif isinstance(value, str | int | float) and _encodable(str(value)):
+            elif isinstance(value, str | int | float) and encodable(str(value)):
                 words[str(key)] = str(value)
             else:
                 fail(f"{self.at(name)}.{key}", value, "a string")
         return words
 
     def opaque(self, name: str) -> Mapping[str, Any] | None:
-        """A table that is kept as it is."""
+        """A table that the caller reads; None if absent."""
         found = self._value.get(name)
         if found is not None and not isinstance(found, Mapping):
             fail(self.at(name), found, "a table of fields")
         return found
 
+    def checked(self, name: str, shape: Callable[[Any, str], None]) -> Mapping[str, Any] | None:
+        """A table that is kept as it is, once the shape has taken it; None if absent."""
+        found = self.opaque(name)
+        if found is not None:
+            shape(found, self.at(name))
+        return found
 
-def _encodable(text: str) -> bool:
+
+def encodable(text: str) -> bool:
     """Whether PostgreSQL could hold the text: no NUL, no lone surrogate (which JSON can carry)."""
     try:
         text.encode()

@@ -27,6 +27,7 @@ from pgheadroom.profile.model import (
     TableProfile,
     Workload,
 )
+from pgheadroom.profile.observed import SERVER
 from pgheadroom.profile.reading_operation import read_operation
 from pgheadroom.profile.reading_table import read_table
 from pgheadroom.profile.settings import check_setting
@@ -171,7 +172,7 @@ def _server(value: object, assumed: dict[str, Any]) -> ServerSettings:
             _size(fields, "max_wal_size", "", 32 * 1024**2) if fields.has("max_wal_size") else None
         ),
         settings=settings,
-        observed=fields.opaque("observed"),
+        observed=fields.checked("observed", SERVER),
     )
 
 

@@ -20,6 +20,7 @@ from pgheadroom.profile.model import (
     Values,
     Width,
 )
+from pgheadroom.profile.observed import TABLE
 
 _TABLE = ("name", "rows", "fillfactor", "columns", "indexes", "reloptions", "observed")
 _COLUMN = ("name", "type", "values", "width", "null_frac")
@@ -100,7 +101,7 @@ def read_table(value: object, path: str, assumed: dict[str, Any]) -> TableProfil
         columns=columns,
         indexes=indexes,
         reloptions=reloptions,
-        observed=fields.opaque("observed"),
+        observed=fields.checked("observed", TABLE),
     )
 
 
