@@ -46,9 +46,9 @@ def keep(table: TableProfile, reason: str, gain: Value = None) -> Decision:
     return Decision(verdict="KEEP", reason=reason, fillfactor=table.fillfactor, gain_frac=gain)
 
 
-def abstain(reason: str) -> Decision:
-    """Say nothing, and why."""
-    return Decision(verdict="ABSTAIN", reason=reason, fillfactor=None)
+def abstain(found: str, *, settled_by: str) -> Decision:
+    """Say nothing: why, and what would settle it."""
+    return Decision(verdict="ABSTAIN", reason=f"{found}: {settled_by}", fillfactor=None)
 
 
 def without_curve(
@@ -64,18 +64,23 @@ def without_curve(
     """
     assert table.observed is not None, "an observed profile"
     if server["in_recovery"]:
-        return abstain("a standby counts no writes: observe the primary")
+        return abstain("a standby counts no writes", settled_by="observe the primary")
     if server["broken"]:
-        return abstain(f"the interval is broken: {server['broken'][0]}")
+        return abstain(f"the interval is broken, {server['broken'][0]}", settled_by="observe again")
     if server["is_idle"]:
-        return abstain("nothing was written inside the interval: observe while the work goes on")
+        return abstain(
+            "nothing was written inside the interval", settled_by="observe while the work goes on"
+        )
     rewritten = [text for text in server["changed"] if text.startswith(f"{_shown(table)} was")]
     if rewritten:
-        return abstain(rewritten[0])
+        return abstain(rewritten[0], settled_by="observe again")
     counters = table.observed["counters"]
     updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
     if updates is None or hot is None:
-        return abstain("its counters were reset inside the interval, or cannot be seen")
+        return abstain(
+            "its counters were reset inside the interval, or cannot be seen",
+            settled_by="observe again, without a reset meanwhile",
+        )
     if updates == 0:
         return keep(table, "nothing updated it inside the interval")
     bound = most(table, policy)
@@ -87,8 +92,8 @@ def without_curve(
         )
     if updates < UPDATES_MIN:
         return abstain(
-            f"{updates} updates inside the interval, expected at least {UPDATES_MIN}: observe for "
-            f"{_longer(server, updates)}"
+            f"{updates} updates inside the interval, expected at least {UPDATES_MIN}",
+            settled_by=f"observe for {_longer(server, updates)}",
         )
     return None
 
@@ -157,7 +162,11 @@ def decide(
         growth_bytes: By which its rows grow at each update.
     """
     if off > _OFF_MAX:
-        return abstain(_why_not_repeated(table, calibration))
+        return abstain(
+            _why_not_repeated(table, calibration),
+            settled_by="a longer interval, statements (pg_stat_statements, --log) and samples of "
+            "rows tell more of what it does",
+        )
     now = next(found for found in curve if found.point.fillfactor == table.fillfactor)
     allowed = [found for found in curve if _is_allowed(found, now, policy)]
     lasting = [found for found in allowed if found is now or _lasts(table, found, growth_bytes)]

@@ -124,7 +124,8 @@ class TableCase:
         self._decision = abstain(
             f"not weighed: {played} of {worth} tables were played in {show_duration(budget_s)} of "
             f"processor time, those with more WAL at stake first (here {at_stake} a day, "
-            f"{self.stake.evidence}); --table {self.name} plays this one, --budget more of them"
+            f"{self.stake.evidence})",
+            settled_by=f"--table {self.name} plays this one, --budget more of them",
         )
 
     def play(self, runner: Runner) -> None:
@@ -135,8 +136,8 @@ class TableCase:
             decision = self._played(runner)
         except TwinError as error:
             decision = abstain(
-                f"the twin cannot play it: {error}; the causes above are from counters, and a "
-                "profile with another table in its place can be played by `predict`"
+                f"the twin cannot play it ({error})",
+                settled_by="take what that names out of the profile, which is then advised on",
             )
         decision = self._not_for_hot(decision)
         ruled = self._by_rule() if decision.verdict == "ABSTAIN" else None
@@ -163,7 +164,8 @@ class TableCase:
         if fitted is None:
             return abstain(
                 "no operation of it could be made out, for rows are found by a unique index and it "
-                "has none: with one that never changes, observe again"
+                "has none",
+                settled_by="observe again with one over a column that never changes",
             )
         self._fitted = fitted
 
@@ -240,8 +242,8 @@ class TableCase:
         if held >= _HELD_MIN:
             return abstain(
                 f"the cleanup horizon stood still for {held:.0%} of the interval, so versions that "
-                "nobody needs keep the room, and no fillfactor helps: end what holds it, then "
-                "observe again"
+                "nobody needs keep the room, and no fillfactor helps",
+                settled_by="end what holds it, then observe again",
             )
         return None
 
@@ -259,7 +261,9 @@ class TableCase:
 
     def _not_for_hot(self, decision: Decision) -> Decision:
         """A lower fillfactor where an index ends HOT has to give HOT, or it is not advised."""
-        _, indexed = self._missed
+        cold, indexed = self._missed
+        if decision.verdict == "KEEP" and indexed >= _BY_INDEX and cold >= _COLD_MIN:
+            return replace(decision, reason=f"{self._why_index()}; {decision.reason}")
         if decision.verdict != "CHANGE" or indexed < _BY_INDEX_TOO:
             return decision
         assert decision.fillfactor is not None, "a change has a setting"

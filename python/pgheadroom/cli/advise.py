@@ -23,6 +23,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
     profile_or_connection,
 )
+from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
 from pgheadroom.errors import InputError
@@ -65,12 +66,15 @@ def show(
     budget: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Time for simulations; the tables that promise most come first."
+            metavar="TIME",
+            help="Processor time for simulations, all cores together; the tables with most WAL at "
+            "stake come first.",
         ),
     ] = f"{BUDGET_S:g}s",
     length: Annotated[
-        str, typer.Option("--for", help="How long to observe a connection, e.g. 5m.")
-    ] = "5m",
+        str | None,
+        typer.Option("--for", help="How long to observe a connection, e.g. 2m (default: 5m)."),
+    ] = None,
     no_sample: Annotated[
         bool, typer.Option("--no-sample", help="Of a connection: read no rows.")
     ] = False,
@@ -92,13 +96,13 @@ def show(
         ),
     ] = None,
     rewrite: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="HOW",
             help="In the plan: none, auto (the best the server has), or repack, pg_squeeze, "
-            "pg_repack, vacuum-full.",
+            "pg_repack, vacuum-full (default: none).",
         ),
-    ] = "none",
+    ] = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
@@ -106,26 +110,46 @@ def show(
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
     check_outputs(to, html)
     check_outputs(*(plan or ()))
-    check_rewrite(rewrite)
+    if not plan:
+        refuse({"--rewrite": rewrite}, where="without a plan", instead="--plan FILE writes one")
+    if form in (output.Format.JSON, output.Format.CSV):
+        refuse(
+            {"--verbose": verbose},
+            where=f"with --format {form.value}",
+            instead="it has every table in full; --format text and markdown have both forms",
+        )
+    how = rewrite or "none"
+    check_rewrite(how)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget)
     parameters = parameters_of(host, port, user, dbname)
     path = profile_or_connection(target, parameters)
     profile: Profile
     if path is not None and not path.is_dir():
-        if log or statements or no_sample:
-            raise InputError(
-                f"{target} is a profile: --log, --statements and --no-sample belong to "
-                "`pgheadroom observe`, which made it"
-            )
+        refuse(
+            {
+                "--for": length,
+                "--no-sample": no_sample,
+                "--log": log,
+                "--statements": statements,
+            },
+            where=f"here, for {target} is a profile",
+            instead="it belongs to `pgheadroom observe`, which made it",
+        )
         profile = read_profile(path)
     else:
+        if path is not None:
+            refuse(
+                {"--for": length, "--no-sample": no_sample},
+                where=f"here, for {target} is what the psql script wrote",
+                instead="give it to `pgheadroom observe --print-sql`, which prints the script",
+            )
         profile = observe.observed(
             target if path is None else "",
             parameters,
             source=path,
-            length=length,
-            tables=(),
+            length=length or observe.LENGTH,
+            tables=tuple(table or ()),
             mask=False,
             no_sample=no_sample,
             logs=tuple(log or ()),
@@ -153,7 +177,7 @@ def show(
     )
     said(html)
     if plan:
-        _write_plan(make_plan(found, profile, rewrite=rewrite), plan)
+        _write_plan(make_plan(found, profile, rewrite=how), plan)
 
 
 def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
@@ -161,7 +185,8 @@ def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
     for path in paths:
         form = {".md": as_markdown, ".sql": as_text}.get(path.suffix, plan_text)
         write_atomically(path, form(plan))
-        sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}\n")
+        none = "" if count else ", for no table is to change"
+        sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}{none}\n")
 
 
 def _prices(given: list[str]) -> dict[str, float]:

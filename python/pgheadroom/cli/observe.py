@@ -25,6 +25,7 @@ from pgheadroom.cli.connection import (
     UserOption,
     parameters_of,
 )
+from pgheadroom.cli.idle import refuse
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.observe.access import read_access
@@ -39,6 +40,9 @@ from pgheadroom.sources.script import psql_script
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s, show_duration
 
+LENGTH = "5m"
+"""How long to watch, where nobody says."""
+
 _TICK_S_MAX = 30.0
 _TABLES_SHOWN = 10
 _LAST_RESORTS = ("/dev/shm", "/var/tmp")  # noqa: S108 - files in them are made by mkstemp
@@ -47,8 +51,12 @@ _LAST_RESORTS = ("/dev/shm", "/var/tmp")  # noqa: S108 - files in them are made 
 def show(
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     length: Annotated[
-        str, typer.Option("--for", help="How long to watch, e.g. 5m; counters are read twice.")
-    ] = "5m",
+        str | None,
+        typer.Option(
+            "--for",
+            help="How long to watch, e.g. 2m (default: 5m); counters are read at both ends.",
+        ),
+    ] = None,
     to: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the profile here (JSON).")
     ] = None,
@@ -83,20 +91,37 @@ def show(
     parameters = parameters_of(host, port, user, dbname)
     if to is not None:
         output.check_writable(to)
+    reading = {"--mask": mask, "--log": log, "--statements": statements}
     if print_sql:
-        request = request_of(length, no_sample=no_sample, tables=tuple(table or ()))
+        refuse(
+            {**reading, "--from": source, "--print-grants": print_grants},
+            where="with --print-sql, which only prints the script",
+            instead="give it with --from, to the observe that reads what the script wrote",
+        )
+        request = request_of(length or LENGTH, no_sample=no_sample, tables=tuple(table or ()))
         _write(psql_script(request), to)
         return
     if source is not None and (target or parameters):
         raise InputError("--from stands beside a connection: expected one of them")
     if print_grants:
+        refuse(
+            {**reading, "--table": table, "--from": source, "--for": length, "--no-sample": no_sample, "-o": to},
+            where="with --print-grants, which only looks at the role's rights",
+            instead="give it to the observe that follows",
+        )
         _print_grants(target, parameters)
         return
+    if source is not None:
+        refuse(
+            {"--for": length, "--no-sample": no_sample},
+            where="with --from: the interval and its samples are those of the script's run",
+            instead="give it to `observe --print-sql`, which makes the script",
+        )
     profile = observed(
         target,
         parameters,
         source=source,
-        length=length,
+        length=length or LENGTH,
         tables=tuple(table or ()),
         mask=mask,
         no_sample=no_sample,

@@ -13,7 +13,9 @@ from typing import Annotated
 
 import typer
 
+from pgheadroom.advise.what_if import what_if
 from pgheadroom.cli import output, predict_page
+from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.lab import FormatOption, OutputOption
 from pgheadroom.cli.rewriting import (
     RewriteForOption,
@@ -58,7 +60,8 @@ TableOption = Annotated[
     typer.Option(
         "--table",
         "-t",
-        help="Table to vary (default: every table that has updates), or whose page is watched.",
+        help="Table to vary (default: every table that has updates), whose page is watched, or "
+        "whose indexes are others in an observed profile.",
     ),
 ]
 PageOption = Annotated[
@@ -71,11 +74,12 @@ PageOption = Annotated[
     ),
 ]
 SeedsOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=2,
         max=1000,
-        help="Orders of the clients' transactions to try where the outcome is statistical.",
+        help="Orders of the clients' transactions to try where the outcome is statistical "
+        f"(default: {SEEDS_DEFAULT}).",
     ),
 ]
 HtmlOption = Annotated[
@@ -95,7 +99,13 @@ SeriesOption = Annotated[
     typer.Option("--series", help="The figures over simulated time too, window by window."),
 ]
 WindowsOption = Annotated[
-    int, typer.Option(min=4, max=1000, metavar="N", help="Windows of --series.")
+    int | None,
+    typer.Option(
+        min=4,
+        max=1000,
+        metavar="N",
+        help=f"Windows of --series (default: {WINDOWS_DEFAULT}).",
+    ),
 ]
 FromFillfactorOption = Annotated[
     int | None,
@@ -130,7 +140,7 @@ def show(
             "it wins over the profile's."
         ),
     ] = None,
-    seeds: SeedsOption = SEEDS_DEFAULT,
+    seeds: SeedsOption = None,
     without_index: WithoutOption = None,
     narrow_index: NarrowOption = None,
     brin_index: BrinOption = None,
@@ -138,7 +148,7 @@ def show(
     storage: StorageOption = StorageName.LOCAL,
     tps: TpsOption = None,
     series: SeriesOption = False,
-    windows: WindowsOption = WINDOWS_DEFAULT,
+    windows: WindowsOption = None,
     from_fillfactor: FromFillfactorOption = None,
     rewrite: RewriteOption = None,
     rewrite_how: RewriteHowOption = RewriteHow.FULL,
@@ -162,14 +172,42 @@ def show(
             "with --page"
         )
     asked = rewrite_of(rewrite, rewrite_how, rewrite_for, from_fillfactor)
+    if not series:
+        refuse({"--windows": windows}, where="without a series", instead="--series shows windows")
     if page is not None:
         if changes or order or (storage, engine) != (StorageName.LOCAL, EngineName.HEAP):
             raise InputError("--page: a page lives in the profile as it is, expected no variant")
         if sample_pages is not None:
             raise InputError("--page: a page lives in the whole table, expected no --sample-pages")
+        refuse(
+            {"--series": series, "--seeds": seeds},
+            where="with --page, which tells the life of one page in one run",
+            instead="leave --page out for the figures of the whole",
+        )
         predict_page.show(
             read, page, table, levels, server=server, tps=tps, form=form, to=to, html=html
         )
+        said(html)
+        return
+    if changes and read.server.observed is not None:
+        own: dict[str, object] = {
+            "--series": series,
+            "--from-fillfactor": from_fillfactor,
+            "--sample-pages": sample_pages,
+            "--seeds": seeds,
+            "--tps": tps,
+            "--order": order,
+            "--storage": storage is not StorageName.LOCAL,
+            "--engine": engine is not EngineName.HEAP,
+        }
+        refuse(
+            own,
+            where="for other indexes of an observed profile, whose table is calibrated and played "
+            "to its steady state as advice plays it",
+            instead="leave it out, or the options for indexes",
+        )
+        found = what_if(read, changes, table, levels, server=server)
+        output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
         said(html)
         return
     with counted("predict") as report:
@@ -182,8 +220,8 @@ def show(
             storage=storage.value,
             engine=engine.value,
             order=order or engine is EngineName.CLUSTERED,
-            seeds=seeds,
-            timing=Timing(tps=tps, windows=windows if series else 0),
+            seeds=seeds or SEEDS_DEFAULT,
+            timing=Timing(tps=tps, windows=(windows or WINDOWS_DEFAULT) if series else 0),
             from_fillfactor=from_fillfactor,
             rewrite=asked,
             sample_pages=sample_pages,

@@ -59,7 +59,7 @@ def show(
     narrow_index: NarrowOption = None,
     brin_index: BrinOption = None,
     index_fillfactor: FillOption = None,
-    seeds: SeedsOption = SEEDS_DEFAULT,
+    seeds: SeedsOption = None,
     form: FormatOption = output.Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
@@ -76,7 +76,7 @@ def show(
             table,
             server=server,
             changes=changes,
-            seeds=seeds,
+            seeds=seeds or SEEDS_DEFAULT,
             report=report,
             say=_say,
         )

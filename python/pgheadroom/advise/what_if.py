@@ -1,0 +1,171 @@
+"""
+An observed table with other indexes: both played as advice plays it, calibrated first.
+
+A profile that `observe` wrote is an interval of a table that has lived for long. Played from a
+fresh load, as `predict` plays a profile that somebody wrote, its baseline would be another table
+than the one observed. Here it is the steady state of the run that repeats the observation.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
+from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
+from pgheadroom.errors import InputError
+from pgheadroom.outcome import SUMMED, Outcome, with_quotients
+from pgheadroom.predict import Prediction, minor_version
+from pgheadroom.predict.run import PredictedCell
+from pgheadroom.predict.spread import OfSamples, spread
+from pgheadroom.predict.variants import IndexChange, changed, difference, name_of
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.units import show_duration
+
+_SEEDS = 3
+
+
+def what_if(
+    profile: Profile,
+    changes: Sequence[IndexChange],
+    table: str | None = None,
+    fillfactors: Sequence[int] | None = None,
+    *,
+    server: str | None = None,
+    executor: Executor | None = None,
+) -> Prediction:
+    """
+    One observed table as it is and with other indexes, in the steady state.
+
+    Args:
+        profile: Made by `observe`.
+        changes: Of indexes of one table.
+        table: Which; None: the one that has the indexes.
+        fillfactors: Percent, a pair of cells each; None: that in force.
+        server: Version that the twin follows; it wins over the profile's.
+        executor: Where to run; a thread a core when None.
+
+    Raises:
+        InputError: No such table or index, indexes of several tables, a change that is not
+            possible, or a table without counted updates.
+        TwinError: The twin cannot play the table.
+    """
+    found = _table(profile, changes, table)
+    told: dict[str, Any] = {}
+    version = minor_version(profile, server, told)
+    shares = observed_shares(found)
+    if shares is None:
+        raise InputError(
+            f"--table {found.name}: no updates of it were counted in the interval, so there is "
+            "nothing to calibrate on: expected a profile that was observed while it is updated"
+        )
+    with Runner(executor) as runner:
+        fitted = calibrate(profile, found, shares, str(version), runner, sample_pages=SAMPLE_PAGES)
+        if fitted is None:
+            raise InputError(
+                f"--table {found.name}: no operation of it could be made out, for rows are found "
+                "by a unique index: expected a table that has one"
+            )
+        scenario = fitted.scenario
+        variant = replace(scenario, profile=changed(scenario.profile, changes))
+        cells: list[PredictedCell] = []
+        for fillfactor in fillfactors or (found.fillfactor,):
+            now, then = (
+                _outcome(one, fillfactor, str(version), runner) for one in (scenario, variant)
+            )
+            cells.append(PredictedCell(fillfactor=fillfactor, predicted=now))
+            cells.append(
+                PredictedCell(
+                    fillfactor=fillfactor,
+                    predicted=then,
+                    variant=name_of(changes),
+                    difference=difference(then, now),
+                )
+            )
+    return Prediction(
+        server=version,
+        storage="local",
+        engine="heap",
+        evidence="interval",
+        assumed={**told, **_assumed(found, fitted)},
+        cells=tuple(cells),
+    )
+
+
+def _table(profile: Profile, changes: Sequence[IndexChange], name: str | None) -> TableProfile:
+    """The table whose indexes are changed."""
+    if name is not None and name not in profile.table_names:
+        raise InputError(
+            f"--table {name}: the profile has no such table, expected one of "
+            f"{', '.join(profile.table_names[:20])}"
+        )
+    owners: dict[str, TableProfile] = {}
+    for change in changes:
+        with_it = [
+            t
+            for t in profile.tables
+            if name in (None, t.name) and any(i.name == change.index for i in t.indexes)
+        ]
+        if not with_it:
+            known = [i.name for t in profile.tables if name in (None, t.name) for i in t.indexes]
+            near = difflib.get_close_matches(change.index, known, n=1)
+            where = "the profile" if name is None else f"table {name}"
+            raise InputError(
+                f"{change.option}: {where} has no index {change.index}; "
+                f"{f'did you mean {near[0]}? ' if near else ''}"
+                f"known here: {', '.join(known[:20]) or 'none'}"
+            )
+        owners[with_it[0].name] = with_it[0]
+    if len(owners) > 1:
+        raise InputError(
+            f"{changes[0].option}: the indexes are those of {', '.join(sorted(owners))}, expected "
+            "of one table: an observed table is calibrated by itself"
+        )
+    return next(iter(owners.values()))
+
+
+def _outcome(scenario: Scenario, fillfactor: int, version: str, runner: Runner) -> Outcome:
+    """The steady state, blown up from the sample to the table."""
+    played = runner.play(
+        Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+        for seed in range(_SEEDS)
+    )
+    name = scenario.table.name
+    figures = [{**_whole(run, scenario.share), "by_table": {}} for run in played]
+    outcome = spread(
+        [{**one, "by_table": {name: one}} for one in figures],
+        clients=1,
+        major=int(version.split(".", maxsplit=1)[0]),
+        samples=OfSamples(share=scenario.share),
+        by_clock=True,
+    )
+    return outcome
+
+
+def _whole(run: Played, share: float) -> dict[str, Any]:
+    found = run.figures()
+    return with_quotients(
+        {key: None if found[key] is None else found[key] / share for key in SUMMED}
+    )
+
+
+def _assumed(table: TableProfile, fitted: Fitted) -> dict[str, Any]:
+    scenario = fitted.scenario
+    steady = 1 - scenario.steady_from / scenario.windows
+    found: dict[str, Any] = {
+        "twin.calibration": fitted.calibration.note,
+        "run.duration_s": f"the steady state of {table.name} alone: the last "
+        f"{show_duration(steady * scenario.duration_s)} of {show_duration(scenario.duration_s)}, "
+        f"{scenario.updates_per_row:.3g} updates a row in all",
+        **{f"fitted: {name}": value for name, value in fitted.calibration.fitted.items()},
+    }
+    if scenario.share < 1:
+        found["twin.sample"] = (
+            f"{scenario.table.rows:,} of {table.rows:,} rows; rows and operations shrink alike"
+        )
+    return found
