@@ -28,7 +28,7 @@ from pgheadroom.advise.row import (
     wal_level_of,
 )
 from pgheadroom.advise.stake import DAY_S, interval_of
-from pgheadroom.advise.updates import Updates
+from pgheadroom.advise.updates import Updates, assigned_columns
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 
@@ -250,9 +250,9 @@ def _saved_each(case: _Case, part: Part) -> tuple[float, float, float] | None:
 
 def _measured_each(case: _Case, part: Part, hot: float) -> float | None:
     """WAL of one such update where its class was counted: without what its HOT ones wrote."""
-    listed = ((case.table.observed or {}).get("updates") or {}).get("classes") or ()
-    for found in listed:
-        columns = frozenset(found["columns"]) - frozenset(found.get("same") or ())
+    observed = case.table.observed or {}
+    for found in (observed.get("updates") or {}).get("classes") or ():
+        columns = assigned_columns(observed, found)
         if columns != part.assigned or not found["rows"] or found.get("wal_bytes") is None:
             continue
         each = float(found["wal_bytes"]) / float(found["rows"])

@@ -20,7 +20,8 @@ class Assigning:
     Updates that assign the same columns.
 
     Attributes:
-        columns: Names in the catalog; none that is assigned to itself.
+        columns: Names in the catalog; none that is assigned to itself. Stored columns that are
+            generated from one of them count as assigned.
         appended: Those that get something appended to their own value.
         rows_low: Updates that it has made at least.
         rows: Its likely updates.
@@ -128,8 +129,7 @@ def updates_of(table: TableProfile, major: int) -> Updates | None:
     hot = min(int(hot), int(count))
     if newpage is not None:
         newpage = min(int(newpage), int(count) - hot)
-    seen = observed.get("updates") or {}
-    classes, unknown, unknown_high, is_counted = _classes(seen, int(count))
+    classes, unknown, unknown_high, is_counted = _classes(observed, int(count))
     return Updates(
         count=int(count),
         hot=hot,
@@ -138,15 +138,35 @@ def updates_of(table: TableProfile, major: int) -> Updates | None:
         unknown=unknown,
         unknown_high=unknown_high,
         is_counted=is_counted,
-        is_explained=_is_explained(seen, int(count), counters.get("n_tup_ins")),
+        is_explained=_is_explained(
+            observed.get("updates") or {}, int(count), counters.get("n_tup_ins")
+        ),
         indexes=tuple(_indexes(observed.get("indexes") or (), major)),
     )
 
 
+def assigned_columns(observed: Mapping[str, Any], found: Mapping[str, Any]) -> frozenset[str]:
+    """
+    Columns that a class of statements assigns, and the stored ones that are generated from these.
+
+    Args:
+        observed: Of the table.
+        found: The class, as observed.
+    """
+    assigned = frozenset(found["columns"]) - set(found.get("same") or ())
+    computed = (
+        str(column["name"])
+        for column in observed.get("columns") or ()
+        if column.get("generated") == "stored" and assigned & set(column["generated_from"])
+    )
+    return assigned | frozenset(computed)
+
+
 def _classes(
-    seen: Mapping[str, Any], count: int
+    observed: Mapping[str, Any], count: int
 ) -> tuple[tuple[Assigning, ...], float, float, bool]:
     """Classes by rows where the source counts rows of this table, else by shares alone."""
+    seen = observed.get("updates") or {}
     listed = [found for found in seen.get("classes") or () if found.get("frac")]
     if not listed:
         return (), float(count), float(count), False
@@ -168,10 +188,10 @@ def _classes(
             if beyond or is_noise:
                 rows *= count / max(total, 1)
             high = max(high, min(rows, count))
-        same, appended = set(found.get("same") or ()), found.get("appended") or ()
+        appended = found.get("appended") or ()
         made.append(
             Assigning(
-                columns=frozenset(found["columns"]) - same,
+                columns=assigned_columns(observed, found),
                 appended=frozenset(appended),
                 rows_low=min(low, rows),
                 rows=rows,

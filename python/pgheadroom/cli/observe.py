@@ -105,7 +105,14 @@ def show(
         raise InputError("--from stands beside a connection: expected one of them")
     if print_grants:
         refuse(
-            {**reading, "--table": table, "--from": source, "--for": length, "--no-sample": no_sample, "-o": to},
+            {
+                **reading,
+                "--table": table,
+                "--from": source,
+                "--for": length,
+                "--no-sample": no_sample,
+                "-o": to,
+            },
             where="with --print-grants, which only looks at the role's rights",
             instead="give it to the observe that follows",
         )
