@@ -148,12 +148,19 @@ def test_the_watchdog_ignores_polite_signals(newest: ServerPrograms, start: Star
     run.footprint.wait_until_gone()
 
 
-def test_sweep(programs: ServerPrograms, start: Starter, run_parent: Path) -> None:
-    """Run and watchdog killed: servers go on, until the next run starts and sweeps."""
+def test_killed_with_the_watchdog(
+    programs: ServerPrograms, start: Starter, run_parent: Path
+) -> None:
+    """Nobody is left to clean up but the kernel: it ends servers and clients; files stay."""
     run = start(programs, "client")
     run.kill_with_watchdog()
     assert Path(run.footprint.folder).parent == run_parent
-    assert len(run.footprint.left()) > 5
+    deadline = time.monotonic() + DEADLINE_S
+    while any(start_time(pid) == start for pid, start in run.footprint.processes.items()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert run.footprint.segment not in segments()
+    assert Path(run.footprint.folder).exists()
     with Host(programs) as host:
         assert run.footprint.left() == []
         assert list(run_parent.iterdir()) == [host.folder]
@@ -163,8 +170,8 @@ def test_sweep_of_shared_memory(programs: ServerPrograms, start: Starter) -> Non
     """Everything killed, the postmaster too: it could not remove its shared memory; we do."""
     run = start(programs)
     postmaster = min(run.footprint.processes)
-    run.kill_with_watchdog()
     run.kill(postmaster)
+    run.kill_with_watchdog()
     deadline = time.monotonic() + DEADLINE_S
     while any(start_time(pid) == start for pid, start in run.footprint.processes.items()):
         assert time.monotonic() < deadline

@@ -133,6 +133,8 @@ class Cluster:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
+                    # An immediate shutdown: with its children and its shared memory.
+                    at_our_end=signal.SIGQUIT,
                     **arguments(self._run.user),
                 )
                 self._wait_until_ready(self._process)

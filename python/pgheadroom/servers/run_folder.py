@@ -21,6 +21,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from typing import IO, Any
 
 from pgheadroom.errors import LabError
 from pgheadroom.servers import disk, watchdog
+from pgheadroom.servers.death import ends_with_us
 from pgheadroom.servers.environment import client_environment
 from pgheadroom.servers.locked_folder import LockedFolder, abandoned_folders, random_name
 from pgheadroom.servers.user import ServerUser, can_traverse
@@ -187,10 +189,14 @@ class RunFolder:
         args: Iterable[str | Path],
         *,
         env: Mapping[str, str] | None = None,
+        at_our_end: signal.Signals = signal.SIGKILL,
         **options: Any,
     ) -> subprocess.Popen[Any]:
         """
         Start a program that does not outlive the run.
+
+        The watchdog sees to that, and the kernel where we are killed together with it: it sends
+        the program `at_our_end`.
 
         It gets a session of its own, so that Ctrl-C reaches only us, who then end it. Without
         `env` it gets our environment without PG* variables.
@@ -199,7 +205,11 @@ class RunFolder:
         environment[watchdog.MARKER] = str(self.path)
         options.setdefault("cwd", self.scratch)
         process: subprocess.Popen[Any] = subprocess.Popen(
-            [str(arg) for arg in args], env=environment, start_new_session=True, **options
+            [str(arg) for arg in args],
+            env=environment,
+            start_new_session=True,
+            preexec_fn=ends_with_us(at_our_end),  # noqa: PLW1509 - two calls of the kernel's
+            **options,
         )
         self._processes = [other for other in self._processes if other.returncode is None]
         self._processes.append(process)
