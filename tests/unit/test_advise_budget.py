@@ -12,17 +12,19 @@ import observed_table as made
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_advise_parts import SERVER, observed
+from test_advise_parts import SERVER, _point, observed
 
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.build import in_order
+from pgheadroom.advise.curve import Costed
+from pgheadroom.advise.decide import Decision
 from pgheadroom.advise.policy import DEFAULT_POLICY
 from pgheadroom.advise.runs import Piece, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
 from pgheadroom.advise.table import TableCase
 from pgheadroom.profile import Profile
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Interval, PgVersion
 
 VERSION = PgVersion.parse("18.4")
 
@@ -263,3 +265,32 @@ def test_a_held_horizon_is_told_without_a_play() -> None:
     assert "stood still for 80%" in table.reason
     assert "observe again" in table.reason
     assert SERVER["horizon"]["stood_still"] == []
+
+
+# An index, and a fillfactor
+
+
+@pytest.mark.parametrize(("hot_then", "verdict"), [(0.004, "KEEP"), (0.3, "CHANGE")])
+def test_where_an_index_ends_hot_a_lower_fillfactor_has_to_give_hot(
+    hot_then: float, verdict: str
+) -> None:
+    """A table with 0 % HOT by an index was told "fillfactor 90", which left it at 0 %."""
+    profile = _with_index(observed(indexed=True, sets="state", updates=4000, hot=0, newpage=0))
+    (case,) = cases(profile)
+    case._curve = tuple(
+        Costed(point=_point(f, hot=hot), costs=(1.0,)) for f, hot in ((100, 0.0), (90, hot_then))
+    )
+    change = Decision(
+        verdict="CHANGE",
+        reason="cheaper",
+        fillfactor=90,
+        gain_frac=Interval(low=0.05, mid=0.1, high=0.2, level=0.9),
+    )
+    found = case._not_for_hot(change)
+    assert found.verdict == verdict
+    if verdict == "KEEP":
+        assert found.fillfactor == 100
+        assert "t1_state by state" in found.reason
+        assert "90 would give no HOT" in found.reason
+    kept = case._not_for_hot(replace(change, verdict="KEEP", fillfactor=100))
+    assert "t1_state by state" in kept.reason

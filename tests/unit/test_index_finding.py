@@ -76,14 +76,19 @@ def test_the_column_that_does_it_is_named_and_not_another_assigned_one(
     assert finding.by == f"state ({reads})"
 
 
-def test_a_generated_column_is_named_with_what_it_is_made_from() -> None:
-    """Nobody assigns `state`, yet it changes with `owner`, of which it is generated."""
+@pytest.mark.parametrize("major", [15, 18])
+def test_a_generated_column_is_named_with_what_it_is_made_from(major: int) -> None:
+    """
+    Nobody assigns `state`, yet it changes with `owner`, of which it is generated.
+
+    On 15 no counter of new pages tells that an index did it: the statements have to.
+    """
     table = table_of([made.a_class(["owner"], 1000)], [made.PKEY, made.STATE])
     assert table.observed is not None
     for column in table.observed["columns"]:
         if column["name"] == "state":
             column |= {"generated": "stored", "generated_from": ["owner"]}
-    (finding,) = found_in(table)
+    (finding,) = found_in(table, major)
     assert finding.by == "state (generated from owner)"
 
 
