@@ -111,7 +111,7 @@ def advise(
             "cpu_s": options.budget_s,
             "worth": len(worth),
             "played": played,
-            "not_weighed": [case.name for case in worth if not case.is_played],
+            "not_weighed": [case.name for case in worth if case.is_not_weighed],
         },
     )
 

@@ -114,6 +114,13 @@ class TableCase:
         """Whether counters alone do not decide."""
         return self._decision is None
 
+    @property
+    def is_not_weighed(self) -> bool:
+        """Whether it was worth playing and not reached, and no rule decided instead."""
+        decision = self._decision
+        left = not self.is_played and self._decided_by == "counters"
+        return decision is not None and left and decision.verdict == "ABSTAIN"
+
     def leave(self, *, budget_s: float, played: int, worth: int) -> None:
         """Decide without playing it, for the budget was spent on others."""
         ruled = self._by_rule()
