@@ -161,7 +161,7 @@ pub fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
 
 type Column = (&'static str, fn(&TablePoint) -> u64);
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     ("n_tup_ins", |point| point.counters.n_tup_ins),
     ("n_tup_upd", |point| point.counters.n_tup_upd),
     ("n_tup_del", |point| point.counters.n_tup_del),
@@ -173,6 +173,7 @@ const COLUMNS: [Column; 12] = [
     ("index_pages", |point| u64::from(point.index_pages)),
     ("wal_records", |point| point.wal.wal_records),
     ("wal_bytes", |point| point.wal.wal_bytes),
+    ("wal_update_bytes", |point| point.update_bytes),
     ("wal_fpi", |point| point.wal.wal_fpi),
     ("wal_fpi_bytes", |point| point.wal.wal_fpi_bytes),
     ("pages_modified", |point| point.pages_modified as u64),

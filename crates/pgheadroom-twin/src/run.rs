@@ -465,15 +465,17 @@ fn find(
         Deed::Delete => Action::Delete,
         Deed::Update(columns) => Action::Update(Assignments { columns }),
     };
-    match by {
-        Access::Index(index) => db.by_index(table, index, &[low], &[high], &action)?,
+    db.wal_mut().count_updates(matches!(deed, Deed::Update(_)));
+    let done = match by {
+        Access::Index(index) => db.by_index(table, index, &[low], &[high], &action),
         Access::SeqScan(key) => {
             let wanted = |row: Row<'_>| {
                 let value = row.integer(key);
                 value.is_some_and(|value| (low..=high).contains(&value))
             };
-            db.by_seq_scan(table, wanted, &action)?
+            db.by_seq_scan(table, wanted, &action)
         }
     };
-    Ok(())
+    db.wal_mut().count_updates(false);
+    done.map(|_| ())
 }

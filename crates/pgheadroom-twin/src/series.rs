@@ -18,6 +18,8 @@ pub struct TablePoint {
     pub index_pages: u32,
     /// Records that name its pages, since the start.
     pub wal: Totals,
+    /// What statements that update its rows have logged since the start, images apart.
+    pub update_bytes: u64,
     /// Distinct pages that records of this window name.
     pub pages_modified: usize,
 }
@@ -82,6 +84,7 @@ impl Recorder {
                 heap_pages: of.heap().page_count(),
                 index_pages: of.index_pages().iter().sum(),
                 wal: db.wal().of_table(table.0),
+                update_bytes: db.wal().update_bytes(table.0),
                 pages_modified,
             });
         }

@@ -91,6 +91,10 @@ pub struct Wal {
     /// Images of the record that is being put together, and whose pages it names.
     images: Totals,
     named: Owner,
+    /// Whether a statement is under way that updates rows.
+    updates: bool,
+    /// What such statements have logged, images apart; indexed as `sums`.
+    update_bytes: Vec<u64>,
 }
 
 /// The table that a record belongs to, by its position; ends of transactions have none.
@@ -113,6 +117,8 @@ impl Wal {
             knows_redo: false,
             images: Totals::default(),
             named: None,
+            updates: false,
+            update_bytes: vec![0],
         }
     }
 
@@ -139,6 +145,7 @@ impl Wal {
         self.opened = Some(table);
         if self.sums.len() < table + 2 {
             self.sums.resize(table + 2, Self::NO_SUMS);
+            self.update_bytes.resize(table + 2, 0);
         }
     }
 
@@ -180,6 +187,7 @@ impl Wal {
     /// Begins to count anew.
     pub fn reset_totals(&mut self) {
         self.sums.fill(Self::NO_SUMS);
+        self.update_bytes.fill(0);
         self.pages.start_window();
     }
 
@@ -208,6 +216,20 @@ impl Wal {
     #[must_use]
     pub fn of_table(&self, table: usize) -> Totals {
         self.sum(|owner, _| owner == Some(table))
+    }
+
+    /// A statement that updates rows begins, or has ended: what it logs is counted by itself.
+    #[inline]
+    pub(crate) fn count_updates(&mut self, updates: bool) {
+        self.updates = updates;
+    }
+
+    /// What statements that update rows have logged of this table and its indexes: as
+    /// `pg_stat_statements.wal_bytes` has it, without images, and so without the end of the
+    /// transaction.
+    #[must_use]
+    pub fn update_bytes(&self, table: usize) -> u64 {
+        self.update_bytes[table + 1]
     }
 
     /// All records that end transactions.
@@ -350,6 +372,9 @@ impl Wal {
         let sum = &mut self.sums[owner][record.place()];
         sum.wal_records += 1;
         sum.wal_bytes += u64::from(bytes);
+        if self.updates {
+            self.update_bytes[owner] += u64::from(bytes) - self.images.wal_fpi_bytes;
+        }
         if self.images.wal_fpi > 0 {
             sum.add(std::mem::take(&mut self.images));
         }
@@ -370,6 +395,9 @@ impl Wal {
         let sum = &mut self.sums[owner][record.place()];
         sum.wal_records += 1;
         sum.wal_bytes += u64::from(bytes);
+        if self.updates {
+            self.update_bytes[owner] += u64::from(bytes);
+        }
     }
 
     /// Writes the record of a COMMIT.

@@ -228,6 +228,10 @@ fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
         }
     }
     left.push(format!("{:?}", db.wal().totals()));
+    // What updates have logged is a part of what the table's records take, images apart.
+    let (all, updates) = (db.wal().of_table(table.0), db.wal().update_bytes(table.0));
+    assert!(updates <= all.wal_bytes - all.wal_fpi_bytes);
+    left.push(format!("{updates} bytes of updates"));
     (left, db.short_ways())
 }
 
@@ -246,6 +250,50 @@ proptest! {
             let part = |text: &str| text.get(from..(from + 160).min(text.len())).map(str::to_owned);
             prop_assert!(one == other, "{:?}\n{:?}", part(one), part(other));
         }
+    }
+}
+
+/// Where nothing but updates runs, all that is logged of the table is theirs, but for images.
+#[test]
+fn updates_alone_log_all() {
+    let mut case = Case {
+        rows: 300,
+        fillfactor: 95,
+        major: 18,
+        filler_bytes: 60,
+        has_nulls: false,
+        full_page_writes: true,
+        hints_are_logged: true,
+        is_logical: false,
+        second_index: Some(3),
+        simple_share: 100,
+        abort_share: 0,
+        pauses: vec![(900, 1), (900, 4)],
+        seed: 7,
+    };
+    for second_index in [Some(3), None] {
+        case.second_index = second_index;
+        let (mut db, table) = loaded(&case);
+        db.wal_mut().reset_totals();
+        let mut workload = Random {
+            case: case.clone(),
+            table,
+            prng: Prng::from_seed(case.seed),
+        };
+        let plan = Plan::of_one_client(900);
+        run(
+            &mut db,
+            &mut workload,
+            &["t".to_owned()],
+            &plan,
+            &Monitor::default(),
+        )
+        .unwrap();
+        let all = db.wal().of_table(table.0);
+        assert_eq!(
+            db.wal().update_bytes(table.0),
+            all.wal_bytes - all.wal_fpi_bytes
+        );
     }
 }
 

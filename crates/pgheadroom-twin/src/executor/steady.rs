@@ -126,7 +126,10 @@ impl Database {
             return false;
         }
         let table = &mut self.tables[target.table as usize];
-        if !table.update_simply(target.row, sets, &self.horizon, &mut self.wal) {
+        self.wal.count_updates(true);
+        let is_done = table.update_simply(target.row, sets, &self.horizon, &mut self.wal);
+        self.wal.count_updates(false);
+        if !is_done {
             return false;
         }
         self.statement += 1;
