@@ -68,7 +68,7 @@ def test_one_line_a_table_holds_now_and_then() -> None:
     line = next(line for line in _text(SHAPES["plain"], width=160).splitlines() if "CHANGE" in line)
     cells = [cell.strip() for cell in line.split("|")]
     assert cells[:4] == ["orders", "CHANGE", "100 -> 80", "33.4 -> 100.0"]
-    assert cells[4:8] == ["460 -> 180", "31.0", "116 MiB +25 %", "50.2"]
+    assert cells[4:8] == ["455 -> 180", "31.0", "116 MiB +25 %", "50.2"]
     assert cells[8] == "twin"
     assert cells[9].startswith("a third of the")
 
@@ -88,7 +88,7 @@ def test_a_change_says_all_that_a_ticket_needs() -> None:
     for shown in (_text(SHAPES["plain"]), advice_text.as_markdown(SHAPES["plain"])):
         plain = " ".join(shown.split()).replace("\\", "")
         for said in (
-            "HOT measured 33.4 %, predicted 34.0 [33.3, 34.7] %",
+            "repeats the measured HOT, 33.4 %: off by 0.6 points",
             "changed_frac of orders.state = 0.130",
             "Acts on new pages only: it arrives at 98.0 % HOT after 1 h 30 min",
             'ALTER TABLE "public"."orders" SET (fillfactor = 80);',
@@ -255,9 +255,11 @@ def test_page_shows_each_number_with_its_evidence(pages: dict[str, str]) -> None
     orders = pages["plain"].split('<section class="detail"')[1]
     found = re.findall(r"<dt>([^<]+)</dt><dd>([^<]+) <small class=\"evidence (\w+)\">", orders)
     facts = {term: (value, how) for term, value, how in found}
-    assert facts["HOT now"] == ("33.4 %", "measured")
-    assert facts["HOT at 80"] == ("100.0 %", "predicted")
-    assert facts["WAL bytes per update now"] == ("460.0 [450.8, 469.2]", "predicted")
+    assert facts["HOT, measured"] == ("33.4 %", "measured")
+    assert facts["HOT, long run at 80"] == ("100.0 %", "predicted")
+    assert facts["WAL bytes per update, measured"] == ("455.0 [445.9, 464.1]", "measured")
+    assert facts["WAL bytes per update, long run at 100"] == ("460.0 [450.8, 469.2]", "predicted")
+    assert not [term for term in facts if "HOT now" in term]
     assert re.search(r"unknown <b>0.9 %</b> <small class=\"evidence estimated\"", pages["plain"])
     assert re.search(r"one client at a time <small class=\"evidence assumed\"", pages["plain"])
 

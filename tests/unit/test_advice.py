@@ -34,6 +34,7 @@ def _point(fillfactor: int) -> Point:
         heap_bytes=1e9,
         index_bytes=1e9,
         wal_bytes_per_update=_around(100.0),
+        all_wal_bytes_per_update=_around(100.0),
         pages_modified_per_update=0.5,
         seq_scan_pages=1e6,
     )

@@ -286,6 +286,7 @@ def _point(fillfactor: int, hot: float = 0.9, heap_bytes: float = 1e9) -> Point:
         heap_bytes=heap_bytes,
         index_bytes=0.0,
         wal_bytes_per_update=100.0,
+        all_wal_bytes_per_update=100.0,
         pages_modified_per_update=0.1,
         seq_scan_pages=1000.0,
     )

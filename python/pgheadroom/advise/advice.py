@@ -154,7 +154,11 @@ class Point:
         newpage_frac: Updates that went to another page, over updates.
         heap_bytes: Main fork of the table.
         index_bytes: Main forks of its B-trees.
-        wal_bytes_per_update: Everything that the table writes, over its updates; images included.
+        wal_bytes_per_update: WAL that the statements that update rows write, over the rows: as
+            pg_stat_statements has it, images apart. None where nobody can say.
+        all_wal_bytes_per_update: All WAL of the table over its updates: images, inserts, commits
+            and vacuums included; what the cost is made of. Files of earlier versions have it under
+            the other name.
         pages_modified_per_update: Pages that a checkpoint's distance dirties, over its updates.
         seq_scan_pages: Pages that a sequential scan reads.
         misses_per_update: Pages not found in shared buffers, over updates; None where unknown.
@@ -173,6 +177,7 @@ class Point:
     misses_per_update: Value = None
     vacuum_pages_per_update: Value = None
     cost: Value = None
+    all_wal_bytes_per_update: Value = None
 
 
 MEASURES: tuple[str, ...] = (
@@ -181,6 +186,7 @@ MEASURES: tuple[str, ...] = (
     "heap_bytes",
     "index_bytes",
     "wal_bytes_per_update",
+    "all_wal_bytes_per_update",
     "pages_modified_per_update",
     "seq_scan_pages",
     "misses_per_update",
@@ -205,6 +211,11 @@ class Calibration:
         fitted: Named physical inputs that were set so that it does, with their values, as
             `{"changed_frac of orders.state": 0.1}`; empty where the observation alone sufficed.
         note: One sentence for people.
+        observed_wal_bytes_per_update: Of the interval, by pg_stat_statements, images apart.
+        predicted_wal_bytes_per_update: The twin's, in the same state; None where it contradicts
+            what was measured.
+        contradicted: What was measured and is not what the twin has, beyond its interval, in
+            sentences; figures of it are not shown.
     """
 
     observed_hot_frac: float | None
@@ -214,6 +225,9 @@ class Calibration:
     agrees: bool
     fitted: Mapping[str, Any]
     note: str
+    observed_wal_bytes_per_update: Value = None
+    predicted_wal_bytes_per_update: Value = None
+    contradicted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +305,8 @@ class TableAdvice:
         remarks: Further findings.
         missing: What was not known and would have helped.
         decided_by: From what: `counters` and layout, a `rule` (an index, the horizon), or `twin`.
+        wal_bytes_per_update: Measured in the interval: what the statements that update rows wrote,
+            images apart; None where pg_stat_statements has not counted them.
     """
 
     table: str
@@ -316,6 +332,7 @@ class TableAdvice:
     remarks: tuple[Remark, ...]
     missing: tuple[str, ...]
     decided_by: DecidedBy = "twin"
+    wal_bytes_per_update: Value = None
 
     def point(self, fillfactor: int | None) -> Point | None:
         """The curve's point at a fillfactor, if it has one."""
@@ -441,6 +458,19 @@ def _cause(data: Mapping[str, Any]) -> Cause:
     return Cause(**{**_values(data), "indexes": indexes})
 
 
+def _calibration(data: Mapping[str, Any]) -> Calibration:
+    return Calibration(**{**_values(data), "contradicted": tuple(data.get("contradicted", ()))})
+
+
+def _point(data: Mapping[str, Any]) -> Point:
+    """A point; until a version that has both, WAL per update was all of the table's."""
+    found = _values(data)
+    if "all_wal_bytes_per_update" not in found:
+        found["all_wal_bytes_per_update"] = found["wal_bytes_per_update"]
+        found["wal_bytes_per_update"] = None
+    return Point(**found)
+
+
 def _table(data: Mapping[str, Any]) -> TableAdvice:
     found = _values(data)
     calibration, transition = data["calibration"], data["transition"]
@@ -448,8 +478,8 @@ def _table(data: Mapping[str, Any]) -> TableAdvice:
         **{
             **found,
             "causes": tuple(map(_cause, data["causes"])),
-            "calibration": None if calibration is None else Calibration(**_values(calibration)),
-            "curve": tuple(Point(**_values(point)) for point in data["curve"]),
+            "calibration": None if calibration is None else _calibration(calibration),
+            "curve": tuple(map(_point, data["curve"])),
             "transition": None if transition is None else Transition(**_values(transition)),
             "remarks": tuple(map(_remark, data["remarks"])),
             "missing": tuple(data["missing"]),

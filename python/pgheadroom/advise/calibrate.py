@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.advice import Calibration, Value
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.growing import Growing, growing_of
+from pgheadroom.advise.guard import Guard, Twins, guard_of
+from pgheadroom.advise.runs import OWN_WAL, Piece, Played, Runner
 from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, observed_hold_s, writes
 from pgheadroom.advise.updates import updates_of
-from pgheadroom.predict.spread import spread
+from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
 from pgheadroom.types import PgVersion
@@ -70,12 +72,14 @@ class Fitted:
         off: By how much the predicted HOT share misses the observed one where they disagree, else
             0: what is foreseen elsewhere is as unsure.
         growth_bytes: By which a row grows at each update, where that explains the observation.
+        guard: What of the twin's figures may be shown.
     """
 
     scenario: Scenario
     calibration: Calibration
     off: float
     growth_bytes: float
+    guard: Guard
 
 
 def observed_shares(table: TableProfile) -> Observed | None:
@@ -144,6 +148,8 @@ def calibrate(
     if not best.agrees(observed) and not best.settle(observed):
         for kind in _explanations(profile, table, observed, best):
             for name, found in _tried(kind, trial, observed):
+                if guard_of(profile, table, _twins(found)).reason is not None:
+                    continue  # what explains HOT and contradicts the WAL explains nothing
                 if found.distance(observed) < best.distance(observed):
                     best = found
                     fitted = {**_only_changed(fitted), **name}
@@ -158,7 +164,7 @@ def calibrate(
         *best.played,
         *runner.play([_piece(best.scenario, version, table, _SEEDS)]),
     ]
-    return _judged(best, observed, fitted)
+    return _judged(profile, table, best, observed, fitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,7 +391,7 @@ def _explanations(
             found.append(_Kind(options=(({told: frac}, knob),)))
         found += [
             _growing(table.name, column, knobs, tried.scenario.updates_per_row)
-            for column in _strings(profile, table)
+            for column in (_strings(profile, table) if growing_of(table).lasts else ())
         ]
         already = observed_hold_s(profile)
         holds = tuple(
@@ -397,6 +403,9 @@ def _explanations(
     elif observed_hold_s(profile) > 0:
         free = ({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0))
         found.append(_Kind(options=(free,)))
+    if any(o.kind == "update" and o.rows_mean > 1 for o in writes(profile, table.name)):
+        where = {f"rows of {table.name} that one statement updates": "anywhere in the table"}
+        found.insert(0, _Kind(options=((where, replace(knobs, scattered=True)),)))
     return [*(_Kind(options=(one,)) for one in _picks(profile, table, knobs)), *found]
 
 
@@ -456,8 +465,15 @@ def _strings(profile: Profile, table: TableProfile) -> list[str]:
     return [c.name for c in table.columns if c.name in assigned and c.kind is Kind.STRING]
 
 
-def _judged(best: _Trial, observed: Observed, fitted: dict[str, Any]) -> Fitted:
+def _judged(
+    profile: Profile,
+    table: TableProfile,
+    best: _Trial,
+    observed: Observed,
+    fitted: dict[str, Any],
+) -> Fitted:
     wholes = [{**run.figures(best.first, best.last), "by_table": {}} for run in best.played]
+    guard = guard_of(profile, table, _twins(best))
     major = int(best.played[0].piece.version.split(".")[0])
     outcome = spread(wholes, clients=1, major=major, by_clock=True)
     predicted: Value = outcome.hot_frac
@@ -467,12 +483,14 @@ def _judged(best: _Trial, observed: Observed, fitted: dict[str, Any]) -> Fitted:
     age = "in its steady state"
     if best.first != best.scenario.steady_from or best.last != best.scenario.windows:
         age = f"after {best.updates_until:.2g} updates a row"
-    note = (
-        f"At fillfactor {best.played[0].piece.fillfactor} the twin foresees {hot:.1%} HOT "
-        f"{age}, observed were {observed.hot:.1%}"
-    )
+    note = f"Compared {age}"
     if not agrees:
-        note += ": what is foreseen elsewhere may be off by as much"
+        points = 100 * abs(hot - observed.hot)
+        note += (
+            f": off by {points:.1f} points of HOT, and what is foreseen elsewhere may be off by "
+            "as much"
+        )
+    note += _grown_once(growing_of(table), best.knobs)
     return Fitted(
         scenario=best.scenario,
         calibration=Calibration(
@@ -483,7 +501,66 @@ def _judged(best: _Trial, observed: Observed, fitted: dict[str, Any]) -> Fitted:
             agrees=agrees,
             fitted=fitted,
             note=note,
+            observed_wal_bytes_per_update=guard.measured.wal_bytes_per_update,
+            predicted_wal_bytes_per_update=(
+                own_wal(best.played, best.first, best.last, share=best.scenario.share)
+                if guard.is_wal_shown
+                else None
+            ),
+            contradicted=guard.contradicted,
         ),
         off=off,
         growth_bytes=sum((1 + size) / 2 for size in best.knobs.grows_bytes.values()),
+        guard=guard,
     )
+
+
+def _grown_once(growing: Growing, knobs: Knobs) -> str:
+    """What is assumed of rows that were longer once they had been updated."""
+    if growing.lasts or knobs.grows_bytes or not growing.grown_bytes:
+        return ""
+    return (
+        f"; rows written in the interval are {growing.grown_bytes:,.0f} bytes longer than the "
+        "older ones, but not the longer the more updates they have had: taken as grown once and "
+        "settled"
+    )
+
+
+def _twins(best: _Trial) -> Twins:
+    """What the twin has in the state that the table is taken to be in."""
+    scenario, runs = best.scenario, best.played
+    pages = math.fsum(run.columns["heap_pages"][best.last - 1] for run in runs) / len(runs)
+    asked = scenario.updates_per_row * scenario.table.rows
+    done = math.fsum(sum(run.columns["n_tup_upd"]) for run in runs) / len(runs)
+    steady = 1 - scenario.steady_from / scenario.windows
+    last = math.fsum(run.figures()["n_tup_upd"] for run in runs) / len(runs)
+    return Twins(
+        wal_bytes_per_update=own_wal(runs, best.first, best.last, share=scenario.share),
+        heap_bytes=pages * PAGE_BYTES / scenario.share,
+        done_frac=min(1.0, done / asked, last / (asked * steady)) if asked else 1.0,
+    )
+
+
+def own_wal(
+    runs: Sequence[Played], first: int | None = None, last: int | None = None, *, share: float
+) -> Value:
+    """
+    WAL that the statements that update rows write, over the rows, images apart.
+
+    Args:
+        runs: Of one scenario and fillfactor; at least two.
+        first: The first window, from 0; None: where the steady state begins.
+        last: The window after the last one; None: the run's end.
+        share: Of the table's rows that each run has.
+    """
+    figures = [run.figures(first, last) for run in runs]
+    if not all(found["n_tup_upd"] for found in figures):
+        return None
+    wholes = [
+        {**found, "wal_bytes_per_update": found[OWN_WAL] / found["n_tup_upd"], "by_table": {}}
+        for found in figures
+    ]
+    major = int(runs[0].piece.version.split(".")[0])
+    outcome = spread(wholes, clients=1, major=major, samples=OfSamples(share=share), by_clock=True)
+    found: Value = outcome.wal_bytes_per_update
+    return found

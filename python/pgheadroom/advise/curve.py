@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.advice import Point, Transition, Value, mid_or_none
+from pgheadroom.advise.calibrate import own_wal
 from pgheadroom.advise.policy import Policy, with_cost
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
@@ -76,6 +77,7 @@ def curve_of(
     runner: Runner,
     *,
     off: float,
+    width: float = 0.0,
 ) -> tuple[Costed, ...]:
     """
     Play each fillfactor to its steady state.
@@ -88,6 +90,7 @@ def curve_of(
         policy: What things cost.
         runner: Plays.
         off: By how much the calibration missed the observed HOT share; it widens all intervals.
+        width: By how much less sure HOT is, for what the twin does not play.
 
     Raises:
         TwinError: The twin cannot play the table.
@@ -101,7 +104,7 @@ def curve_of(
     found = []
     for n, fillfactor in enumerate(fillfactors):
         runs = played[n * SEEDS : (n + 1) * SEEDS]
-        point = _point(table, scenario, fillfactor, runs, off)
+        point = _point(table, scenario, fillfactor, runs, math.hypot(off, width))
         found.append(_costed(point, runs, table, scenario, policy))
     return tuple(found)
 
@@ -126,7 +129,8 @@ def _point(
         newpage_frac=_widened(outcome.newpage_frac, off),
         heap_bytes=heap_bytes,
         index_bytes=_times(outcome.index_pages, PAGE_BYTES / scenario.share),
-        wal_bytes_per_update=outcome.wal_bytes_per_update,
+        wal_bytes_per_update=own_wal(runs, share=scenario.share),
+        all_wal_bytes_per_update=outcome.wal_bytes_per_update,
         pages_modified_per_update=(
             _times(_written(outcome, scenario), 1 / updates) if updates else None
         ),
@@ -171,7 +175,7 @@ def _costed(
             point,
             heap_bytes=found["heap_pages"] * PAGE_BYTES / scenario.share,
             index_bytes=found["index_pages"] * PAGE_BYTES / scenario.share,
-            wal_bytes_per_update=found["wal_bytes"] / updates if updates else 0.0,
+            all_wal_bytes_per_update=found["wal_bytes"] / updates if updates else 0.0,
             pages_modified_per_update=written / updates if updates else 0.0,
             seq_scan_pages=found["heap_pages"] / scenario.share,
         )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Calibration, Value, Verdict, mid
+from pgheadroom.advise.advice import Calibration, Value, Verdict, mid, mid_or_none
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.row import rows_per_page
@@ -200,13 +200,13 @@ def decide(
 def _why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
     observed, foreseen = calibration.observed_hot_frac, mid(calibration.predicted_hot_frac)
     assert observed is not None, "a table with updates"
-    text = (
-        f"the twin does not repeat what was observed: {foreseen:.0%} HOT instead of {observed:.0%}"
-    )
+    off = 100 * abs(foreseen - observed)
+    text = f"the twin does not repeat what was measured, {observed:.0%} HOT"
     if calibration.observed_newpage_frac is not None:
         moved = mid(calibration.predicted_newpage_frac)
-        text += f", {moved:.0%} on new pages instead of {calibration.observed_newpage_frac:.0%},"
-    return f"{text} at fillfactor {table.fillfactor}"
+        text += f" and {calibration.observed_newpage_frac:.0%} on new pages"
+        off = max(off, 100 * abs(moved - calibration.observed_newpage_frac))
+    return f"{text} at fillfactor {table.fillfactor}: it is off by {off:.0f} points"
 
 
 def _is_allowed(found: Costed, now: Costed, policy: Policy) -> bool:
@@ -278,9 +278,14 @@ def _not_more_than_missed(
 def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
     hot = mid(now.point.hot_frac)
     if then is now:
-        return f"nothing tried costs less: {hot:.1%} HOT in the steady state at this fillfactor"
+        if mid_or_none(now.point.hot_frac) is None:
+            return "nothing tried costs less"
+        return f"nothing tried costs less: {hot:.1%} HOT in the long run at {now.point.fillfactor}"
     size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
-    trade = f"{mid(then.point.hot_frac):.1%} HOT instead of {hot:.1%}"
+    trade = (
+        f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of {hot:.1%} at "
+        f"{now.point.fillfactor}"
+    )
     more = f"{show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
     if gain.mid < policy.min_gain_frac:
         return (
@@ -296,9 +301,12 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
 def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
     size = _more(now.point.heap_bytes, then.point.heap_bytes)
     wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
+    images = _more(now.point.all_wal_bytes_per_update, then.point.all_wal_bytes_per_update)
+    hot = f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of"
     return (
-        f"{mid(then.point.hot_frac):.1%} HOT instead of {mid(now.point.hot_frac):.1%}, WAL per "
-        f"update {wal:+.0%}, heap {size:+.1%}: saves {gain.mid:.0%} of the cost"
+        f"{hot} {mid(now.point.hot_frac):.1%} at {now.point.fillfactor}, WAL per "
+        f"update {wal:+.0%} ({images:+.0%} with images), heap {size:+.1%}: saves {gain.mid:.0%} "
+        "of the cost"
     )
 
 

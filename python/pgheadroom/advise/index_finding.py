@@ -113,6 +113,8 @@ def predicted(
     if not _is_priced(table):
         return made
     before, after = now.wal_bytes_per_update, then.wal_bytes_per_update
+    if before is None or after is None:  # the guard shows none
+        return made
     saved = max(mid(before) - mid(after), 0.0)
     low = max(_end(before, "low") - _end(after, "high"), 0.0)
     high = max(_end(before, "high") - _end(after, "low"), saved)

@@ -160,7 +160,7 @@ def with_cost(
     parts: tuple[tuple[float, Value], ...] = (
         (prices.kept_gb / GB, point.heap_bytes),
         (prices.kept_gb / GB, point.index_bytes),
-        (prices.wal_gb / GB * updates, point.wal_bytes_per_update),
+        (prices.wal_gb / GB * updates, point.all_wal_bytes_per_update),
         (prices.written_mpages / 1e6 * updates, point.pages_modified_per_update),
         (prices.read_mpages / 1e6 * updates, point.misses_per_update),
         (prices.read_mpages / 1e6 * scans, point.seq_scan_pages),

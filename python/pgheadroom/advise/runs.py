@@ -24,6 +24,8 @@ from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
 
 _SIZES = ("heap_pages", "index_pages")
+OWN_WAL = "wal_update_bytes"
+"""What the statements that update rows have logged, images apart."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -72,7 +74,7 @@ class Played:
         first = self.piece.scenario.steady_from if first is None else first
         last = self.piece.scenario.windows if last is None else last
         sums: dict[str, float | None] = {}
-        for name in SUMMED:
+        for name in (*SUMMED, OWN_WAL):
             values = self.columns[name]
             sums[name] = values[last - 1] if name in _SIZES else math.fsum(values[first:last])
         found = with_quotients(sums)
@@ -227,7 +229,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         name: tuple(cumulative[name])
         if name in _SIZES or name == "pages_modified"
         else _steps(cumulative[name])
-        for name in SUMMED
+        for name in (*SUMMED, OWN_WAL)
     }
     vacuum_pages = [0] * scenario.windows
     for kind, _, _, began_s, _, pages in found.happened:

@@ -61,6 +61,8 @@ class Knobs:
         pick: How updates pick rows; None: as observed.
         held_s: For how long a transaction holds the cleanup horizon, one after another; 0: each
             for its own time only.
+        scattered: Whether the rows of one statement lie anywhere, each as if updated by itself;
+            else they are neighbours.
     """
 
     changed_frac: Mapping[str, float] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Knobs:
     grows_bytes: Mapping[str, int] = field(default_factory=dict)
     pick: Pick | None = None
     held_s: float | None = None
+    scattered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,8 @@ def make_scenario(
     """
     assert profile.server.observed is not None, "an observed profile"
     operations = writes(profile, table.name)
+    if knobs.scattered:
+        operations = tuple(map(_scattered, operations))
     weight = sum(operation.weight for operation in operations)
     if not weight or table.rows < 1:
         return None
@@ -267,6 +272,13 @@ def _shrunk(table: TableProfile, rows: int, share: float, server: ServerSettings
         if whole >= 0 and share < 1:
             options[name] = str(round(whole * share))
     return replace(table, rows=rows, columns=columns, reloptions=options, observed=None)
+
+
+def _scattered(operation: Operation) -> Operation:
+    if operation.kind != "update" or operation.rows_mean <= 1:
+        return operation
+    weight = max(1, round(operation.weight * operation.rows_mean))
+    return replace(operation, weight=weight, rows_per_statement=1)
 
 
 def _turned(operation: Operation, knobs: Knobs) -> Operation:

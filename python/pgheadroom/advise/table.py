@@ -33,6 +33,7 @@ from pgheadroom.advise.curve import (
     without_index,
 )
 from pgheadroom.advise.decide import Decision, abstain, decide, keep, most, without_curve
+from pgheadroom.advise.guard import measured_of
 from pgheadroom.advise.index_finding import findings_of, predicted
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import index_remark, reads_of, rule_remark
@@ -42,6 +43,7 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.updates import updates_of
+from pgheadroom.advise.width import width_of
 from pgheadroom.errors import TwinError
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
@@ -98,6 +100,7 @@ class TableCase:
         self._curve: tuple[Costed, ...] = ()
         self._transition: Transition | None = None
         self._index_remarks: dict[str, Remark] = {}
+        self._missing: list[str] = []
 
     @property
     def name(self) -> str:
@@ -176,15 +179,31 @@ class TableCase:
             )
         self._fitted = fitted
 
+        width = width_of(self._profile, table)
+        self._missing += [text for text in (width.text, fitted.guard.missing) if text]
+
         def play(scenario: Scenario, fillfactors: Sequence[int]) -> tuple[Costed, ...]:
-            return curve_of(
-                table, scenario, fillfactors, version, self._policy, runner, off=fitted.off
+            found = curve_of(
+                table,
+                scenario,
+                fillfactors,
+                version,
+                self._policy,
+                runner,
+                off=fitted.off,
+                width=width.half,
             )
+            return tuple(replace(one, point=fitted.guard.shown(one.point)) for one in found)
 
         self._weigh_indexes(fitted.scenario, play)
         found = play(fitted.scenario, candidates(table))
         found += play(fitted.scenario, beside(found))
         self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
+        if fitted.guard.reason is not None:
+            return abstain(
+                fitted.guard.reason,
+                settled_by="a trial: set another fillfactor and observe again",
+            )
         return decide(
             table,
             fitted.calibration,
@@ -316,8 +335,9 @@ class TableCase:
             curve=tuple(found.point for found in self._curve),
             transition=self._transition,
             remarks=(*self._remarks_on_indexes(), *table_remarks(table, self._profile)),
-            missing=(),
+            missing=tuple(self._missing),
             decided_by=self._decided_by,
+            wal_bytes_per_update=measured_of(self._profile, table).wal_bytes_per_update,
         )
 
     def _remarks_on_indexes(self) -> tuple[Remark, ...]:

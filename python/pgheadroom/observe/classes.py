@@ -30,7 +30,8 @@ class UpdateClass:
     `calls` counts statements; `rows` the rows that they touched, None where the source does not
     say: log, file, activity, and an UPDATE in a WITH, whose rows are not those of the query. Of an
     upsert or MERGE, `rows` has inserted rows too. `wal_bytes` is what the statements wrote, without
-    commit records; None where the source does not say.
+    commit records, and `wal_fpi` the number of full-page images in it; None where the source does
+    not say.
     """
 
     table_oid: int
@@ -42,6 +43,7 @@ class UpdateClass:
     rows: int | None
     source: SourceName
     wal_bytes: int | None = None
+    wal_fpi: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ class _Seen:
     rows: int | None
     why_lost: str = ""
     wal_bytes: int | None = None
+    wal_fpi: int | None = None
 
 
 def find_classes(
@@ -133,24 +136,25 @@ def _of_statements(recording: Recording) -> Iterator[_Seen]:
     def identity(row: Row) -> tuple[object, ...]:
         return row["userid"], row["queryid"], row["toplevel"]
 
-    def sums(moment: str) -> dict[tuple[object, ...], tuple[int, int, int]]:
+    def sums(moment: str) -> dict[tuple[object, ...], tuple[int, int, int, int]]:
         # Statements that are hidden from the role have no queryid: one entry for all of a user.
-        found: dict[tuple[object, ...], tuple[int, int, int]] = {}
+        found: dict[tuple[object, ...], tuple[int, int, int, int]] = {}
         for row in recording.rows("statement_counters", moment):
-            calls, rows, wal = found.get(identity(row), (0, 0, 0))
+            calls, rows, wal, images = found.get(identity(row), (0, 0, 0, 0))
             found[identity(row)] = (
                 calls + int(row["calls"]),
                 rows + int(row["rows"]),
                 wal + int(row["wal_bytes"]),
+                images + int(row["wal_fpi"]),
             )
         return found
 
     before = sums("start")
     texts = {identity(row): row for row in recording.rows("statement_texts", "end")}
-    for who, (calls_end, rows_end, wal_end) in sums("end").items():
-        calls_start, rows_start, wal_start = before.get(who, (0, 0, 0))
+    for who, (calls_end, rows_end, wal_end, images_end) in sums("end").items():
+        calls_start, rows_start, wal_start, images_start = before.get(who, (0, 0, 0, 0))
         if calls_end < calls_start:  # forgotten or reset, and seen again
-            calls_start = rows_start = wal_start = 0
+            calls_start = rows_start = wal_start = images_start = 0
         calls, rows = calls_end - calls_start, rows_end - rows_start
         text = texts.get(who)
         if calls <= 0 or text is None:
@@ -158,7 +162,8 @@ def _of_statements(recording: Recording) -> Iterator[_Seen]:
         if text["is_hidden"]:
             yield _Seen(None, calls, rows, "its text is hidden from this role")
         else:
-            yield _Seen(str(text["query"]), calls, rows, wal_bytes=wal_end - wal_start)
+            wal, images = wal_end - wal_start, images_end - images_start
+            yield _Seen(str(text["query"]), calls, rows, wal_bytes=wal, wal_fpi=images)
 
 
 def _of_activity(recording: Recording) -> Iterator[_Seen]:
@@ -206,6 +211,7 @@ def _of_source(
                     rows=item.rows if alone and not write.is_inner else None,
                     source=source,
                     wal_bytes=item.wal_bytes if alone else None,
+                    wal_fpi=item.wal_fpi if alone else None,
                 )
                 key = (made.table_oid, made.kind, made.attnums, made.same, made.appended)
                 classes[key] = _sum(classes.get(key), made)
@@ -226,7 +232,8 @@ def _sum(old: UpdateClass | None, new: UpdateClass) -> UpdateClass:
     rows = None if old.rows is None or new.rows is None else old.rows + new.rows
     known = old.wal_bytes is not None and new.wal_bytes is not None
     wal = (old.wal_bytes or 0) + (new.wal_bytes or 0) if known else None
-    return replace(new, calls=old.calls + new.calls, rows=rows, wal_bytes=wal)
+    images = (old.wal_fpi or 0) + (new.wal_fpi or 0) if known else None
+    return replace(new, calls=old.calls + new.calls, rows=rows, wal_bytes=wal, wal_fpi=images)
 
 
 class _Names:

@@ -88,6 +88,7 @@ def _observed(
             "calls": found.calls,
             "rows": found.rows,
             "wal_bytes": found.wal_bytes,
+            "wal_fpi": found.wal_fpi,
             "frac": round(amount / total, 6) if total else None,
         }
         per_statement = _rows_per_statement(found, amount, is_left_known=is_left_known)

@@ -128,9 +128,9 @@ def _purposes(plan: Plan) -> list[str]:
 
 def _expected(found: Forecast, is_rewritten: bool) -> str:
     hot = found.measured.hot_frac
-    said = [] if hot is None else [f"HOT {hot:.1%} of updates now"]
+    said = [] if hot is None else [f"HOT {hot:.1%} measured"]
     if found.after is not None:
-        said.append(f"steady state foreseen: HOT {_share(found.after.hot_frac)}")
+        said.append(f"long run at {found.fillfactor}: HOT {_share(found.after.hot_frac)}")
         said.append(f"heap {_size(found.after.heap_bytes)}")
     if is_rewritten:
         said.append("the rewrite makes it act at once")

@@ -117,7 +117,7 @@ def _outcome(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
     """A line of the list; numbers apart, so that they stand in line."""
-    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    then = table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
     return {
         "name": view_advice.full_name(table),
@@ -127,7 +127,7 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
         "advised": str(table.advised_fillfactor) if change else "",
         "hot": advice_values.share(table.hot_frac),
         "hot_then": _pair(then.hot_frac) if change and then else ("", ""),
-        "wal": advice_values.short(now.wal_bytes_per_update) if now else NOTHING,
+        "wal": advice_values.short(table.wal_bytes_per_update),
         "wal_then": advice_values.short(then.wal_bytes_per_update) if change and then else "",
         "size": view_advice.size(table),
         "rate": advice_values.short(table.updates_per_s),
@@ -176,17 +176,21 @@ def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     at = table.advised_fillfactor
     facts: list[tuple[str, str | None, Evidence]] = [
         ("Updates a second", advice_values.short(table.updates_per_s), "measured"),
-        ("HOT now", _percent(table.hot_frac), "measured"),
+        ("HOT, measured", _percent(table.hot_frac), "measured"),
     ]
+    if now is not None:
+        facts.append((f"HOT, long run at {table.fillfactor}", _percent(now.hot_frac), "predicted"))
     changes = table.verdict == "CHANGE" and then is not None
     if changes and then is not None:
-        facts.append((f"HOT at {at}", _percent(then.hot_frac), "predicted"))
+        facts.append((f"HOT, long run at {at}", _percent(then.hot_frac), "predicted"))
+    wal = "WAL bytes per update"
+    facts.append((f"{wal}, measured", _ranged(table.wal_bytes_per_update), "measured"))
     if now is not None:
-        facts.append(("WAL bytes per update now", _ranged(now.wal_bytes_per_update), "predicted"))
+        run = f"{wal}, long run at {table.fillfactor}"
+        facts.append((run, _ranged(now.wal_bytes_per_update), "predicted"))
     if changes and then is not None:
-        facts.append(
-            (f"WAL bytes per update at {at}", _ranged(then.wal_bytes_per_update), "predicted")
-        )
+        run = f"{wal}, long run at {at}"
+        facts.append((run, _ranged(then.wal_bytes_per_update), "predicted"))
     if table.heap_bytes is not None:
         facts.append(("Heap now", show_bytes(table.heap_bytes), "measured"))
     if changes:

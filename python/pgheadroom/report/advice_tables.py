@@ -202,6 +202,7 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
     if all_points:
         more: tuple[tuple[str, str, str | None], ...] = (
             ("newpage_frac", "new-page", "%"),
+            ("all_wal_bytes_per_update", "all WAL", "bytes/update"),
             ("index_bytes", "indexes", unit),
             ("pages_modified_per_update", "dirtied", "pages/update"),
             ("seq_scan_pages", "sequential scan", "pages"),
@@ -219,10 +220,12 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
             for row, item in zip(rows, found, strict=True):
                 row.append(scaled(item) if key == "index_bytes" else item)
     return Table(
-        title="The curve over fillfactor, in the steady state",
+        title="The curve over fillfactor, in the long run",
         columns=tuple(columns),
         rows=tuple(map(tuple, rows)),
-        note="Predicted by the twin; the cost is by the policy's prices, which are assumed.",
+        note="Predicted by the twin: the long run at each fillfactor. WAL is what the update "
+        "statements write, images apart; the cost takes all WAL, by the policy's prices, which "
+        "are assumed.",
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from pgheadroom.advise.advice import (
     CAUSES,
     Advice,
+    Calibration,
     Observation,
     Remark,
     TableAdvice,
@@ -162,8 +163,9 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
             Column(key="reason", title="reason", align="left", style="text"),
         ),
         rows=tuple(map(_line, wanted)),
-        note="Left of -> measured at the setting in force, but WAL, which is predicted there too; "
-        "right of it predicted for the steady state at the advised one. The heap is as measured, "
+        note="Left of -> measured at the setting in force; right of it the long run at the "
+        "advised one, predicted. WAL is what the statements that update rows write, over the rows, "
+        "images apart; measured only where pg_stat_statements counted it. The heap is as measured, "
         "and by how much it is larger at the advised setting, predicted. A verdict is by the "
         "interval's counters, by a rule (an index, the horizon), or by the twin.",
     )
@@ -257,7 +259,7 @@ def as_csv(advice: Advice) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_CSV)
     for rank, table in enumerate(advice.tables, start=1):
-        now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+        then = table.point(table.advised_fillfactor)
         share = {cause.kind: cause.frac for cause in table.causes}
         hot = then.hot_frac if then else None
         indexes = [index.name for cause in table.causes for index in cause.indexes]
@@ -265,7 +267,7 @@ def as_csv(advice: Advice) -> str:
             rank, table.schema, table.name, table.parent, table.verdict, table.fillfactor,
             table.advised_fillfactor, *three(table.gain_frac), table.rows, table.heap_bytes,
             table.updates, table.updates_per_s, table.hot_frac, *three(hot),
-            middle(now.wal_bytes_per_update) if now else None,
+            middle(table.wal_bytes_per_update),
             middle(then.wal_bytes_per_update) if then else None,
             middle(then.heap_bytes) if then else None,
             *(middle(share.get(kind)) for kind in CAUSES if kind != "hot"),
@@ -281,10 +283,10 @@ def as_csv(advice: Advice) -> str:
 
 
 def _line(table: TableAdvice) -> tuple[object, ...]:
-    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    then = table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
     fillfactor, hot = str(table.fillfactor), share(table.hot_frac)
-    wal = short(now.wal_bytes_per_update) if now else NOTHING
+    wal = short(table.wal_bytes_per_update)
     if change and then is not None:
         fillfactor += f" -> {table.advised_fillfactor}"
         hot += f" -> {share(then.hot_frac)}"
@@ -353,15 +355,25 @@ def _gains_by_rewrite(table: TableAdvice) -> bool:
 
 
 def calibration(table: TableAdvice) -> str:
-    """How well the twin repeats the setting in force."""
+    """How well the twin repeats what was measured; its own figures would be a third meaning."""
     found = table.calibration
     assert found is not None, "only a simulated table is calibrated"
     note = reading.printable(found.note)
-    return (
-        f"Calibration at fillfactor {table.fillfactor}: HOT measured "
-        f"{share(found.observed_hot_frac)} %, predicted {share(found.predicted_hot_frac)} %"
-        f"{'' if found.agrees else ', which does not agree'}. {note}"
+    agrees = "repeats" if found.agrees else "does not repeat"
+    said = (
+        f"At fillfactor {table.fillfactor} the twin {agrees} the measured HOT, "
+        f"{share(found.observed_hot_frac)} %{_off(found)}. {note}"
     )
+    contradicted = "; ".join(map(reading.printable, found.contradicted))
+    return f"{said}. Contradicted: {contradicted}." if contradicted else said
+
+
+def _off(found: Calibration) -> str:
+    """By how many points the twin is off, in the state that it takes the table to be in."""
+    known, taken = found.observed_hot_frac, middle(found.predicted_hot_frac)
+    if known is None or taken is None:
+        return ""
+    return f": off by {abs(taken - known) * 100:.1f} points"
 
 
 def transition(table: TableAdvice) -> str:

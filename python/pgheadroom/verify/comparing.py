@@ -207,12 +207,21 @@ def judge_again(
 
 
 def wal_ratio(before: Point | None, after: Point | None) -> Interval | None:
-    """By what the WAL of an update changes, by the curve; None where it has no such figures."""
+    """
+    By what all WAL over the updates changes, by the curve; None where it has no such figures.
+
+    All of it, for statements are counted with their images; plans of earlier versions have it under
+    the name that an update's own WAL has now.
+    """
     if before is None or after is None:
         return None
-    then = as_interval(before.wal_bytes_per_update)
-    found = as_interval(after.wal_bytes_per_update)
+    then, found = as_interval(_all_wal(before)), as_interval(_all_wal(after))
     return None if then is None or found is None or then.mid <= 0 else scaled(found, 1 / then.mid)
+
+
+def _all_wal(point: Point) -> Value:
+    known = point.all_wal_bytes_per_update
+    return point.wal_bytes_per_update if known is None else known
 
 
 def scaled(found: Interval, factor: float) -> Interval:

@@ -1,0 +1,284 @@
+"""
+Between the twin and what is shown: no figure passes that contradicts what was measured.
+
+The setting in force is where both are known. What the twin has there, in the state that the table
+is in, is held against everything that the interval has measured; what lies beyond the interval of
+either by more than a stated tolerance is named, and none of its figures is shown, of no setting:
+then the answer is what was measured, or none. Whatever the twin returns, the WAL of an update that
+is shown stays within what the server can have written (`Guard.shown`).
+
+HOT and new-page shares are compared where they are fitted (`calibrate.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.advise.advice import Point, Value, mid_or_none
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES, show_bytes
+
+WAL_TOLERANCE = 0.3
+"""WAL of an update may be off by this part of what was measured, beside both intervals."""
+
+LONG_RUN = 2.0
+"""In the long run an update may write this many times what was measured: fewer or more are HOT."""
+
+SIZE_TOLERANCE = 0.5
+"""A heap may be off by this part: a table that has lived has room that nobody has seen."""
+
+DONE_FRAC_MIN = 0.5
+"""Of the updates asked for, that must find their row: rows that come and go are not followed."""
+
+_UPDATE_BYTES_MIN = 40.0  # a record's and a block's header are longer: SizeOfXLogRecord, 24 + 20
+# Of a page: what an image takes. Holes are left out; compressed ones are a tenth and more.
+_IMAGE_FRAC, _IMAGE_FRAC_LOW, _IMAGE_FRAC_COMPRESSED = 0.9, 0.6, 0.1
+_BRIN = "brin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """
+    What the server has measured of a table's updates at the setting in force.
+
+    Attributes:
+        wal_bytes_per_update: What their statements wrote, images apart; None where nobody counted.
+        most_wal_bytes_per_update: What an update can have written at most, images apart: all WAL of
+            its statements, else all of the server's; None where neither is known.
+        heap_bytes: Main fork of the table.
+    """
+
+    wal_bytes_per_update: Interval | None
+    most_wal_bytes_per_update: float | None
+    heap_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twins:
+    """
+    The twin's figures of the same table, at the same setting and in the same state.
+
+    `done_frac` is the part of the updates that were asked for that found their row.
+    """
+
+    wal_bytes_per_update: Value
+    heap_bytes: float | None
+    done_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """
+    What of the twin's figures may be shown.
+
+    Attributes:
+        measured: Of the setting in force.
+        contradicted: What the twin has otherwise, in sentences.
+        is_wal_shown: Whether WAL and the costs that are made of it are.
+        is_size_shown: Whether sizes of the heap are.
+        reason: Why there is no answer at all; None where there may be one.
+        unpriced: Indexes whose WAL is that of a B-tree over the same columns.
+    """
+
+    measured: Measured
+    contradicted: tuple[str, ...]
+    is_wal_shown: bool
+    is_size_shown: bool
+    reason: str | None
+    unpriced: tuple[str, ...]
+
+    def shown(self, point: Point) -> Point:
+        """The point without what was contradicted."""
+        if not self.is_wal_shown or not self._is_possible(point):
+            point = replace(
+                point, wal_bytes_per_update=None, all_wal_bytes_per_update=None, cost=None
+            )
+        if not self.is_size_shown:
+            point = replace(point, heap_bytes=None, seq_scan_pages=None)
+        return point
+
+    @property
+    def missing(self) -> str:
+        """What is not priced, as a sentence; empty where all is."""
+        if not self.unpriced:
+            return ""
+        return (
+            f"what {', '.join(self.unpriced)} writes is not priced: the twin takes it for a "
+            "B-tree over the same columns"
+        )
+
+    def _is_possible(self, point: Point) -> bool:
+        """Whether its WAL of an update is one that the server can have written."""
+        found, most = mid_or_none(point.wal_bytes_per_update), self.limit
+        if found is None:
+            return True
+        return math.isfinite(found) and found >= 0 and (most is None or found <= most)
+
+    @property
+    def limit(self) -> float | None:
+        """The most that is shown as WAL of an update, at any setting; None where nothing is known.
+
+        The tolerance is for the model; twice as much as was measured, for the state: what the long
+        run has may be other than what the interval had.
+        """
+        known = self.measured.wal_bytes_per_update
+        most = self.measured.most_wal_bytes_per_update
+        ends = [end for end in (None if known is None else known.high, most) if end is not None]
+        return LONG_RUN * (1 + WAL_TOLERANCE) * min(ends) if ends else None
+
+
+def measured_of(profile: Profile, table: TableProfile) -> Measured:
+    """
+    What an observed profile has measured of a table's updates.
+
+    Args:
+        profile: Made by `observe`.
+        table: One of its tables.
+    """
+    assert table.observed is not None, "an observed profile"
+    heap_bytes = table.observed.get("main_bytes")
+    compressed = profile.server.wal_compression != "off"
+    own, most = wal_of_statements(table, compressed=compressed)
+    updates = (table.observed.get("counters") or {}).get("n_tup_upd")
+    total = _all_wal(profile.server.observed or {})
+    if updates and total is not None:
+        most = total / updates if most is None else min(most, total / updates)
+    return Measured(
+        wal_bytes_per_update=own,
+        most_wal_bytes_per_update=most,
+        heap_bytes=None if heap_bytes is None else float(heap_bytes),
+    )
+
+
+def wal_of_statements(
+    table: TableProfile, *, compressed: bool
+) -> tuple[Interval | None, float | None]:
+    """
+    WAL per row of the UPDATEs that pg_stat_statements has counted: images apart, and with them.
+
+    Images are counted, their bytes are not: each takes a page without its hole.
+
+    Args:
+        table: Observed.
+        compressed: Whether images are.
+    """
+    classes = ((table.observed or {}).get("updates") or {}).get("classes") or ()
+    known: list[Mapping[str, Any]] = [
+        found
+        for found in classes
+        if found["kind"] == "update" and found["rows"] and found.get("wal_bytes") is not None
+    ]
+    rows = sum(float(found["rows"]) for found in known)
+    if not rows or len(known) < sum(found["kind"] == "update" for found in classes):
+        return None, None
+    wal_bytes: float = sum(float(found["wal_bytes"]) for found in known)
+    most = wal_bytes / rows
+    images = [found.get("wal_fpi") for found in known]
+    if any(number is None for number in images):
+        return None, most  # a profile of an earlier version
+    whole = PAGE_BYTES * sum(number or 0 for number in images)
+    least = _IMAGE_FRAC_COMPRESSED if compressed else _IMAGE_FRAC_LOW
+
+    def apart(frac: float) -> float:
+        return max((wal_bytes - frac * whole) / rows, min(most, _UPDATE_BYTES_MIN))
+
+    low, high = apart(1.0), apart(least)
+    mid = apart(_IMAGE_FRAC) if not compressed else (low + high) / 2
+    return Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9), most
+
+
+def _all_wal(server: Mapping[str, Any]) -> float | None:
+    """All WAL of the interval, whoever wrote it."""
+    counters = server.get("counters") or {}
+    wal = (counters.get("wal") or {}).get("wal_bytes") or counters.get("wal_position_bytes")
+    return None if wal is None else float(wal)
+
+
+def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
+    """
+    Hold the twin's figures of the setting in force against the measured ones.
+
+    Args:
+        profile: Made by `observe`.
+        table: One of its tables.
+        twins: In the state that the table is in.
+    """
+    measured = measured_of(profile, table)
+    said: list[str] = []
+    reason: str | None = None
+    if twins.done_frac < DONE_FRAC_MIN:
+        reason = (
+            "its rows come and go within the run that an answer needs, and the twin cannot follow "
+            f"them: {1 - twins.done_frac:.0%} of its updates would find no row"
+        )
+        said.append(reason)
+    wal = _wal_contradicts(measured, twins.wal_bytes_per_update)
+    unpriced = tuple(_unpriced(table))
+    if wal is not None:
+        named = f"; {', '.join(unpriced)} stand as B-trees and are not priced" if unpriced else ""
+        said.append(f"{wal}{named}")
+        reason = reason or f"{wal}{named}: measured figures hold, nothing is foreseen of WAL"
+    size = _size_contradicts(measured, twins.heap_bytes)
+    if size is not None:
+        said.append(size)
+    return Guard(
+        measured=measured,
+        contradicted=tuple(said),
+        is_wal_shown=wal is None and reason is None,
+        is_size_shown=size is None and twins.done_frac >= DONE_FRAC_MIN,
+        reason=reason,
+        unpriced=unpriced,
+    )
+
+
+def _wal_contradicts(measured: Measured, found: Value) -> str | None:
+    """The twin's WAL of an update against what was measured, without the twin's figure."""
+    if found is None:
+        return None
+    low, high = (found.low, found.high) if isinstance(found, Interval) else (found, found)
+    known, most = measured.wal_bytes_per_update, measured.most_wal_bytes_per_update
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "the twin has no WAL of an update"
+    if known is not None:
+        beyond = low > known.high * (1 + WAL_TOLERANCE)
+        below = high < known.low * (1 - WAL_TOLERANCE)
+        if beyond or below:
+            return (
+                f"the twin does not repeat the WAL of an update, {known.mid:,.0f} bytes as "
+                "pg_stat_statements has counted it"
+            )
+    if most is not None and low > most * (1 + WAL_TOLERANCE):
+        return (
+            "the twin has more WAL of an update than the server wrote at all, "
+            f"{most:,.0f} bytes an update of this table"
+        )
+    return None
+
+
+def _size_contradicts(measured: Measured, found: float | None) -> str | None:
+    known = measured.heap_bytes
+    if not known or found is None or known < 100 * PAGE_BYTES:  # of few pages one is much
+        return None
+    if abs(found / known - 1) <= SIZE_TOLERANCE:
+        return None
+    return (
+        f"the heap has {show_bytes(known)}, which its rows and the twin do not explain: it has "
+        "room that nobody has seen"
+        if found < known
+        else f"the heap has {show_bytes(known)}, less than the twin makes of its rows"
+    )
+
+
+def _unpriced(table: TableProfile) -> list[str]:
+    """Indexes of methods that a profile has no model of, with their method."""
+    listed = (table.observed or {}).get("indexes") or ()
+    return [
+        f"{found['name']} ({found['method']})"
+        for found in listed
+        if found.get("method") not in ("btree", _BRIN, None)
+    ]

@@ -1,0 +1,96 @@
+"""
+How much less sure a forecast of HOT is than the runs of the twin show, and why.
+
+The twin plays one client, whose statements update as many rows each and are transactions of their
+own. What several clients, statements of many rows (whose number nobody knows but in the mean) and
+transactions of several statements do to HOT is not modelled: versions stay until the transaction
+ends, and several rows of a page want room at once. How wide each makes the interval is measured
+(docs/method.md); they are independent, so their squares add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pgheadroom.advise.scenario import writes
+from pgheadroom.profile import Profile
+from pgheadroom.profile.model import TableProfile
+
+CLIENTS_FRAC = 0.01
+STATEMENTS_FRAC = 0.02
+ROWS_FRAC = 0.04
+"""Half-widths of the HOT share: 90 % of the measured shares lay within; see docs/method.md."""
+
+_STATEMENTS_FROM = 1.1  # statements a commit; BEGIN is one too
+_ROWS_FROM = 1.5  # rows a statement
+_AGE_FROM_XIDS = 2.0  # one client's own snapshot is one transaction old, at most
+_MOMENTS_MIN = 5  # fewer looks at the horizon say nothing; arbitrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """A half-width that comes on top, as a share of the updates, and what it is for."""
+
+    half: float
+    why: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """As a sentence; empty where nothing is known that makes it wider."""
+        if not self.why:
+            return ""
+        return (
+            f"HOT is foreseen to {100 * self.half:.1f} points only: {', '.join(self.why)}, "
+            "which the twin does not play"
+        )
+
+
+def width_of(profile: Profile, table: TableProfile) -> Width:
+    """
+    Read what makes a forecast of a table less sure.
+
+    Args:
+        profile: Made by `observe`.
+        table: One of its tables.
+    """
+    found: list[tuple[float, str]] = []
+    if (age := _median_age_xids(profile)) is not None and age >= _AGE_FROM_XIDS:
+        found.append((CLIENTS_FRAC, "several clients write at a time"))
+    rows = max(
+        (o.rows_mean for o in writes(profile, table.name) if o.kind == "update"), default=1.0
+    )
+    if rows >= _ROWS_FROM:
+        found.append((ROWS_FRAC, f"a statement updates {rows:.3g} rows in the mean"))
+    statements = _statements_a_commit(profile)
+    if statements is not None and statements >= _STATEMENTS_FROM:
+        found.append((STATEMENTS_FRAC, "transactions have several statements"))
+    return Width(
+        half=math.sqrt(math.fsum(half * half for half, _ in found)),
+        why=tuple(why for _, why in found),
+    )
+
+
+def _median_age_xids(profile: Profile) -> float | None:
+    """How old the oldest snapshot mostly was, in transactions that had begun since."""
+    horizon = (profile.server.observed or {}).get("horizon") or {}
+    ages: Sequence[float] = [
+        float(moment["age_xids"])
+        for moment in horizon.get("series") or ()
+        if moment.get("age_xids") is not None and moment.get("oldest_xid") is not None
+    ]
+    return median(ages) if len(ages) >= _MOMENTS_MIN else None
+
+
+def _statements_a_commit(profile: Profile) -> float | None:
+    """Of the whole server, where pg_stat_statements has counted statements."""
+    observed = profile.server.observed or {}
+    commits = ((observed.get("counters") or {}).get("database") or {}).get("xact_commit")
+    calls = [
+        int(found["calls"])
+        for found in observed.get("statements") or ()
+        if found["source"] == "pg_stat_statements"
+    ]
+    return calls[0] / commits if calls and commits else None
