@@ -32,7 +32,11 @@ $(STAMPS)/venv: requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/core: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
+# Where the wheel's libclang is, for cargo; a LIBCLANG_PATH that is set goes before it.
+.cargo/config.toml: $(STAMPS)/venv tools/build/pgheadroom_build.py
+	@$(BIN)/python tools/build/pgheadroom_build.py
+
+$(STAMPS)/core: $(STAMPS)/venv .cargo/config.toml pyproject.toml $(RUST_SOURCES)
 	@mkdir -p $(STAMPS)
 	@echo "building the core (log: $(STAMPS)/build.log)"
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(STAMPS)/build.log 2>&1 || { cat $(STAMPS)/build.log >&2; exit 1; }
@@ -62,19 +66,21 @@ check-pg: setup servers ## Tests against real servers: 18 and 16 always, others 
 test-long: setup servers ## What make test has no time for: runs of minutes, and further servers
 	$(TEST_SERVERS) $(PYTEST) -m long --durations=10 tests/unit $(wildcard tests/property) $(SERVER_TESTS)
 
-lint: setup ## ruff and rustfmt, clippy with warnings as errors
+lint: setup ## ruff and rustfmt, clippy with warnings as errors (of the build that there is)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	cargo fmt --all --check
-	cargo clippy --all-targets --locked --quiet -- -D warnings
+	cargo clippy --release --all-targets --locked --quiet -- -D warnings
 
 types: setup ## mypy strict, and the stub of the core against the core
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
-# With `mutations` each rule asks whether it is on, and all are: one build for every test.
+# With `mutations` each rule asks whether it is on, and all are: one build for every test. The
+# parser's C is compiled once, for the core: its tests and clippy take that build.
 rust: setup ## Tests of the core
-	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python --features pgheadroom-twin/mutations
+	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python --exclude pgheadroom-sql --features pgheadroom-twin/mutations
+	cargo test --release --locked --quiet --package pgheadroom-sql
 
 unit: setup ## Python tests without a server
 	$(PYTEST) -m "not long" --durations=10 tests/unit $(wildcard tests/property)
@@ -105,4 +111,4 @@ lock: ## Resolve the pinned dependencies anew (needs pip-tools)
 	cargo update --workspace
 
 clean: ## Remove what make has made, apart from records
-	rm -rf $(VENV) target dist build .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so
+	rm -rf $(VENV) .cargo target dist build .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis python/pgheadroom/_core*.so

@@ -32,16 +32,23 @@ __all__ = [
     "decode_fsm_page",
     "decode_heap_page",
     "decode_visibility_page",
+    "expression_reads",
+    "grammar_major",
     "heap_pages",
     "heap_tuple_bytes",
     "index_tuple_bytes",
     "log_prefix_has",
     "log_time_ms",
+    "normalized_statements",
     "places_digest",
     "relation_places",
     "rows_per_page",
     "simulate",
     "spare_versions",
+    "split_statements",
+    "statement_facts",
+    "statement_fingerprint",
+    "statement_writes",
     "type_names",
 ]
 
@@ -690,3 +697,24 @@ def relation_places(kind: str, file: bytes, *, key_columns: int = 1) -> list[str
 
 def places_digest(text: str) -> str:
     """A digest of a text of places: 16 hexadecimal digits (FNV-1a)."""
+
+def grammar_major() -> int:
+    """The major version of PostgreSQL whose grammar reads statements."""
+
+def split_statements(text: str, /, *, psql: bool = True) -> list[tuple[int, str, str | None]]:
+    """Statements of a text with their lines; `sources.statements.located` says the rest."""
+
+def normalized_statements(text: str, /, *, variables: bool = False) -> list[str] | None:
+    """The statements of a text without their constants; None if a literal does not end."""
+
+def statement_fingerprint(statement: str, /) -> int | None:
+    """The same number for statements that differ in constants alone; None if not parsed."""
+
+def statement_writes(statement: str, /) -> str:
+    """JSON: `{"writes": [...]}`, the fields of `Write`, or `{"reason": ..., "message": ...}`."""
+
+def statement_facts(statement: str, /) -> str:
+    """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
+
+def expression_reads(expression: str, /, *, table: str) -> str:
+    """JSON: `columns`, `whole_row`, `functions`, `text`, or `reason` and `message`."""

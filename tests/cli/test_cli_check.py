@@ -128,7 +128,7 @@ def test_text_and_markdown_name_what_was_not_understood(
         done = pgheadroom("check", name, "--profile", str(profile), "-f", form)
         assert done.returncode == 0, done.stderr
         assert "0 tables lose HOT; 2 statements, 1 of them not understood" in done.stdout
-        assert "not understood, line 2: what its code does is not known" in done.stdout
+        assert "not understood, line 2: DO: what its code does is not known" in done.stdout
         assert "note, line 1: fresh: a new table" in done.stdout
 
 

@@ -35,11 +35,13 @@ STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}
 CRATES = {
     "pgheadroom-layout": set(),
     "pgheadroom-serverlog": set(),
+    "pgheadroom-sql": set(),
     "pgheadroom-twin": {"pgheadroom-layout"},
     "pgheadroom-walread": {"pgheadroom-layout"},
     "pgheadroom-python": {
         "pgheadroom-layout",
         "pgheadroom-serverlog",
+        "pgheadroom-sql",
         "pgheadroom-twin",
         "pgheadroom-walread",
     },

@@ -10,11 +10,21 @@ from hypothesis import strategies as st
 
 from pgheadroom.errors import InputError
 from pgheadroom.sources.log import read_statements
-from pgheadroom.sources.statements import NotParsed, split, writes_of
+from pgheadroom.sources.statements import (
+    NotParsed,
+    expression_reads,
+    facts_of,
+    fingerprint,
+    located,
+    split,
+    writes_of,
+)
+
+_DEEP = ("(", "f(", "- ", "a || ", "CASE WHEN a THEN ", "ARRAY[")
+_COUNTS = st.sampled_from([1, 50, 500, 5_000])
 
 UPDATES = [
     ("UPDATE t SET a = $1, b = b + $2 WHERE id = $3", "update", (None, "t"), ("a", "b")),
-    # sqlglot alone takes what stands between two dollars for a quoted string.
     (
         "UPDATE t SET a = f(a, $1, $2), b = $3 WHERE (x, y) IN (($4, $5))",
         "update",
@@ -35,6 +45,7 @@ UPDATES = [
     ("UPDATE t * SET a = DEFAULT WHERE CURRENT OF c", "update", (None, "t"), "a"),
     ("UPDATE t SET a = 1 RETURNING WITH (OLD AS o) o.a", "update", (None, "t"), "a"),
     ("PREPARE p (int, text) AS UPDATE t SET a = $1", "update", (None, "t"), "a"),
+    ("EXPLAIN ANALYZE UPDATE t SET a = 1", "update", (None, "t"), "a"),
     ("/* b = 1 /* nested */ */ UPDATE t -- SET c = 1\n SET a = $1", "update", (None, "t"), "a"),
     (
         "UPDATE t SET a = E'\\', z = ' , b = $x$, y = 1$x$, c = U&'d\\0061'",
@@ -117,9 +128,11 @@ def test_what_writes_no_row_is_no_write(text: str) -> None:
         ("UPDATE t SET a = $x$ abc", "cut off"),
         ("UPDATE t SET", "cut off"),
         ("/* never ends UPDATE t SET a = 1", "cut off"),
-        ("please update my table", "not understood by sqlglot"),
-        ("EXPLAIN ANALYZE UPDATE t SET a = 1", "no grammar for EXPLAIN"),
-        ("UPDATE t SET a = 1, b", "not understood"),
+        ("please update my table", "grammar does not know its syntax$"),
+        ("UPDATE t SET a = 1, b", "cut off"),
+        ("UPDATE abc FOR PORTION OF x FROM 1 TO 2 SET a = 1", r"does not know its syntax \(at FOR"),
+        ("UPDATE t SET a = 1 WHERE abc abc", "grammar does not know its syntax$"),
+        ("UPDATE t SET a = " + "(" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_not_understood_says_why_without_its_words(text: str, reason: str) -> None:
@@ -131,18 +144,56 @@ def test_what_is_not_understood_says_why_without_its_words(text: str, reason: st
 
 def test_literals_and_comments_are_gone_and_equal_statements_are_one() -> None:
     """Literals must not reach a profile, and a log of a million updates is a few statements."""
-    texts = ["UPDATE t SET a='s3cret' WHERE b=1 -- s3cret\n;", "UPDATE t SET a=$1\tWHERE b=1"]
-    assert {part for text in texts for part in split(text)} == {"UPDATE t SET a='' WHERE b=1"}
+    texts = [
+        "UPDATE t SET a='s3cret' WHERE b=1 -- s3cret\n;",
+        "UPDATE t SET a=$2\tWHERE b=$1",
+        "UPDATE t SET a=$1 WHERE b=7",
+    ]
+    assert {part for text in texts for part in split(text)} == {"UPDATE t SET a=$1 WHERE b=$2"}
 
 
-@given(st.text(alphabet="'\"$;:-/*\\a1 \n", max_size=40))
-def test_no_text_breaks_the_scanner(text: str) -> None:
-    """Statement texts are foreign: anything ends as statements or as NotParsed."""
-    try:
-        for part in split(text):
-            writes_of(part)
-    except NotParsed:
-        pass
+_MUTATED = st.builds(
+    lambda text, cuts: "".join(text[begin:end] for begin, end in cuts),
+    st.sampled_from([text for text, *_ in UPDATES]),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 90)), max_size=5),
+)
+
+
+@given(
+    st.one_of(
+        st.text(alphabet="'\"$;:-/*\\a1 \n", max_size=40),
+        st.text(alphabet=st.characters(codec=None), max_size=30),  # NUL, lone surrogates
+        _MUTATED,
+        st.builds(lambda part, n: f"UPDATE t SET a = {part * n}1", st.sampled_from(_DEEP), _COUNTS),
+    )
+)
+def test_no_text_breaks_the_reader(text: str) -> None:
+    """Statement texts are foreign: anything ends as an answer or as NotParsed, in one piece."""
+    for read in (writes_of, facts_of, lambda part: expression_reads(part, "t"), fingerprint):
+        try:
+            for part in [*split(text), *split(text, variables=True), text]:
+                read(part)
+        except NotParsed:
+            pass
+    assert all(found.line >= 1 for found in located(text))
+
+
+def test_lists_of_any_length_have_one_fingerprint() -> None:
+    """A statement that an ORM writes with 1 to 1,000 keys is one statement, of one table."""
+    found = {fingerprint(f"UPDATE t SET a = 1 WHERE id IN ({', '.join('1' * n)})") for n in (1, 9)}
+    assert len(found) == 1
+    others = ("UPDATE t_01 SET a = 1 WHERE id IN (1)", "UPDATE s.t SET a = 1 WHERE id IN (1)")
+    assert len({*found, *map(fingerprint, others)}) == 3
+    assert fingerprint("not a statement") is None
+
+
+def test_an_expression_says_what_it_reads() -> None:
+    """An index over an expression ends HOT for each column of it; the row itself is all columns."""
+    found = expression_reads("lower(a) || coalesce(t.b, 'x')", "t")
+    assert (found.columns, found.whole_row, found.functions) == (("a", "b"), False, ("lower",))
+    assert expression_reads("to_json(t)", "t").whole_row
+    with pytest.raises(NotParsed):
+        expression_reads("a) FROM t; DROP TABLE t --", "t")
 
 
 def test_a_pgbench_script_is_read_without_its_commands(tmp_path: Path) -> None:
@@ -154,7 +205,7 @@ def test_a_pgbench_script_is_read_without_its_commands(tmp_path: Path) -> None:
     )
     assert read_statements(Path(f"{path}@3")).counts == {
         "BEGIN": 3,
-        "UPDATE t SET a = a + '', b = x::text WHERE id = ''": 3,
+        "UPDATE t SET a = a + $1, b = x::text WHERE id = $2": 3,
         "END": 3,
     }
     path.write_text("-- nothing\n\\set a 1\n")

@@ -15,11 +15,12 @@ mod decode;
 mod error;
 mod layout;
 mod serverlog;
+mod sql;
 mod twin;
 mod watch;
 
-/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, server logs, and
-/// the twin.
+/// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, server logs, the
+/// grammar of statements, and the twin.
 #[pymodule]
 mod _core {
     use super::*;
@@ -41,6 +42,12 @@ mod _core {
 
     #[pymodule_export]
     use super::serverlog::{LogFound, LogScan, log_prefix_has, log_time_ms};
+
+    #[pymodule_export]
+    use super::sql::{
+        expression_reads, grammar_major, normalized_statements, split_statements, statement_facts,
+        statement_fingerprint, statement_writes,
+    };
 
     #[pymodule_export]
     use super::twin::{Progress, Simulated, TableOutcome, simulate};

@@ -1,0 +1,106 @@
+//! `pgheadroom-sql`: statements by PostgreSQL's grammar.
+//!
+//! One call a text or statement. What a statement does comes as JSON, which the callers make their
+//! own values of; why it is not understood comes as a value too, for callers count it.
+
+use pgheadroom_sql::lexer::Options;
+use pgheadroom_sql::split::Problem;
+use pgheadroom_sql::{GRAMMAR_MAJOR, SqlError, columns, normal, split, writes};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::error::CoreError;
+
+/// The major version of PostgreSQL whose grammar reads statements.
+#[pyfunction]
+pub fn grammar_major() -> i32 {
+    GRAMMAR_MAJOR
+}
+
+/// The statements of a text: line from 1, text without comments, and the problem if it is none.
+///
+/// The problem is `cut` (a literal, name or comment does not end), `variable` (of psql), or the
+/// name of a command of psql with its backslash. Commands and variables only with `psql`.
+#[pyfunction]
+#[pyo3(signature = (text, /, *, psql = true))]
+pub fn split_statements(
+    py: Python<'_>,
+    text: &str,
+    psql: bool,
+) -> Vec<(usize, String, Option<String>)> {
+    let options = Options {
+        commands: psql,
+        variables: psql,
+    };
+    let parts = py.detach(|| split::split(text, options));
+    let named = |problem| match problem {
+        Problem::Cut => "cut".to_owned(),
+        Problem::Variable => "variable".to_owned(),
+        Problem::Command(name) => name,
+    };
+    parts
+        .into_iter()
+        .map(|part| (part.line, part.text, part.problem.map(named)))
+        .collect()
+}
+
+/// The statements of a text, constants and parameters as $1, $2, ...; None if it is cut.
+///
+/// `variables`: it may have backslash commands, which are left out, and variables (`:name`).
+#[pyfunction]
+#[pyo3(signature = (text, /, *, variables = false))]
+pub fn normalized_statements(py: Python<'_>, text: &str, variables: bool) -> Option<Vec<String>> {
+    let options = Options {
+        commands: variables,
+        variables,
+    };
+    py.detach(|| normal::normalized(text, options)).ok()
+}
+
+/// A number that statements share that differ in constants alone; None if it does not parse.
+#[pyfunction]
+#[pyo3(signature = (statement, /))]
+pub fn statement_fingerprint(py: Python<'_>, statement: &str) -> Option<u64> {
+    py.detach(|| normal::fingerprint(statement)).ok()
+}
+
+/// What a statement writes: JSON, `{"writes": [...]}` or `{"reason": ..., "message": ...}`.
+#[pyfunction]
+#[pyo3(signature = (statement, /))]
+pub fn statement_writes(py: Python<'_>, statement: &str) -> Result<String, CoreError> {
+    py.detach(|| answer(writes::writes_of(statement).map(|found| json!({"writes": found}))))
+}
+
+/// What a statement does to tables: JSON, `{"facts": [...]}` or `{"reason": ..., "message": ...}`.
+#[pyfunction]
+#[pyo3(signature = (statement, /))]
+pub fn statement_facts(py: Python<'_>, statement: &str) -> Result<String, CoreError> {
+    py.detach(|| answer(pgheadroom_sql::facts_of(statement).map(|found| json!({"facts": found}))))
+}
+
+/// What an expression over a row of the table reads: JSON, `{"columns", "whole_row", "functions",
+/// "text"}` or `{"reason": ..., "message": ...}`.
+#[pyfunction]
+#[pyo3(signature = (expression, /, *, table))]
+pub fn expression_reads(
+    py: Python<'_>,
+    expression: &str,
+    table: &str,
+) -> Result<String, CoreError> {
+    py.detach(|| {
+        answer(columns::expression(expression, table).map(|(reads, text)| {
+            json!({
+                "columns": reads.columns,
+                "whole_row": reads.whole_row,
+                "functions": reads.functions,
+                "text": text,
+            })
+        }))
+    })
+}
+
+fn answer(found: Result<Value, SqlError>) -> Result<String, CoreError> {
+    let value = found
+        .unwrap_or_else(|error| json!({"reason": error.reason(), "message": error.to_string()}));
+    serde_json::to_string(&value).map_err(|error| CoreError::input(error.to_string()))
+}

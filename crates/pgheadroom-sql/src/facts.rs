@@ -1,0 +1,193 @@
+//! What a statement of a migration does, as values; `python/pgheadroom/migration/actions.py` has
+//! the same fields and their meaning.
+
+use serde::Serialize;
+
+/// A table or index by name, as PostgreSQL folds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// None if none was given.
+    pub schema: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// A new index, by itself or by a constraint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AddIndex {
+    /// Its table.
+    pub table: Target,
+    /// Its name, if one was given.
+    pub name: Option<String>,
+    /// `index`, `primary key`, `unique constraint`, `exclusion constraint`.
+    pub kind: &'static str,
+    /// Its access method.
+    pub method: String,
+    /// Plain key columns.
+    pub columns: Vec<String>,
+    /// Columns of INCLUDE.
+    pub include: Vec<String>,
+    /// All columns that it reads.
+    pub depends: Vec<String>,
+    /// A key is an expression.
+    pub has_expressions: bool,
+    /// It has a WHERE.
+    pub has_predicate: bool,
+    /// Of its options.
+    pub fillfactor: Option<i64>,
+    /// ON ONLY a partitioned table.
+    pub only: bool,
+    /// Columns that its expressions read.
+    pub expression_columns: Vec<String>,
+    /// Columns that its predicate reads.
+    pub predicate_columns: Vec<String>,
+    /// An expression or the predicate names the row itself.
+    pub whole_row: bool,
+    /// CONCURRENTLY.
+    pub concurrently: bool,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+}
+
+/// A column is added or gets another type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetColumn {
+    /// Its table.
+    pub table: Target,
+    /// Its name.
+    pub name: String,
+    /// As PostgreSQL spells it.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Added, not altered.
+    pub is_new: bool,
+    /// `none`, `constant`, `stable`, `volatile`, `unknown`.
+    pub default: &'static str,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// `stored` or `virtual`.
+    pub generated: Option<&'static str>,
+    /// Columns that a generated one reads.
+    pub reads: Vec<String>,
+    /// The new type's value is another expression than the column or a plain cast of it.
+    pub has_using: bool,
+    /// COLLATE.
+    pub collation: Option<String>,
+}
+
+/// What a statement does to a table besides its columns, indexes and fillfactor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Work {
+    /// The table.
+    pub table: Option<Target>,
+    /// What is done.
+    pub kind: &'static str,
+    /// Of REINDEX INDEX, CLUSTER USING.
+    pub index: Option<Target>,
+    /// The referenced table, the partition.
+    pub other: Option<Target>,
+    /// Of SET NOT NULL and the like.
+    pub column: Option<String>,
+    /// NOT VALID.
+    pub not_valid: bool,
+    /// CONCURRENTLY.
+    pub concurrently: bool,
+    /// Of LOCK TABLE.
+    pub mode: Option<&'static str>,
+}
+
+impl Work {
+    /// Of that kind on a table, nothing else said.
+    pub(crate) fn new(kind: &'static str, table: Option<Target>) -> Self {
+        Self {
+            table,
+            kind,
+            index: None,
+            other: None,
+            column: None,
+            not_valid: false,
+            concurrently: false,
+            mode: None,
+        }
+    }
+}
+
+/// One thing that a statement does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "action")]
+pub enum Fact {
+    /// An index comes.
+    AddIndex(AddIndex),
+    /// An index or a constraint goes.
+    DropIndex {
+        /// It.
+        index: Target,
+        /// The constraint's table.
+        table: Option<Target>,
+        /// CONCURRENTLY.
+        concurrently: bool,
+    },
+    /// A column comes or changes.
+    SetColumn(SetColumn),
+    /// A generated column reads other columns; None: it is generated no more.
+    SetExpression {
+        /// Its table.
+        table: Target,
+        /// The column.
+        name: String,
+        /// What it reads.
+        reads: Option<Vec<String>>,
+    },
+    /// A column goes.
+    DropColumn {
+        /// Its table.
+        table: Target,
+        /// The column.
+        name: String,
+    },
+    /// The fillfactor of new pages; None: the default again.
+    SetFillfactor {
+        /// The table.
+        table: Target,
+        /// From 10 to 100.
+        fillfactor: Option<i64>,
+    },
+    /// A table, a column of it or an index is called otherwise.
+    Rename {
+        /// `table`, `column`, `index`.
+        what: &'static str,
+        /// What it was.
+        old: Target,
+        /// What it is.
+        new: String,
+        /// The column, as it was.
+        column: Option<String>,
+        /// The schema into which it moves.
+        schema: Option<String>,
+    },
+    /// Something about a table that no profile tells.
+    Remarkable {
+        /// The table.
+        table: Target,
+        /// `new`, `dropped`, `trigger`, `partition`.
+        kind: &'static str,
+        /// A sentence.
+        text: String,
+    },
+    /// Anything else that it does to a table.
+    Work(Work),
+    /// The session's search_path from here on; None: not one schema alone.
+    SearchPath {
+        /// The only schema.
+        schema: Option<String>,
+        /// Until the transaction ends.
+        local: bool,
+    },
+    /// A transaction ends.
+    TransactionEnd,
+    /// A part that is not understood, and why.
+    Problem {
+        /// A sentence.
+        text: String,
+    },
+}
