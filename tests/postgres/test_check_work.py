@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgheadroom.migration import read_migration
 from pgheadroom.migration.actions import (
     Action,
     AddIndex,
@@ -26,6 +27,7 @@ from pgheadroom.migration.actions import (
 )
 from pgheadroom.migration.work import STOPS_WRITERS, effect_of
 from pgheadroom.servers import Host, ServerPrograms
+from pgheadroom.sources import statements
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -198,6 +200,30 @@ CASES: tuple[tuple[int, str, Action], ...] = (
         _work("detach partition", table=PARENT, other=ONE),
     ),
 )
+EFFORTS = ("nothing", "scan", "build", "rewrite")
+TYPES = {
+    "i": "integer",
+    "sm": "smallint",
+    "b": "bigint",
+    "v10": "character varying(10)",
+    "v": "character varying",
+    "tx": "text",
+    "n": "numeric(10,2)",
+    "n0": "numeric",
+    "ch": "character(5)",
+    "ts": "timestamp without time zone",
+    "tz": "timestamp with time zone",
+    "ts3": "timestamp(3) without time zone",
+    "ip": "cidr",
+    "u": "integer",
+    "vb": "bit varying(5)",
+    "iv": "interval",
+    "r": "real",
+    "js": "json",
+    "ar": "character varying(5)[]",
+}
+"""Of the columns of t, as servers spell them."""
+
 WEAKEST_FIRST = (
     "RowShare",
     "RowExclusive",
@@ -206,6 +232,9 @@ WEAKEST_FIRST = (
     "ShareRowExclusive",
     "Exclusive",
     "AccessExclusive",
+)
+LOCKS = tuple(
+    "".join(f" {c}" if c.isupper() else c for c in mode).strip().upper() for mode in WEAKEST_FIRST
 )
 _TABLE = (
     "SELECT oid::int4, relfilenode::int8 FROM pg_class WHERE relname = %s AND relkind IN ('r', 'p')"
@@ -260,6 +289,7 @@ def test_locks_rewrites_and_scans_are_postgresqls(programs: ServerPrograms) -> N
             for line in SETUP.strip().replace(",\n    ", ", ").replace("\n    ", " ").splitlines():
                 connection.execute(line.encode())
             types = _types(connection)
+            assert {name: types[name] for name in TYPES} == TYPES
             for since, text, action in CASES:
                 if programs.version.major < since:
                     continue
@@ -283,6 +313,26 @@ def test_locks_rewrites_and_scans_are_postgresqls(programs: ServerPrograms) -> N
                     if reads != is_read and text != "TRUNCATE t" and not is_other:
                         wrong.append(f"{text}: {table}: read {is_read}: {effect}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(("since", "text", "action"), CASES, ids=[text for _, text, _ in CASES])
+def test_a_parser_gives_the_actions_that_servers_were_asked_about(
+    since: int, text: str, action: Action
+) -> None:
+    """What the statement does to its table has the lock and the effort that were measured."""
+    if not hasattr(statements, "facts_of"):
+        pytest.skip("what PostgreSQL's own grammar reads")
+    (statement,) = read_migration(text)
+    assert statement.problem is None, since
+    expected = effect_of(action, old_type=TYPES.get(getattr(action, "name", "")))
+    assert expected is not None
+    found = [
+        effect_of(made, old_type=TYPES.get(getattr(made, "name", ""))) for made in statement.actions
+    ]
+    efforts = [effect.effort for effect in found if effect is not None]
+    locks = [effect.lock for effect in found if effect is not None]
+    assert expected.lock == max(locks, key=LOCKS.index)
+    assert max(efforts, key=EFFORTS.index) == expected.effort
 
 
 def test_what_stops_writers_is_what_conflicts_with_them(newest: ServerPrograms) -> None:

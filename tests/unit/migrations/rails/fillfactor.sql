@@ -1,0 +1,1 @@
+ALTER TABLE "orders" SET (fillfactor = 70);

@@ -1,0 +1,1 @@
+ALTER TABLE "orders" ADD "created_at" timestamp(6) DEFAULT CURRENT_TIMESTAMP NOT NULL;

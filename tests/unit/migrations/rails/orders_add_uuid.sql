@@ -1,0 +1,1 @@
+ALTER TABLE "orders" ADD "token" uuid DEFAULT gen_random_uuid() NOT NULL;

@@ -1,0 +1,2 @@
+UPDATE "orders" SET "qty"=0 WHERE "qty" IS NULL;
+ALTER TABLE "orders" ALTER COLUMN "qty" SET NOT NULL;

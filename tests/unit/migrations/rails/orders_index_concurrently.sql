@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY "index_orders_on_qty" ON "orders" ("qty");

@@ -1,0 +1,310 @@
+"""`check` on migrations that Django and Rails write, against one observed shop."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import observed_table as made
+import pytest
+
+from pgheadroom.migration import MigrationCheck, check_migration, read_migration
+from pgheadroom.profile import Profile, parse_profile, to_json
+from pgheadroom.sources import statements
+
+HERE = Path(__file__).parent / "migrations"
+LOSES, GAINS, SAME = "loses HOT", "gains HOT", "as before"
+BIG, SMALL = 5 * 1024**3, 80 * 1024**2
+
+
+def _types(*pairs: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """Name, type in the profile, type in the catalog."""
+    wide = {"min_bytes": 20, "max_bytes": 20}
+    listed: list[dict[str, Any]] = [{"name": "id", "type": "int8", "values": {"kind": "serial"}}]
+    for name, kind, _ in pairs:
+        listed.append({"name": name, "type": kind} | ({"width": wide} if kind == "text" else {}))
+    return listed
+
+
+def _table(
+    name: str,
+    columns: tuple[tuple[str, str, str], ...],
+    counters: tuple[int, int, int],
+    classes: dict[tuple[str, ...], int],
+    indexed: tuple[str, ...],
+    main_bytes: int,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A table and its operations, as `observe` writes them."""
+    indexes = [made.index(f"{name}_pkey", ["id"], is_unique=True, is_primary=True)]
+    indexes += [made.index(f"index_{name}_on_{column}", [column]) for column in indexed]
+    profile = made.profile_of(
+        made.counters(*counters),
+        columns=_types(*columns),
+        indexes=indexes,
+        classes=[made.a_class(list(assigned), rows) for assigned, rows in classes.items()],
+        fillfactor=85,
+        main_bytes=main_bytes,
+        totals={"n_tup_upd": counters[0] * 100},
+    )
+    observed = profile.tables[0].observed
+    assert observed is not None
+    observed["updates"]["pick"] = {"evidence": "sampled", "why": ""}  # type: ignore[index]
+    table = to_json(profile)["table"][0]
+    table["name"] = table["observed"]["name"] = name
+    spelled = {"id": "bigint"} | {column: kind for column, _, kind in columns}
+    for column in table["observed"]["columns"]:
+        column["type"] = spelled[column["name"]]
+    pick = {"distribution": "uniform"}
+    return table, [
+        {"table": name, "kind": "update", "weight": rows, "sets": list(assigned), "pick": pick}
+        for assigned, rows in classes.items()
+    ]
+
+
+@functools.cache
+def shop() -> Profile:
+    """
+    Sessions that are touched, orders that proceed, customers whom a framework saves whole.
+
+    Every update of a session assigns `updated_at` and `data`; of a customer every column, whose
+    values stay the same: `email` is indexed, and 98 % of the updates are HOT all the same.
+    """
+    stamp = ("timestamptz", "timestamp with time zone")
+    listed = [
+        _table(
+            "sessions",
+            (("user_id", "int4", "integer"), ("data", "text", "jsonb"), ("updated_at", *stamp),
+             ("seen", "int4", "integer")),
+            (1000, 1000, 0),
+            {("data", "updated_at"): 1000},
+            ("user_id",),
+            BIG,
+        ),
+        _table(
+            "orders",
+            (("state", "text", "character varying(20)"), ("note", "text", "character varying(40)"),
+             ("total", "numeric", "numeric(10,2)"), ("qty", "int4", "integer"),
+             ("placed_at", *stamp), ("updated_at", *stamp)),
+            (1000, 1000, 0),
+            {("state", "updated_at"): 600, ("qty",): 400},
+            (),
+            BIG,
+        ),
+        _table(
+            "customers",
+            (("email", "text", "character varying(80)"), ("name", "text", "text")),
+            (1000, 980, 0),
+            {("email", "name"): 1000},
+            ("email",),
+            SMALL,
+        ),
+    ]  # fmt: skip
+    server = {
+        "interval_s": 100.0,
+        "server_version": "18.4",
+        "database": "shop",
+        "database_oid": 5,
+        "system_identifier": "7",
+        "observed_at": "2026-11-22T00:00:00Z",
+        "in_recovery": False,
+        "is_idle": False,
+        "broken": [],
+        "changed": [],
+        "modules": {},
+        "assumed": [],
+        "access": {"levels": ["pg_monitor"], "missing": []},
+        "partitioned": [],
+        "masked": False,
+        "horizon": {"series": [], "holders": [], "stood_still": []},
+        "counters": {"xids": 3000},
+        "settings": {},
+    }
+    form = {
+        "schema_version": 1,
+        "server": {"version": "18.4", "observed": server},
+        "table": [table for table, _ in listed],
+        "operation": [operation for _, operations in listed for operation in operations],
+        "run": {"duration_s": 100, "rate_per_s": 30, "clients": 1, "seed": 1},
+    }
+    return parse_profile(json.loads(json.dumps(form)))
+
+
+# The verdict of each table that is concerned, what takes as long as the table is big, and whether
+# a strict check fails.
+CASES: dict[str, tuple[dict[str, str], list[str], bool]] = {
+    "django/session_updated_index": ({"sessions": LOSES}, ["build"], True),
+    "django/session_updated_concurrently": ({"sessions": SAME}, ["build"], False),
+    "django/session_data_gin": ({"sessions": LOSES}, ["build"], True),
+    "django/order_state_partial": ({"orders": LOSES}, ["build"], True),
+    "django/order_placed_index": ({"orders": SAME}, ["build"], True),
+    "django/order_priority_db_default": ({"orders": SAME}, [], False),
+    "django/order_created_db_default_now": ({"orders": SAME}, [], False),
+    "django/order_lucky_db_default_random": ({"orders": SAME}, ["rewrite"], True),
+    "django/order_gross_generated": ({"orders": LOSES}, ["rewrite", "build"], True),
+    "django/order_note_longer": ({"orders": SAME}, [], False),
+    "django/order_qty_bigint": ({"orders": SAME}, ["rewrite"], True),
+    "django/order_unique_together": ({"orders": LOSES}, ["build"], True),
+    "django/order_customer_fk": ({"orders": SAME, "customers": SAME}, ["build"], True),
+    "django/order_rename_then_index": ({"orders": LOSES}, ["build"], True),
+    "django/order_brin": ({"orders": SAME}, ["build"], True),
+    "django/customer_lower_email": ({"customers": SAME}, ["build"], False),
+    "django/order_check": ({"orders": SAME}, ["scan"], True),
+    "django/runsql": ({}, [], True),
+    "django/order_not_null": ({"orders": SAME}, ["scan"], True),
+    "django/remove_note": ({"orders": SAME}, [], False),
+    "rails/sessions_index_updated_at": ({"sessions": LOSES}, ["build"], True),
+    "rails/orders_index_concurrently": ({"orders": LOSES}, ["build"], True),
+    "rails/orders_index_partial_include": ({"orders": LOSES}, ["build"], True),
+    "rails/orders_add_reference": ({"orders": SAME, "customers": SAME}, ["build", "scan"], True),
+    "rails/orders_virtual_stored": ({"orders": LOSES}, ["rewrite", "build"], True),
+    "rails/orders_add_timestamps": ({"orders": SAME}, [], False),
+    "rails/orders_add_uuid": ({"orders": SAME}, ["rewrite"], True),
+    "rails/orders_change_column_bigint": ({"orders": SAME}, ["rewrite"], True),
+    "rails/orders_change_limit": ({"orders": SAME}, [], False),
+    "rails/orders_change_null": ({"orders": SAME}, ["scan"], True),
+    "rails/orders_rename_swap": ({"orders": LOSES}, ["build"], True),
+    "rails/customers_remove_index": ({"customers": GAINS}, [], False),
+    "rails/sessions_remove_seen_index": ({}, [], False),
+    "rails/customers_index_name_email": ({"customers": SAME}, ["build"], False),
+    "rails/customers_rename_table": ({"customers": LOSES}, ["build"], True),
+    "rails/fillfactor": ({"orders": SAME}, [], False),
+}
+
+
+def _checked(name: str) -> MigrationCheck:
+    text = (HERE / f"{name}.sql").read_text(encoding="utf-8")
+    return check_migration(shop(), read_migration(text))
+
+
+def test_every_file_is_expected_to_say_something() -> None:
+    """A file without an expectation would never be looked at."""
+    found = {f"{path.parent.name}/{path.stem}" for path in HERE.glob("*/*.sql")}
+    assert found == set(CASES)
+
+
+_GRAMMAR = hasattr(statements, "facts_of")
+"""PostgreSQL's own grammar reads statements; what stood before it knows less of them."""
+
+_NEEDS_GRAMMAR = {
+    "django/session_updated_concurrently",
+    "django/order_lucky_db_default_random",
+    "django/order_gross_generated",
+    "django/order_customer_fk",
+    "django/order_check",
+    "django/order_not_null",
+    "rails/orders_add_reference",
+    "rails/orders_virtual_stored",
+    "rails/orders_add_uuid",
+    "rails/orders_change_null",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_frameworks_write_is_judged(name: str) -> None:
+    """The verdict, what is rewritten, read or built, and what a strict check says."""
+    if name in _NEEDS_GRAMMAR and not _GRAMMAR:
+        pytest.skip("what PostgreSQL's own grammar reads")
+    verdicts, efforts, is_strict = CASES[name]
+    found = _checked(name)
+    assert {table.name: table.verdict for table in found.tables} == verdicts
+    mine = [w.effort for t in found.tables for w in t.work if t.name == next(iter(verdicts))]
+    assert [effort for effort in mine if effort != "nothing"] == efforts
+    assert bool(found.findings or found.strict_findings) == is_strict
+
+
+def test_an_index_on_what_every_update_assigns_never_gains() -> None:
+    """
+    An index on sessions.updated_at, which 100 % of the updates assign, was told "gains HOT".
+
+    The calibration had made up changes of another column, the operation was then taken for a
+    stand-in, and the update of a third column was played beside the new index.
+    """
+    (table,) = _checked("rails/sessions_index_updated_at").tables
+    assert (table.lost_frac, table.can_be_hot_then) == (1.0, 0.0)
+    assert table.lost_by == (
+        {
+            "index": "index_sessions_on_updated_at",
+            "column": "updated_at",
+            "reads": "key",
+            "assigned": "updated_at",
+        },
+    )
+    assert table.evidence == "predicted"
+    assert "100% of the updates assign updated_at" in table.text
+
+
+@pytest.mark.parametrize(
+    ("text", "strict"),
+    [
+        ("CREATE INDEX ON customers (id);", []),
+        ("CREATE INDEX ON orders (id);", ["orders, line 1: writers wait"]),
+        ("SELECT 1;\nDO $$ BEGIN NULL; END $$;", ["line 2: not understood"]),
+        ("CREATE INDEX ON elsewhere (a);", ["line 1: elsewhere"]),
+        ("CREATE TABLE fresh (a int); CREATE INDEX ON fresh (a);", []),
+        ("DROP TABLE orders; CREATE TABLE orders (a int); CREATE INDEX ON orders (a);", []),
+        ("CREATE INDEX ON customers (colour);", ["customers: not judged", "line 1: customers"]),
+        (
+            "CREATE TRIGGER x BEFORE UPDATE ON customers FOR EACH ROW EXECUTE FUNCTION f();",
+            ["customers: not judged", "line 1: customers"],
+        ),
+    ],
+)
+def test_a_strict_check_fails_on_what_it_does_not_know(text: str, strict: list[str]) -> None:
+    """Not understood, not judged, or writers of a big table have to wait: nothing else."""
+    found = check_migration(shop(), read_migration(text))
+    assert list(found.strict_findings) == strict
+    assert found.findings == ()
+
+
+def test_big_is_what_the_caller_says() -> None:
+    """Each table by its own size, at the limit that is asked for."""
+    listed = read_migration("CREATE INDEX ON orders (id); CREATE INDEX ON customers (id);")
+    for limit, names in ((SMALL - 1, {"orders", "customers"}), (SMALL, {"orders"}), (BIG, set())):
+        found = check_migration(shop(), listed, rewrite_over_bytes=limit)
+        assert {table.name for table in found.tables if table.over} == names
+    (table,) = check_migration(shop(), listed, table="orders").tables
+    assert table.name == "orders"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "said"),
+    [
+        (
+            "CREATE INDEX x ON sessions (updated_at);",
+            LOSES,
+            "100% of the updates assign updated_at",
+        ),
+        (
+            "CREATE INDEX x ON sessions USING brin (updated_at);",
+            LOSES,
+            "HOT 94% measured, about 0%",
+        ),
+        (
+            "CREATE INDEX x ON sessions (seen) WHERE updated_at IS NOT NULL;",
+            LOSES,
+            "100% of the updates assign updated_at. 100% of the updates can be HOT now and no more "
+            "then (x by updated_at (",
+        ),
+        ("DROP INDEX index_sessions_on_user_id;", SAME, "index_sessions_on_user_id goes"),
+        ("ALTER TABLE sessions SET (fillfactor = 60);", "not judged", "the twin foresees"),
+    ],
+)
+def test_where_the_twin_misses_what_was_measured_the_rule_answers(
+    text: str, verdict: str, said: str
+) -> None:
+    """On 15, 94 % HOT and no count of new pages: the case that a calibration had explained away."""
+    profile = shop()
+    table = profile.table("sessions")
+    assert table.observed is not None
+    counters = {**table.observed["counters"], "n_tup_hot_upd": 940}
+    del counters["n_tup_newpage_upd"]
+    table = replace(table, observed={**table.observed, "counters": counters})
+    server = replace(profile.server, version="15.18")
+    profile = replace(profile, tables=(table,), server=server)
+    (found,) = check_migration(profile, read_migration(text)).tables
+    assert found.verdict == verdict
+    assert found.wal_bytes_per_update_then is None
+    assert said in found.text
