@@ -207,14 +207,16 @@ def parts_of(updates: Updates, shape: Shape) -> tuple[Part, ...]:
         beyond = (changing - share) / (1 - share)
     made: list[Part] = []
     for found in updates.classes:
+        # Statements assign no generated column: what computes it now, need not later.
+        given = found.columns - set(shape.generated)
         frac = min(found.rows / updates.count, 1.0)
         if found in assigning:
-            steady = (found.columns | set(shape.computed(found.columns))) & shape.blocking
-            made.append(Part(assigned=found.columns, frac=frac * changed))
-            made.append(Part(assigned=found.columns, steady=steady, frac=frac * (1 - changed)))
+            steady = (given | set(shape.computed(given))) & shape.blocking
+            made.append(Part(assigned=given, frac=frac * changed))
+            made.append(Part(assigned=given, steady=steady, frac=frac * (1 - changed)))
         else:
-            made.append(Part(assigned=found.columns, frac=frac * beyond, hidden=shape.blocking))
-            made.append(Part(assigned=found.columns, frac=frac * (1 - beyond)))
+            made.append(Part(assigned=given, frac=frac * beyond, hidden=shape.blocking))
+            made.append(Part(assigned=given, frac=frac * (1 - beyond)))
     return tuple(part for part in made if part.frac > 0)
 
 
