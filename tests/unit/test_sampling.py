@@ -11,6 +11,7 @@ import pytest
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
+from pgheadroom.outcome import KEYS
 from pgheadroom.predict import Timing, predict
 from pgheadroom.predict.sampling import (
     SAMPLE_PAGES,
@@ -156,6 +157,67 @@ def test_what_does_not_shrink(
     }
     with pytest.raises(InputError, match=expected):
         sample_of(parse_profile(data), 300)
+
+
+def _pgbench(builtin: str, scale: int, operations: int = 60_000, clients: int = 1) -> Profile:
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "server": {"version": "18"},
+            "pgbench": {"builtin": builtin, "scale": scale},
+            "run": {"operations": operations, "clients": clients},
+        }
+    )
+
+
+def test_a_smaller_scale_stands_for_pgbench() -> None:
+    """Of simple-update: each interval holds the whole, tables that it leaves alone are exact."""
+    profile = _pgbench("simple-update", 4, 100_000)
+    prediction = predict(profile, sample_pages=heap_pages(profile) // 2)
+    assert "of 3279 of 6558 heap pages" in prediction.assumed["twin.sample"]
+    found = prediction.cells[0].predicted
+    truth = _run(profile)
+    for key in KEYS:
+        value = found.value(key)
+        low, high = (value.low, value.high) if isinstance(value, Interval) else (value, value)
+        assert low is not None
+        assert high is not None
+        assert low - 1e-6 <= truth[key] <= high + 1e-6, (key, value, truth[key])
+    for name, table in found.by_table.items():
+        for key in ("heap_pages", "index_pages", "n_tup_upd"):
+            value = table.value(key)
+            low, high = (value.low, value.high) if isinstance(value, Interval) else (value, value)
+            assert low is not None
+            assert high is not None
+            true = truth["by_table"][name][key]
+            assert low - 1e-6 <= true <= high + 1e-6, (name, key, value, true)
+
+
+def test_a_smaller_scale_keeps_what_shapes_pages() -> None:
+    """Whole scales, as many transactions for each account; sizes of what stays are the whole's."""
+    profile = _pgbench("simple-update", 500, 10_000_000)
+    sample = sample_if_big(profile)
+    assert sample is not None
+    builtin, run = sample.profile.workload.builtin, sample.profile.workload.run
+    assert builtin is not None
+    assert (builtin.scale, run.operations) == (2, 40_000)
+    assert heap_pages(sample.profile) <= SAMPLE_PAGES < heap_pages(_pgbench("simple-update", 3))
+    loaded = _run(_pgbench("simple-update", 3, 10))["by_table"]
+    for name, sizes in sample_of(_pgbench("simple-update", 3), 1700).untouched.items():
+        assert sizes == {key: loaded[name][key] for key in sizes}, name
+    assert heap_pages(_pgbench("simple-update", 3)) == 4919  # as 18.4 loads it
+    everything = sample_of(_pgbench("select-only", 3), 1700).untouched
+    assert everything["pgbench_accounts"]["heap_pages"] == 4919
+
+
+def test_rows_that_everybody_meets_have_no_smaller_likeness() -> None:
+    """Tellers of scale 20 write 107 bytes an update, of scale 5 76: `tpcb-like` is refused."""
+    profile = _pgbench("tpcb-like", 500)
+    assert sample_if_big(profile) is None
+    with pytest.raises(InputError, match="tpcb-like updates branches and tellers"):
+        sample_of(profile, 4096)
+    with pytest.raises(InputError, match=r"run\.clients 4: clients meet on a page more often"):
+        sample_of(_pgbench("simple-update", 500, clients=4), 4096)
 
 
 def test_too_small_a_sample_names_one_that_is_not() -> None:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom import layout
 from pgheadroom.errors import InputError
 from pgheadroom.outcome import SUMMED, put_together
+from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
 from pgheadroom.profile import Operation, Profile, Run, TableProfile
 
@@ -53,11 +54,13 @@ class Sample:
         profile: What is simulated.
         share: Its operations over those of the whole; rows follow it to within one per client.
         once: Pages of each table's indexes that are there once, whatever its size.
+        untouched: Sizes of the whole's tables that the run does nothing to.
     """
 
     profile: Profile
     share: float
     once: Mapping[str, int]
+    untouched: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def doubt(self) -> OfSamples:
@@ -92,21 +95,18 @@ class Sample:
                 value = figures[key]
                 if value is not None:
                     transactions[key] -= value
-                    once = self.once[name] if key == "index_pages" else 0
+                    once = self.once.get(name, 0) if key == "index_pages" else 0
                     value = (value - once) / self.share + once
                 found[key] = value
-            by_table[name] = found
+            by_table[name] = found | dict(self.untouched.get(name, {}))
         records = {key: transactions[key] / self.share for key in ("wal_records", "wal_bytes")}
         return put_together(by_table, records)
 
 
 def heap_pages(profile: Profile) -> int:
-    """
-    Pages of the largest table as it is loaded.
-
-    Raises:
-        InputError: A profile of pgbench's own tables.
-    """
+    """Pages of the largest table as it is loaded."""
+    if profile.workload.builtin is not None:
+        return pgbench_tables.heap_pages(profile.workload.builtin)
     return max(_pages(table) for table in layout.of_profile(profile, None)["tables"])
 
 
@@ -128,6 +128,8 @@ def sample_of(profile: Profile, pages: int) -> Sample:
             says why.
     """
     share = share_of(profile, pages)
+    if profile.workload.builtin is not None:
+        return _smaller_scale(profile, share)
     run = profile.workload.run
     tables = tuple(_smaller(table, share, run.clients) for table in profile.tables)
     once = {
@@ -142,9 +144,24 @@ def sample_of(profile: Profile, pages: int) -> Sample:
     )
 
 
+def _smaller_scale(profile: Profile, share: float) -> Sample:
+    """The nearest scale below, with as many transactions for each account."""
+    builtin, run = profile.workload.builtin, profile.workload.run
+    assert builtin is not None, "the caller has looked"
+    scale = max(1, int(builtin.scale * share))
+    shrunk = _shorter(run, scale / builtin.scale)
+    smaller = pgbench_tables.at_scale(profile, scale)
+    return Sample(
+        profile=replace(smaller, workload=replace(smaller.workload, run=shrunk)),
+        share=_operations(shrunk) / _operations(run),
+        once={pgbench_tables.ACCOUNTS: _ONCE_PER_BTREE, "pgbench_history": 0},
+        untouched=pgbench_tables.untouched(builtin),
+    )
+
+
 def sample_if_big(profile: Profile) -> Sample | None:
     """The sample of a profile too large to be simulated whole; None if it is not, or has none."""
-    if profile.workload.builtin is not None or _obstacle(profile) is not None:
+    if obstacle(profile) is not None:
         return None
     return sample_of(profile, SAMPLE_PAGES) if heap_pages(profile) > WHOLE_PAGES_MAX else None
 
@@ -158,7 +175,7 @@ def share_of(profile: Profile, pages: int) -> float:
     """
     if pages < 1:
         raise InputError(f"--sample-pages {pages}: expected at least 1")
-    if (why := _obstacle(profile)) is not None:
+    if (why := obstacle(profile)) is not None:
         raise InputError(f"--sample-pages: {why}")
     share = min(1.0, pages / heap_pages(profile))
     for table in profile.tables:
@@ -171,11 +188,13 @@ def share_of(profile: Profile, pages: int) -> float:
     return share
 
 
-def _obstacle(profile: Profile) -> str | None:
-    """What of the profile has no smaller likeness."""
+def obstacle(profile: Profile) -> str | None:
+    """What of the profile has no smaller likeness; None when all has."""
     workload = profile.workload
     if workload.builtin is not None:
-        return "pgbench's own tables come at whole scales; give a smaller scale instead"
+        why = pgbench_tables.obstacle(workload.builtin, workload.run.clients)
+        if why is not None:
+            return why
     if workload.run.operations is None:
         return "run.duration_s: a sample needs run.operations, the number that it takes a share of"
     server = profile.server
