@@ -39,6 +39,7 @@ __all__ = [
     "index_tuple_bytes",
     "log_prefix_has",
     "log_time_ms",
+    "needed_bytes",
     "normalized_statements",
     "places_digest",
     "relation_places",
@@ -493,6 +494,18 @@ class Simulated:
         An object of `block`, `events`, `first_count`, `left_out` and `prune_below_bytes`; read by
         `pgheadroom.page_life.read_life`, where each field is documented.
         """
+
+def needed_bytes(profile_json: str, transactions: int | None = None) -> int:
+    """
+    Memory that a run of a profile takes, in bytes: an upper figure from its shape, at once.
+
+    Args:
+        profile_json: As in `simulate`.
+        transactions: As in `simulate`.
+
+    Raises:
+        InputError: The text is not the JSON of a profile.
+    """
 
 def simulate(
     profile_json: str,

@@ -78,6 +78,14 @@ impl From<ProfileError> for CoreError {
 }
 
 impl CoreError {
+    /// The system gave no thread to work on: too little memory, or too many threads.
+    pub fn no_thread(error: &std::io::Error) -> Self {
+        Self(ErrorClass::Twin.raise(format!(
+            "the system starts no further thread: {error}; expected more memory (see `ulimit -v`) \
+             or fewer processes (`ulimit -u`)"
+        )))
+    }
+
     /// The core contradicted itself: nobody but us can put that right.
     pub fn bug(message: &str) -> Self {
         Self(ErrorClass::Twin.raise(format!(

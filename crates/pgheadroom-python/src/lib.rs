@@ -7,6 +7,7 @@
 // PyO3 takes arguments by value.
 #![allow(clippy::needless_pass_by_value)]
 
+use pgheadroom_twin::reserve::Allocator;
 use pyo3::prelude::*;
 
 mod clock;
@@ -18,6 +19,10 @@ mod serverlog;
 mod sql;
 mod twin;
 mod watch;
+
+/// Ends a run of the twin where memory ends, instead of the process.
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 /// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, server logs, the
 /// grammar of statements, and the twin.
@@ -50,7 +55,7 @@ mod _core {
     };
 
     #[pymodule_export]
-    use super::twin::{Progress, Simulated, TableOutcome, simulate};
+    use super::twin::{Progress, Simulated, TableOutcome, needed_bytes, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pgheadroom_layout::PgVersion;
 use pgheadroom_twin::engine::Engine;
+use pgheadroom_twin::estimate;
 use pgheadroom_twin::order::Order;
 use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Monitor, Outcome};
@@ -264,6 +265,14 @@ pub fn engine_of(name: &str) -> Result<Engine, ProfileError> {
     })
 }
 
+/// Bytes that a run of the profile takes.
+#[pyfunction]
+#[pyo3(signature = (profile_json, transactions=None))]
+pub fn needed_bytes(profile_json: &str, transactions: Option<u64>) -> PyResult<u64> {
+    let spec = ProfileSpec::from_json(profile_json).map_err(CoreError::from)?;
+    Ok(estimate::needed_bytes(&spec, transactions))
+}
+
 /// Plays a profile in the twin.
 #[pyfunction]
 #[pyo3(signature = (
@@ -337,11 +346,14 @@ pub fn interruptible<T: Send, E: Send>(
 ) -> PyResult<Result<T, E>> {
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
-        scope.spawn(move || {
+        let started = std::thread::Builder::new().spawn_scoped(scope, move || {
             let done = catch_unwind(AssertUnwindSafe(work));
             // Nobody waits any more only if this thread is being left behind.
             let _ = sender.send(done);
         });
+        if let Err(error) = started {
+            return Err(CoreError::no_thread(&error).into());
+        }
         let mut interrupted = Ok(());
         let done = loop {
             match receiver.recv_timeout(SIGNALS_EVERY) {

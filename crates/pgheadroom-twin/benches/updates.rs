@@ -13,8 +13,13 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pgheadroom_twin::executor::Database;
 use pgheadroom_twin::profile::{ProfileSpec, load};
+use pgheadroom_twin::reserve::Allocator;
 use pgheadroom_twin::run::{Monitor, Plan, run};
 use pgheadroom_twin::workload::{ProfileWorkload, Workload};
+
+/// As in the Python module.
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 /// Updates of one measurement: long enough that the clock's steps do not matter.
 const UPDATES: u64 = 100_000;

@@ -18,11 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pgheadroom_layout::{BlockNumber, PgVersion};
 
 use crate::counters::TableCounters;
+use crate::estimate::needed_bytes;
 use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
 use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load};
+use crate::reserve::{self, Playing};
 use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
 use crate::workload::{Access, Deed, End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
@@ -75,11 +77,15 @@ impl Monitor {
     /// Notes what was done.
     ///
     /// # Errors
-    /// [`ProfileError::Cancelled`] when somebody asked to stop.
+    /// [`ProfileError::Cancelled`] when somebody asked to stop, [`ProfileError::OutOfMemory`] when
+    /// an allocation has failed.
     pub fn advance(&self, done: u64) -> Result<(), ProfileError> {
         self.done.fetch_add(done, Ordering::Relaxed);
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(ProfileError::Cancelled);
+        }
+        if reserve::is_short() {
+            return Err(ProfileError::OutOfMemory { needed_bytes: None });
         }
         Ok(())
     }
@@ -136,6 +142,32 @@ pub struct Outcome {
 /// # Errors
 /// [`ProfileError`]: the twin cannot play it, a server could not either, or it was told to stop.
 pub fn play(
+    spec: &ProfileSpec,
+    version: PgVersion,
+    conditions: &Conditions,
+    monitor: &Monitor,
+) -> Result<(Database, Outcome), ProfileError> {
+    let needed = needed_bytes(spec, conditions.transactions);
+    let is_short = |_| out_of_memory(needed);
+    let _playing = Playing::begin().map_err(is_short)?;
+    reserve::probe(usize::try_from(needed).unwrap_or(usize::MAX)).map_err(is_short)?;
+    if !conditions.rewrites.is_empty() {
+        // A copy of a table beside it, made without a look at the monitor.
+        reserve::have(usize::try_from(needed).unwrap_or(usize::MAX)).map_err(is_short)?;
+    }
+    play_in(spec, version, conditions, monitor).map_err(|error| match error {
+        ProfileError::OutOfMemory { .. } => out_of_memory(needed),
+        other => other,
+    })
+}
+
+const fn out_of_memory(needed: u64) -> ProfileError {
+    let needed_bytes = Some(needed);
+    ProfileError::OutOfMemory { needed_bytes }
+}
+
+/// The same, once memory is there.
+fn play_in(
     spec: &ProfileSpec,
     version: PgVersion,
     conditions: &Conditions,

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.outcome import SUMMED, with_quotients
+from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
 
@@ -213,8 +214,10 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         tables=(table,),
         workload=replace(workload, run=replace(workload.run, seed=1 + piece.seed)),
     )
+    profile_json = json.dumps(to_json(profile))
+    check_memory([_core.needed_bytes(profile_json)], [profile], 1)  # others hold theirs by now
     found = _core.simulate(
-        json.dumps(to_json(profile)),
+        profile_json,
         piece.version,
         interleaving=piece.seed,
         pace=("even", scenario.per_s),

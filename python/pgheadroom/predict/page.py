@@ -14,6 +14,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.cells import make_cells, updated_tables
 from pgheadroom.predict.clock import has_clockwork, pace_of, tps_of
+from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.twin import Given, transactions_of
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile, to_json
@@ -77,11 +78,14 @@ def predict_page(
     version = minor_version(profile, server, assumed)
     per_s, _ = tps_of(cell.profile, tps)
     by_clock = has_clockwork(cell.profile)
+    profile_json = json.dumps(to_json(cell.profile))
+    count = transactions_of(cell.profile, Given(), 0, _SEEDS, per_s)
+    check_memory([_core.needed_bytes(profile_json, count)], [cell.profile], 1)
     run = _core.simulate(
-        json.dumps(to_json(cell.profile)),
+        profile_json,
         str(version),
         events=None if by_clock else (),
-        transactions=transactions_of(cell.profile, Given(), 0, _SEEDS, per_s),
+        transactions=count,
         pace=pace_of(cell.profile, tps) if by_clock else None,
         watch=(table, block),
     )

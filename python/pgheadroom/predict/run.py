@@ -23,7 +23,6 @@ from pgheadroom.predict.cells import (
 from pgheadroom.predict.clock import ByItself, has_clockwork, tps_of
 from pgheadroom.predict.convergence import TakesEffect, takes_effect
 from pgheadroom.predict.growth import Growth, growth_of, rows_by_table
-from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.order import KeyOrder
 from pgheadroom.predict.rewriting import (
     Rewrite,
@@ -222,7 +221,6 @@ def predict(
             f"{seeds} samples of {heap_pages(samples[0].profile)} of "
             f"{heap_pages(cells[0].profile)} heap pages; rows and operations shrink alike"
         )
-    check_memory((*cells, *altered, *later), 1 if profile.workload.run.clients == 1 else seeds)
     found = predict_cells(
         (*cells, *altered, *later),
         version,

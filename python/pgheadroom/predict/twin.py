@@ -21,6 +21,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.sampling import Sample
@@ -183,8 +184,16 @@ def predict_cells(
         made = replace(made, model=model)
         return made if timing is None else _on_clock(made, cells[cell], timing)
 
+    begun = [piece(n, 0) for n in range(len(cells))]
+    is_drawn = samples is not None or drawn is not None
+    repeated = is_drawn or any(cell.profile.workload.run.clients > 1 for cell in cells)
+    check_memory(
+        [_needed_bytes(one) for one in begun],
+        [cell.profile for cell in cells] if samples is None else [s.profile for s in samples],
+        len(cells) * (seeds if repeated else 1),
+    )
     with _Runs(executor, report) as runs:
-        first = runs.run([piece(n, 0) for n in range(len(cells))])
+        first = runs.run(begun)
         images_only = [
             samples is None
             and drawn is None
@@ -212,6 +221,11 @@ def predict_cells(
         )
         for n in range(len(cells))
     ]
+
+
+def _needed_bytes(piece: _Piece) -> int:
+    needed = _core.needed_bytes(piece.profile_json, piece.transactions)
+    return 2 * needed if piece.rewrites else needed  # a rewrite makes a copy
 
 
 def _with_seed(profile: Profile, seed: int) -> Profile:

@@ -9,6 +9,7 @@ use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
 
 use crate::autovacuum::bytes_of;
+use crate::estimate::build_bytes;
 use crate::executor::{
     ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, StatementError,
     TableDefinition, TableId,
@@ -19,6 +20,7 @@ use crate::profile::{
     ColumnSpec, IndexSpec, Method, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
     WalLevel,
 };
+use crate::reserve;
 use crate::row::{LoadRule, Numbers};
 use crate::rules::{Rule, on};
 use crate::run::Monitor;
@@ -154,13 +156,21 @@ fn load_table(
     db.commit();
     monitor.advance((spec.rows % ROWS_PER_REPORT).unsigned_abs())?;
     for index in indexes {
+        have_for_index(spec.rows, index.keys.len())?;
         db.create_index(table, index).map_err(fails)?;
+        monitor.advance(0)?;
     }
     Ok(LoadedTable {
         table,
         rules,
         column_types,
     })
+}
+
+/// Memory for an index over so many rows, which is built without a look at the monitor.
+fn have_for_index(rows: i64, columns: usize) -> Result<(), ProfileError> {
+    reserve::have(build_bytes(rows, columns))
+        .map_err(|_| ProfileError::OutOfMemory { needed_bytes: None })
 }
 
 fn rule(column: &ColumnSpec) -> LoadRule {
@@ -336,6 +346,7 @@ pub fn load_pgbench(
         },
     )?;
     db.commit();
+    have_for_index(ACCOUNTS_PER_SCALE * scale, 1)?;
     for table in [branches, tellers, accounts, history] {
         db.vacuum(table);
     }
@@ -346,6 +357,7 @@ pub fn load_pgbench(
     ] {
         db.create_index(table, IndexDefinition::on_columns(vec![0], true))
             .map_err(|error| failure(error, 0, name, "pgbench"))?;
+        monitor.advance(0)?;
     }
     db.checkpoint();
     Ok(PgbenchTables {

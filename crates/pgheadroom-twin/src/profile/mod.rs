@@ -60,9 +60,25 @@ pub enum ProfileError {
         /// The table at hand.
         table: String,
     },
+    /// There is not enough memory, or it ran out.
+    #[error("{}", out_of_memory(*.needed_bytes))]
+    OutOfMemory {
+        /// What the run is estimated to take.
+        needed_bytes: Option<u64>,
+    },
     /// Somebody asked to stop.
     #[error("the twin was told to stop before it was done")]
     Cancelled,
+}
+
+fn out_of_memory(needed_bytes: Option<u64>) -> String {
+    let about = needed_bytes.map_or_else(String::new, |bytes| {
+        format!(", which takes about {} MiB", (bytes >> 20) + 1)
+    });
+    format!(
+        "memory ran out for this run{about}: expected more memory (see `ulimit -v`), fewer runs at \
+         once, fewer rows or operations, or a sample (--sample-pages)"
+    )
 }
 
 impl ProfileError {

@@ -1,0 +1,312 @@
+//! How much memory a run takes, from the profile alone.
+//!
+//! ```text
+//! loaded rows + inserted ones + the larger of: building an index | versions that updates add
+//! ```
+//!
+//! The sizes are those of the twin's own structures, with the room that growing arrays have. It is
+//! an upper figure, measured to lie between the true one and twice that on tables that are loaded
+//! and updated; a run whose dead versions stay (no vacuum, an index on what is updated) is taken
+//! to keep all of them.
+
+use pgheadroom_layout::ColumnType;
+
+use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::{
+    BuiltinName, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec, ValuesKind,
+};
+use crate::row::kind::fixed_width;
+
+/// Whatever is played: buffers, maps, threads.
+const ALWAYS_BYTES: f64 = 16e6;
+/// Place and each column's slot, in an array that grows.
+const SLOT_BYTES: f64 = 8.0;
+/// The last statement that changed it.
+const CHANGED_BY_BYTES: f64 = 4.0;
+/// A line pointer with its tuple, in an array that may be half empty.
+const ITEM_BYTES: f64 = 16.0 * 1.5;
+/// Besides, where it has a next version.
+const LINK_BYTES: f64 = 12.0 * 1.5;
+/// A page with its maps and the allocator's share.
+const PAGE_BYTES: f64 = 320.0;
+/// A string, and its place among those to be used again.
+const TEXT_BYTES: f64 = 24.0 * 1.5 + 8.0;
+/// A string that is compressed or out of line: besides, in a table of hashes that is half empty.
+const FORM_BYTES: f64 = 56.0;
+/// An index entry without its key, in an array that may be half empty; per column of the key.
+const ENTRY_BYTES: f64 = 24.0 * 1.4;
+const CODE_BYTES: f64 = 8.0 * 1.4;
+/// While an index is built: the row, its entry, and that sorted; if it has several columns, they
+/// are an array of their own.
+const BUILD_BYTES: f64 = 12.0 + 56.0 + 32.0;
+const BUILD_MANY_BYTES: f64 = 48.0;
+/// Strings from here on may go out of line, in chunks of so many bytes.
+const LONG_BYTES: f64 = 1900.0;
+const CHUNK_BYTES: f64 = 1996.0;
+/// A chunk: a row of three columns, its string and its index entry.
+const CHUNK_ROW_BYTES: f64 = 4.0 * SLOT_BYTES
+    + CHANGED_BY_BYTES
+    + ITEM_BYTES
+    + PAGE_BYTES / 4.0
+    + TEXT_BYTES
+    + ENTRY_BYTES
+    + 2.0 * CODE_BYTES;
+
+/// What matters of a table.
+#[derive(Debug, Default)]
+struct Shape {
+    rows: f64,
+    columns: f64,
+    /// Strings of its own in each row.
+    texts: f64,
+    /// Bytes of the strings that may go out of line.
+    long_bytes: f64,
+    tuple_bytes: f64,
+    fillfactor: f64,
+    /// Key columns of each index.
+    indexes: Vec<f64>,
+    inserted: f64,
+    /// Versions that updates add and nobody removes.
+    added: f64,
+}
+
+impl Shape {
+    fn version_bytes(&self) -> f64 {
+        let per_page = (8192.0 * self.fillfactor / 100.0 / (self.tuple_bytes + 4.0)).max(1.0);
+        ITEM_BYTES + PAGE_BYTES / per_page
+    }
+
+    fn entries_bytes(&self) -> f64 {
+        let entries = self.indexes.iter();
+        entries
+            .map(|columns| ENTRY_BYTES + CODE_BYTES * columns)
+            .sum()
+    }
+
+    fn kept_bytes(&self) -> f64 {
+        let chunks = (self.long_bytes / CHUNK_BYTES).ceil();
+        let long = chunks * CHUNK_ROW_BYTES + self.long_bytes.min(1.0) * FORM_BYTES;
+        let row = (self.columns + 1.0) * SLOT_BYTES
+            + CHANGED_BY_BYTES
+            + self.texts * TEXT_BYTES
+            + long
+            + self.version_bytes()
+            + self.entries_bytes();
+        (self.rows + self.inserted) * row
+    }
+
+    fn build_bytes(&self) -> f64 {
+        let widest = self.indexes.iter().copied().fold(0.0, f64::max);
+        if widest == 0.0 {
+            return 0.0;
+        }
+        let many = if widest > 1.0 {
+            BUILD_MANY_BYTES + 8.0 * widest
+        } else {
+            0.0
+        };
+        self.rows * (BUILD_BYTES + many)
+    }
+
+    fn added_bytes(&self) -> f64 {
+        self.added * (self.version_bytes() + LINK_BYTES + self.entries_bytes())
+    }
+}
+
+/// Bytes that a run of the profile takes at most, by its shape.
+#[must_use]
+pub fn needed_bytes(spec: &ProfileSpec, transactions: Option<u64>) -> u64 {
+    let transactions = transactions.map_or_else(|| transactions_of(spec), float);
+    let shapes = match &spec.pgbench {
+        Some(pgbench) => pgbench_shapes(pgbench, transactions),
+        None => own_shapes(spec, transactions),
+    };
+    let kept: f64 = shapes.iter().map(Shape::kept_bytes).sum();
+    let added: f64 = shapes.iter().map(Shape::added_bytes).sum();
+    let build = shapes.iter().map(Shape::build_bytes).fold(0.0, f64::max);
+    whole(ALWAYS_BYTES + kept + added.max(build))
+}
+
+/// Bytes that building the largest index over so many rows takes, itself included.
+pub(crate) fn build_bytes(rows: i64, widest: usize) -> usize {
+    #[allow(clippy::cast_precision_loss)] // at most 1600 columns
+    let widest = widest as f64;
+    let rows = rows.max(0).unsigned_abs();
+    let each = BUILD_BYTES + BUILD_MANY_BYTES + ENTRY_BYTES + (8.0 + CODE_BYTES) * widest;
+    usize::try_from(whole(float(rows) * each)).unwrap_or(usize::MAX)
+}
+
+fn transactions_of(spec: &ProfileSpec) -> f64 {
+    let run = &spec.run;
+    let timed = run.duration_s.zip(run.rate_per_s);
+    run.operations.map_or_else(
+        || timed.map_or(0.0, |(duration_s, per_s)| duration_s * per_s),
+        float,
+    )
+}
+
+fn pgbench_shapes(spec: &PgbenchSpec, transactions: f64) -> Vec<Shape> {
+    let table = |name: &str, per_scale: i64, tuple_bytes: f64, updates: f64| {
+        let rows = float((per_scale * spec.scale).max(0).unsigned_abs());
+        let percent = spec.fillfactor.get(name).copied().unwrap_or(100);
+        Shape {
+            rows,
+            columns: 4.0,
+            tuple_bytes,
+            fillfactor: float(percent.unsigned_abs()),
+            indexes: vec![1.0],
+            added: updates.min(rows),
+            ..Shape::default()
+        }
+    };
+    let updates = if spec.builtin == BuiltinName::SelectOnly {
+        0.0
+    } else {
+        transactions
+    };
+    vec![
+        table("pgbench_branches", BRANCHES_PER_SCALE, 32.0, updates),
+        table("pgbench_tellers", TELLERS_PER_SCALE, 36.0, updates),
+        table("pgbench_accounts", ACCOUNTS_PER_SCALE, 128.0, updates),
+        Shape {
+            columns: 6.0,
+            tuple_bytes: 48.0,
+            fillfactor: 100.0,
+            inserted: updates,
+            ..Shape::default()
+        },
+    ]
+}
+
+fn own_shapes(spec: &ProfileSpec, transactions: f64) -> Vec<Shape> {
+    let scripts = spec.transactions();
+    let weight =
+        |script: &Vec<usize>| float(spec.operation[script[0]].weight.max(0).unsigned_abs());
+    let weights: f64 = scripts.iter().map(weight).sum();
+    let mut shapes: Vec<Shape> = spec.table.iter().map(own_shape).collect();
+    for script in &scripts {
+        let share = if weights > 0.0 {
+            weight(script) / weights
+        } else {
+            0.0
+        };
+        for &number in script {
+            let operation = &spec.operation[number];
+            let named = |table: &TableSpec| table.name == operation.table;
+            let Some(position) = spec.table.iter().position(named) else {
+                continue; // refused elsewhere
+            };
+            let statements = transactions * share;
+            let rows = &operation.rows_per_statement;
+            let each = float(rows.min.saturating_add(rows.max).max(0).unsigned_abs()) / 2.0;
+            let (shape, table) = (&mut shapes[position], &spec.table[position]);
+            count(spec, operation, statements * each, table, shape);
+        }
+    }
+    shapes
+}
+
+/// What an operation adds to its table.
+fn count(
+    spec: &ProfileSpec,
+    operation: &OperationSpec,
+    rows: f64,
+    table: &TableSpec,
+    shape: &mut Shape,
+) {
+    match operation.kind {
+        KindName::Insert | KindName::Upsert => shape.inserted += rows,
+        KindName::Update => {
+            let indexed = |column: &String| {
+                let plain = |name: &String| name == column;
+                let text = |text: &String| text.contains(column.as_str());
+                table.indexes.iter().any(|index| {
+                    index.columns.iter().chain(&index.include).any(plain)
+                        || index.expressions.iter().any(text)
+                        || index.predicate.iter().any(text)
+                })
+            };
+            let is_kept =
+                operation.sets.iter().any(|(column, _)| indexed(column)) && !spec.server.autovacuum;
+            shape.added += if is_kept { rows } else { rows.min(shape.rows) };
+        }
+        KindName::Delete | KindName::Select | KindName::Lock => {}
+    }
+}
+
+fn own_shape(table: &TableSpec) -> Shape {
+    let mut shape = Shape {
+        rows: float(table.rows.max(0).unsigned_abs()),
+        tuple_bytes: 24.0,
+        fillfactor: float(table.fillfactor.unsigned_abs()),
+        ..Shape::default()
+    };
+    for column in &table.columns {
+        shape.columns += 1.0;
+        let parsed = ColumnType::parse(&column.type_name).ok();
+        if let Some(width) = parsed.as_ref().and_then(fixed_width) {
+            shape.tuple_bytes += f64::from(width);
+        } else {
+            let widths = column.width.map_or((8.0, 8.0), |width| {
+                let bytes = |bytes: i64| float(bytes.max(0).unsigned_abs());
+                (bytes(width.min_bytes), bytes(width.max_bytes))
+            });
+            let mean = f64::midpoint(widths.0, widths.1);
+            shape.tuple_bytes += 4.0 + mean.min(LONG_BYTES);
+            if column.values.kind != ValuesKind::Constant && column.width.is_some() {
+                shape.texts += 1.0 - column.null_frac;
+            }
+            if widths.1 > LONG_BYTES {
+                shape.long_bytes += widths.1;
+            }
+        }
+    }
+    #[allow(clippy::cast_precision_loss)] // at most 1600 columns
+    for index in &table.indexes {
+        let columns = index.columns.len() + index.expressions.len();
+        shape.indexes.push(columns as f64);
+    }
+    shape
+}
+
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive; saturates
+fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(scale: i64, builtin: &str, operations: u64) -> ProfileSpec {
+        let text = format!(
+            r#"{{"schema_version": 1, "server": {{"version": "18.4", "shared_buffers": "1GB",
+            "full_page_writes": true, "wal_level": "replica", "wal_compression": "off",
+            "wal_log_hints": false, "data_checksums": null, "autovacuum": false,
+            "autovacuum_naptime_s": null, "checkpoint_interval_s": null, "max_wal_size": null}},
+            "pgbench": {{"builtin": "{builtin}", "scale": {scale}, "fillfactor": {{}}}},
+            "run": {{"operations": {operations}, "duration_s": null, "rate_per_s": null,
+            "clients": 1, "seed": 1}}}}"#
+        );
+        ProfileSpec::from_json(&text).expect("a profile")
+    }
+
+    /// Rows and work cost memory, reading does not; absurd numbers give large ones, no overflow.
+    #[test]
+    fn more_takes_more() {
+        let of = |scale, builtin, operations| needed_bytes(&spec(scale, builtin, operations), None);
+        let loaded = of(10, "simple-update", 1);
+        assert!(of(20, "simple-update", 1) > loaded + 200_000_000);
+        assert!(of(10, "simple-update", 10_000_000) > loaded + 100_000_000);
+        assert_eq!(of(10, "select-only", 10_000_000), of(10, "select-only", 1));
+        assert!(of(500, "tpcb-like", 1) > 10_000_000_000);
+        assert!(of(i64::MAX / 1_000_000, "tpcb-like", u64::MAX) > 1 << 60);
+        let told = needed_bytes(&spec(10, "simple-update", 1), Some(10_000_000));
+        assert_eq!(told, of(10, "simple-update", 10_000_000));
+    }
+}
