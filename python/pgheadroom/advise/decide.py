@@ -186,7 +186,10 @@ def decide(
     # A table loaded at 100 first pays for the way to its steady state: rows give pages up.
     roomy = [found for found in near if found.point.fillfactor < 100]
     best = max(roomy or near, key=lambda found: found.point.fillfactor)
-    gain = _not_more_than_missed(_gain(now, best, off), calibration, now, best)
+    foreseen = _gain(now, best, off)
+    gain = _not_more_than_missed(foreseen, calibration, now, best)
+    if gain.low <= 0 < foreseen.low and foreseen.mid >= policy.min_gain_frac:
+        return keep(table, _why_not_lost(calibration, now, best, gain), gain)
     if gain.mid < policy.min_gain_frac or gain.low <= 0:
         return keep(table, _why_keep(now, best, gain, policy), gain)
     return Decision(
@@ -263,16 +266,27 @@ def _not_more_than_missed(
     The gain, with a lower end that fits the updates that really missed HOT.
 
     What a change saves by HOT comes from updates that are not HOT now. Where the twin has more of
-    them at the setting in force than were observed, it may save in proportion less.
+    them at the setting in force than were observed, at the moment that it compares or in the long
+    run, it may save in proportion less: a table whose pages have had their one update that is not
+    HOT may lose a few more rows when line pointers have grown, which is over after that.
     """
     observed, foreseen = calibration.observed_hot_frac, mid(calibration.predicted_hot_frac)
     if observed is None or mid(then.point.hot_frac) <= mid(now.point.hot_frac):
         return gain
-    missed, taken = 1 - observed, 1 - foreseen
+    missed, taken = 1 - observed, 1 - min(foreseen, mid(now.point.hot_frac))
     if taken - missed <= _MISSED_WITHIN:
         return gain
     least = gain.mid * missed / taken - (gain.mid - gain.low)
     return replace(gain, low=min(gain.low, least))
+
+
+def _why_not_lost(calibration: Calibration, now: Costed, then: Costed, gain: Interval) -> str:
+    assert calibration.observed_hot_frac is not None, "a table with updates"
+    return (
+        f"{then.point.fillfactor} would save {gain.mid:.1%} of the cost by HOT updates that "
+        f"{now.point.fillfactor} is foreseen to lose ({mid(now.point.hot_frac):.2%} in the long "
+        f"run), but so many are not lost: {calibration.observed_hot_frac:.2%} measured"
+    )
 
 
 def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:

@@ -140,6 +140,7 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
             )
         )
     more = len(advice.indexes) - len(shown)
+    besides = any(row[-1] for row in rows)
     return Table(
         title="Indexes that end HOT, by the WAL that they cost",
         columns=(
@@ -147,16 +148,17 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
             Column(key="table", title="table", align="left", style="text", lead=True),
             Column(key="by", title="by", align="left", style="text"),
             Column(key="updates", title="updates", unit="%", style="share"),
-            Column(key="now", title="HOT now", unit="%", style="share"),
-            Column(key="then", title="HOT without", unit="%", style="share"),
+            Column(key="now", title="HOT with it", unit="%", style="share"),
+            Column(key="then", title="HOT without it", unit="%", style="share"),
             Column(key="saved", title="WAL saved", unit="MiB/day"),
             Column(key="evidence", title="evidence", align="left", style="text"),
             Column(key="scans", title="scans"),
-            Column(key="besides", title="", align="left", style="text"),
+            *([Column(key="besides", title="note", align="left", style="text")] if besides else []),
         ),
-        rows=tuple(rows),
+        rows=tuple(row if besides else row[:-1] for row in rows),
         note="Estimated by rule, layout and the statements' WAL where that was counted; predicted "
-        "by the twin where it played the table. Scans are those of the interval: an index is "
+        "by the twin where it played the table: HOT in the long run, with the index and without. "
+        "Scans are those of the interval: an index is "
         "there to be read, and only its users know what needs it."
         + (f" {more} more have less: --verbose shows them." if more else ""),
     )
