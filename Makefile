@@ -83,7 +83,7 @@ rust: setup ## Tests of the core
 	cargo test --release --locked --quiet --package pgheadroom-sql
 
 unit: setup ## Python tests without a server
-	$(PYTEST) -m "not long" --durations=10 tests/unit $(wildcard tests/property)
+	$(PYTEST) -m "not long" $(SIDE_BY_SIDE) --durations=10 tests/unit $(wildcard tests/property)
 
 fuzz-inputs: setup ## Damaged files through the real commands, whole (some minutes); SEED=1 COUNT=40
 	PYTHONPATH=tools $(BIN)/python tools/fuzz_inputs.py --seed $(or $(SEED),1) --count $(or $(COUNT),40)

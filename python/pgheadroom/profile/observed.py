@@ -199,7 +199,11 @@ SERVER = record(
                 "checkpoint": record(
                     {}, {"num_timed": _count, "num_requested": _count, "totals": _counts}
                 ),
-                "wal": record({}, {"totals": _counts}),
+                "wal": record(
+                    {},
+                    {"wal_records": _count, "wal_fpi": _count, "wal_bytes": _count}
+                    | {"totals": _counts},
+                ),
                 "database": record({}, {"totals": _counts}),
                 "wal_position_bytes": number(),
                 "wal_bytes_per_s": number(),
