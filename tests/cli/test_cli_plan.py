@@ -23,7 +23,11 @@ NOWHERE = "host=/nowhere user=u password=secret"
         (["verify", "absent.json", NOWHERE], 2, "no such file: absent.json"),
         (["verify", "other.json", NOWHERE, "-o", "absent/v.json"], 2, "make the folder first"),
         (["advise", "other.json", "--plan", "absent/plan.json"], 2, "make the folder first"),
-        (["advise", "other.json", "--rewrite", "cluster"], 2, "expected one of none, auto, repack"),
+        (
+            ["advise", "other.json", "--plan", "p.json", "--rewrite", "cluster"],
+            2,
+            "expected one of none, auto, repack",
+        ),
     ],
 )
 def test_mistakes(

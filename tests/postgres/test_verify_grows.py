@@ -119,7 +119,7 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
         recording = watched(cluster, work.turn)
         plan = at_one_pace(plan, recording)
         found, tables = verified(plan, record, recording)
-        _, wrong = verified(plan, shrunk_record(plan, record), recording)
+        _, wrong = verified(plan, larger_record(plan, record), recording)
         _, without = verified(replace(plan, profile=None), record, recording)
     assert {name: table.verdict for name, table in tables.items()} == {
         "held": "held",
@@ -166,14 +166,14 @@ def at_one_pace(plan: Plan, recording: Recording) -> Plan:
     return replace(plan, steps=steps)
 
 
-def shrunk_record(plan: Plan, record: Record) -> Record:
-    """As if the heap had been much smaller when the setting came."""
+def larger_record(plan: Plan, record: Record) -> Record:
+    """As if the heap had been twice as large when the setting came, and hardly grown since."""
     for step in plan.steps:
         known = record.step(step.number)
         assert known.after is not None
         assert known.after.heap_bytes is not None
-        less = replace(known.after, heap_bytes=known.after.heap_bytes // 8)
-        record = record.with_step(replace(known, after=less))
+        more = replace(known.after, heap_bytes=2 * known.after.heap_bytes)
+        record = record.with_step(replace(known, after=more))
     return record
 
 

@@ -215,8 +215,8 @@ def _why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
 def _is_allowed(found: Costed, now: Costed, policy: Policy) -> bool:
     if found is now or policy.max_growth_frac is None:
         return True
-    limit = mid(now.point.heap_bytes) * (1 + policy.max_growth_frac)
-    return mid(found.point.heap_bytes) <= limit
+    grows = _more(now.point.heap_bytes, found.point.heap_bytes)
+    return grows is not None and grows <= policy.max_growth_frac
 
 
 def _lasts(table: TableProfile, found: Costed, growth_bytes: float) -> bool:
@@ -295,16 +295,17 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
         if mid_or_none(now.point.hot_frac) is None:
             return "nothing tried costs less"
         return f"nothing tried costs less: {hot:.1%} HOT in the long run at {now.point.fillfactor}"
-    size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
     trade = (
         f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of {hot:.1%} at "
         f"{now.point.fillfactor}"
     )
-    more = f"{show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
+    size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
+    if size and mid_or_none(now.point.heap_bytes) is not None:
+        trade += f", {show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
     if gain.mid < policy.min_gain_frac:
         return (
             f"the best other setting, {then.point.fillfactor}, would save {gain.mid:.1%} of the "
-            f"cost ({trade}, {more}): less than {policy.min_gain_frac:.0%}"
+            f"cost ({trade}): less than {policy.min_gain_frac:.0%}"
         )
     return (
         f"{then.point.fillfactor} may save {gain.mid:.1%} of the cost, but that lies within the "
@@ -313,20 +314,24 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
 
 
 def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
-    size = _more(now.point.heap_bytes, then.point.heap_bytes)
+    said = [
+        f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of "
+        f"{mid(now.point.hot_frac):.1%} at {now.point.fillfactor}"
+    ]
     wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
     images = _more(now.point.all_wal_bytes_per_update, then.point.all_wal_bytes_per_update)
-    hot = f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of"
-    return (
-        f"{hot} {mid(now.point.hot_frac):.1%} at {now.point.fillfactor}, WAL per "
-        f"update {wal:+.0%} ({images:+.0%} with images), heap {size:+.1%}: saves {gain.mid:.0%} "
-        "of the cost"
-    )
+    if wal is not None and images is not None:
+        said.append(f"WAL per update {wal:+.0%} ({images:+.0%} with images)")
+    size = _more(now.point.heap_bytes, then.point.heap_bytes)
+    if size is not None:
+        said.append(f"heap {size:+.1%}")
+    return f"{', '.join(said)}: saves {gain.mid:.0%} of the cost"
 
 
-def _more(now: Value, then: Value) -> float:
-    """By which part of it a value grows; 0 where there is nothing."""
-    return mid(then) / mid(now) - 1 if mid(now) else 0.0
+def _more(now: Value, then: Value) -> float | None:
+    """By which part of it a value grows; None where one of them is not known."""
+    before, after = mid_or_none(now), mid_or_none(then)
+    return after / before - 1 if before and after is not None else None
 
 
 def _mean(values: Sequence[float]) -> float:

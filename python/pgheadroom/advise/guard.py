@@ -226,6 +226,10 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
     size = _size_contradicts(measured, twins.heap_bytes)
     if size is not None:
         said.append(size)
+        # Room from before is nothing that the twin does wrong; rows that lie closer than it has
+        # them are: what it plays is not what happens to this table.
+        if measured.heap_bytes is not None and (twins.heap_bytes or 0) > measured.heap_bytes:
+            reason = reason or f"{size}: it plays something else than what happens to this table"
     return Guard(
         measured=measured,
         contradicted=tuple(said),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgheadroom.advise.advice import Advice, Evidence, TableAdvice, Value
+from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice, Value
 from pgheadroom.report import (
     advice_drawing,
     advice_tables,
@@ -117,7 +117,7 @@ def _outcome(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
     """A line of the list; numbers apart, so that they stand in line."""
-    then = table.point(table.advised_fillfactor)
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
     return {
         "name": view_advice.full_name(table),
@@ -128,12 +128,17 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
         "hot": advice_values.share(table.hot_frac),
         "hot_then": _pair(then.hot_frac) if change and then else ("", ""),
         "wal": advice_values.short(table.wal_bytes_per_update),
-        "wal_then": advice_values.short(then.wal_bytes_per_update) if change and then else "",
+        "wal_then": _from_to(now, then) if change and now and then else "",
         "size": view_advice.size(table),
         "rate": advice_values.short(table.updates_per_s),
         "gain": advice_values.share(table.gain_frac, ranged=False) if change else NOTHING,
         "reason": reading.printable(table.reason),
     }
+
+
+def _from_to(now: Point, then: Point) -> str:
+    written = map(advice_values.short, (now.wal_bytes_per_update, then.wal_bytes_per_update))
+    return " -> ".join(written)
 
 
 def _pair(value: Value) -> tuple[str, str]:

@@ -154,8 +154,10 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
             Column(key="table", title="table", align="left", style="text", lead=True),
             Column(key="verdict", title="verdict", align="left", style="text"),
             Column(key="fillfactor", title="fillfactor", style="text"),
-            Column(key="hot", title="HOT", unit="%", style="text"),
-            Column(key="wal", title="WAL", unit="bytes/update", style="text"),
+            Column(key="hot", title="HOT measured", unit="%", style="text"),
+            Column(key="hot_then", title="HOT in the long run", unit="%", style="text"),
+            Column(key="wal", title="WAL measured", unit="bytes/update", style="text"),
+            Column(key="wal_then", title="WAL in the long run", unit="bytes/update", style="text"),
             Column(key="gain", title="saves", unit="% of cost", style="text"),
             Column(key="size", title="heap", style="text"),
             Column(key="rate", title="updates/s", style="text"),
@@ -163,11 +165,11 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
             Column(key="reason", title="reason", align="left", style="text"),
         ),
         rows=tuple(map(_line, wanted)),
-        note="Left of -> measured at the setting in force; right of it the long run at the "
-        "advised one, predicted. WAL is what the statements that update rows write, over the rows, "
-        "images apart; measured only where pg_stat_statements counted it. The heap is as measured, "
-        "and by how much it is larger at the advised setting, predicted. A verdict is by the "
-        "interval's counters, by a rule (an index, the horizon), or by the twin.",
+        note="Measured at the setting in force; the long run, predicted, at the setting in force "
+        "and -> at the advised one. WAL is what the statements that update rows write, over the "
+        "rows, images apart; measured only where pg_stat_statements counted it. The heap is as "
+        "measured, and by how much it is larger at the advised setting, predicted. A verdict is "
+        "by the interval's counters, by a rule (an index, the horizon), or by the twin.",
     )
 
 
@@ -283,10 +285,13 @@ def as_csv(advice: Advice) -> str:
 
 
 def _line(table: TableAdvice) -> tuple[object, ...]:
-    then = table.point(table.advised_fillfactor)
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
-    fillfactor, hot = str(table.fillfactor), share(table.hot_frac)
-    wal = short(table.wal_bytes_per_update)
+    fillfactor = str(table.fillfactor)
+    # Of a table without an answer nothing is foreseen.
+    hot = wal = NOTHING
+    if now is not None and table.verdict != "ABSTAIN":
+        hot, wal = share(now.hot_frac, ranged=False), short(now.wal_bytes_per_update)
     if change and then is not None:
         fillfactor += f" -> {table.advised_fillfactor}"
         hot += f" -> {share(then.hot_frac)}"
@@ -295,7 +300,9 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
         full_name(table),
         table.verdict,
         fillfactor,
+        share(table.hot_frac),
         hot,
+        short(table.wal_bytes_per_update),
         wal,
         share(table.gain_frac, ranged=False) if change else NOTHING,
         size(table),
