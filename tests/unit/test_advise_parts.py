@@ -300,6 +300,7 @@ def _decide(
     growth_bytes: float = 0.0,
     hot: float = 0.9,
     repeated: float = 0.9,
+    width: float = 0.0,
 ) -> tuple[str, int | None]:
     table = observed().tables[0]
     calibration = Calibration(
@@ -316,7 +317,13 @@ def _decide(
         for f, values in costs.items()
     ]
     found = decide(
-        table, calibration, off, curve, policy or make_policy(), growth_bytes=growth_bytes
+        table,
+        calibration,
+        off,
+        curve,
+        policy or make_policy(),
+        growth_bytes=growth_bytes,
+        width=width,
     )
     return found.verdict, found.fillfactor
 
@@ -339,6 +346,8 @@ def test_what_the_calibration_missed_widens_the_error() -> None:
     costs = {100: (10.0,) * 3, 90: (9.5,) * 3}
     assert _decide(costs, off=0.06) == ("KEEP", 100)
     assert _decide(costs, off=0.11) == ("ABSTAIN", None)
+    assert _decide(costs, width=0.02) == ("CHANGE", 90)
+    assert _decide(costs, width=0.06) == ("KEEP", 100), "what the twin does not play is an error"
 
 
 def test_no_more_is_saved_than_updates_that_missed_hot() -> None:

@@ -149,6 +149,7 @@ def decide(
     policy: Policy,
     *,
     growth_bytes: float = 0.0,
+    width: float = 0.0,
 ) -> Decision:
     """
     Pick a point of the curve by the policy.
@@ -160,7 +161,9 @@ def decide(
         curve: Points with their costs; the setting in force is among them.
         policy: In force.
         growth_bytes: By which its rows grow at each update.
+        width: By how much less sure HOT is, for what the twin does not play.
     """
+    unsure = math.hypot(off, width)
     if off > _OFF_MAX:
         return abstain(
             _why_not_repeated(table, calibration),
@@ -181,12 +184,12 @@ def decide(
     near = [found for found in allowed if _mean(found.costs) <= slack]
     best = min(near, key=lambda found: abs(found.point.fillfactor - table.fillfactor))
     if best is now:
-        gain = _gain(now, least, off)
+        gain = _gain(now, least, unsure)
         return keep(table, _why_keep(now, least, gain, policy), gain)
     # A table loaded at 100 first pays for the way to its steady state: rows give pages up.
     roomy = [found for found in near if found.point.fillfactor < 100]
     best = max(roomy or near, key=lambda found: found.point.fillfactor)
-    foreseen = _gain(now, best, off)
+    foreseen = _gain(now, best, unsure)
     gain = _not_more_than_missed(foreseen, calibration, now, best)
     if gain.low <= 0 < foreseen.low and foreseen.mid >= policy.min_gain_frac:
         return keep(table, _why_not_lost(calibration, now, best, gain), gain)

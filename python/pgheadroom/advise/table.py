@@ -202,7 +202,7 @@ class TableCase:
         if fitted.guard.reason is not None:
             return abstain(
                 fitted.guard.reason,
-                settled_by="a trial: set another fillfactor and observe again",
+                settled_by="try another fillfactor and observe again",
             )
         return decide(
             table,
@@ -211,6 +211,7 @@ class TableCase:
             self._curve,
             self._policy,
             growth_bytes=fitted.growth_bytes,
+            width=width.half,
         )
 
     def _weigh_indexes(self, scenario: Scenario, play: Any) -> None:
