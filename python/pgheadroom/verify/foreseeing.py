@@ -87,6 +87,8 @@ class Again:
         hot_old_frac: If all pages were filled as those that were there.
         hot_new_frac: If all were filled under the new setting.
         new_rows_frac: Part of the rows that came since.
+        is_growth_judged: False where rows are updated as they come: how their versions and the
+            next rows alternate decides how many rows a new page takes, by a factor.
     """
 
     hot_frac: Interval
@@ -96,6 +98,7 @@ class Again:
     hot_old_frac: float
     hot_new_frac: float
     new_rows_frac: float
+    is_growth_judged: bool
 
 
 class Unforeseen(Exception):  # noqa: N818 - an answer, not an error of ours
@@ -186,6 +189,7 @@ def play_until_now(
         hot_old_frac=pure[0],
         hot_new_frac=pure[1],
         new_rows_frac=since.inserts / max(since.rows + since.inserts, 1),
+        is_growth_judged="newest" not in picks,
     )
 
 

@@ -451,7 +451,9 @@ def _heap_again(
     ):
         verdict: Verdict | None = None
         note = "its size when it began is not known"
-        if forecast is not None and found is not None and since.heap_bytes is not None:
+        if not again.is_growth_judged:
+            note = "shown only: its rows are updated as they come, which decides its growth"
+        elif forecast is not None and found is not None and since.heap_bytes is not None:
             verdict, note = judge_heap(
                 float(found), None, forecast, on_the_way=False, slack_bytes=slack_bytes
             )
