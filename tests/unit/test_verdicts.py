@@ -167,6 +167,21 @@ def test_a_wide_forecast_for_now_is_no_failure() -> None:
     assert judge_again(None, before, around(0.91, 0.01))[0] == "undecided"
 
 
+def test_what_was_foreseen_for_now_is_no_measure_before_the_table_has_arrived() -> None:
+    """
+    orders had 0.06 of the 0.42 updates a row that its plan announced, and was said to have failed.
+
+    A share between where it was and where it is to arrive fails nothing until then; one that goes
+    the other way does.
+    """
+    before, forecast = around(0.76, 0.01), around(0.976, 0.005)
+    assert judge_again(around(0.83, 0.01), before, forecast)[0] == "failed"
+    assert judge_again(around(0.83, 0.01), before, forecast, way="half way")[0] == "undecided"
+    assert judge_again(around(0.76, 0.01), before, forecast, way="half way")[0] == "undecided"
+    assert judge_again(around(0.60, 0.01), before, forecast, way="half way")[0] == "failed"
+    assert judge_again(around(0.975, 0.01), before, forecast, way="half way")[0] == "held"
+
+
 def wal_point(fillfactor: int, wal_bytes: float) -> Point:
     wal = Interval(low=wal_bytes * 0.98, mid=wal_bytes, high=wal_bytes * 1.02, level=0.9)
     return Point(

@@ -188,16 +188,25 @@ def judge_share(
 
 
 def judge_again(
-    now: Interval | None, before: Interval | None, forecast: Interval
+    now: Interval | None, before: Interval | None, forecast: Interval, *, way: str | None = None
 ) -> tuple[Verdict, str]:
     """
     A verdict on a share that was foreseen again for what has happened since.
 
     Such a forecast may be as wide as it is: a wide one that is met says nothing, and is no failure.
+
+    Args:
+        now: Measured.
+        before: Measured before the change.
+        forecast: For now.
+        way: How far it is on a way that the plan announced; None: it has arrived. Until then a
+            share between the ends of the way has failed nothing.
     """
     verdict, note = judge_share(now, before, forecast)
     if now is None or verdict in ("undecided", "held"):
         return verdict, note
+    if way is not None:
+        return judge_way(now, before, forecast.mid, way)
     if now.low > forecast.high + TOLERANCE or now.high < forecast.low - TOLERANCE:
         return verdict, note
     return "undecided", (

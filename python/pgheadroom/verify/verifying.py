@@ -348,7 +348,8 @@ class _Table:
         forecast = planned if self._again is None else self._again.hot_frac
         verdict: Verdict
         if self._again is not None:
-            verdict, note = judge_again(measured, before, self._again.hot_frac)
+            way = None if arrived else progress or ""
+            verdict, note = judge_again(measured, before, self._again.hot_frac, way=way)
             note += f"; {_populations(self._again, self._since)}"
         elif forecast is None:
             verdict, note = "undecided", "the plan has no forecast of it"
@@ -394,6 +395,15 @@ class _Table:
             level=steady.level,
         )
 
+    def _was_off(self, before: Measured, planned: Interval | None) -> bool:
+        """Whether a kept table's size was not the foreseen one from the beginning."""
+        if self._forecast.transition is not None or self._rewritten:
+            return False
+        if before.heap_bytes is None or planned is None:
+            return False
+        verdict, _ = judge_heap(float(before.heap_bytes), None, planned, on_the_way=False)
+        return verdict == "failed"
+
     def _heap(self, now: Measured, *, arrived: bool | None) -> tuple[Outcome, ...]:
         found, before = self._forecast, self._forecast.measured
         way = found.transition
@@ -421,7 +431,9 @@ class _Table:
                 forecast,
                 on_the_way=not arrived,
             )
-            if abs(grown - 1) >= 0.01:
+            if verdict == "failed" and self._was_off(before, planned):
+                verdict, note = None, "shown only: the twin had another size when it was planned"
+            elif abs(grown - 1) >= 0.01:
                 note += f"; forecast scaled by the rows ({grown - 1:+.1%})"
         return (
             Outcome(
