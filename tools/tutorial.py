@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from pgheadroom.cli import demo_shop
-from pgheadroom.lab.record import write_atomically
+from pgheadroom.files import write_atomically
 from pgheadroom.servers import Host, find_programs
 
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"

@@ -169,7 +169,7 @@ def test_a_wide_forecast_for_now_is_no_failure() -> None:
 
 def test_what_was_foreseen_for_now_is_no_measure_before_the_table_has_arrived() -> None:
     """
-    orders had 0.06 of the 0.42 updates a row that its plan announced, and was said to have failed.
+    Orders had 0.06 of the 0.42 updates a row that its plan announced, and was said to have failed.
 
     A share between where it was and where it is to arrive fails nothing until then; one that goes
     the other way does.
