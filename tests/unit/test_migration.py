@@ -439,6 +439,43 @@ def test_names_that_are_not_in_the_profile_are_noted() -> None:
     assert not any(altered.edits for altered in catalog.altered.values())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE n (LIKE jobs); ALTER TABLE jobs RENAME TO o; ALTER TABLE n RENAME TO jobs;",
+        "CREATE TABLE n AS SELECT * FROM jobs; DROP TABLE jobs; ALTER TABLE n RENAME TO jobs;",
+        "DROP TABLE jobs; CREATE TABLE jobs (id int PRIMARY KEY, note text);",
+    ],
+)
+def test_a_table_that_takes_anothers_place_is_not_judged(text: str) -> None:
+    """
+    A table of sessions was copied, swapped and indexed over what updates assign: "as before".
+
+    The application's updates go to whatever has the name.
+    """
+    notes = _followed(f"{text} CREATE INDEX ON jobs (note);").notes
+    assert any(note.text.startswith("it takes the place") and not note.is_judged for note in notes)
+    other = _followed("CREATE TABLE a (id int); ALTER TABLE a RENAME TO b; DROP TABLE b;").notes
+    assert all(note.is_judged for note in other)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_another"),
+    [
+        ("ALTER TABLE jobs RENAME note TO o; ALTER TABLE jobs ADD note text;", True),
+        ("ALTER TABLE jobs DROP note, ADD note text;", True),
+        ("ALTER TABLE jobs RENAME note TO o; ALTER TABLE jobs RENAME state TO note;", True),
+        ("ALTER TABLE jobs RENAME state TO o; ALTER TABLE jobs ADD state int;", False),
+        ("ALTER TABLE jobs RENAME note TO o;", False),
+        ("ALTER TABLE jobs RENAME note TO o; ALTER TABLE jobs RENAME o TO note;", False),
+    ],
+)
+def test_another_column_under_an_assigned_name_is_not_judged(text: str, is_another: bool) -> None:
+    """Statements name columns: `SET note = ...` assigns whatever has the name in the end."""
+    (altered,) = _followed(text).altered.values()
+    assert any("another column" in said for _, said in altered.open) == is_another
+
+
 def test_brin_keeps_its_method_and_others_stand_as_btrees() -> None:
     """What ends HOT is right for each; pages of others are not played."""
     catalog = _followed(

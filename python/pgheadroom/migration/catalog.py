@@ -79,6 +79,7 @@ class Catalog:
             place = str(found["schema"]), str(found["name"])
             self._tables[place] = members
             self._partitioned.add(place)
+        self._observed = frozenset(self._tables)
 
     def follow(self, statements: Sequence[Statement]) -> None:
         """Take all actions in, statement by statement."""
@@ -93,10 +94,33 @@ class Catalog:
                 is_empty = isinstance(action, Work) and action.column in empty
                 self._weigh(statement.line, action, is_empty=is_empty)
                 self._take(statement.line, action)
+        for altered in self.altered.values():
+            self._compare_names(statements[-1].line, altered)
+
+    def _compare_names(self, line: int, altered: Altered) -> None:
+        """
+        Columns whose name another one has in the end: statements name columns, so they assign it.
+
+        A column keeps its name in the profile as its identity.
+        """
+        updates = (altered.table.observed or {}).get("updates") or {}
+        classes = updates.get("classes") or ()
+        assigned = {name for one in classes for name in one.get("columns") or ()}
+        for name in sorted(assigned):
+            if altered.names.get(name, name) != name:
+                text = f"{name} is another column than the one that was observed to be assigned"
+                altered.open.append((line, text))
+
+    def _compare_places(self, line: int, place: tuple[str | None, str]) -> None:
+        """A new table under an observed one's name gets its updates: nothing is known of it."""
+        schema, name = place
+        if any(name == n and schema in (None, s) for s, n in self._observed):
+            text = "it takes the place of a table whose updates were observed, and is not judged"
+            self._note(line, Target(schema=schema, name=name), text)
 
     def _take(self, line: int, action: Action) -> None:
         if isinstance(action, Rename):
-            self._rename(action)
+            self._rename(line, action)
         elif isinstance(action, DropIndex):
             self._drop_index(line, action)
         elif isinstance(action, Remarkable):
@@ -215,6 +239,7 @@ class Catalog:
             if self._place(action.table, self._tables) is None:
                 self._new.add((action.table.schema, action.table.name))
                 self._note(line, action.table, action.text, is_judged=True)
+                self._compare_places(line, (action.table.schema, action.table.name))
             return
         place = self._place(action.table, self._tables)
         if action.kind == "dropped":
@@ -232,7 +257,7 @@ class Catalog:
         for key in () if place is None else self._tables[place]:
             self._altered(key).open.append((line, action.text))
 
-    def _rename(self, action: Rename) -> None:
+    def _rename(self, line: int, action: Rename) -> None:
         if action.what == "index":
             place = self._place(action.old, self._indexes)
             if place is not None:
@@ -249,6 +274,7 @@ class Catalog:
             made = self._place(action.old, known)
             if made is not None and action.column is None:
                 self._new.add((action.schema or made[0], action.new))
+                self._compare_places(line, (action.schema or made[0], action.new))
             return
         if action.column is not None:
             for key in self._tables[place]:
