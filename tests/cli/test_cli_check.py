@@ -216,7 +216,7 @@ def test_statements_may_come_from_a_pipe(
     [
         (None, ["absent.sql", "--profile", "profile.json"], "no such file: absent.sql"),
         ("", ["migration.sql", "--profile", "profile.json"], "has no statement"),
-        ("DO 'x';", ["migration.sql", "--profile", "profile.json"], "no statement of the"),
+        ("add an index", ["migration.sql", "--profile", "profile.json"], "no statement of the"),
         ("SELECT 1;", ["migration.sql", "--profile", "absent.json"], "no such file: absent.json"),
         ("SELECT 1;", ["migration.sql", "--profile", "hand.toml"], "not made by"),
         ("SELECT 1;", ["migration.sql"], "--profile"),

@@ -518,13 +518,21 @@ def test_new_columns_have_the_length_of_their_type(
     [
         ("", "no statement"),
         ("-- only a comment\n", "no statement"),
-        ("DO $$ x $$;", "no statement of the migration is understood; the first, line 1"),
+        ("add an index", "no statement of the migration is understood; the first, line 1"),
     ],
 )
 def test_nothing_to_check_is_an_error(text: str, said: str) -> None:
     """A check of nothing must not pass."""
     with pytest.raises(InputError, match=said):
         check_migration(_observed(), read_migration(text))
+
+
+@pytest.mark.parametrize("text", ["DO $$ x $$;", "SELECT make_my_index();"])
+def test_code_alone_is_said_and_no_mistake_of_the_user(text: str) -> None:
+    """It ended with exit code 2, without --strict too."""
+    found = check_migration(_observed(), read_migration(text))
+    assert found.to_json()["not_understood"]
+    assert found.strict_findings
 
 
 def test_profiles_that_cannot_tell_are_refused() -> None:

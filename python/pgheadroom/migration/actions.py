@@ -214,10 +214,11 @@ class Statement:
     A statement of a migration.
 
     `problem` says why it, or a part of it, is not understood; without it and without actions the
-    statement is of no concern for HOT.
+    statement is of no concern for HOT. `is_sql`: the grammar takes it, whatever it does.
     """
 
     line: int
     text: str
     actions: tuple[Action, ...] = ()
     problem: str | None = None
+    is_sql: bool = True

@@ -54,6 +54,7 @@ class _SearchPath:
 class _Found:
     actions: list[Action] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    is_sql: bool = True
 
 
 def read_migration(text: str) -> tuple[Statement, ...]:
@@ -71,6 +72,7 @@ def _statement(found: Located, path: _SearchPath) -> Statement:
     made = _Found()
     if found.problem is not None:
         made.problems.append(found.problem)
+        made.is_sql = False
     else:
         _read(found.text, made, path)
     return Statement(
@@ -78,6 +80,7 @@ def _statement(found: Located, path: _SearchPath) -> Statement:
         text=" ".join(found.text.split()),
         actions=tuple(made.actions),
         problem="; ".join(made.problems) or None,
+        is_sql=made.is_sql,
     )
 
 
@@ -86,6 +89,7 @@ def _read(text: str, made: _Found, path: _SearchPath) -> None:
         facts = facts_of(text)
     except NotParsed as error:
         made.problems.append(error.message)
+        made.is_sql = False
         return
     for fact in facts:
         kind = fact.pop("action")
