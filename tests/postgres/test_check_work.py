@@ -27,7 +27,6 @@ from pgheadroom.migration.actions import (
 )
 from pgheadroom.migration.work import STOPS_WRITERS, effect_of
 from pgheadroom.servers import Host, ServerPrograms
-from pgheadroom.sources import statements
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -320,8 +319,6 @@ def test_a_parser_gives_the_actions_that_servers_were_asked_about(
     since: int, text: str, action: Action
 ) -> None:
     """What the statement does to its table has the lock and the effort that were measured."""
-    if not hasattr(statements, "facts_of"):
-        pytest.skip("what PostgreSQL's own grammar reads")
     (statement,) = read_migration(text)
     assert statement.problem is None, since
     expected = effect_of(action, old_type=TYPES.get(getattr(action, "name", "")))

@@ -13,7 +13,6 @@ import pytest
 
 from pgheadroom.migration import MigrationCheck, check_migration, read_migration
 from pgheadroom.profile import Profile, parse_profile, to_json
-from pgheadroom.sources import statements
 
 HERE = Path(__file__).parent / "migrations"
 LOSES, GAINS, SAME = "loses HOT", "gains HOT", "as before"
@@ -185,28 +184,9 @@ def test_every_file_is_expected_to_say_something() -> None:
     assert found == set(CASES)
 
 
-_GRAMMAR = hasattr(statements, "facts_of")
-"""PostgreSQL's own grammar reads statements; what stood before it knows less of them."""
-
-_NEEDS_GRAMMAR = {
-    "django/session_updated_concurrently",
-    "django/order_lucky_db_default_random",
-    "django/order_gross_generated",
-    "django/order_customer_fk",
-    "django/order_check",
-    "django/order_not_null",
-    "rails/orders_add_reference",
-    "rails/orders_virtual_stored",
-    "rails/orders_add_uuid",
-    "rails/orders_change_null",
-}
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_what_frameworks_write_is_judged(name: str) -> None:
     """The verdict, what is rewritten, read or built, and what a strict check says."""
-    if name in _NEEDS_GRAMMAR and not _GRAMMAR:
-        pytest.skip("what PostgreSQL's own grammar reads")
     verdicts, efforts, is_strict = CASES[name]
     found = _checked(name)
     assert {table.name: table.verdict for table in found.tables} == verdicts
