@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from footprint import DEADLINE_S
 
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile
@@ -55,6 +57,25 @@ def load(cluster: Cluster, ddl: str = DDL) -> None:
     with session(cluster) as connection:
         for statement in filter(str.strip, ddl.split(";")):
             connection.execute(statement.encode())
+
+
+def wait_until(cluster: Cluster, query: str, awaited: str) -> None:
+    """Until a query of one truth value, each time in a new session, is true."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        with cluster.connect() as connection:
+            if connection.execute(query.encode()).fetchone() == (True,):
+                return
+        assert time.monotonic() < deadline, f"not within {DEADLINE_S:.0f} s: {awaited}"
+        time.sleep(0.02)
+
+
+def reload(cluster: Cluster) -> None:
+    """Have the server read its files anew; who connects then finds them in force."""
+    with cluster.connect() as connection:
+        (before,) = connection.execute("SELECT pg_conf_load_time()::text").fetchall()[0]
+        connection.execute("SELECT pg_reload_conf()")
+    wait_until(cluster, f"SELECT pg_conf_load_time() > '{before}'", "the files are read")
 
 
 def change(cluster: Cluster) -> None:

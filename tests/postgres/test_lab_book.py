@@ -189,10 +189,10 @@ def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_pat
         "window_s=1",
     )
     of = {cell["synchronous_commit"]: cell for cell in result["cells"]}
-    # Others sync now and then as well: the checkpointer, and who begins a segment.
-    others = 3 / of["on"]["tps"]
+    # Others sync too: the WAL writer five times a second, the checkpointer, a new segment.
+    others = 10 / of["on"]["tps"]
     assert of["on"]["wal_syncs_per_commit"] == pytest.approx(1, abs=max(0.02, others))
-    assert of["off"]["commits_per_sync"] > 5
+    assert of["off"]["commits_per_sync"] > of["off"]["tps"] / 15, "as many as a second has"
     assert of["on"]["predicted_tps"] == of["on"]["disk_syncs_per_s"] > 0
     assert of["off"]["predicted_tps"] is None
     for cell in of.values():

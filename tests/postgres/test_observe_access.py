@@ -226,6 +226,15 @@ def standby_of(host: Host, primary: Cluster) -> Cluster:
     return standby
 
 
+def _replayed(primary: Cluster, standby: Cluster) -> None:
+    """Changes of the primary that the standby has replayed."""
+    observed.change(primary)
+    with primary.connect() as connection:
+        (end,) = connection.execute("SELECT pg_current_wal_lsn()::text").fetchall()[0]
+    query = f"SELECT pg_last_wal_replay_lsn() >= '{end}'"
+    observed.wait_until(standby, query, "the standby has replayed the changes")
+
+
 def test_a_standby_is_observed_and_its_feedback_seen(programs: ServerPrograms) -> None:
     """A standby counts no writes: shape and samples come, rates are said to be unknown."""
     with Host(programs) as host:
@@ -233,19 +242,12 @@ def test_a_standby_is_observed_and_its_feedback_seen(programs: ServerPrograms) -
         primary.start({"autovacuum": "off"})
         observed.load(primary)
         standby = standby_of(host, primary)
-        recording = observed.watched(standby, lambda: observed.change(primary))
+        recording = observed.watched(standby, lambda: _replayed(primary, standby))
         with standby.connect(autocommit=False) as holding:
             holding.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             holding.execute("SELECT count(*) FROM jobs")
-            deadline = time.monotonic() + 30
-            with primary.connect() as connection:
-                while time.monotonic() < deadline:
-                    row = connection.execute(
-                        "SELECT count(*) FROM pg_stat_replication WHERE backend_xmin IS NOT NULL"
-                    ).fetchone()
-                    if row is not None and row[0]:
-                        break
-                    time.sleep(0.1)
+            feedback = "SELECT count(backend_xmin) > 0 FROM pg_stat_replication"
+            observed.wait_until(primary, feedback, "the standby's feedback")
             at_primary = observed.watched(primary)
         standby.stop()
     assert recording.failures() == ()

@@ -274,7 +274,7 @@ def test_a_wrong_password_is_said_and_not_shown(
         observed.load(cluster, "CREATE ROLE guarded LOGIN PASSWORD 'right'")
         rules = cluster.data_dir / "pg_hba.conf"
         rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
-        observed.load(cluster, "SELECT pg_reload_conf(), pg_sleep(0.2)")
+        observed.reload(cluster)
         target = observed.conninfo(cluster, "guarded")
         assert run(["observe", f"{target} password=wr0ng", "--for", "1s"]) == 3
         assert run(["observe", f"{target} password=right", "--for", "1s"]) == 2

@@ -197,7 +197,7 @@ def test_what_goes_wrong_is_said(
         )
         rules = cluster.data_dir / "pg_hba.conf"
         rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
-        observed.load(cluster, "SELECT pg_reload_conf(), pg_sleep(0.2)")
+        observed.reload(cluster)
         path = planned.write_plan(planned.three(profile), tmp_path)
         before = planned.options_of(cluster)
         guarded = observed.conninfo(cluster, "guarded")

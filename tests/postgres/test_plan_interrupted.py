@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import observed
 import planned
 import pytest
+from footprint import DEADLINE_S
 
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, read_plan
@@ -57,7 +57,7 @@ def test_a_lock_that_never_comes(
             assert planned.states(path) == ["done", "done", "undone"]
             released = threading.Timer(0.6, holder.rollback)
             released.start()
-            patient = ["--lock-timeout", "200ms", "--lock-retries", "9", "--backoff", "50ms"]
+            patient = ["--lock-timeout", "200ms", "--lock-retries", "200", "--backoff", "50ms"]
             assert run(["apply", str(path), conninfo, "--yes", "--undo", *patient]) == 0
             released.join()
         assert planned.states(path) == ["undone"] * 3
@@ -127,7 +127,7 @@ def _apply(
 def _log_size(cluster: Cluster) -> int:
     with cluster.connect() as connection:
         connection.execute("ALTER SYSTEM SET log_statement = 'ddl'")
-        connection.execute("SELECT pg_reload_conf(), pg_sleep(0.05)")
+    observed.reload(cluster)
     return len(cluster.log_tail(10**6))
 
 
@@ -150,7 +150,7 @@ def test_a_killed_program_leaves_a_step_in_doubt(
         again = ["apply", str(path), observed.conninfo(cluster), "--yes"]
         with waiting_child(cluster, again) as child:
             child.send_signal(signal.SIGKILL)
-            child.communicate(timeout=30)
+            child.communicate(timeout=DEADLINE_S)
             assert planned.states(path) == ["done", "running", "pending"]
             assert run(again) == 3
             assert "another pgheadroom apply is at work" in capfd.readouterr().err
@@ -174,7 +174,7 @@ def test_an_interrupted_program_cancels_its_statement(
         again = ["apply", str(path), observed.conninfo(cluster), "--yes"]
         with waiting_child(cluster, again) as child:
             child.send_signal(number)
-            _, said = child.communicate(timeout=30)
+            _, said = child.communicate(timeout=DEADLINE_S)
             assert child.returncode == (130 if number == signal.SIGINT else 128 + number)
             assert "step 2 was interrupted" in said
             assert planned.states(path) == ["done", "running", "pending"]
@@ -206,14 +206,12 @@ def waiting_child(cluster: Cluster, arguments: list[str]) -> Iterator[subprocess
 
 def wait_for(cluster: Cluster, condition: str, count: int) -> None:
     """Until so many sessions of apply fulfil the condition."""
-    query = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND {condition}"
-    for _ in range(200):
-        with cluster.connect() as connection:
-            found = connection.execute(query.encode(), (APPLICATION_NAME,)).fetchone()
-        if found is not None and found[0] == count:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"no {count} sessions with {condition}")
+    observed.wait_until(
+        cluster,
+        f"SELECT count(*) = {count} FROM pg_stat_activity"
+        f" WHERE application_name = '{APPLICATION_NAME}' AND {condition}",
+        f"{count} sessions with {condition}",
+    )
 
 
 def test_a_table_that_goes_while_apply_runs(newest: ServerPrograms, tmp_path: Path) -> None:

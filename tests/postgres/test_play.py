@@ -328,11 +328,11 @@ def test_autovacuum_begins_with_the_window(programs: ServerPrograms) -> None:
         "autovacuum_naptime_s": 1,
         "settings": {"autovacuum_vacuum_threshold": "10", "autovacuum_vacuum_scale_factor": 0},
     }
-    data = _profile([update], {"duration_s": 4, "rate_per_s": 500}, rows=1000, server=server)
+    data = _profile([update], {"duration_s": 8, "rate_per_s": 250}, rows=1000, server=server)
     played = _play(data, programs)
     assert any(event.kind == "autovacuum" and event.table == "t" for event in played.events)
     assert all(event.t_s > 0 for event in played.events)
-    assert 1000 < played.transactions < 3000
+    assert 0 < played.transactions < 3000, "without a rate it would be tens of thousands"
 
 
 @pytest.mark.pg(">= 18, < 19")

@@ -7,9 +7,9 @@ into a new table; then its index is built and the noted changes are applied, 1,0
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
+import observed
 import pytest
 
 from pgheadroom.predict import Rewrite, Timing, predict
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.usefixtures("run_parent")
 
 ROWS, UPDATES = 20_000, 10_000
 BATCH = 1000
-REPORTED_S = 1.5  # an idle session has reported its counters by then
 NOTE = (
     "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS "
     "'BEGIN INSERT INTO changes (id, n) VALUES (NEW.id, NEW.n); RETURN NULL; END'"
@@ -66,7 +65,7 @@ def _foreseen(version: str) -> RewrittenLater:
 
 def _counters(connection: psycopg.Connection[Any], table: str) -> tuple[int, int, int]:
     """Updates, HOT updates and pages of a table."""
-    time.sleep(REPORTED_S)
+    connection.execute("SELECT pg_stat_force_next_flush()")
     row = connection.execute(
         "SELECT n_tup_upd, n_tup_hot_upd, pg_relation_size(relid) / 8192 "
         "FROM pg_stat_user_tables WHERE relname = %s",
@@ -83,6 +82,9 @@ def _clients(host: Host, cluster: Cluster, seed: int) -> None:
     arguments = ["-n", "-M", "prepared", "-t", str(UPDATES), f"--random-seed={seed}"]
     done = host.run([program, *arguments, "-f", script.name, "postgres"], env=cluster.client_env())
     assert done.returncode == 0, done.stderr
+    # Its counters are whole when its server process has ended, a moment after pgbench.
+    gone = "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'"
+    observed.wait_until(cluster, gone, "pgbench's session has ended")
 
 
 def test_beside_the_same_steps_in_sql(newest: ServerPrograms) -> None:

@@ -257,7 +257,8 @@ def test_look_alikes_are_left_alone(newest: ServerPrograms, run_parent: Path) ->
 def test_interrupted_while_it_starts(newest: ServerPrograms, run_parent: Path) -> None:
     """Ctrl-C or kill -9 at any moment of making, starting and stopping a server."""
     script = (
-        "import sys; from pgheadroom.servers import Host, find_programs\n"
+        "import sys; print('begun', flush=True)\n"
+        "from pgheadroom.servers import Host, find_programs\n"
         "while True:\n"
         "    with Host(find_programs(sys.argv[1])) as host:\n"
         "        cluster = host.cluster('main'); cluster.start({}); cluster.stop()\n"
@@ -268,10 +269,15 @@ def test_interrupted_while_it_starts(newest: ServerPrograms, run_parent: Path) -
     for number in (signal.SIGINT, signal.SIGKILL) * 4:
         process = subprocess.Popen(
             [sys.executable, "-c", script, newest.bin_dir],
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             process_group=0,
         )
-        time.sleep(generator.uniform(0.1, 1.2))
+        assert process.stdout is not None
+        # Until then Python itself starts, which ends by SIGINT in a way of its own.
+        assert process.stdout.readline() == b"begun\n"
+        process.stdout.close()
+        time.sleep(generator.uniform(0, 1.1))
         os.killpg(process.pid, number)
         assert process.wait(timeout=DEADLINE_S) == -number
     deadline = time.monotonic() + DEADLINE_S

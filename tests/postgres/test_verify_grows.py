@@ -18,7 +18,6 @@ from pgheadroom.plan import Plan, make_plan
 from pgheadroom.plan.record import Record, read_record, record_path
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
-from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
 from pgheadroom.verify.values import Outcome, TableOutcome
 
@@ -117,7 +116,6 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
         for _ in range(30):
             work.turn()
         recording = watched(cluster, work.turn)
-        plan = at_one_pace(plan, recording)
         found, tables = verified(plan, record, recording)
         _, wrong = verified(plan, larger_record(plan, record), recording)
         _, without = verified(replace(plan, profile=None), record, recording)
@@ -148,22 +146,6 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
     assert wrong["held"].verdict == "failed"
     assert without["held"].verdict == "not comparable"
     assert "the plan has no profile of it" in without["held"].reason
-
-
-def at_one_pace(plan: Plan, recording: Recording) -> Plan:
-    """As if the observation before had been as long: how busy the machine is says nothing here."""
-    facts: Any = observed.profile_of(recording).server.observed
-    steps = tuple(
-        replace(
-            step,
-            forecast=replace(
-                step.forecast,
-                measured=replace(step.forecast.measured, interval_s=float(facts["interval_s"])),
-            ),
-        )
-        for step in plan.steps
-    )
-    return replace(plan, steps=steps)
 
 
 def larger_record(plan: Plan, record: Record) -> Record:
