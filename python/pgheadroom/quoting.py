@@ -7,6 +7,9 @@ these are for identifiers and utility statements, which cannot.
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import unicodedata
 
 from pgheadroom.errors import InputError
@@ -60,12 +63,56 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _UNSHOWN else c
-        for c in text
-    )
+    return "".join(c.encode("unicode_escape").decode("ascii") if _acts(c) else c for c in text)
+
+
+def _acts(character: str) -> bool:
+    return unicodedata.category(character) in _UNSHOWN
 
 
 def printable_lines(text: str) -> str:
     """The same for text of ours that has lines, with foreign text in it."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def shown_identifier(name: str) -> str:
+    r"""
+    Quote an SQL identifier for text that people read and paste.
+
+    What would act instead of being seen is written as in `U&"\+00000a"`, which PostgreSQL reads as
+    the same name whatever its settings are, and no terminal, editor or comment as anything else.
+    """
+    if printable(name) == name:
+        return identifier(name)
+    _refuse_nul(name)
+    marked = "".join(f"\\+{ord(c):06x}" if _acts(c) else c for c in name.replace("\\", "\\\\"))
+    return f"U&{identifier(marked)}"
+
+
+def shown_literal(value: str) -> str:
+    """Quote an SQL string literal for text that people read and paste."""
+    if printable(value) == value:
+        return literal(value).strip()
+    _refuse_nul(value)
+    marked = value.replace("'", "''").replace("\\", "\\\\")
+    return "E'" + "".join(f"\\U{ord(c):08x}" if _acts(c) else c for c in marked) + "'"
+
+
+def shell_word(word: str) -> str:
+    """One word for a shell: as POSIX has it, or as bash does where something would act."""
+    if printable(word) == word:
+        return shlex.quote(word)
+    marked = word.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(f"\\U{ord(c):08x}" if _acts(c) else c for c in marked) + "'"
+
+
+_NOT_PLAIN = re.compile(r"[^\n\x20-\x7e]")
+
+
+def printable_json(text: str) -> str:
+    """JSON that is the same value, in which nothing acts: JSON itself leaves DEL and beyond."""
+
+    def escaped(match: re.Match[str]) -> str:
+        return json.dumps(match[0])[1:-1] if _acts(match[0]) else match[0]
+
+    return _NOT_PLAIN.sub(escaped, text)

@@ -28,7 +28,7 @@ from pgheadroom.sources.session import read_only_session
 
 pytestmark = [pytest.mark.ends, pytest.mark.usefixtures("run_parent")]
 
-ODD = 'quote " colon: back\\slash\n-- line'
+ODD = 'quote " colon: back\\slash\n-- line */ \x1b[2J\u202e\u2028'
 ODD_SQL = '"' + ODD.replace('"', '""') + '"'
 HOSTILE = f"""
 CREATE SCHEMA "Ünï";
@@ -103,6 +103,9 @@ def test_the_plans_text_runs_in_psql_and_locks_and_wal_are_as_said(
     with planned.database(programs, HOSTILE) as (cluster, profile):
         plan = planned.plan_of(profile, {"jobs": 90, odd_name(profile): 80})
         env = dict(os.environ) | cluster.client_env()
+        # Names are the same whatever strings are.
+        env["PGOPTIONS"] = "-c standard_conforming_strings=off"
+        assert "\x1b" not in as_text(plan)
         done = subprocess.run(
             [newest.bin_dir / "psql", "-X", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "postgres"],
             input=as_text(plan),

@@ -173,21 +173,6 @@ def test_a_code_fence_cannot_be_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "quoted"),
-    [
-        ("orders", '"orders"'),
-        ('a"b', '"a""b"'),
-        ("ä€", '"ä€"'),
-        ("a\nb", 'U&"a\\+00000ab"'),
-        ('a\\\n"', 'U&"a\\\\\\+00000a"""'),
-    ],
-)
-def test_identifiers_show_what_is_in_them(name: str, quoted: str) -> None:
-    """A name that could move a cursor is written by code points, which PostgreSQL reads as it."""
-    assert advice_sql.name(name) == quoted
-
-
-@pytest.mark.parametrize(
     ("version", "modules", "said"),
     [
         ("18.4", {}, "VACUUM FULL"),

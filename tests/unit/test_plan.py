@@ -242,14 +242,15 @@ def test_the_text_says_what_a_reader_must_know() -> None:
 
 
 def test_a_clients_command_is_quoted_for_the_shell() -> None:
-    """pg_repack takes names as SQL writes them, in one argument of the shell."""
+    """pg_repack takes names as SQL writes them, in one argument of the shell, on one line."""
     import shlex
 
-    _, command = rewrite("pg_repack", replace(MARK, name='it\'s "odd"\n; rm -rf /'), "my db")
+    odd = replace(MARK, name='it\'s "odd"; rm -rf /')
+    _, command = rewrite("pg_repack", odd, "my db")
     assert command is not None
     words = shlex.split(command)
     assert words[0] == "pg_repack"
-    assert words[-1] == '--table="public"."it\'s ""odd""\n; rm -rf /"'
+    assert words[-1] == '--table="public"."it\'s ""odd""; rm -rf /"'
     assert "--dbname=my db" in words
 
 
@@ -442,6 +443,21 @@ def test_steps_that_contradict_each_other_are_refused(
     with pytest.raises(InputError) as caught:
         read_plan(file)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "is_known"),
+    [("10", True), ("99", True), ("100", True)]
+    + [(text, False) for text in ("9", "09", "101", "110", "999", "1000", "85\n", "\u0661\u0660")],
+)
+def test_a_setting_that_no_table_can_have_had_is_refused(before: str, is_known: bool) -> None:
+    """PostgreSQL takes 10 to 100 (intRelOpts); the undo would put the other back, and fail."""
+    made = plan(step(1, mark=replace(MARK, reloptions={"fillfactor": before})))
+    if is_known:
+        check_plan(made)
+        return
+    with pytest.raises(InputError, match="expected 10 to 100"):
+        check_plan(made)
 
 
 def test_one_table_is_not_set_twice() -> None:

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from pgheadroom.cli import app, output
-from pgheadroom.quoting import printable, printable_lines
+from pgheadroom.quoting import printable, printable_lines, shown_identifier
 from pgheadroom.report import reading
 
 ACTS = "\x1b[2J\x07\r\b\x9b31m\u202e\u2066\u200b\u2028\x85\x00\x7f\ud800\U000e0041"
@@ -43,3 +43,18 @@ def test_one_function_guards_every_way_to_a_terminal(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     output.write_out(f'{{"name": "{ACTS[:-2]}"}}\n')
     assert acting(capsys.readouterr().out) == ["\n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [
+        ("orders", '"orders"'),
+        ('a"b', '"a""b"'),
+        ("ä€", '"ä€"'),
+        ("a\nb", 'U&"a\\+00000ab"'),
+        ('a\\\n"', 'U&"a\\\\\\+00000a"""'),
+    ],
+)
+def test_identifiers_show_what_is_in_them(name: str, quoted: str) -> None:
+    """A name that could move a cursor is written by code points, which PostgreSQL reads as it."""
+    assert shown_identifier(name) == quoted

@@ -162,7 +162,7 @@ def _setting(table: TableProfile, profile: Profile, name: str, default: float) -
 
 def _target(table: TableProfile) -> str:
     observed = table.observed or {}
-    return f"{quoting.identifier(observed['schema'])}.{quoting.identifier(observed['name'])}"
+    return ".".join(quoting.shown_identifier(observed[key]) for key in ("schema", "name"))
 
 
 def _statements(

@@ -31,7 +31,7 @@ from pgheadroom.files import write_atomically
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.room import profile_bytes
 from pgheadroom.profile import Profile, to_json
-from pgheadroom.quoting import printable
+from pgheadroom.quoting import printable, printable_json
 from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.log_reading import LogWatch
 from pgheadroom.sources.observing import APPLICATION_NAME, Request, look, watch, with_gaps
@@ -136,7 +136,7 @@ def show(
         statements=tuple(statements or ()),
         to=to,
     )
-    save(json.dumps(to_json(profile), indent=1, ensure_ascii=False) + "\n", to)
+    save(printable_json(json.dumps(to_json(profile), indent=1, ensure_ascii=False)) + "\n", to)
     summarize(profile)
 
 

@@ -24,7 +24,7 @@ from pgheadroom.lab.place import (
     memory_bytes,
     translated_errors,
 )
-from pgheadroom.quoting import identifier
+from pgheadroom.quoting import shown_identifier
 from pgheadroom.servers import BorrowedServer, Cluster, find_client
 from pgheadroom.types import PgVersion
 
@@ -115,7 +115,9 @@ def _require_checkpoint(connection: psycopg.Connection[Any], version: PgVersion)
         raise PrivilegeMissing(
             f"role {row[1]} may not force a checkpoint, which every trial begins with "
             "(it concerns the whole server)",
-            grant=f"GRANT pg_checkpoint TO {identifier(row[1])};" if version.major >= 15 else None,
+            grant=f"GRANT pg_checkpoint TO {shown_identifier(row[1])};"
+            if version.major >= 15
+            else None,
         )
 
 

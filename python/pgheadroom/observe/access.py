@@ -49,7 +49,7 @@ def read_access(recording: Recording, *, sampled: bool) -> Access:
     """
     row = recording.row("access", "shape") or {}
     identity = recording.row("identity", "shape") or {}
-    role = quoting.identifier(str(identity.get("role") or "role"))
+    role = quoting.shown_identifier(str(identity.get("role") or "role"))
     levels: list[str] = []
     missing: list[str] = []
     grants: list[str] = []

@@ -197,7 +197,7 @@ def _where(
     inside = {n for n in (*index.keys, *index.included) if n > 0}
     named = [n for n in index.depends if n not in inside] or list(index.depends)
     where = " AND ".join(
-        f"{quoting.identifier(columns[n].label)} IS NOT NULL" for n in named if n in columns
+        f"{quoting.shown_identifier(columns[n].label)} IS NOT NULL" for n in named if n in columns
     )
     return where, "its predicate stands as IS NOT NULL of its columns: HOT is right, its size not"
 

@@ -17,6 +17,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.input_file import read_text
 from pgheadroom.plan.steps import check_plan
 from pgheadroom.plan.values import SCHEMA_VERSION, Plan
+from pgheadroom.quoting import printable_json
 
 _FILE_BYTES_MAX = 256 * 1024**2  # thousands of tables give some tens of MB; arbitrary
 
@@ -24,7 +25,7 @@ _FILE_BYTES_MAX = 256 * 1024**2  # thousands of tables give some tens of MB; arb
 def plan_text(plan: Plan) -> str:
     """The file's content."""
     made = {**plan.to_json(), "digest": digest(plan)}
-    return json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return printable_json(json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def read_plan(path: Path) -> Plan:

@@ -23,6 +23,7 @@ from pgheadroom.files import write_atomically
 from pgheadroom.plan.form import from_plain, to_plain
 from pgheadroom.plan.reading import digest, read_object
 from pgheadroom.plan.values import Plan, Target
+from pgheadroom.quoting import printable_json
 
 SCHEMA_VERSION = 2
 
@@ -159,4 +160,5 @@ def save(record: Record, path: Path) -> None:
         DiskFull: No room; the old record is untouched.
         InputError: The file cannot be written.
     """
-    write_atomically(path, json.dumps(record.to_json(), indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(record.to_json(), indent=1, ensure_ascii=False)
+    write_atomically(path, printable_json(text) + "\n")

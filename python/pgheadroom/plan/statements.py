@@ -11,12 +11,11 @@ inserts (`intRelOpts`, src/backend/access/common/reloptions.c, through
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from pgheadroom.errors import InputError
 from pgheadroom.plan.values import Mark, Tool
-from pgheadroom.quoting import literal, printable
+from pgheadroom.quoting import printable, shell_word, shown_literal
 from pgheadroom.types import Interval
 
 REWRITES: tuple[Tool, ...] = ("REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL")
@@ -131,11 +130,11 @@ def rewrite(tool: Tool, mark: Mark, database: str) -> Texts:
     if tool == "REPACK (CONCURRENTLY)":
         return f"REPACK (CONCURRENTLY, ANALYZE) {mark.qualified}", None
     if tool == "pg_squeeze":
-        names = f"{literal(mark.schema).strip()}, {literal(mark.name).strip()}"
+        names = f"{shown_literal(mark.schema)}, {shown_literal(mark.name)}"
         return f"SELECT squeeze.squeeze_table({names}, NULL, NULL, NULL)", None
     assert tool == "pg_repack", f"{tool} does not rewrite"
     arguments = ["pg_repack", "--no-order", f"--dbname={database}", f"--table={mark.qualified}"]
-    return None, shlex.join(arguments)
+    return None, " ".join(map(shell_word, arguments))
 
 
 def duration(tool: Tool, copied_bytes: int) -> tuple[Interval, str]:

@@ -32,6 +32,8 @@ _NO_UNDO = (
     "fills up again by itself."
 )
 _BYTES_MAX = 2**62
+_FILLFACTOR = re.compile("[1-9][0-9]|100", re.ASCII)
+"""As PostgreSQL has a table's: HEAP_MIN_FILLFACTOR to 100 (intRelOpts, reloptions.c)."""
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})", re.ASCII)
 
 
@@ -138,7 +140,7 @@ def _check_marks(plan: Plan) -> None:
         if not 0 < mark.oid < 2**32 or "\0" in mark.schema + mark.name or not mark.name:
             raise InputError(f"plan: {mark.name!r} with OID {mark.oid} is no table's name and OID")
         found = mark.reloptions.get("fillfactor")
-        if found is not None and not re.fullmatch("[1-9][0-9]{1,2}", found, re.ASCII):
+        if found is not None and not _FILLFACTOR.fullmatch(found):
             raise InputError(
                 f"plan: the fillfactor that {name_of(mark)} had is {found!r}, expected 10 to 100"
             )

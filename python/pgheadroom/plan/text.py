@@ -27,24 +27,24 @@ def as_text(plan: Plan) -> str:
 
     Undo stands beside each statement, as a comment; commands of clients are comments too.
     """
-    lines = [f"-- {line}" for line in _head(plan)]
+    lines = [f"-- {one_line(line)}" for line in _head(plan)]
     lines += ["", f"SET lock_timeout = '{LOCK_TIMEOUT}';"]
     for step, like in with_likeness(plan.steps):
-        lines += ["", f"-- Step {step.number}: {_title(step)}"]
+        lines += ["", f"-- Step {step.number}: {one_line(_title(step))}"]
         facts = [wrapped for line in _facts(step, like) for wrapped in _wrap(line)]
         lines += [f"--   {line}" for line in facts]
         if step.sql is not None:
             lines.append(f"{step.sql};")
         else:
             lines.append(f"-- On your machine: {one_line(step.command or '')}")
-        lines.append(f"-- Undo: {one_line(step.undo) + ';' if step.undo else step.undo_note}")
+        lines.append(f"-- Undo: {one_line(f'{step.undo};' if step.undo else step.undo_note)}")
     if not plan.steps:
         lines += ["", "-- Nothing to change."]
     if plan.offers:
         lines += ["", "-- Not part of this plan: rewrites that would make a setting act at once"]
         for step in plan.offers:
             lines.append(f"--   {one_line(step.sql or step.command or '')}")
-            lines.append(f"--     {step.lock}; {_cost(step)}")
+            lines.append(f"--     {one_line(step.lock)}; {_cost(step)}")
     lines += ["", "-- Afterwards: pgheadroom verify PLAN CONN --for 5m"]
     return "\n".join(lines) + "\n"
 
@@ -57,9 +57,11 @@ def as_markdown(plan: Plan) -> str:
         f"# Change: fillfactor of {count} table{'' if count == 1 else 's'}",
         "",
         f"- Database: {_code(one_line(target.database))} (OID {target.database_oid}), PostgreSQL "
-        f"{target.server_version}, cluster {target.system_identifier or 'unknown'}",
-        f"- Observed: {plan.observed_at or 'unknown'}; planned: {plan.created_at} by pgheadroom "
-        f"{plan.tool_version}; goal: {_escaped(str(plan.policy.get('goal')))}",
+        f"{_escaped(target.server_version)}, cluster "
+        f"{_escaped(target.system_identifier or 'unknown')}",
+        f"- Observed: {_escaped(plan.observed_at or 'unknown')}; planned: "
+        f"{_escaped(plan.created_at)} by pgheadroom {_escaped(plan.tool_version)}; goal: "
+        f"{_escaped(str(plan.policy.get('goal')))}",
         f"- Digest of the plan's file: `{digest(plan)}`; `apply` shows that of the file it is "
         "given",
         "",
@@ -73,17 +75,18 @@ def as_markdown(plan: Plan) -> str:
     lines += [f"- {_escaped(note)}" for note in plan.notes]
     for step, like in with_likeness(plan.steps):
         lines += ["", f"## Step {step.number}: {_escaped(_title(step))}", ""]
-        lines += _fenced(f"{step.sql};" if step.sql else str(step.command), bool(step.sql))
+        made = f"{step.sql};" if step.sql else str(step.command)
+        lines += _fenced(one_line(made), bool(step.sql))
         undo = f"Undo: {_escaped(step.undo_note)}"
         lines += ["", undo]
         if step.undo is not None:
-            lines += ["", *_fenced(f"{step.undo};", True)]
+            lines += ["", *_fenced(one_line(f"{step.undo};"), True)]
         lines += [""] + [f"- {_escaped(line)}" for line in _facts(step, like)]
     if plan.offers:
         lines += ["", "## Not part of this plan", ""]
         lines += ["A rewrite would make a setting act at once. The server has:", ""]
         lines += [
-            f"- {_code(one_line(step.sql or step.command or ''))}: {step.lock}; "
+            f"- {_code(one_line(step.sql or step.command or ''))}: {_escaped(step.lock)}; "
             f"{_escaped(_cost(step))}"
             for step in plan.offers
         ]
@@ -228,7 +231,7 @@ def _wrap(line: str) -> list[str]:
 def _escaped(text: str) -> str:
     """Nothing in it is markup, and nothing ends the line."""
     shown = one_line(text)
-    for character in "\\`*_|[]#":
+    for character in "\\`*_|[]#~$":
         shown = shown.replace(character, f"\\{character}")
     return shown.replace("&", "&amp;").replace("<", "&lt;")
 
@@ -236,7 +239,7 @@ def _escaped(text: str) -> str:
 def _code(text: str) -> str:
     """An inline code span that its text cannot leave."""
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    pad = " " if text[:1] in "` " or text[-1:] in "` " else ""
     return f"{fence}{pad}{text}{pad}{fence}"
 
 

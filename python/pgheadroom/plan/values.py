@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pgheadroom.advise.advice import Point, Transition
 from pgheadroom.plan.form import from_plain, to_plain
 from pgheadroom.plan.measured import Measured
-from pgheadroom.quoting import identifier
+from pgheadroom.quoting import shown_identifier
 from pgheadroom.types import Interval, PgVersion
 
 SCHEMA_VERSION = 2
@@ -106,8 +106,8 @@ class Mark:
 
     @property
     def qualified(self) -> str:
-        """Schema and name, quoted for SQL."""
-        return f"{identifier(self.schema)}.{identifier(self.name)}"
+        """Schema and name, quoted for SQL, with nothing in it that acts on a reader's screen."""
+        return f"{shown_identifier(self.schema)}.{shown_identifier(self.name)}"
 
     @property
     def fillfactor(self) -> int | None:

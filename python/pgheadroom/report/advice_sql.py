@@ -6,14 +6,12 @@ What `apply` executes is the plan's; this is what a report shows beside a verdic
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pgheadroom.advise.advice import TableAdvice
 from pgheadroom.errors import InputError
-from pgheadroom.quoting import identifier, literal
-from pgheadroom.report.reading import printable
+from pgheadroom.quoting import shell_word, shown_identifier, shown_literal
 from pgheadroom.types import PgVersion
 
 FILLFACTOR_DEFAULT = 100
@@ -37,25 +35,9 @@ class Rewrite:
     how: str
 
 
-def name(found: str) -> str:
-    r"""
-    An SQL identifier that shows what is in it.
-
-    Control characters are written as `U&"\000a"`, which PostgreSQL reads as the same name and no
-    terminal as a command.
-    """
-    if printable(found) == found:
-        return identifier(found)
-    marked = "".join(
-        character if printable(character) == character else f"\\+{ord(character):06x}"
-        for character in found.replace("\\", "\\\\")
-    )
-    return f"U&{identifier(marked)}"
-
-
 def relation(table: TableAdvice) -> str:
     """The table's qualified name."""
-    return f"{name(table.schema)}.{name(table.name)}"
+    return f"{shown_identifier(table.schema)}.{shown_identifier(table.name)}"
 
 
 def setting(table: TableAdvice) -> tuple[str, str] | None:
@@ -81,15 +63,16 @@ def rewrite(table: TableAdvice, server_version: str, modules: Mapping[str, str])
     """
     full = relation(table)
     if "pg_repack" in modules:
-        shell = shlex.quote(full)
+        shell = shell_word(full)
         return Rewrite(
             text=f"pg_repack --table={shell} --no-order",
             how="The rewrite, pg_repack in a shell with -d for the database, locks the table for "
             "moments only and needs its size and its indexes' once more on disk.",
         )
     if "pg_squeeze" in modules:
+        names = f"{shown_literal(table.schema)}, {shown_literal(table.name)}"
         return Rewrite(
-            text=f"SELECT squeeze.squeeze_table({literal(table.schema)}, {literal(table.name)});",
+            text=f"SELECT squeeze.squeeze_table({names});",
             how="The rewrite, by pg_squeeze, locks the table for moments only and needs its size "
             "and its indexes' once more on disk, and wal_level logical.",
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.quoting import printable_json
 from pgheadroom.report import reading
 from pgheadroom.report.table import Column, Table, Written, range_note, tone
 
@@ -83,7 +84,8 @@ def as_json(result: Mapping[str, Any]) -> str:
         InputError: It holds NaN or an infinity, which JSON cannot write.
     """
     try:
-        return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+        return printable_json(text) + "\n"
     except ValueError as error:
         raise InputError(
             f"the result cannot be written as JSON: {error}; a measure that has no value is null"

@@ -245,7 +245,7 @@ class BorrowedServer:
             raise PrivilegeMissing(
                 f"the role {role} may not create a database on this server; an experiment needs "
                 "one of its own, so that it touches no other",
-                grant=f"ALTER ROLE {quoting.identifier(role)} CREATEDB;",
+                grant=f"ALTER ROLE {quoting.shown_identifier(role)} CREATEDB;",
             )
 
     def _create(self, connection: psycopg.Connection[Any]) -> None:
