@@ -36,7 +36,8 @@ _PIECES = (
     "*/", "/*", "--", "\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029", "\x1b[2J", "\x9b",
     "\x7f", "\u202e", "\u2066", "\u200b", "\U000e0041", '"', "'", "`", "```", "\\", "\\!", ";",
     "$$", "$x$", "<b>", "</details>", "<!--", "-->", "&lt;", "|", "~~", "](x)", "#",
-    "DROP TABLE x;", "%n", ":v", ' "; DROP TABLE x; --', "U&", "é", "\N{PILE OF POO}", "{{", "}}", " ",
+    "DROP TABLE x;", "%n",
+    ":v", ' "; DROP TABLE x; --', "U&", "é", "\N{PILE OF POO}", "{{", "}}", " ",
 )  # fmt: skip
 NAMES = st.one_of(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1),
