@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -349,7 +350,26 @@ def _draw(
 
 def _write(name: str, chart: charts.Chart) -> None:
     spec = charts.resolved(chart.spec) | {"background": charts.LIGHT["--paper"], "padding": 12}
-    write_atomically(PICTURES / f"{name}.svg", vl_convert.vegalite_to_svg(spec) + "\n")
+    write_atomically(PICTURES / f"{name}.svg", small(vl_convert.vegalite_to_svg(spec)) + "\n")
+
+
+def small(svg: str) -> str:
+    """
+    A picture without what is said of each of thousands of marks, to a tenth of a pixel.
+
+    Marks that then look alike at one place are one. The page's table has the figures.
+    """
+    svg = re.sub(r' (?:aria-label|role|aria-roledescription|aria-hidden)="[^"]*"', "", svg)
+    svg = re.sub(r"-?\d+\.\d{2,}", lambda match: f"{float(match[0]):.1f}", svg)
+    seen: set[str] = set()
+
+    def once(match: re.Match[str]) -> str:
+        if match[0] in seen:
+            return ""
+        seen.add(match[0])
+        return match[0]
+
+    return re.sub(r'<path transform="[^>]*/>', once, svg)
 
 
 if __name__ == "__main__":
