@@ -2,8 +2,9 @@
 What may be shown of text in which a password may stand: command lines, messages, reports.
 
 Reads libpq's two forms (src/interfaces/libpq/fe-connect.c, `conninfo_uri_parse_options` and
-`conninfo_parse`) more broadly than libpq does: a connection string that libpq would refuse holds a
-password all the same. What hides too much costs a word; what hides too little costs a password.
+`conninfo_parse`) more broadly than libpq does: a connection string that libpq would refuse, of
+another driver (`postgresql+psycopg://`, `jdbc:`) or another database holds a password all the
+same. What hides too much costs a word; what hides too little costs a password.
 Without libpq, for `--help` and the first errors come before it is loaded.
 """
 
@@ -19,24 +20,33 @@ from pgheadroom.errors import InputError
 
 HIDDEN = "********"
 
-_SECRET = r"[\w%]*(?:password|passwd|pwd|secret|scram_\w+_key)\w*"  # noqa: S105 - names, no secret
+_SECRET = r"(?!password_encryption\b)[\w%]*(?:password|passwd|pwd|secret|scram_\w+_key)\w*"  # noqa: S105 - names
 _SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
-_URI = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
-_PARAMETER = re.compile(r"(?P<sign>[?&])(?P<name>[^=&?]*)(?P<equals>=?)(?P<value>[^&]*)")
+_SCHEME = r"[a-z][a-z0-9+.-]{0,30}://"
+_URI = re.compile(_SCHEME, re.IGNORECASE)
+_NO_DATABASE = frozenset({"http", "https", "file", "ftp", "sftp", "ssh", "git", "s3", "gs", "tcp"})
+"""Schemes of which a colon and a '@' behind the first '/' are no user and no password."""
+_PARAMETER = re.compile(r"(?P<sign>[?&;])(?P<name>[^=&?;]*)(?P<equals>=?)(?P<value>[^&;]*)")
 # An unquoted value ends at a blank. What follows without a name of its own is taken for the rest
 # of a password that should have been quoted.
+_QUOTED = r"'(?:[^'\\]|\\.)*'?|\"(?:[^\"\\]|\\.)*\"?"
 _KEYWORD = re.compile(
     rf"(?P<name>(?<!\w){_SECRET})(?P<equals>\s*=\s*)"
-    r"(?P<value>'(?:[^'\\]|\\.)*'?|(?:(?!\s+[\w-]+\s*=).)*)",
+    rf"(?P<value>{_QUOTED}|(?:(?!\s+[\w-]+\s*=).)*)",
     re.IGNORECASE | re.DOTALL,
 )
 _KEYWORD_IN_TEXT = re.compile(
     rf"(?P<name>(?<!\w){_SECRET})(?P<equals>\s?=\s?)"
-    r"(?P<value>'(?:[^'\\]|\\.)*'?|(?:[^\s'\"`;\\]|\\.)+)",
+    rf"(?P<value>{_QUOTED}|(?:[^\s'\"`;\\]|\\.)+)",
     re.IGNORECASE | re.DOTALL,
 )
-_URI_IN_TEXT = re.compile(r"postgres(?:ql)?://[^\s'\"`<>]*", re.IGNORECASE)
-_PIECES = re.compile(r"[@/:?#&\s]+")
+# As JSON, YAML and Python write a pair, and as SQL sets a role's: PASSWORD 'x'.
+_PAIR_IN_TEXT = re.compile(
+    rf"(?P<name>(?<!\w){_SECRET})(?P<equals>[\"']\s*:\s*|\s+E?(?='))(?P<value>{_QUOTED})",
+    re.IGNORECASE | re.DOTALL,
+)
+_URI_IN_TEXT = re.compile(rf"{_SCHEME}[^\s'\"`<>]*", re.IGNORECASE)
+_PIECES = re.compile(r"[@/:?#&;'\"\s]+")
 _PIECE_CHARACTERS_MIN = 4  # shorter ones stand in many words; arbitrary
 _WORDS = frozenset({"password", "pgheadroom", "postgres", "postgresql"})
 """Passwords that stand in our own messages: hiding them there would only tell what they are."""
@@ -49,11 +59,7 @@ def command_line(arguments: Sequence[str]) -> str:
 
 def redacted_argument(argument: str) -> str:
     """One argument of a command line without its passwords: a URI, a keyword string, any other."""
-    uri = _URI.search(argument)
-    if uri is None:
-        return _KEYWORD.sub(rf"\g<name>\g<equals>{HIDDEN}", argument)
-    before = _KEYWORD_IN_TEXT.sub(rf"\g<name>\g<equals>{HIDDEN}", argument[: uri.start()])
-    return before + _without_secrets(argument[uri.start() :])[0]
+    return _scanned(argument)[0]
 
 
 def redacted(text: str, secrets: Collection[str] = ()) -> str:
@@ -67,7 +73,9 @@ def redacted(text: str, secrets: Collection[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _URI_IN_TEXT.sub(lambda match: _without_secrets(match[0])[0], text)
-    return _KEYWORD_IN_TEXT.sub(rf"\g<name>\g<equals>{HIDDEN}", text)
+    for form in (_KEYWORD_IN_TEXT, _PAIR_IN_TEXT):
+        text = form.sub(rf"\g<name>\g<equals>{HIDDEN}", text)
+    return text
 
 
 def secrets_of(arguments: Sequence[str], environment: Mapping[str, str]) -> frozenset[str]:
@@ -120,22 +128,40 @@ def refuse_misread(parameters: Mapping[str, object]) -> None:
     )
 
 
+def _scanned(argument: str) -> tuple[str, list[str]]:
+    """An argument that may be shown, and what was taken out of it."""
+    uri, keyword = _URI.search(argument), _KEYWORD.search(argument)
+    if keyword is not None and (uri is None or keyword.start() < uri.start()):
+        shown, found = _scanned(argument[keyword.end() :])
+        before = argument[: keyword.start()] + keyword["name"] + keyword["equals"]
+        return f"{before}{HIDDEN}{shown}", [keyword["value"], _unquoted(keyword["value"]), *found]
+    if uri is None:
+        return argument, []
+    shown, found = _without_secrets(argument[uri.start() :])
+    return argument[: uri.start()] + shown, found
+
+
 def _without_secrets(uri: str) -> tuple[str, list[str]]:
     """A URI that may be shown, and what was taken out of it."""
     scheme, _, rest = uri.partition("://")
     found: list[str] = []
-    colon, at = rest.find(":"), rest.rfind("@")
-    if 0 <= colon < at:
-        found.append(rest[colon + 1 : at])
-        rest = f"{rest[: colon + 1]}{HIDDEN}{rest[at:]}"
+    # libpq takes a user with an encoded colon as it stands; who wrote it meant a password.
+    colon = _COLON.search(rest)
+    at = rest.rfind("@")
+    if scheme.lower() in _NO_DATABASE:
+        at = rest.rfind("@", 0, _AUTHORITY_ENDS.search(rest).start())  # type: ignore[union-attr]
+    if colon is not None and colon.end() <= at:
+        found.append(rest[colon.end() : at])
+        rest = f"{rest[: colon.end()]}{HIDDEN}{rest[at:]}"
     hides = False
 
     def parameter(match: re.Match[str]) -> str:
         nonlocal hides
         if match["equals"]:
+            inside = _settings_within(match["value"])
             hides = _SECRET_NAME.fullmatch(unquote(match["name"]).strip()) is not None
-            if hides:
-                found.append(match["value"])
+            if hides or inside:
+                found.extend((match["value"], *inside))
                 return f"{match['sign']}{match['name']}={HIDDEN}"
         elif hides:  # the rest of a password with a '&'
             found.append(match["name"])
@@ -145,17 +171,25 @@ def _without_secrets(uri: str) -> tuple[str, list[str]]:
     return f"{scheme}://{_PARAMETER.sub(parameter, rest)}", found
 
 
+_COLON = re.compile(":|%3a", re.IGNORECASE)
+_AUTHORITY_ENDS = re.compile(r"[/?#]|\Z")
+
+
+def _settings_within(value: str) -> list[str]:
+    """Secret settings in a parameter, however often encoded: options=-c%20my.password%3Dx."""
+    for _ in range(3):
+        found = [match["value"] for match in _KEYWORD.finditer(value)]
+        if found:
+            return found
+        value = unquote(value)
+    return []
+
+
 def _secrets(arguments: Sequence[str]) -> Iterator[str]:
     for argument in arguments:
-        uri = _URI.search(argument)
-        if uri is not None:
-            yield from _without_secrets(argument[uri.start() :])[1]
-            continue
-        for match in _KEYWORD.finditer(argument):
-            yield match["value"]
-            yield _unquoted(match["value"])
+        yield from _scanned(argument)[1]
 
 
 def _unquoted(value: str) -> str:
-    inner = value[1:].removesuffix("'") if value.startswith("'") else value
+    inner = value[1:].removesuffix(value[0]) if value[:1] in ("'", '"') else value
     return re.sub(r"\\(.)", r"\1", inner, flags=re.DOTALL)

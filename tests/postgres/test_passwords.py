@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import observed
 import pytest
 
 from pgheadroom.cli import app
@@ -40,8 +41,7 @@ def guarded(newest: ServerPrograms) -> Iterator[Cluster]:
             connection.execute("ALTER TABLE t ADD PRIMARY KEY (a)")
         hba = cluster.data_dir / "pg_hba.conf"
         hba.write_text("local all owner scram-sha-256\n" + hba.read_text())
-        with cluster.connect() as connection:
-            connection.execute("SELECT pg_reload_conf()")
+        observed.reload(cluster)
         yield cluster
 
 

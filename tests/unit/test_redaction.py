@@ -41,6 +41,23 @@ HIDING = [
     f"--dbname=postgresql://me:{SECRET}@host/db",
     f"-dpostgresql://me:{SECRET}@host/db",
     f"--server=host=h password={SECRET}",
+    f"postgresql:///db?password={SECRET}",
+    f"postgresql+psycopg://me:{SECRET}@host/db",
+    f"postgresql+asyncpg://host/db?user=me&password={SECRET}",
+    f"jdbc:postgresql://host/db?user=me&password={SECRET}&ssl=true",
+    f"jdbc:sqlserver://host;user=me;password={SECRET};encrypt=true",
+    f"mysql://me:{SECRET}@host/db",
+    f"https://me:{SECRET}@host/path@more:1",
+    f"postgresql://me%3A{SECRET}@host/db",
+    f"postgresql://me@host/db?options=-c%20my.password%3D{SECRET}",
+    f"postgresql://me@host/db?options=-c%2520my.password%253D{SECRET}",
+    f"options='-c my.password={SECRET}' host=h",
+    f"options=-c\\ my.password={SECRET} host=h",
+    f'password="{SECRET} with blank" host=h',
+    f"password=abc://{SECRET}",
+    f"host=h password={SECRET} application_name=postgresql://me:{SECRET}@h",
+    f"PGPASSWORD={SECRET} pgheadroom advise postgresql://me:{SECRET}@host/db",
+    f"UID=me;PWD={SECRET};Server=h",
 ]
 
 
@@ -59,6 +76,14 @@ def test_passwords_are_hidden(argument: str) -> None:
     [
         "postgresql://me@host:5432/db?sslmode=require",
         "host=h port=5432 user=me dbname=d passfile=/home/me/.pgpass",
+        "PGPASSFILE=/home/me/.pgpass",
+        "host=h require_auth=password sslkey=/home/me/key",
+        "postgresql:///db?passfile=/home/me/.pgpass&require_auth=password",
+        "postgresql+psycopg://me@host/db",
+        "jdbc:postgresql://host:5432/db?user=me",
+        "http://host:80/a@b?c=d;e",
+        "SET password_encryption = 'scram-sha-256'",
+        "password authentication failed for user 'me'",
         "profile.json",
         "--fillfactor=70,80",
         "--table=password_resets",
@@ -112,3 +137,87 @@ def test_whatever_libpq_takes_is_hidden(password: str) -> None:
         assert psycopg.conninfo.conninfo_to_dict(shown)["password"] == HIDDEN
         text = f"it said {password!s} and {argument}"
         assert "Zq9" not in redacted(text, secrets_of([argument], {}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"host": "h", "password": "{SECRET}"}}',
+        f"{{'user': 'me', 'password': '{SECRET}', 'port': '5432'}}",
+        f"ALTER ROLE me PASSWORD '{SECRET}'",
+        f"CREATE USER MAPPING FOR me SERVER s OPTIONS (user 'me', password '{SECRET}')",
+        f"ALTER ROLE me ENCRYPTED PASSWORD E'it\\'s {SECRET}'",
+        f"$ PGPASSWORD='it\\'s {SECRET}' pgheadroom advise",
+        f"fetched mysql://me:{SECRET}@host/db, then jdbc:postgresql://h/d?password={SECRET}.",
+    ],
+)
+def test_passwords_go_from_text_of_others(text: str) -> None:
+    """Nobody knows them there: JSON, traces, statements, shells."""
+    assert SECRET not in redacted(text)
+    assert HIDDEN in redacted(text)
+
+
+NAME = st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=12).filter(
+    lambda name: not any(word in name for word in ("passw", "pwd", "secret", "scram"))
+)
+BARE = st.text(st.characters(min_codepoint=48, max_codepoint=122), min_size=4, max_size=20).map(
+    lambda text: "".join(c for c in text if c.isalnum()) + "Zq9Zq"
+)
+SCHEMES = st.sampled_from(
+    [
+        "postgres",
+        "postgresql",
+        "postgresql+psycopg",
+        "POSTGRES",
+        "jdbc:postgresql",
+        "mysql",
+        "redis",
+    ]
+)
+SECRETS = st.sampled_from(
+    ["password", "PGPASSWORD", "sslpassword", "passwd", "pwd", "oauth_client_secret", "pass%77ord"]
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(scheme=SCHEMES, name=NAME, key=SECRETS, bare=BARE, before=NAME, after=NAME)
+def test_a_planted_password_is_in_no_form_of_a_connection(
+    scheme: str, name: str, key: str, bare: str, before: str, after: str
+) -> None:
+    """In an argument and in free text, whatever stands around it."""
+    plain = key.replace("%77", "w")
+    for argument in (
+        f"{scheme}://{name}:{bare}@{before}/{after}",
+        f"{scheme}://:{bare}@{before}:5432,{after}:1/d?x=y",
+        f"{scheme}:///{name}?{key}={bare}",
+        f"{scheme}://{name}@{before}/d?a={after}&{key}={bare}&b=c",
+        f"{scheme}://{before}/d?options=-c%20{name}.{plain}%3D{bare}",
+        f"host={before} {plain}={bare} dbname={after}",
+        f"host={before} {plain} = '{bare}' dbname={after}",
+        f"options='-c {name}.{plain}={bare}' host={after}",
+        f"{plain}={bare} pgheadroom {before}",
+    ):
+        for shown in (
+            redacted_argument(argument),
+            redacted_argument(f"--{after}={argument}"),
+            redacted(f"{before}: {argument} ({after})"),
+            redacted(f"{after} {bare}", secrets_of([argument], {})),
+        ):
+            assert "Zq9" not in shown, (argument, shown)
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(scheme=SCHEMES, words=st.lists(NAME, min_size=4, max_size=4))
+def test_what_holds_no_password_comes_out_as_it_went_in(scheme: str, words: list[str]) -> None:
+    """Hosts, ports, users, options, files of passwords, and words about passwords."""
+    a, b, c, d = words
+    for text in (
+        f"{scheme}://{a}@{b}:5432/{c}?x={d}&passfile=/home/{a}/.pgpass#e",
+        f"{scheme}://{b}:5432,{c}:5433/{d}",
+        f"host={a} port=5432 user={b} dbname={c} passfile={d} require_auth=password",
+        f"https://{a}.org:443/{b}@{c}?{d}",
+        f"no password was given for {a}: expected {b} = {c}, '{d}'",
+        f"pgheadroom advise {a}.json --table {b} -o {c} --{d}",
+    ):
+        assert redacted_argument(text) == text
+        assert redacted(text) == text
