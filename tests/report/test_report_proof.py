@@ -129,6 +129,16 @@ def test_charts_draw(name: str) -> None:
         assert [chart.section for chart in drawn] == ["key"] + ["results"] * (len(drawn) - 1)
 
 
+def test_the_chart_of_wal_has_the_words_of_the_table() -> None:
+    """All WAL over the updates, with inserts and images: not what `advise` calls WAL per update."""
+    chart = next(c for c in views.charts(SHAPES["exact"], []) if "WAL" in c.title)
+    words = view_proof.TITLES["wal_bytes_per_update"]
+    assert chart.title.lower() == words.lower()
+    titles = [part["title"]["text"] for part in chart.spec["vconcat"]]
+    assert titles[0].startswith(words)
+    assert titles[1].startswith(view_proof.TITLES["wal_nonfpi_bytes_per_update"])
+
+
 def test_measured_are_points_and_predicted_is_the_line() -> None:
     """What was measured is never joined: between the points nothing was."""
     chart = views.charts(SHAPES["exact"], [])[0]

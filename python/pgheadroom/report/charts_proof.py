@@ -32,10 +32,10 @@ _CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
-        "WAL per update",
+        "All WAL per update",
         (
-            ("wal_bytes_per_update", "WAL bytes per update, with full-page images"),
-            ("wal_nonfpi_bytes_per_update", "WAL bytes per update, without them"),
+            ("wal_bytes_per_update", "all WAL per update, bytes, full-page images included"),
+            ("wal_nonfpi_bytes_per_update", "of it without images, bytes"),
         ),
     ),
     ("Size at the end", (("heap_pages", "heap, pages"), ("index_pages", "indexes, pages"))),
