@@ -159,6 +159,67 @@ def larger_record(plan: Plan, record: Record) -> Record:
     return record
 
 
+ORDERS = """
+CREATE TABLE orders (id int PRIMARY KEY, document char(1340), s int)
+    WITH (autovacuum_enabled = off);
+INSERT INTO orders SELECT i, '', 0 FROM generate_series(1, {rows}) i;
+VACUUM ANALYZE orders
+"""
+
+
+class Orders:
+    """Orders come, and the newest is paid, packed and sent: three updates for each."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._draw = random.Random(7)
+        self.rows = ROWS
+
+    def turn(self, _: int = 0, *, times: int = 200) -> None:
+        with observed.session(self._cluster) as connection:
+            for _ in range(times):
+                if self._draw.random() < 0.25:
+                    self.rows += 1
+                    connection.execute(f"INSERT INTO orders VALUES ({self.rows}, '', 0)")
+                else:
+                    connection.execute(f"UPDATE orders SET s = s + 1 WHERE id = {self.rows}")
+
+
+def test_growth_of_rows_that_are_updated_as_they_come_is_judged(
+    newest: ServerPrograms, tmp_path: Path
+) -> None:
+    """
+    How many rows a new page takes is decided by how versions and further rows alternate.
+
+    So it was only shown, and foreseen to be a tenth of what came: the twin gave the table a longer
+    life than it had had, and in that room for the next rows.
+    """
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, ORDERS.format(rows=ROWS))
+        orders = Orders(cluster)
+        orders.turn(times=1000)
+        before = observed.profile_of(watched(cluster, orders.turn))
+        plan = make_plan(planned.advice_of(before, (advised(before, "orders"),)), before)
+        path = planned.write_plan(plan, tmp_path)
+        assert run(["apply", str(path), observed.conninfo(cluster), "--yes"]) == 0
+        record = read_record(record_path(path), plan)
+        assert record is not None
+        orders.turn(times=1500)
+        recording = watched(cluster, orders.turn)
+        plan = at_one_pace(plan, recording)
+        _, tables = verified(plan, record, recording)
+        _, wrong = verified(plan, larger_record(plan, record), recording)
+    grown = measures(tables["orders"])["heap_grown_bytes"]
+    assert isinstance(grown.forecast, Interval)
+    assert isinstance(grown.now, int)
+    assert grown.verdict == "held", grown.note
+    assert grown.now == pytest.approx(grown.forecast.mid, rel=0.25)
+    assert grown.now > 2.5 * 1372 * (orders.rows - ROWS) * 0.5, "by far more than its rows"
+    assert measures(wrong["orders"])["heap_grown_bytes"].verdict == "failed"
+
+
 def test_the_exit_code_says_that_nothing_could_be_judged(
     newest: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

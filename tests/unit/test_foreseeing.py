@@ -13,6 +13,7 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.plan.record import Effect, StepRecord
 from pgheadroom.profile import parse_profile
+from pgheadroom.types import Interval
 from pgheadroom.verify.foreseeing import Since, Unforeseen, play_until_now
 from pgheadroom.verify.state import since_of
 
@@ -31,12 +32,19 @@ SINCE = Since(
 )
 
 
-def scenario(pick: str = "uniform") -> Scenario:
+def scenario(
+    pick: str = "uniform", *, document_bytes: int = 200, autovacuum: bool = False
+) -> Scenario:
     """Rows come, and rows of any age are updated, or the last ones."""
     profile = parse_profile(
         {
             "schema_version": 1,
-            "server": {"full_page_writes": False, "checkpoint_interval_s": 300},
+            "server": {
+                "full_page_writes": False,
+                "checkpoint_interval_s": 300,
+                "autovacuum": autovacuum,
+                "autovacuum_naptime_s": 5,
+            },
             "table": [
                 {
                     "name": "t",
@@ -44,7 +52,7 @@ def scenario(pick: str = "uniform") -> Scenario:
                     "columns": [
                         {"name": "id", "type": "int4"},
                         {"name": "v", "type": "int4"},
-                        {"name": "note", "type": "char(200)"},
+                        {"name": "note", "type": f"char({document_bytes})"},
                     ],
                     "indexes": [{"name": "t_pk", "columns": ["id"], "unique": True}],
                 }
@@ -120,6 +128,30 @@ def test_rows_that_are_updated_when_they_come_are_played_as_they_come() -> None:
     assert last.grown_bytes.low > 1.5 * any_age.grown_bytes.high
 
 
+def test_a_life_before_decides_what_room_the_next_rows_find() -> None:
+    """
+    Rows that are updated as they come leave room behind, which a vacuum gives to later ones.
+
+    So a table that has hardly lived grows by more; where its life is not known, by either.
+    """
+    with Runner() as runner:
+        since = replace(SINCE, inserts=900, updates=2700, fillfactor_before=100, fillfactor=85)
+
+        def grown(*lives: int | None) -> Interval:
+            found = play_until_now(
+                scenario("newest", document_bytes=1340, autovacuum=True),
+                replace(since, lives=lives),
+                "18.4",
+                runner,
+                row_bytes=1400.0,
+            )
+            return found.grown_bytes
+
+        young, old, either = grown(0), grown(None), grown(0, None)
+    assert young.low > 1.4 * old.high
+    assert (either.low, either.high) == (old.low, young.high)
+
+
 def test_the_run_has_what_was_counted() -> None:
     """Another mix than the plan saw is played as counted; a kind that it never saw is not."""
     with Runner() as runner:
@@ -172,6 +204,32 @@ def since(applied: StepRecord | None, **changes: Any) -> Since:
 DONE = StepRecord(number=1, state="done", finished_at="2026-11-22T01:00:00Z", after=effect())
 
 
+@pytest.mark.parametrize(
+    ("counted", "relfilenode", "lives"),
+    [
+        ((2100, 700, 100), MARK.oid, (700,)),  # all of its rows were counted: so were its updates
+        ((1300, 700, 100), MARK.oid, (700, None)),  # it is older than its statistics
+        ((2100, 700, 100), MARK.oid + 5, (0, 700)),  # rewritten at some time
+        ((1300, 700, 100), MARK.oid + 5, (0, None)),
+    ],
+)
+def test_how_long_a_table_has_lived_is_what_its_counters_show(
+    counted: tuple[int, int, int], relfilenode: int, lives: tuple[int | None, ...]
+) -> None:
+    """Each life that may have been, for what its pages have room for depends on it."""
+    inserts, updates, deletes = counted
+    made = effect(inserts=inserts, updates=updates, deletes=deletes, relfilenode=relfilenode)
+    mark = replace(MARK, relfilenode=relfilenode)
+    found = since(
+        replace(DONE, after=made),
+        forecast=replace(forecast(), table=mark, measured=replace(MEASURED, rows=1000)),
+        planned=table(inserts - 1000, 500, deletes),
+        table=table(inserts + 3000, 2700, 100, relfilenode=relfilenode),
+    )
+    assert found.rows == 2000
+    assert found.lives == lives
+
+
 def test_what_has_happened_is_counted_from_the_setting() -> None:
     """Rows then are those of the plan and what came until the setting."""
     found = since(DONE)
@@ -187,6 +245,7 @@ def test_what_has_happened_is_counted_from_the_setting() -> None:
     moved = replace(DONE, after=effect(relfilenode=7))
     found = since(moved, table=table(4300, 2700, 100, relfilenode=7))
     assert found.fillfactor_before == found.fillfactor == 90, "rewritten by the plan"
+    assert found.lives == (0,)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ the plan's own profile is played once more until there:
 Pages that were there keep their fill, new ones have room; the part of the run that stands for the
 window of the measurement is what is foreseen for now, and the pages that came after the setting are
 foreseen by themselves.
+
+How long it lived decides what room its pages have for the next rows, so it is as long as the
+counters say; where they do not reach back so far, every life that may have been is played.
 """
 
 from __future__ import annotations
@@ -61,6 +64,8 @@ class Since:
         length_s: Until now.
         fillfactor_before: At which its pages had been filled.
         fillfactor: In force since then.
+        lives: Updates that its pages had seen when it began, each number that may be; None: so many
+            that more make no difference.
     """
 
     rows: int
@@ -72,6 +77,7 @@ class Since:
     length_s: float
     fillfactor_before: int
     fillfactor: int
+    lives: tuple[int | None, ...] = (None,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +93,6 @@ class Again:
         hot_old_frac: If all pages were filled as those that were there.
         hot_new_frac: If all were filled under the new setting.
         new_rows_frac: Part of the rows that came since.
-        is_growth_judged: False where rows are updated as they come: how their versions and the
-            next rows alternate decides how many rows a new page takes, by a factor.
     """
 
     hot_frac: Interval
@@ -98,7 +102,6 @@ class Again:
     hot_old_frac: float
     hot_new_frac: float
     new_rows_frac: float
-    is_growth_judged: bool
 
 
 class Unforeseen(Exception):  # noqa: N818 - an answer, not an error of ours
@@ -189,7 +192,6 @@ def play_until_now(
         hot_old_frac=pure[0],
         hot_new_frac=pure[1],
         new_rows_frac=since.inserts / max(since.rows + since.inserts, 1),
-        is_growth_judged="newest" not in picks,
     )
 
 
@@ -201,7 +203,7 @@ def _apart(
     now_frac = ratio / (1 + ratio)
     # Over the whole time, while their number rose evenly.
     frac = 1 - math.log1p(ratio) / ratio
-    rest = {"inserts": 0, "deletes": 0}
+    rest: dict[str, Any] = {"inserts": 0, "deletes": 0}
     old: dict[str, Any] = {
         "updates": round(since.updates * (1 - frac)),
         "window_updates": round(since.window_updates * (1 - now_frac)),
@@ -211,25 +213,28 @@ def _apart(
         "updates": max(1, round(since.updates * frac)),
         "window_updates": max(1, round(since.window_updates * now_frac)),
         "fillfactor_before": since.fillfactor,
+        "lives": (0,),  # it has no life before
     }
     return (
         _Population(scenario, replace(since, **old, **rest), version, runner),
-        _Population(scenario, replace(since, **new, **rest), version, runner, lives_before=False),
+        _Population(scenario, replace(since, **new, **rest), version, runner, is_new=True),
         now_frac,
     )
 
 
 def _until_now(
-    scenario: Scenario, since: Since, *, lives_before: bool
+    scenario: Scenario, since: Since, updates_before: int | None
 ) -> tuple[Scenario, int, int]:
     """The run until now; after which window the setting comes, and the first that is now."""
     operations, statements = _as_counted(scenario.profile.workload.operations, since)
     net = since.inserts - since.deletes
     # The life before, in parts of what came since.
     lived = _LIVED_UPDATES_PER_ROW * since.rows / max(since.updates, 1)
+    if updates_before is not None:
+        lived = min(lived, updates_before / max(since.updates, 1))
     if net > 0:
         lived = min(lived, _LIVED_GROWTH * since.rows / net)
-    if net < 0 or not lives_before:
+    if net < 0:
         lived = 0.0
     lived = min(lived, _LIVED_MAX)
     now_frac = since.window_updates / max(since.updates, 1) / (1 + lived)
@@ -319,7 +324,7 @@ def _tiled(scenario: Scenario, duration_s: float) -> tuple[Snapshot, ...]:
 
 
 class _Population:
-    """Rows that are played together, with what happens to them since."""
+    """Rows that are played together, with what happens to them since, for each life before."""
 
     def __init__(
         self,
@@ -328,52 +333,76 @@ class _Population:
         version: str,
         runner: Runner,
         *,
-        lives_before: bool = True,
+        is_new: bool = False,
     ) -> None:
-        self._since = since
+        changes = since.fillfactor_before != since.fillfactor
+        self._first = since.fillfactor_before
+        self._later = since.fillfactor if changes else None
         self._version = version
         self._runner = runner
-        self._lives_before = lives_before
-        self._scenario, self._alter_at, _ = _until_now(scenario, since, lives_before=lives_before)
-        changes = since.fillfactor_before != since.fillfactor
-        self.runs = self._play(since.fillfactor_before, since.fillfactor if changes else None)
-        self._outcome = spread(
-            [{**run.figures(), "by_table": {}} for run in self.runs],
-            clients=1,
-            major=int(version.split(".", maxsplit=1)[0]),
-            samples=OfSamples(share=self._scenario.share),
-            by_clock=True,
-        )
+        self._is_new = is_new
+        self._lives = [_until_now(scenario, since, life)[:2] for life in since.lives]
+        self._played = [
+            self._play(life, alter_at, self._first, self._later) for life, alter_at in self._lives
+        ]
+        self._outcomes = [
+            spread(
+                [{**run.figures(), "by_table": {}} for run in runs],
+                clients=1,
+                major=int(version.split(".", maxsplit=1)[0]),
+                samples=OfSamples(share=life.share),
+                by_clock=True,
+            )
+            for runs, (life, _) in zip(self._played, self._lives, strict=True)
+        ]
 
-    def _play(self, fillfactor: int, later: int | None = None) -> list[Played]:
-        at_frac = self._alter_at / self._scenario.windows
+    def _play(
+        self, life: Scenario, alter_at: int, fillfactor: int, later: int | None
+    ) -> list[Played]:
         return self._runner.play(
             Piece(
-                scenario=self._scenario,
+                scenario=life,
                 version=self._version,
                 fillfactor=fillfactor,
                 seed=seed,
                 later=later,
-                later_at_frac=at_frac,
+                later_at_frac=alter_at / life.windows,
             )
             for seed in range(_SEEDS)
         )
 
+    @property
+    def runs(self) -> list[Played]:
+        """Of all lives."""
+        return [run for runs in self._played for run in runs]
+
     def pure(self, fillfactor: int) -> list[Played]:
         """The same with all pages filled at one setting."""
-        return self._play(fillfactor)
+        return [
+            run
+            for life, alter_at in self._lives
+            for run in self._play(life, alter_at, fillfactor, None)
+        ]
 
-    def share(self, name: str) -> Any:
-        """Of the updates of the window."""
-        return self._outcome.value(name)
+    def share(self, name: str) -> Interval:
+        """Of the updates of the window, whichever life it had."""
+        return _any_of([_as_interval(outcome.value(name)) for outcome in self._outcomes])
 
     def grown_bytes(self) -> Interval:
         """Pages that came since the setting; of rows that came since, all."""
+        return _any_of(
+            [
+                self._grown(runs, life.share, alter_at)
+                for runs, (life, alter_at) in zip(self._played, self._lives, strict=True)
+            ]
+        )
+
+    def _grown(self, runs: Sequence[Played], share: float, alter_at: int) -> Interval:
         found = []
-        for run in self.runs:
+        for run in runs:
             pages = run.columns["heap_pages"]
-            first = pages[self._alter_at - 1] if self._lives_before else 0
-            found.append((pages[-1] - first) * PAGE_BYTES / self._scenario.share)
+            first = 0 if self._is_new else pages[alter_at - 1]
+            found.append((pages[-1] - first) * PAGE_BYTES / share)
         mid = math.fsum(found) / len(found)  # of equal numbers it may be off in its last digit
         return Interval(low=min(*found, mid), mid=mid, high=max(*found, mid), level=0.9)
 
@@ -388,6 +417,17 @@ def _exactly(value: float) -> Interval:
     return Interval(low=value, mid=value, high=value, level=0.9)
 
 
+def _as_interval(value: Any) -> Interval:
+    return value if isinstance(value, Interval) else _exactly(value or 0.0)
+
+
+def _any_of(found: Sequence[Interval]) -> Interval:
+    """What holds each of them."""
+    low, high = min(one.low for one in found), max(one.high for one in found)
+    mid = math.fsum(one.mid for one in found) / len(found)
+    return Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9)
+
+
 def _added(parts: Sequence[Interval], doubt: float) -> Interval:
     """A sum, each of whose parts may be off by itself, and by something else."""
     mid = math.fsum(part.mid for part in parts)
@@ -396,14 +436,13 @@ def _added(parts: Sequence[Interval], doubt: float) -> Interval:
     return Interval(low=max(0.0, mid - low), mid=mid, high=mid + high, level=0.9)
 
 
-def _mixed(parts: Sequence[tuple[float, Any]], off: float) -> Interval:
+def _mixed(parts: Sequence[tuple[float, Interval]], off: float) -> Interval:
     """A mean of shares by their weights, wider where the calibration missed what was observed."""
     weighed = [
         Interval(
             low=weight * found.low, mid=weight * found.mid, high=weight * found.high, level=0.9
         )
-        for weight, value in parts
-        for found in (value if isinstance(value, Interval) else _exactly(value or 0.0),)
+        for weight, found in parts
     ]
     found = _added(weighed, off)
     return Interval(

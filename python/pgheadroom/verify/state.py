@@ -23,6 +23,7 @@ from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, for
 UPDATES_MIN = 100
 """Fewer updates in the window say nothing (arbitrary)."""
 
+_NOT_COUNTED_FRAC = 0.1  # of the rows: more than aborted inserts and lost reports; arbitrary
 _COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del")
 
 
@@ -65,6 +66,7 @@ def since_of(
     base, heap_bytes, moment = then, planned.observed.get("main_bytes"), observed_at
     fillfactor_before = forecast.measured.fillfactor
     relfilenode = forecast.table.relfilenode
+    is_new = False
     if forecast.verdict == "CHANGE":
         effect = None if applied is None else applied.after
         if applied is None or effect is None or None in (effect.inserts, effect.deletes):
@@ -73,6 +75,7 @@ def since_of(
         heap_bytes, moment = effect.heap_bytes, applied.finished_at
         if effect.relfilenode != relfilenode:
             relfilenode, fillfactor_before = effect.relfilenode, forecast.fillfactor
+            is_new = True
     if table.observed.get("relfilenode") != relfilenode:
         raise Unforeseen("it was rewritten by others, nobody knows when")
     length_s = seconds_since(moment)
@@ -94,7 +97,23 @@ def since_of(
         length_s=max(length_s, now.interval_s),
         fillfactor_before=fillfactor_before,
         fillfactor=forecast.fillfactor,
+        lives=(0,) if is_new else _lives(forecast, base, rows),
     )
+
+
+def _lives(forecast: Forecast, counted: tuple[int, int, int], rows: int) -> tuple[int | None, ...]:
+    """
+    Updates that a table's pages have seen, each number that may be.
+
+    Where its rows are those that were inserted and not deleted, its statistics began with it; else
+    it is older than they are. A table whose file is not its first was rewritten at some time.
+    """
+    inserts, updates, deletes = counted
+    is_whole = abs(inserts - deletes - rows) <= _NOT_COUNTED_FRAC * rows
+    was_rewritten = forecast.table.relfilenode != forecast.table.oid
+    least = 0 if was_rewritten else updates
+    most = updates if is_whole else None
+    return tuple(dict.fromkeys((least, most)))
 
 
 def _totals(found: Mapping[str, Any] | None) -> tuple[int, int, int] | None:

@@ -23,7 +23,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
-from pgheadroom.units import show_duration
+from pgheadroom.units import show_bytes, show_duration
 from pgheadroom.verify.comparing import (
     GROWN_TOLERANCE_BYTES,
     Likeness,
@@ -463,12 +463,19 @@ def _heap_again(
     ):
         verdict: Verdict | None = None
         note = "its size when it began is not known"
-        if not again.is_growth_judged:
-            note = "shown only: its rows are updated as they come, which decides its growth"
-        elif forecast is not None and found is not None and since.heap_bytes is not None:
+        if forecast is not None and found is not None and since.heap_bytes is not None:
             verdict, note = judge_heap(
                 float(found), None, forecast, on_the_way=False, slack_bytes=slack_bytes
             )
+            grows = again.grown_bytes
+            if verdict == "held" and grows.high - grows.low > max(grows.mid, 2 * slack_bytes):
+                verdict, note = (
+                    "undecided",
+                    (
+                        f"inside the forecast, growth by {show_bytes(grows.low)} to "
+                        f"{show_bytes(grows.high)}, which is too wide to judge"
+                    ),
+                )
         made.append(
             Outcome(
                 name=name,
