@@ -48,7 +48,6 @@ __all__ = [
     "spare_versions",
     "split_statements",
     "statement_facts",
-    "statement_fingerprint",
     "statement_writes",
     "type_names",
 ]
@@ -720,9 +719,6 @@ def split_statements(text: str, /, *, psql: bool = True) -> list[tuple[int, str,
 def normalized_statements(text: str, /, *, variables: bool = False) -> list[str] | None:
     """The statements of a text without their constants; None if a literal does not end."""
 
-def statement_fingerprint(statement: str, /) -> int | None:
-    """The same number for statements that differ in constants alone; None if not parsed."""
-
 def statement_writes(statement: str, /) -> str:
     """JSON: `{"writes": [...]}`, the fields of `Write`, or `{"reason": ..., "message": ...}`."""
 
@@ -730,4 +726,4 @@ def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
 
 def expression_reads(expression: str, /, *, table: str) -> str:
-    """JSON: `columns`, `whole_row`, `functions`, `text`, or `reason` and `message`."""
+    """JSON: `columns`, `whole_row`, `may_be_row`, `functions`, `text`, or `reason`, ..."""

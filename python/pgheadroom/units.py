@@ -61,6 +61,11 @@ def parse_duration_s(text: str) -> float:
     return float(match[1]) * _DURATION_UNITS[unit]
 
 
+def show_bytes_more(value: float) -> str:
+    """A difference of bytes with its sign."""
+    return f"{'-' if value < 0 else '+'}{show_bytes(abs(value))}"
+
+
 def show_bytes(value_bytes: float) -> str:
     """Bytes for people: `"1.3 GiB"`; three significant digits, KiB = 1,024."""
     value = float(value_bytes)

@@ -21,27 +21,6 @@ import observed_table as made
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-SERVER = {
-    "interval_s": 100.0,
-    "server_version": "18.4",
-    "database": "app",
-    "database_oid": 5,
-    "system_identifier": "7",
-    "observed_at": "2026-11-22T00:00:00Z",
-    "in_recovery": False,
-    "is_idle": False,
-    "broken": [],
-    "changed": [],
-    "modules": {},
-    "assumed": [],
-    "access": {"levels": ["pg_monitor"], "missing": []},
-    "partitioned": [],
-    "masked": False,
-    "horizon": {"series": [], "holders": [], "stood_still": []},
-    "counters": {"xids": 2000},
-    "settings": {},
-}
-
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
@@ -68,7 +47,7 @@ def profile(tmp_path: Path) -> Path:
     ]
     table = profile.tables[0]
     table.observed["updates"]["pick"] = {"evidence": "sampled", "why": ""}  # type: ignore[index]
-    plain = to_json(replace(profile, server=replace(profile.server, observed=SERVER)))
+    plain = to_json(replace(profile, server=replace(profile.server, observed=made.SERVER)))
     plain["operation"] = updates
     plain["run"] = {"duration_s": 100, "rate_per_s": 20, "clients": 1, "seed": 1}
     path = tmp_path / "profile.json"

@@ -8,6 +8,7 @@ that indexes alone decide.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import observed
@@ -219,6 +220,73 @@ def test_what_is_equal_stays_hot_and_what_is_invalid_counts(programs: ServerProg
             connection.execute("CREATE INDEX y ON base (of_row(base))")
             assert not _hot(connection, "base", 5, "a = a")
             connection.execute("ROLLBACK")
+
+
+NAMED_DDL = f"""
+CREATE TABLE jobs (id int PRIMARY KEY, a int, b text, c jsonb, expr int, "lower" text,
+    "Mixed Case" int, {"w" * 40} int, {"w" * 39}ü int);
+CREATE TABLE {"t" * 60} (id int PRIMARY KEY, a int, b text, {"v" * 60} int);
+CREATE TABLE "größe" (id int PRIMARY KEY, "maß" int, b text);
+CREATE TABLE part (id int, k int, b text) PARTITION BY LIST (k);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2)
+"""
+KEYS = {
+    "jobs": ("a", "b", "expr", '"lower"', '"Mixed Case"', "w" * 40, f"{'w' * 39}ü", "lower(b)",
+             "(a + 1)", "(b || 'x')", "((a + 1)::text)", "(b::varchar)", "(c ->> 'k')", "(a)",
+             "((c -> 'k')::text)", "coalesce(b, 'x')", "(nullif(b, ''))", "((ARRAY[a, 1])[1])",
+             "(CASE WHEN a > 1 THEN a ELSE expr END)", "(CASE WHEN a > 1 THEN 1 END)",
+             "(greatest(a, 1))", "(b COLLATE \"C\")", "(lower(b) COLLATE \"C\")",
+             "(a IS NULL)", "md5(b)", "substring(b FROM 1 FOR 3)", "(row(a) IS NULL)",
+             "extract(epoch FROM timestamp '2000-01-01' + a * interval '1 s')"),
+    "t" * 60: ("a", "b", "v" * 60, "lower(b)", "(a * 2)"),
+    '"größe"': ('"maß"', "b", "lower(b)"),
+    "part": ("id", "k", "lower(b)", "(id + 1)"),
+}  # fmt: skip
+
+
+def _unnamed(draw: random.Random) -> str:
+    """An index or a constraint without a name."""
+    table = draw.choice([*KEYS, "jobs", "jobs"])
+    keys = [draw.choice(KEYS[table]) for _ in range(draw.choice((1, 1, 2, 3)))]
+    if draw.random() < 0.2 and table != "part":
+        plain = [key for key in keys if "(" not in key] or ["b"]
+        return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(dict.fromkeys(plain))})"
+    include = " INCLUDE (b)" if draw.random() < 0.2 else ""
+    return f"CREATE INDEX ON {table} ({', '.join(keys)}){include}"
+
+
+def test_indexes_without_a_name_are_called_as_servers_call_them(newest: ServerPrograms) -> None:
+    """Generated DDL: expressions, INCLUDE, long names, names that are taken, partitions."""
+    draw = random.Random(7)
+    texts = [_unnamed(draw) for _ in range(160)]
+    texts[40:40] = ["ALTER TABLE jobs RENAME COLUMN a TO a2", "ALTER TABLE jobs RENAME a2 TO a"]
+    renamed = ["ALTER TABLE jobs RENAME TO jobs_2"]
+    renamed += [_unnamed(draw).replace(" jobs ", " jobs_2 ") for _ in range(20)]
+    dropped = ["CREATE INDEX gone ON part (k)", "DROP INDEX gone", "CREATE INDEX ON part (k)"]
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            for statement in NAMED_DDL.strip().split(";\n"):
+                connection.execute(statement.encode())
+
+        def work() -> None:
+            with observed.session(cluster) as connection:
+                connection.execute("INSERT INTO jobs (id) VALUES (1)")
+
+        catalog = Catalog(observed.profile_of(observed.watched(cluster, work)))
+        query = (
+            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+            "WHERE c.relnamespace = 'public'::regnamespace"
+        )
+        with cluster.connect() as connection:
+            for text in (*texts, *renamed, *dropped):
+                connection.execute(text.encode())
+                catalog.follow(read_migration(text))
+                known = {name for schema, name in catalog.names.indexes if schema == "public"}
+                there = {name for (name,) in connection.execute(query).fetchall()}
+                assert known == there, f"{text}: {known ^ there}"
 
 
 @pytest.mark.pg(">= 18")

@@ -25,7 +25,7 @@ from pgheadroom.migration.actions import (
     Target,
     Work,
 )
-from pgheadroom.migration.work import STOPS_WRITERS, effect_of
+from pgheadroom.migration.work import STOPS_WRITERS, effect_of, joined
 from pgheadroom.servers import Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -181,6 +181,18 @@ CASES: tuple[tuple[int, str, Action], ...] = (
     (0, "ALTER TABLE t RENAME COLUMN i TO i9", Rename(what="column", old=T, new="i9", column="i")),
     (0, "ALTER TABLE t SET UNLOGGED", _work("set unlogged")),
     (0, "CLUSTER t USING t_pkey", _work("cluster")),
+    (
+        0,
+        "ALTER TABLE t ADD CONSTRAINT c UNIQUE USING INDEX t_u",
+        _work("unique using index", index=_i("t_u")),
+    ),
+    (
+        0,
+        "ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u, DROP CONSTRAINT t_pkey",
+        _work("primary key using index", index=_i("t_u")),
+    ),
+    (0, "ALTER TABLE t CLUSTER ON t_i", _work("set clustering")),
+    (0, "ALTER TABLE t SET WITHOUT CLUSTER", _work("set clustering")),
     (0, "REINDEX TABLE t", _work("reindex")),
     (0, "REINDEX INDEX t_i", _work("reindex", index=_i("t_i"))),
     (0, "TRUNCATE t", _work("truncate")),
@@ -199,7 +211,7 @@ CASES: tuple[tuple[int, str, Action], ...] = (
         _work("detach partition", table=PARENT, other=ONE),
     ),
 )
-EFFORTS = ("nothing", "scan", "build", "rewrite")
+EFFORTS = ("nothing", "probe", "scan", "build", "rewrite")
 TYPES = {
     "i": "integer",
     "sm": "smallint",
@@ -308,7 +320,7 @@ def test_locks_rewrites_and_scans_are_postgresqls(programs: ServerPrograms) -> N
                     if (lock, is_rewritten) != expected and text != "TRUNCATE t":
                         wrong.append(f"{text}: {table}: {lock}, rewritten {is_rewritten}: {effect}")
                     # The other table of a statement may be read by an index, or not counted.
-                    reads = effect.effort != "nothing"
+                    reads = effect.effort not in ("nothing", "probe")
                     if reads != is_read and text != "TRUNCATE t" and not is_other:
                         wrong.append(f"{text}: {table}: read {is_read}: {effect}")
     assert wrong == []
@@ -330,6 +342,97 @@ def test_a_parser_gives_the_actions_that_servers_were_asked_about(
     locks = [effect.lock for effect in found if effect is not None]
     assert expected.lock == max(locks, key=LOCKS.index)
     assert max(efforts, key=EFFORTS.index) == expected.effort
+
+
+# Several parts, with the passes over `bare` that the server makes of them.
+SEVERAL = (
+    ("ALTER TABLE bare ALTER a TYPE bigint, ALTER b TYPE bigint", "bare", 1),
+    ("ALTER TABLE bare ALTER a TYPE bigint, ADD CHECK (b > 0), ALTER b SET NOT NULL", "bare", 1),
+    ("ALTER TABLE bare ADD c float8 DEFAULT random(), ADD d uuid DEFAULT gen_random_uuid()",
+     "bare", 1),
+    ("ALTER TABLE bare ADD CHECK (a > 0), ALTER b SET NOT NULL, ADD CHECK (b > 0)", "bare", 1),
+    ("ALTER TABLE bare VALIDATE CONSTRAINT chk, ADD c int", "bare", 1),
+    ("ALTER TABLE bare ALTER a SET STATISTICS 9, ALTER b SET DEFAULT 1", "bare", 0),
+    ("ALTER TABLE bare ADD FOREIGN KEY (b) REFERENCES p, ALTER a SET STATISTICS 9", "bare", None),
+    ("ALTER TABLE bare ADD FOREIGN KEY (b) REFERENCES p, ADD c int", "bare", None),
+    ("ALTER TABLE bare ADD FOREIGN KEY (b) REFERENCES p, ADD c int", "p", None),
+    ("ALTER TABLE bare ALTER a TYPE bigint, ADD UNIQUE (b)", "bare", None),
+)  # fmt: skip
+
+
+def test_a_statement_of_several_parts_takes_the_strictest_lock_and_one_pass(
+    programs: ServerPrograms,
+) -> None:
+    """Each part's own lock was shown, and each part's rewrite as one more."""
+    wrong = []
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE p (id int PRIMARY KEY)")
+            connection.execute("CREATE TABLE bare (a int, b int)")
+            connection.execute("INSERT INTO p SELECT generate_series(1, 9)")
+            connection.execute("INSERT INTO bare SELECT k, k FROM generate_series(1, 9) k")
+            connection.execute("ALTER TABLE bare ADD CONSTRAINT chk CHECK (a > 0) NOT VALID")
+            for text, table, passes in SEVERAL:
+                (statement,) = read_migration(text)
+                found = []
+                for action in statement.actions:
+                    is_other = table == "p"
+                    if is_other and not (isinstance(action, Work) and action.other is not None):
+                        continue
+                    effect = effect_of(action, old_type="integer", is_partition=is_other)
+                    assert effect is not None, text
+                    found.append(effect)
+                whole = joined(found)
+                lock, is_rewritten, is_read = _run(connection, text, table)
+                locks = {effect.lock.title().replace(" ", "") for effect in whole}
+                rewrites = [effect for effect in whole if effect.effort == "rewrite"]
+                long = [effect for effect in whole if effect.effort != "nothing"]
+                if (
+                    locks != {lock}
+                    or len(rewrites) != is_rewritten
+                    or (table == "bare" and bool(long) != is_read)
+                ):
+                    wrong.append(f"{text}: {table}: {lock}, {is_rewritten}, {is_read}: {whole}")
+                if passes is not None:
+                    assert len(long) == passes, text
+                    assert _scans(connection, text) == passes, text
+    assert wrong == []
+
+
+def _scans(connection: psycopg.Connection[Any], text: str) -> int:
+    """Passes over the table, which has no index that would be built by one more."""
+    query = "SELECT pg_stat_get_xact_numscans('bare'::regclass)"
+    connection.execute("BEGIN")
+    before = connection.execute(query).fetchone()
+    connection.execute(text.encode())
+    after = connection.execute(query).fetchone()
+    connection.execute("ROLLBACK")
+    assert before is not None
+    assert after is not None
+    return int(after[0] - before[0])
+
+
+def test_queries_wait_for_an_index_that_is_built_anew(newest: ServerPrograms) -> None:
+    """REINDEX takes SHARE on the table, but ACCESS EXCLUSIVE on the index, which planning needs."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as holder, cluster.connect() as reader:
+            holder.execute("CREATE TABLE t (a int, b int)")
+            holder.execute("CREATE INDEX i ON t (a)")
+            reader.execute("SET lock_timeout = '20ms'")
+            for text in ("REINDEX TABLE t", "REINDEX INDEX i"):
+                (action,) = read_migration(text)[0].actions
+                effect = effect_of(action, old_type=None)
+                assert effect is not None
+                assert "queries of the table wait" in str(effect.beside)
+                holder.execute("BEGIN")
+                holder.execute(text.encode())
+                with pytest.raises(psycopg.errors.LockNotAvailable):
+                    reader.execute("SELECT count(*) FROM t WHERE b = 1")
+                holder.execute("ROLLBACK")
 
 
 def test_what_stops_writers_is_what_conflicts_with_them(newest: ServerPrograms) -> None:

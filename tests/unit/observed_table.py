@@ -15,6 +15,29 @@ COLUMNS = [
 ]
 
 
+SERVER: dict[str, Any] = {
+    "interval_s": 100.0,
+    "server_version": "18.4",
+    "database": "app",
+    "database_oid": 5,
+    "system_identifier": "7",
+    "observed_at": "2026-11-22T00:00:00Z",
+    "in_recovery": False,
+    "is_idle": False,
+    "broken": [],
+    "changed": [],
+    "modules": {},
+    "assumed": [],
+    "access": {"levels": ["pg_monitor"], "missing": []},
+    "partitioned": [],
+    "masked": False,
+    "horizon": {"series": [], "holders": [], "stood_still": []},
+    "counters": {"xids": 2000},
+    "settings": {},
+}
+"""What is observed of a server, and of an interval with writes."""
+
+
 def index(name: str, columns: Sequence[str], **facts: Any) -> dict[str, Any]:
     """What is observed of an index."""
     return {

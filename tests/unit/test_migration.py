@@ -83,7 +83,13 @@ def _index(**facts: Any) -> AddIndex:
         ),
         (
             "CREATE INDEX i ON t ((to_json(t)))",
-            _index(depends=("t",), has_expressions=True, expression_columns=("t",), whole_row=True),
+            _index(
+                depends=("t",), has_expressions=True, expression_columns=("t",), may_be_row=True
+            ),
+        ),
+        (
+            "CREATE INDEX i ON t ((to_json(t.*)))",
+            _index(has_expressions=True, whole_row=True),
         ),
         ("CREATE INDEX i ON t ((a))", _index(columns=("a",), depends=("a",))),
         (
@@ -169,7 +175,10 @@ def _index(**facts: Any) -> AddIndex:
 )
 def test_each_kind_of_statement(text: str, expected: Any) -> None:
     """One statement, one action, with every column that ends HOT by it."""
-    assert _actions(text) == [expected]
+    (found,) = _actions(text)
+    if isinstance(found, AddIndex):
+        found = replace(found, named_after=())
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -380,7 +389,7 @@ def test_a_constraint_without_a_name_has_postgresqls() -> None:
     """A later statement may drop it by that name."""
     catalog = _followed(
         "ALTER TABLE jobs ADD UNIQUE (owner, state); CREATE INDEX ON jobs (lower(note));"
-        "ALTER TABLE jobs DROP CONSTRAINT jobs_owner_state_key; DROP INDEX jobs_expr_idx;"
+        "ALTER TABLE jobs DROP CONSTRAINT jobs_owner_state_key; DROP INDEX jobs_lower_idx;"
     )
     assert (catalog.altered["jobs"].edits, catalog.notes) == ([], [])
 
@@ -434,7 +443,9 @@ def test_names_that_are_not_in_the_profile_are_noted() -> None:
         ("fresh", "a new table"),
         ("gone", "not in the profile"),
         (None, "index lost is not in the profile"),
-        ("jobs", "an index over colour, which the profile does not have"),
+    ]
+    assert catalog.altered["jobs"].open == [
+        (1, "an index over colour, which the profile does not have")
     ]
     assert not any(altered.edits for altered in catalog.altered.values())
 

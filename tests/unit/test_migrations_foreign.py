@@ -101,29 +101,9 @@ def shop() -> Profile:
             SMALL,
         ),
     ]  # fmt: skip
-    server = {
-        "interval_s": 100.0,
-        "server_version": "18.4",
-        "database": "shop",
-        "database_oid": 5,
-        "system_identifier": "7",
-        "observed_at": "2026-11-22T00:00:00Z",
-        "in_recovery": False,
-        "is_idle": False,
-        "broken": [],
-        "changed": [],
-        "modules": {},
-        "assumed": [],
-        "access": {"levels": ["pg_monitor"], "missing": []},
-        "partitioned": [],
-        "masked": False,
-        "horizon": {"series": [], "holders": [], "stood_still": []},
-        "counters": {"xids": 3000},
-        "settings": {},
-    }
     form = {
         "schema_version": 1,
-        "server": {"version": "18.4", "observed": server},
+        "server": {"version": "18.4", "observed": made.SERVER},
         "table": [table for table, _ in listed],
         "operation": [operation for _, operations in listed for operation in operations],
         "run": {"duration_s": 100, "rate_per_s": 30, "clients": 1, "seed": 1},
@@ -228,10 +208,10 @@ def test_an_index_on_what_every_update_assigns_never_gains() -> None:
             "DROP TABLE orders; CREATE TABLE orders (a int); CREATE INDEX ON orders (a);",
             ["line 1: orders"],
         ),
-        ("CREATE INDEX ON customers (colour);", ["customers: not judged", "line 1: customers"]),
+        ("CREATE INDEX ON customers (colour);", ["customers: not judged"]),
         (
             "CREATE TRIGGER x BEFORE UPDATE ON customers FOR EACH ROW EXECUTE FUNCTION f();",
-            ["customers: not judged", "line 1: customers"],
+            ["customers: not judged"],
         ),
     ],
 )

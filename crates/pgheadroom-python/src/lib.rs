@@ -51,7 +51,7 @@ mod _core {
     #[pymodule_export]
     use super::sql::{
         expression_reads, grammar_major, normalized_statements, split_statements, statement_facts,
-        statement_fingerprint, statement_writes,
+        statement_writes,
     };
 
     #[pymodule_export]

@@ -57,13 +57,6 @@ pub fn normalized_statements(py: Python<'_>, text: &str, variables: bool) -> Opt
     py.detach(|| normal::normalized(text, options)).ok()
 }
 
-/// A number that statements share that differ in constants alone; None if it does not parse.
-#[pyfunction]
-#[pyo3(signature = (statement, /))]
-pub fn statement_fingerprint(py: Python<'_>, statement: &str) -> Option<u64> {
-    py.detach(|| normal::fingerprint(statement)).ok()
-}
-
 /// What a statement writes: JSON, `{"writes": [...]}` or `{"reason": ..., "message": ...}`.
 #[pyfunction]
 #[pyo3(signature = (statement, /))]
@@ -78,8 +71,8 @@ pub fn statement_facts(py: Python<'_>, statement: &str) -> Result<String, CoreEr
     py.detach(|| answer(pgheadroom_sql::facts_of(statement).map(|found| json!({"facts": found}))))
 }
 
-/// What an expression over a row of the table reads: JSON, `{"columns", "whole_row", "functions",
-/// "text"}` or `{"reason": ..., "message": ...}`.
+/// What an expression over a row of the table reads: JSON, `{"columns", "whole_row",
+/// "may_be_row", "functions", "text"}` or `{"reason": ..., "message": ...}`.
 #[pyfunction]
 #[pyo3(signature = (expression, /, *, table))]
 pub fn expression_reads(
@@ -92,6 +85,7 @@ pub fn expression_reads(
             json!({
                 "columns": reads.columns,
                 "whole_row": reads.whole_row,
+                "may_be_row": reads.may_be_row,
                 "functions": reads.functions,
                 "text": text,
             })

@@ -14,9 +14,6 @@ fn statements(criterion: &mut Criterion) {
     group.bench_function("normalized", |bench| {
         bench.iter(|| normal::normalized(UPDATE, Options::default()));
     });
-    group.bench_function("fingerprint", |bench| {
-        bench.iter(|| normal::fingerprint(UPDATE))
-    });
     group.bench_function("writes", |bench| bench.iter(|| writes::writes_of(UPDATE)));
     group.bench_function("facts", |bench| bench.iter(|| facts_of(INDEX)));
     group.finish();

@@ -13,8 +13,11 @@ use crate::tree::with_tree;
 pub struct Reads {
     /// Columns, in the order in which they stand.
     pub columns: Vec<String>,
-    /// It names the row itself: `t.*`, or `t` as a value (whose name may also be a column's).
+    /// It names the row itself: `t.*`.
     pub whole_row: bool,
+    /// It names `t` alone: the column of that name, which is among the columns here, or the row
+    /// itself where the table has none.
+    pub may_be_row: bool,
     /// Functions that it calls, by the names that stand there.
     pub functions: Vec<String>,
 }
@@ -31,6 +34,7 @@ impl Reads {
                 push(&mut made.functions, function);
             }
             made.whole_row |= part.whole_row;
+            made.may_be_row |= part.may_be_row;
         }
         made
     }
@@ -73,8 +77,9 @@ pub(crate) fn reads(node: &Node, table: &str) -> Reads {
             let place = body["location"].as_i64();
             match kind {
                 "ColumnRef" => {
-                    let (name, is_whole) = column(body, table);
+                    let (name, is_whole, may_be_row) = column(body, table);
                     found.whole_row |= is_whole;
+                    found.may_be_row |= may_be_row;
                     columns.extend(name.map(|name| (place, name)));
                 }
                 "FuncCall" | "funccall" => {
@@ -110,8 +115,9 @@ pub(crate) fn functions(statement: &NodeEnum) -> Vec<String> {
     .functions
 }
 
-/// The column of a reference, if it names one, and whether it may name the whole row.
-fn column(body: &Value, table: &str) -> (Option<String>, bool) {
+/// The column of a reference, if it names one, whether it names the whole row, and whether it does
+/// so where no column has the name.
+fn column(body: &Value, table: &str) -> (Option<String>, bool, bool) {
     let fields = body["fields"]
         .as_array()
         .map(Vec::as_slice)
@@ -120,15 +126,15 @@ fn column(body: &Value, table: &str) -> (Option<String>, bool) {
         .iter()
         .any(|field| field["node"].get("AStar").is_some())
     {
-        return (None, true);
+        return (None, true, false);
     }
     // `a`, `t.a`, `s.t.a`; a field of a column stands as `(a).f`.
     let names: Vec<&str> = strings(&body["fields"]).collect();
     let Some(name) = names.last() else {
-        return (None, false);
+        return (None, false, false);
     };
-    let is_whole = names.len() == 1 && !table.is_empty() && *name == table;
-    (Some((*name).to_owned()), is_whole)
+    let may_be_row = names.len() == 1 && !table.is_empty() && *name == table;
+    (Some((*name).to_owned()), false, may_be_row)
 }
 
 fn strings(list: &Value) -> impl Iterator<Item = &str> {
@@ -199,6 +205,11 @@ mod tests {
 
     fn of(text: &str) -> (Vec<String>, bool) {
         let (found, _) = expression(text, "t").unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(
+            found.may_be_row,
+            found.columns.contains(&"t".to_owned()),
+            "{text}"
+        );
         (found.columns, found.whole_row)
     }
 
@@ -230,10 +241,10 @@ mod tests {
                 vec!["a", "b", "c", "d"],
                 false,
             ),
-            ("t IS NOT NULL", vec!["t"], true),
+            ("t IS NOT NULL", vec!["t"], false),
             ("f(t.*)", vec![], true),
-            ("to_json(t)", vec!["t"], true),
-            ("hash(t)", vec!["t"], true),
+            ("to_json(t)", vec!["t"], false),
+            ("hash(t)", vec!["t"], false),
             ("now() -- a", vec![], false),
             (
                 "json_value(a, '$.x' RETURNING int DEFAULT b ON EMPTY)",

@@ -4,6 +4,7 @@
 //! not named is a problem, so nothing is passed over.
 
 mod alter;
+mod colname;
 mod index;
 mod pieces;
 mod table;
@@ -17,9 +18,10 @@ use pg_query::{Node, NodeEnum};
 use crate::SqlError;
 use crate::columns;
 use crate::facts::{Fact, Target, Work};
-use crate::functions::volatility;
+use crate::functions::{self, volatility};
 use crate::spelled::{is_set, name_parts, target, target_of_list};
 use crate::tree::with_tree;
+use crate::writes;
 
 const TRIGGER_BEFORE: i32 = 2; // src/include/catalog/pg_trigger.h
 const TRIGGER_UPDATE: i32 = 16;
@@ -179,16 +181,18 @@ impl Facts {
                     .relation
                     .as_ref()
                     .map(|relation| target(Some(relation)));
-                let is_index = reindex.kind() == ReindexObjectType::ReindexObjectIndex;
-                let (index, table) = if is_index {
-                    (named, None)
-                } else {
-                    (None, named)
-                };
+                let (mut index, mut table, mut schema) = (None, None, None);
+                match reindex.kind() {
+                    ReindexObjectType::ReindexObjectIndex => index = named,
+                    ReindexObjectType::ReindexObjectSchema => schema = Some(reindex.name.clone()),
+                    ReindexObjectType::ReindexObjectSystem => return, // the catalogs alone
+                    _ => table = named,
+                }
                 let concurrently = is_set(&reindex.params, "concurrently");
                 self.add(Fact::Work(Work {
                     index,
                     concurrently,
+                    schema,
                     ..Work::new("reindex", table)
                 }));
             }
@@ -217,7 +221,10 @@ impl Facts {
                     }));
                 }
             }
-            NodeEnum::AlterTableMoveAllStmt(_) => self.work("set tablespace", None),
+            NodeEnum::AlterTableMoveAllStmt(all) => self.problem(format!(
+                "which tables lie in tablespace {} is not known",
+                all.orig_tablespacename
+            )),
             other => self.code_or_nothing(other),
         }
     }
@@ -247,6 +254,12 @@ impl Facts {
                 }
                 self.calls(statement);
             }
+            NodeEnum::InsertStmt(_)
+            | NodeEnum::UpdateStmt(_)
+            | NodeEnum::DeleteStmt(_)
+            | NodeEnum::MergeStmt(_)
+            | NodeEnum::CopyStmt(_)
+            | NodeEnum::DeclareCursorStmt(_) => self.calls(statement),
             NodeEnum::DropOwnedStmt(_) => {
                 self.problem("DROP OWNED: what goes with it is not followed");
             }
@@ -256,8 +269,14 @@ impl Facts {
         }
     }
 
-    /// Functions that are not PostgreSQL's own may do anything; a SELECT is the way to call them.
+    /// Rows are of no concern, but functions that are not PostgreSQL's own may do anything, and so
+    /// may who writes to its catalogs.
     fn calls(&mut self, statement: &NodeEnum) {
+        for table in written(statement) {
+            self.problem(format!(
+                "it writes to {table}, which is PostgreSQL's own: what that changes is not known"
+            ));
+        }
         let unknown: Vec<String> = columns::functions(statement)
             .into_iter()
             .filter(|name| volatility(name).is_none())
@@ -395,6 +414,32 @@ impl Facts {
     }
 }
 
+/// Catalogs that a statement writes to.
+fn written(statement: &NodeEnum) -> Vec<String> {
+    let mut found: Vec<(Option<String>, String)> = writes::writes_in(statement)
+        .into_iter()
+        .map(|write| (write.schema, write.table))
+        .collect();
+    if let NodeEnum::CopyStmt(copy) = statement
+        && copy.is_from
+    {
+        let table = target(copy.relation.as_ref());
+        found.push((table.schema, table.name));
+    }
+    let mut named = Vec::new();
+    for (schema, table) in found {
+        let is_own = match schema.as_deref() {
+            Some(schema) => schema == "pg_catalog",
+            // pg_catalog comes first on every search_path.
+            None => functions::is_catalog(&table),
+        };
+        if is_own && !named.contains(&table) {
+            named.push(table);
+        }
+    }
+    named
+}
+
 fn relations(nodes: &[Node]) -> impl Iterator<Item = Target> {
     nodes.iter().filter_map(|node| match node.node.as_ref() {
         Some(NodeEnum::RangeVar(relation)) => Some(target(Some(relation))),
@@ -417,10 +462,9 @@ fn is_without_concern(statement: &NodeEnum) -> bool {
     use NodeEnum as N;
     matches!(
         statement,
-        // Rows, cursors, sessions.
-        N::InsertStmt(_) | N::UpdateStmt(_) | N::DeleteStmt(_) | N::MergeStmt(_) | N::CopyStmt(_)
-            | N::PrepareStmt(_) | N::DeallocateStmt(_) | N::DeclareCursorStmt(_) | N::FetchStmt(_)
-            | N::ClosePortalStmt(_) | N::ExplainStmt(_) | N::VariableShowStmt(_)
+        // Cursors, sessions.
+        N::PrepareStmt(_) | N::DeallocateStmt(_) | N::FetchStmt(_) | N::ClosePortalStmt(_)
+            | N::ExplainStmt(_) | N::VariableShowStmt(_)
             | N::DiscardStmt(_) | N::ListenStmt(_) | N::NotifyStmt(_) | N::UnlistenStmt(_)
             | N::CheckPointStmt(_) | N::ConstraintsSetStmt(_)
             // Views, functions, types and what belongs to no table.

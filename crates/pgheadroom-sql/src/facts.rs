@@ -43,6 +43,11 @@ pub struct AddIndex {
     pub predicate_columns: Vec<String>,
     /// An expression or the predicate names the row itself.
     pub whole_row: bool,
+    /// One of them names `t` alone: the column of that name, or the row where there is none.
+    pub may_be_row: bool,
+    /// What an index without a name is named after: keys, then INCLUDE; none of an expression
+    /// that has no name of its own.
+    pub named_after: Vec<Option<String>>,
     /// CONCURRENTLY.
     pub concurrently: bool,
     /// IF NOT EXISTS.
@@ -94,6 +99,8 @@ pub struct Work {
     pub concurrently: bool,
     /// Of LOCK TABLE.
     pub mode: Option<&'static str>,
+    /// Of REINDEX SCHEMA.
+    pub schema: Option<String>,
 }
 
 impl Work {
@@ -108,6 +115,7 @@ impl Work {
             not_valid: false,
             concurrently: false,
             mode: None,
+            schema: None,
         }
     }
 }

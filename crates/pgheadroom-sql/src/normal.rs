@@ -92,21 +92,6 @@ fn canonical(text: &str) -> String {
     made
 }
 
-/// A number that is the same for statements that are the same apart from their constants.
-///
-/// Lists of constants of any length are alike; schemas, whole names of tables and parameters'
-/// places are not.
-///
-/// # Errors
-///
-/// Of the parser.
-pub fn fingerprint(text: &str) -> Result<u64, SqlError> {
-    let options = pg_query::FingerprintOptions::RANGEVAR_PG17_COMPAT.bits()
-        | pg_query::FingerprintOptions::FULL_RELNAME.bits();
-    let found = pg_query::fingerprint(text, 64, options).map_err(SqlError::from_parser)?;
-    Ok(found.value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,22 +146,5 @@ mod tests {
             found.unwrap(),
             ["UPDATE t SET a = a + $1 WHERE b::text = $2"]
         );
-    }
-
-    #[test]
-    fn fingerprints_join_lists_and_part_tables() {
-        let of = |text| fingerprint(text).unwrap();
-        assert_eq!(
-            of("UPDATE t SET a = 1 WHERE id IN (1, 2)"),
-            of("UPDATE t SET a = $1 WHERE id IN ($2, $3, $4)")
-        );
-        for (one, other) in [
-            ("UPDATE t_2024_01 SET a = 1", "UPDATE t_2024_02 SET a = 1"),
-            ("UPDATE s.t SET a = 1", "UPDATE r.t SET a = 1"),
-            ("UPDATE t x SET a = 1", "UPDATE u x SET a = 1"),
-            ("UPDATE t SET a = 1", "UPDATE t SET b = 1"),
-        ] {
-            assert_ne!(of(one), of(other));
-        }
     }
 }

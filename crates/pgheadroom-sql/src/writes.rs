@@ -52,11 +52,14 @@ pub struct Write {
 ///
 /// Of the parser.
 pub fn writes_of(text: &str) -> Result<Vec<Write>, SqlError> {
-    with_tree(text, |tree| {
-        let mut found = Found { writes: Vec::new() };
-        found.statement(tree.only()?, false);
-        Ok(found.writes)
-    })
+    with_tree(text, |tree| Ok(writes_in(tree.only()?)))
+}
+
+/// What a statement of a tree writes.
+pub(crate) fn writes_in(statement: &NodeEnum) -> Vec<Write> {
+    let mut found = Found { writes: Vec::new() };
+    found.statement(statement, false);
+    found.writes
 }
 
 struct Found {

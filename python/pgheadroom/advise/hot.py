@@ -25,12 +25,14 @@ they were (`Part.steady`), and only a column of which nothing is known is taken 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
+from pgheadroom.sources.statements import NotParsed, expression_reads
 
 SUMMARIZING = frozenset({"brin"})
 """Methods that set `amsummarizing` (src/backend/access/brin/brin.c); no other of core does."""
@@ -296,15 +298,16 @@ def _index(found: Mapping[str, Any]) -> HotIndex:
     An observed index.
 
     The catalogs say on which columns expressions and predicate depend, not on which of the two:
-    the predicate's text tells where it can be read.
+    the predicate's text tells, where it can be read.
     """
     keys = frozenset(map(str, found["columns"])) - {"(expression)"}
     include = frozenset(map(str, found.get("include") or ()))
     rest = frozenset(map(str, found["ends_hot_by_columns"])) - keys - include
     predicate = rest if "predicate" in found and "expressions" not in found else frozenset()
     if "predicate" in found and "expressions" in found:
-        text = str(found["predicate"])
-        predicate = frozenset(name for name in rest if name in text)
+        # A text that nobody may read, or that this grammar does not know, tells nothing.
+        with contextlib.suppress(NotParsed):
+            predicate = rest & set(expression_reads(str(found["predicate"]), "").columns)
     return HotIndex(
         name=str(found["name"]),
         method=str(found["method"]),

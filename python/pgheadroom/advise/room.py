@@ -103,10 +103,9 @@ def room_of(table: TableProfile, updates: Updates, server: Mapping[str, Any] | N
         server: `[server.observed]`, for the horizon.
     """
     observed = table.observed or {}
-    length = tuple_bytes_of(table)
-    fits = min(max(math.ceil(length), 24), _TUPLE_BYTES_MAX)
+    fits = fitting_bytes(table)
     return Room(
-        tuple_bytes=length,
+        tuple_bytes=tuple_bytes_of(table),
         fillfactor=table.fillfactor,
         reserve_bytes=PAGE_BYTES * (100 - table.fillfactor) // 100,
         spare_versions=_core.spare_versions(fits, table.fillfactor),
@@ -114,6 +113,11 @@ def room_of(table: TableProfile, updates: Updates, server: Mapping[str, Any] | N
         held_frac=held_frac(server),
         rows_at_once=_rows_at_once(table, updates, fits),
     )
+
+
+def fitting_bytes(table: TableProfile) -> int:
+    """The mean length of a row, as long as one that a page can hold."""
+    return min(max(math.ceil(tuple_bytes_of(table)), 24), _TUPLE_BYTES_MAX)
 
 
 def held_frac(server: Mapping[str, Any] | None) -> float:

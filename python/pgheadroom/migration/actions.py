@@ -20,11 +20,14 @@ WorkKind = Literal[
     "drop not null",
     "set default",
     "set statistics",
+    "set clustering",
     "set storage",
     "add check",
     "add not null",
     "add foreign key",
     "validate constraint",
+    "primary key using index",
+    "unique using index",
     "attach partition",
     "detach partition",
     "set logged",
@@ -65,8 +68,10 @@ class AddIndex:
     A new index, by itself or by a constraint.
 
     `columns` are its plain key columns, `depends` all that end HOT by it: of expressions, INCLUDE
-    and predicate too. `whole_row`: an expression or the predicate names the row itself (`f(t)`,
-    `t.*`, `t IS NOT NULL`).
+    and predicate too. `whole_row`: an expression or the predicate names the row itself (`t.*`).
+    `may_be_row`: one of them names `t` alone (`f(t)`, `t IS NOT NULL`), the column of that name,
+    which is among the columns here, or the row where the table has none. `named_after`: what an
+    index without a name is called after, None for an expression without a name of its own.
     """
 
     table: Target
@@ -83,6 +88,8 @@ class AddIndex:
     expression_columns: tuple[str, ...] = ()
     predicate_columns: tuple[str, ...] = ()
     whole_row: bool = False
+    may_be_row: bool = False
+    named_after: tuple[str | None, ...] = ()
     concurrently: bool = False
     if_not_exists: bool = False
 
@@ -177,12 +184,14 @@ class Work:
         table: The table; for `attach partition` and `detach partition` the partitioned one; None
             where only an index is named, and of VACUUM FULL, CLUSTER or REINDEX of a database.
         kind: What is done; "other" for what no rule of ours knows.
-        index: Of REINDEX INDEX, CLUSTER USING; the name only where it has one.
+        index: Of REINDEX INDEX, CLUSTER USING, ADD CONSTRAINT ... USING INDEX; the name only where
+            it has one.
         other: The referenced table of a foreign key; the partition of attach and detach.
         column: Of SET NOT NULL and the like.
         not_valid: ADD CONSTRAINT ... NOT VALID.
         concurrently: REINDEX, REFRESH, DETACH PARTITION CONCURRENTLY.
         mode: Of LOCK TABLE, in PostgreSQL's words, such as ACCESS EXCLUSIVE.
+        schema: Of REINDEX SCHEMA.
     """
 
     table: Target | None
@@ -193,19 +202,13 @@ class Work:
     not_valid: bool = False
     concurrently: bool = False
     mode: str | None = None
+    schema: str | None = None
 
 
-Action = (
-    AddIndex
-    | DropIndex
-    | SetColumn
-    | SetExpression
-    | DropColumn
-    | SetFillfactor
-    | Rename
-    | Remarkable
-    | Work
-)
+OfTable = AddIndex | SetColumn | SetExpression | DropColumn | SetFillfactor
+"""What changes a table whose name it has."""
+
+Action = OfTable | DropIndex | Rename | Remarkable | Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

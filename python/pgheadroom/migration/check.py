@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import pgheadroom
@@ -25,7 +25,7 @@ from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.figures import Figures, figures
 from pgheadroom.migration.said import REAL_SHARE, edits_said, figures_said, rule_said
 from pgheadroom.migration.shape import Altered, ColumnSet, Note, edited
-from pgheadroom.migration.work import Effect
+from pgheadroom.migration.work import DOES, Effect
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.types import Interval
@@ -54,6 +54,10 @@ class Worked:
         effort: What takes the longer the bigger the table is.
         stops_writers: The lock conflicts with that of a writer.
         what: What is done.
+        does: The effort, for people.
+        beside: What else waits, for people.
+        waits_for: The table that is read meanwhile and decides how long it takes, where that is
+            another one: `{"table": ..., "main_bytes": ...}`.
         unless: What would make it otherwise, where that is not known.
         main_bytes: The table's size as observed.
         is_over: It stops writers for as long as a table over the limit takes.
@@ -64,6 +68,9 @@ class Worked:
     effort: str
     stops_writers: bool
     what: str
+    does: str
+    beside: str | None
+    waits_for: Mapping[str, Any] | None
     unless: str | None
     main_bytes: int | None
     is_over: bool
@@ -280,7 +287,7 @@ def _chosen(profile: Profile, table: str) -> frozenset[str]:
     """Tables of the profile with that name, of a partitioned one its partitions."""
     schema, _, name = table.rpartition(".")
     wanted = Target(schema=schema or None, name=name)
-    found = Catalog(profile).tables_of(wanted)
+    found = Catalog(profile).names.tables_of(wanted)
     if not found:
         listed = sorted(str((t.observed or {}).get("name", t.name)) for t in profile.tables)
         raise InputError(
@@ -337,10 +344,10 @@ def judge(updates: Updates, altered: Altered, found: Outcome) -> Judged:
         altered: What is done to it.
         found: The set of updates that can be HOT, before and after.
     """
+    said = "; ".join(dict.fromkeys(f"line {line}: {text}" for line, text in altered.open))
     if found.lost_frac >= REAL_SHARE:
-        return Judged(verdict="loses HOT", why="")
-    if altered.open:
-        said = "; ".join(f"line {line}: {text}" for line, text in altered.open)
+        return Judged(verdict="loses HOT", why=said)
+    if said:
         return Judged(verdict="not judged", why=said)
     unknown = updates.unknown / updates.count
     if unknown >= REAL_SHARE and newly_blocking(altered):
@@ -395,21 +402,25 @@ class _Table:
                 return self._made("as before", text, "measured")
             return self._made("not judged", "Its updates were not counted.", "assumed")
         parts = parts_of(updates, altered.before)
-        found = outcome(parts, altered.before, altered.after)
+        found = _named(outcome(parts, altered.before, altered.after), altered)
         judged = judge(updates, altered, found)
-        text = edits_said(altered, updates, newly_blocking(altered))
+        said = [edits_said(altered, updates, newly_blocking(altered))]
         figured = self._figures(judged.verdict, parts)
         verdict = judged.verdict
         if verdict == "as before" and self._after.fillfactor != self._table.fillfactor:
             verdict, why = self._by_room(figured)
             judged = Judged(verdict=verdict, why=why)
-        text += rule_said(verdict, judged.why, found)
-        return self._with_figures(verdict, text, updates, found, figured)
+        said.append(rule_said(verdict, judged.why, found))
+        return self._with_figures(verdict, said, updates, found, figured)
 
     def _figures(self, verdict: Verdict, parts: Sequence[Part]) -> Figures | str | None:
         """Played where the verdict leaves something to ask."""
         is_room = self._after.fillfactor != self._table.fillfactor
-        if verdict == "not judged" or (verdict == "as before" and not is_room):
+        if (
+            verdict == "not judged"
+            or self._altered.open
+            or (verdict == "as before" and not is_room)
+        ):
             return None
         if self._runner is None:
             return f"{PLAYED_MAX} tables that are updated more often were played"
@@ -428,18 +439,21 @@ class _Table:
     def _with_figures(
         self,
         verdict: Verdict,
-        text: str,
+        said: list[str],
         updates: Updates,
         found: Outcome,
         figured: Figures | str | None,
     ) -> TableCheck:
         hot = updates.hot / updates.count
+        known = bool(updates.classes)
+        # What is open may change the rest: nothing is said of then, but what is lost is lost.
+        judged = known and not self._altered.open and verdict != "not judged"
         facts: dict[str, Any] = {
             "hot_frac_measured": hot,
-            "can_be_hot_now": found.before if updates.classes else None,
-            "can_be_hot_then": found.after if updates.classes else None,
-            "lost_frac": found.lost_frac if updates.classes else None,
-            "gained_frac": found.gained_frac if updates.classes else None,
+            "can_be_hot_now": found.before if known else None,
+            "can_be_hot_then": found.after if judged else None,
+            "lost_frac": found.lost_frac if judged or verdict == "loses HOT" else None,
+            "gained_frac": found.gained_frac if judged else None,
             "lost_by": tuple(
                 {"index": b.index, "column": b.column, "reads": b.reads, "assigned": b.assigned}
                 for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
@@ -455,13 +469,14 @@ class _Table:
                 "wal_bytes_per_day_now": _times(figured.wal_now, per_day),
                 "wal_bytes_per_day_then": _times(figured.wal_then, per_day),
             }
-            text += figures_said(figured, per_day)
-            return self._made(verdict, text, "predicted", **facts)
-        if verdict in ("loses HOT", "gains HOT") and found.before > 0:
+            said.append(figures_said(figured, per_day))
+            return self._made(verdict, _sentences(said), "predicted", **facts)
+        if verdict in ("loses HOT", "gains HOT") and found.before > 0 and not self._altered.open:
             facts["hot_frac_then"] = min(hot * found.after / found.before, 1.0)
-            text += f" HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then."
-            text += f" WAL is not foreseen: {figured}." if isinstance(figured, str) else ""
-        return self._made(verdict, text, "estimated" if found.lost else "measured", **facts)
+            said.append(f"HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then.")
+            said.append(f"WAL is not foreseen: {figured}." if isinstance(figured, str) else "")
+        evidence: Evidence = "estimated" if found.lost else "measured"
+        return self._made(verdict, _sentences(said), evidence, **facts)
 
     def _made(self, verdict: Verdict, text: str, evidence: Evidence, **facts: Any) -> TableCheck:
         observed, updates, altered = self._table.observed or {}, self._updates, self._altered
@@ -493,7 +508,10 @@ class _Table:
             fillfactor_now=self._table.fillfactor,
             fillfactor_then=self._after.fillfactor,
             assigning=tuple(
-                {"columns": sorted(c.columns), "frac": c.rows / updates.count}
+                {
+                    "columns": sorted(altered.spelled(column) for column in c.columns),
+                    "frac": c.rows / updates.count,
+                }
                 for c in assigning
                 if updates is not None
             ),
@@ -504,16 +522,36 @@ class _Table:
 
     def _worked(self, line: int, effect: Effect) -> Worked:
         size = (self._table.observed or {}).get("main_bytes")
+        own = None if size is None else int(size)
+        other = effect.waits_for
+        read = own if other is None else effect.read_bytes
+        waits_for = None if other is None else {"table": str(other), "main_bytes": read}
         return Worked(
             line=line,
             lock=effect.lock,
             effort=effect.effort,
             stops_writers=effect.stops_writers,
             what=effect.what,
+            does=effect.does or DOES[effect.effort],
+            beside=effect.beside,
+            waits_for=waits_for,
             unless=effect.unless,
-            main_bytes=None if size is None else int(size),
-            is_over=effect.is_long and size is not None and int(size) > self._over,
+            main_bytes=own,
+            is_over=effect.is_long and read is not None and read > self._over,
         )
+
+
+def _named(found: Outcome, altered: Altered) -> Outcome:
+    """With the names that columns have in the end."""
+    lost = tuple(
+        (part, tuple(altered.named(blocker) for blocker in blocking))
+        for part, blocking in found.lost
+    )
+    return replace(found, lost=lost)
+
+
+def _sentences(said: Sequence[str]) -> str:
+    return " ".join(sentence for sentence in said if sentence)
 
 
 def _mid(value: Value) -> float | None:

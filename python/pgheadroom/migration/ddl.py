@@ -10,26 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, get_args
 
-from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Statement, Target
 from pgheadroom.sources.statements import Located, NotParsed, facts_of, located
 
-_ACTIONS: dict[str, type[Any]] = {
-    name: getattr(actions, name)
-    for name in (
-        "AddIndex",
-        "DropIndex",
-        "SetColumn",
-        "SetExpression",
-        "DropColumn",
-        "SetFillfactor",
-        "Rename",
-        "Remarkable",
-        "Work",
-    )
-}
+_ACTIONS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Action)}
+"""By the names that the core's facts have."""
 
 
 @dataclass(slots=True)

@@ -4,8 +4,12 @@ What a check says of a table, in sentences: what is done, to which updates, at w
 
 from __future__ import annotations
 
+import math
+
+from pgheadroom import _core
 from pgheadroom.advise.advice import mid
 from pgheadroom.advise.hot import Outcome
+from pgheadroom.advise.room import fitting_bytes
 from pgheadroom.advise.updates import Updates
 from pgheadroom.migration.figures import Figures
 from pgheadroom.migration.shape import (
@@ -16,7 +20,9 @@ from pgheadroom.migration.shape import (
     IndexAdded,
     IndexDropped,
 )
-from pgheadroom.units import show_bytes
+from pgheadroom.profile import TableProfile
+from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES, show_bytes, show_bytes_more
 
 REAL_SHARE = 0.01
 """Fewer updates than one in a hundred are no finding, as less than a point of HOT is none."""
@@ -42,8 +48,7 @@ def edits_said(altered: Altered, updates: Updates, new: frozenset[str]) -> str:
             case IndexDropped():
                 parts.append(f"{place}{edit.name} goes")
             case FillfactorSet():
-                old = altered.table.fillfactor
-                parts.append(f"{place}fillfactor {old} -> {edit.fillfactor} for new pages")
+                parts.append(place + _fillfactor_said(edit.fillfactor, altered.table))
             case ColumnSet(is_new=True):
                 parts.append(f"{place}column {edit.name} makes each row longer that is written")
             case ColumnSet():
@@ -53,6 +58,20 @@ def edits_said(altered: Altered, updates: Updates, new: frozenset[str]) -> str:
                 parts.append(f"{place}column {edit.name} {reads}")
     said = "; ".join(parts)
     return f"{said[0].upper()}{said[1:]}."
+
+
+def _fillfactor_said(fillfactor: int, table: TableProfile) -> str:
+    """What pages are filled to, and how big the table is when all are."""
+    text = f"fillfactor {table.fillfactor} -> {fillfactor} for new pages"
+    length = fitting_bytes(table)
+    per_page = [_core.rows_per_page(length, each) for each in (table.fillfactor, fillfactor)]
+    if fillfactor == table.fillfactor or not all(per_page) or not table.rows:
+        return text
+    then = math.ceil(table.rows / per_page[1]) * PAGE_BYTES
+    text += f", about {per_page[1]} rows a page instead of {per_page[0]}"
+    now = (table.observed or {}).get("main_bytes")
+    as_is = f", {show_bytes(now)} now" if now else ""
+    return f"{text}; the heap takes about {show_bytes(then)} once it is rewritten{as_is}"
 
 
 def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: frozenset[str]) -> str:
@@ -85,18 +104,20 @@ def _read(edit: IndexAdded, altered: Altered) -> list[frozenset[str]]:
 def rule_said(verdict: str, why: str, found: Outcome) -> str:
     """What the rule makes of it."""
     if verdict == "not judged":
-        return f" Not judged: {why}."
-    text = ""
+        return f"Not judged: {why}."
+    parts = []
     if found.lost_frac >= REAL_SHARE:
         by = dict.fromkeys(str(blocker) for _, blocking in found.lost for blocker in blocking)
         named = ", ".join(list(by)[:3]) + (f" and {len(by) - 3} more" if len(by) > 3 else "")
-        text += (
-            f" {found.lost_frac:.0%} of the updates can be HOT now and no more then"
+        parts.append(
+            f"{found.lost_frac:.0%} of the updates can be HOT now and no more then"
             f"{f' ({named})' if named else ''}, if every value that is assigned changes."
         )
     if found.gained_frac >= REAL_SHARE:
-        text += f" {found.gained_frac:.0%} of the updates can be HOT from then on."
-    return text
+        parts.append(f"{found.gained_frac:.0%} of the updates can be HOT from then on.")
+    if why:
+        parts.append(f"Not judged besides: {why}.")
+    return " ".join(parts)
 
 
 def figures_said(figured: Figures, per_day: float) -> str:
@@ -109,9 +130,16 @@ def figures_said(figured: Figures, per_day: float) -> str:
     """
     before, after = mid(figured.hot_now), mid(figured.hot_then)
     wal = mid(figured.wal_now), mid(figured.wal_then)
-    more = (wal[1] - wal[0]) * per_day
-    sign = "+" if more >= 0 else "-"
-    return (
-        f" HOT in the long run {before:.0%} -> {after:.0%}, WAL {wal[0]:,.0f} -> {wal[1]:,.0f} "
-        f"bytes an update without images ({sign}{show_bytes(abs(more))} a day)."
-    )
+    text = f"HOT in the long run {before:.0%} -> {after:.0%}, WAL "
+    if is_noise(figured):
+        return f"{text}{wal[0]:,.0f} bytes an update without images, before and after."
+    more = show_bytes_more((wal[1] - wal[0]) * per_day)
+    return f"{text}{wal[0]:,.0f} -> {wal[1]:,.0f} bytes an update without images ({more} a day)."
+
+
+def is_noise(figured: Figures) -> bool:
+    """Whether the WAL of before and after differs by no more than what is played does."""
+    now, then = figured.wal_now, figured.wal_then
+    if not (isinstance(now, Interval) and isinstance(then, Interval)):
+        return now == then
+    return now.low <= then.high and then.low <= now.high

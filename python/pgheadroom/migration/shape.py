@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
-from pgheadroom.advise.hot import HotIndex, Shape, shape_of
+from pgheadroom.advise.hot import Blocker, HotIndex, Shape, shape_of
 from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
 from pgheadroom.migration.work import Effect
@@ -114,6 +114,9 @@ class Altered:
         edits: What is done.
         effects: What that locks, rewrites and scans, each with its line.
         open: What cannot be judged of it, each with its line.
+        called: Names that identities once had, where those are none.
+        clustered: An index of it is marked by CLUSTER.
+        nullable: Whether a column can be NULL, by identity, where that is known.
     """
 
     table: TableProfile
@@ -127,6 +130,9 @@ class Altered:
     edits: list[Edit] = field(default_factory=list)
     effects: list[tuple[int, Effect]] = field(default_factory=list)
     open: list[tuple[int, str]] = field(default_factory=list)
+    called: dict[str, str] = field(default_factory=dict)
+    clustered: bool = False
+    nullable: dict[str, bool] = field(default_factory=dict)
 
     @property
     def after(self) -> Shape:
@@ -142,12 +148,27 @@ class Altered:
         return frozenset(self.names[name] for name in names if name in self.names)
 
     def spelled(self, identity: str) -> str:
-        """The name that a column has now; the identity where it has none."""
-        return next((now for now, found in self.names.items() if found == identity), identity)
+        """The name that a column has now, or had last; never an identity that is no name."""
+        last = self.called.get(identity, identity)
+        return next((now for now, found in self.names.items() if found == identity), last)
+
+    def named(self, blocker: Blocker) -> Blocker:
+        """What ends HOT, by the names that columns have now."""
+        return replace(
+            blocker,
+            column=self.spelled(blocker.column),
+            assigned=self.spelled(blocker.assigned),
+        )
+
+    def rename_index(self, identity: str, new: str) -> None:
+        """It is called otherwise from here on."""
+        if identity in self.indexes:
+            self.indexes[identity] = replace(self.indexes[identity], name=new)
 
     def forget(self, identity: str) -> str:
         """A generated column is computed otherwise: what was known of its values is void."""
         fresh = f"{identity}*"
+        self.called[fresh] = self.called.get(identity, identity)
         self.names = {n: fresh if i == identity else i for n, i in self.names.items()}
         for book in (self.labels, self.types):
             if identity in book:
@@ -184,6 +205,13 @@ def altered_of(table: TableProfile, major: int) -> Altered:
         indexes={index.name: index for index in shape.indexes},
         generated=dict(shape.generated),
         virtual={str(c["name"]) for c in columns if c.get("generated") == "virtual"},
+        nullable={
+            # What was measured is NOT NULL: other shares come from samples and ANALYZE.
+            str(c["name"]): c["null_frac_evidence"] != "measured"
+            for c in columns
+            if "null_frac_evidence" in c
+        },
+        clustered=any(index.get("is_clustered") for index in observed.get("indexes") or ()),
     )
 
 
@@ -210,14 +238,18 @@ def edited(table: TableProfile, edits: Iterable[Edit]) -> TableProfile:
     return table
 
 
-def stand_in(name: str, spelled: str) -> tuple[ColumnProfile, str | None]:
+def stand_in(
+    name: str, spelled: str, *, called: str | None = None
+) -> tuple[ColumnProfile, str | None]:
     """
     A column of some type as a profile can have it, filled; and what is assumed of its width.
 
     Args:
         name: In the profile.
         spelled: The type as a statement names it.
+        called: The column's own name; None: the same.
     """
+    shown = called or name
     spelled = _SERIAL.get(spelled.lower(), spelled)
     constant = Values(kind="constant")
     try:
@@ -233,13 +265,13 @@ def stand_in(name: str, spelled: str) -> tuple[ColumnProfile, str | None]:
             return ColumnProfile(name=name, type=kind, values=constant), None
         if known.typlen in _FIXED and not known.type_name.endswith("]"):
             return ColumnProfile(name=name, type=_FIXED[known.typlen], values=constant), None
-    length, assumed = _UNKNOWN_WIDTH_BYTES, f"{name}: {_UNKNOWN_WIDTH_BYTES} bytes a value"
+    length, assumed = _UNKNOWN_WIDTH_BYTES, f"{shown}: {_UNKNOWN_WIDTH_BYTES} bytes a value"
     if known is not None and known.typlen > 0:
         length, assumed = known.typlen, ""
     elif known is not None and known.type_name.startswith("varchar("):
         limit = int(known.type_name.removeprefix("varchar(").rstrip(")"))
         length = min(limit, _UNKNOWN_WIDTH_BYTES)
-        assumed = f"{name}: {length} bytes a value"
+        assumed = f"{shown}: {length} bytes a value"
     column = ColumnProfile(
         name=name,
         type="text",

@@ -8,6 +8,11 @@ What a statement of a migration locks, rewrites or scans, by rule.
     scan        every row is read under the lock: `ATRewriteTable` without a new heap, validation
     build       an index is built
 
+ALTER TABLE takes the strictest lock that one of its parts needs, and takes it first, on each table
+that they touch; what rewrites the table and what reads every row for a check goes in one pass
+(`AlterTableGetLockLevel`, `ATRewriteTables`, tablecmds.c). Indexes that a rewriting statement adds
+are built with the new heap (`ATExecAddIndex`).
+
 Only what grows with the table's size under a lock that stops writers is a finding; a lock that is
 held for an instant is named, no more. How long a statement waits for its lock is not judged, nor
 that a lock stays until its transaction ends.
@@ -15,22 +20,13 @@ that a lock stays until its transaction ends.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from pgheadroom.migration.actions import (
-    Action,
-    AddIndex,
-    DropColumn,
-    DropIndex,
-    Remarkable,
-    Rename,
-    SetColumn,
-    SetExpression,
-    SetFillfactor,
-    Work,
-)
+from pgheadroom.migration import actions
+from pgheadroom.migration.actions import Action, Target
+from pgheadroom.migration.new_type import is_rewritten, keeps_indexes, spelled_type
 
 Lock = Literal[
     "ACCESS SHARE",
@@ -42,8 +38,15 @@ Lock = Literal[
     "EXCLUSIVE",
     "ACCESS EXCLUSIVE",
 ]
-Effort = Literal["nothing", "scan", "build", "rewrite"]
+Effort = Literal["nothing", "probe", "scan", "build", "rewrite"]
 
+DOES: dict[Effort, str] = {
+    "nothing": "takes a lock for an instant",
+    "probe": "is looked up by its key",
+    "scan": "reads all of it",
+    "build": "builds an index",
+    "rewrite": "rewrites it",
+}
 STOPS_WRITERS = frozenset({"SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"})
 """Locks that conflict with ROW EXCLUSIVE (`LockConflicts`, src/backend/storage/lmgr/lock.c)."""
 
@@ -58,12 +61,22 @@ class Effect:
         effort: What takes the longer the bigger the table is.
         what: The part of the statement, for people.
         unless: What would make it otherwise, where that is not known.
+        does: The effort, for people; None: in general words.
+        shares_pass: A scan that goes along with a rewrite by the same statement, and with others.
+        beside: What else waits, for people.
+        waits_for: The table that is read meanwhile and whose size decides how long it takes; None:
+            its own. `read_bytes` is that size, None where it is not known.
     """
 
     lock: Lock
     effort: Effort
     what: str
     unless: str | None = None
+    does: str | None = None
+    shares_pass: bool = False
+    beside: str | None = None
+    waits_for: Target | None = None
+    read_bytes: int | None = None
 
     @property
     def stops_writers(self) -> bool:
@@ -76,6 +89,44 @@ class Effect:
         return self.stops_writers and self.effort != "nothing"
 
 
+def joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
+    """
+    What one statement does to one table, from what its parts would do alone.
+
+    Args:
+        effects: Of the parts, at least one.
+    """
+    lock = max((effect.lock for effect in effects), key=LOCKS.index)
+    raised = [replace(effect, lock=lock) for effect in effects]
+    rewrites = [effect for effect in raised if effect.effort == "rewrite"]
+    if any(effect.unless is None for effect in rewrites):
+        along = [e for e in raised if e.shares_pass or e.effort in ("rewrite", "build")]
+    else:
+        along = rewrites
+    made = [_one(along)] if along else []
+    raised = [effect for effect in raised if effect not in along]
+    scans = [effect for effect in raised if effect.shares_pass and effect.effort == "scan"]
+    made += [_one(scans)] if scans else []
+    return tuple(made + [effect for effect in raised if effect not in scans])
+
+
+def _one(effects: Sequence[Effect]) -> Effect:
+    """Several efforts in one pass, as strong as the strongest of them."""
+    if len(effects) == 1:
+        return effects[0]
+    strongest = max(effects, key=lambda effect: _EFFORTS.index(effect.effort))
+    deciding = [effect for effect in effects if effect.effort == strongest.effort]
+    unless = None
+    if all(effect.unless is not None for effect in deciding):
+        unless = " and ".join(dict.fromkeys(str(effect.unless) for effect in deciding))
+    return replace(
+        strongest,
+        what=", ".join(dict.fromkeys(effect.what for effect in effects)),
+        unless=unless,
+        does=f"{DOES[strongest.effort]} once",
+    )
+
+
 def effect_of(action: Action, *, old_type: str | None, is_partition: bool = False) -> Effect | None:
     """
     What an action does to its table; None where it touches none that exists.
@@ -86,34 +137,34 @@ def effect_of(action: Action, *, old_type: str | None, is_partition: bool = Fals
         is_partition: The table is the partition of ATTACH or DETACH, or a foreign key's other one.
     """
     match action:
-        case AddIndex():
+        case actions.AddIndex():
             return _index(action)
-        case DropIndex():
+        case actions.DropIndex():
             lock: Lock = "SHARE UPDATE EXCLUSIVE" if action.concurrently else "ACCESS EXCLUSIVE"
             what = "constraint" if action.table is not None else "index"
             return Effect(lock=lock, effort="nothing", what=f"{what} {action.index} goes")
-        case SetColumn(is_new=True):
+        case actions.SetColumn(is_new=True):
             return _new_column(action)
-        case SetColumn():
+        case actions.SetColumn():
             return _new_type(action, old_type)
-        case SetExpression():
+        case actions.SetExpression():
             what = f"generated column {action.name} gets another expression"
             if action.reads is None:
                 what = f"column {action.name} is no longer generated"
             effort: Effort = "nothing" if action.reads is None else "rewrite"
             return Effect(lock="ACCESS EXCLUSIVE", effort=effort, what=what)
-        case DropColumn():
+        case actions.DropColumn():
             return _brief(f"column {action.name} goes")
-        case SetFillfactor():
+        case actions.SetFillfactor():
             what = f"fillfactor {action.fillfactor or 100}"
             return Effect(lock="SHARE UPDATE EXCLUSIVE", effort="nothing", what=what)
-        case Rename(what="index"):
+        case actions.Rename(what="index"):
             return None
-        case Rename():
+        case actions.Rename():
             return _brief(f"{action.what} renamed to {action.new}")
-        case Work():
+        case actions.Work():
             return _other_table(action) if is_partition else _work(action)
-        case Remarkable():
+        case actions.Remarkable():
             return None
 
 
@@ -121,7 +172,7 @@ def _brief(what: str) -> Effect:
     return Effect(lock="ACCESS EXCLUSIVE", effort="nothing", what=what)
 
 
-def _index(action: AddIndex) -> Effect:
+def _index(action: actions.AddIndex) -> Effect:
     if action.kind != "index":
         what = f"{action.kind} {action.name or ''}".strip()
         return Effect(lock="ACCESS EXCLUSIVE", effort="build", what=what)
@@ -131,7 +182,7 @@ def _index(action: AddIndex) -> Effect:
     return Effect(lock="SHARE", effort="build", what=what)
 
 
-def _new_column(action: SetColumn) -> Effect:
+def _new_column(action: actions.SetColumn) -> Effect:
     what = f"column {action.name} is new"
     effort: Effort = "nothing"
     unless = None
@@ -144,64 +195,76 @@ def _new_column(action: SetColumn) -> Effect:
         unless = "the function is STABLE or IMMUTABLE"
     elif action.generated == "virtual" and action.not_null:
         effort = "scan"
-    return Effect(lock="ACCESS EXCLUSIVE", effort=effort, what=what, unless=unless)
+    return Effect(
+        lock="ACCESS EXCLUSIVE",
+        effort=effort,
+        what=what,
+        unless=unless,
+        shares_pass=effort == "scan",
+    )
 
 
-def _new_type(action: SetColumn, old_type: str | None) -> Effect:
+def _new_type(action: actions.SetColumn, old_type: str | None) -> Effect:
     what = f"column {action.name} from {old_type or 'a type that is not known'} to {action.type}"
     unless = None
     needed = True if action.has_using else None
     if needed is None and old_type is not None:
         needed = is_rewritten(old_type, action.type)
-        bases = {_spelled(old_type)[0], _spelled(action.type)[0]}
+        bases = {spelled_type(old_type)[0], spelled_type(action.type)[0]}
         if bases == {"timestamp", "timestamptz"}:
             unless = "the session's TimeZone is UTC"
     elif needed is None:
         needed, unless = True, "the old type may stay as it is on disk"
     effort: Effort = "rewrite" if needed else "nothing"
-    if not needed and old_type is not None and not _keeps_indexes(old_type, action.type):
+    if not needed and old_type is not None and not keeps_indexes(old_type, action.type):
         effort, unless = "build", "no index has it"
     if not needed and action.collation is not None:
         effort, what = "build", f"{what}, COLLATE {action.collation}: its indexes are built anew"
     return Effect(lock="ACCESS EXCLUSIVE", effort=effort, what=what, unless=unless)
 
 
-def _work(action: Work) -> Effect | None:
-    concurrently = "SHARE UPDATE EXCLUSIVE"
-    rules: dict[str, tuple[Lock, Effort]] = {
-        "set not null": ("ACCESS EXCLUSIVE", "scan"),
-        "add check": ("ACCESS EXCLUSIVE", "scan"),
-        "add not null": ("ACCESS EXCLUSIVE", "scan"),
-        "add foreign key": ("SHARE ROW EXCLUSIVE", "scan"),
-        "validate constraint": ("SHARE UPDATE EXCLUSIVE", "scan"),
-        "attach partition": ("SHARE UPDATE EXCLUSIVE", "nothing"),
-        "set logged": ("ACCESS EXCLUSIVE", "rewrite"),
-        "set unlogged": ("ACCESS EXCLUSIVE", "rewrite"),
-        "set access method": ("ACCESS EXCLUSIVE", "rewrite"),
-        "set tablespace": ("ACCESS EXCLUSIVE", "rewrite"),
-        "cluster": ("ACCESS EXCLUSIVE", "rewrite"),
-        "vacuum full": ("ACCESS EXCLUSIVE", "rewrite"),
-        "reindex": ("SHARE", "build"),
-        "set statistics": ("SHARE UPDATE EXCLUSIVE", "nothing"),
-        "set trigger": ("SHARE ROW EXCLUSIVE", "nothing"),
-    }
+def _work(action: actions.Work) -> Effect | None:
     if action.kind == "lock":
         return Effect(lock=_mode(action.mode), effort="nothing", what="LOCK TABLE")
-    lock, effort = rules.get(action.kind, ("ACCESS EXCLUSIVE", "nothing"))
-    what = action.kind if action.column is None else f"{action.kind} of {action.column}"
+    if action.kind == "reindex":
+        return _reindex(action)
+    lock, effort = _RULES.get(action.kind, ("ACCESS EXCLUSIVE", "nothing"))
+    what = _KIND_SAID.get(action.kind, action.kind)
+    if action.column is not None:
+        what = f"{what} of {action.column}"
+    if action.kind in ("primary key using index", "unique using index"):
+        what = f"{action.kind} {action.index}"
     if action.not_valid:
         effort, what = "nothing", f"{what}, NOT VALID"
-    unless = None
-    if action.concurrently and action.kind in ("reindex", "detach partition"):
-        lock, what = concurrently, f"{what} CONCURRENTLY"  # type: ignore[assignment]
-    if action.kind == "set not null":
-        unless = "a valid CHECK constraint shows it already"
-    elif action.kind in ("set logged", "set unlogged", "set access method", "set tablespace"):
-        unless = "it is so already"
-    return Effect(lock=lock, effort=effort, what=what, unless=unless)
+    if action.concurrently and action.kind == "detach partition":
+        lock, what = "SHARE UPDATE EXCLUSIVE", f"{what} CONCURRENTLY"
+    return Effect(
+        lock=lock,
+        effort=effort,
+        what=what,
+        unless=None if action.not_valid else _UNLESS.get(action.kind),
+        shares_pass=effort == "scan" and action.kind in _SHARES_PASS,
+    )
 
 
-def _other_table(action: Work) -> Effect | None:
+def _reindex(action: actions.Work) -> Effect:
+    """The table's lock; the index itself is locked exclusively, and planning a query needs it."""
+    one = action.index is not None
+    does = "builds it anew" if one else "builds its indexes anew"
+    what = f"REINDEX INDEX {action.index}" if one else "REINDEX"
+    if action.concurrently:
+        lock: Lock = "SHARE UPDATE EXCLUSIVE"
+        return Effect(lock=lock, effort="build", what=f"{what} CONCURRENTLY", does=does)
+    return Effect(
+        lock="SHARE",
+        effort="build",
+        what=what,
+        does=does,
+        beside="ACCESS EXCLUSIVE on the index that is built, so queries of the table wait too",
+    )
+
+
+def _other_table(action: actions.Work) -> Effect | None:
     """What becomes of a partition, or of the table that a foreign key references."""
     if action.kind == "attach partition":
         return Effect(
@@ -213,19 +276,22 @@ def _other_table(action: Work) -> Effect | None:
     if action.kind == "detach partition":
         return _brief("detached")
     if action.kind == "add foreign key":
-        what = "referenced by a new foreign key"
-        # The referencing table is scanned meanwhile, this one's writers wait for that.
-        effort: Effort = "nothing" if action.not_valid else "scan"
-        return Effect(lock="SHARE ROW EXCLUSIVE", effort=effort, what=what)
+        # The referencing table is read meanwhile: its size decides, this one's writers wait.
+        return Effect(
+            lock="SHARE ROW EXCLUSIVE",
+            effort="nothing" if action.not_valid else "probe",
+            what=f"referenced by a new foreign key of {action.table}",
+            waits_for=None if action.not_valid else action.table,
+        )
     return None
 
 
 def _mode(mode: str | None) -> Lock:
-    known: dict[str, Lock] = {str(name): name for name in _LOCKS}
+    known: dict[str, Lock] = {str(name): name for name in LOCKS}
     return known.get(" ".join((mode or "").upper().split()), "ACCESS EXCLUSIVE")
 
 
-_LOCKS: tuple[Lock, ...] = (
+LOCKS: tuple[Lock, ...] = (
     "ACCESS SHARE",
     "ROW SHARE",
     "ROW EXCLUSIVE",
@@ -235,102 +301,49 @@ _LOCKS: tuple[Lock, ...] = (
     "EXCLUSIVE",
     "ACCESS EXCLUSIVE",
 )
+"""From the weakest."""
 
-_SAME = {
-    "character varying": "varchar",
-    "varchar": "varchar",
-    "char": "bpchar",
-    "character": "bpchar",
-    "int": "int4",
-    "integer": "int4",
-    "serial": "int4",
-    "bigint": "int8",
-    "bigserial": "int8",
-    "smallint": "int2",
-    "decimal": "numeric",
-    "real": "float4",
-    "double precision": "float8",
-    "float": "float8",
-    "boolean": "bool",
-    "bit varying": "varbit",
-    "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamptz",
-    "time without time zone": "time",
-    "time with time zone": "timetz",
+_EFFORTS: tuple[Effort, ...] = tuple(DOES)
+_RULES: dict[actions.WorkKind, tuple[Lock, Effort]] = {
+    "set not null": ("ACCESS EXCLUSIVE", "scan"),
+    "add check": ("ACCESS EXCLUSIVE", "scan"),
+    "add not null": ("ACCESS EXCLUSIVE", "scan"),
+    "add foreign key": ("SHARE ROW EXCLUSIVE", "scan"),
+    "validate constraint": ("SHARE UPDATE EXCLUSIVE", "scan"),
+    "primary key using index": ("ACCESS EXCLUSIVE", "scan"),
+    "attach partition": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "set logged": ("ACCESS EXCLUSIVE", "rewrite"),
+    "set unlogged": ("ACCESS EXCLUSIVE", "rewrite"),
+    "set access method": ("ACCESS EXCLUSIVE", "rewrite"),
+    "set tablespace": ("ACCESS EXCLUSIVE", "rewrite"),
+    "cluster": ("ACCESS EXCLUSIVE", "rewrite"),
+    "vacuum full": ("ACCESS EXCLUSIVE", "rewrite"),
+    "set statistics": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "set clustering": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "set trigger": ("SHARE ROW EXCLUSIVE", "nothing"),
 }
-# pg_cast.castmethod is 'b', or the type is a domain's base: the bytes on disk stay.
-_RELABELLED = {
-    ("varchar", "text"),
-    ("text", "varchar"),
-    ("citext", "text"),
-    ("citext", "varchar"),
-    ("text", "citext"),
-    ("varchar", "citext"),
-    ("cidr", "inet"),
-    ("int4", "oid"),
-    ("oid", "int4"),
-    ("bit", "varbit"),
-    ("varbit", "bit"),
-    ("xml", "text"),
-    ("xml", "varchar"),
+"""Others take ACCESS EXCLUSIVE for an instant."""
+
+_SHARES_PASS = frozenset({"set not null", "add check", "add not null", "primary key using index"})
+_SO_ALREADY = "it is so already"
+_UNLESS: dict[actions.WorkKind, str] = {
+    "set not null": "a valid CHECK constraint shows it already",
+    "primary key using index": "its columns are NOT NULL already",
+    "set logged": _SO_ALREADY,
+    "set unlogged": _SO_ALREADY,
+    "set access method": _SO_ALREADY,
+    "set tablespace": _SO_ALREADY,
 }
-# Types whose default operator classes are of one family (pg_opclass).
-_FAMILIES = (frozenset({"text", "varchar"}), frozenset({"cidr", "inet"}))
-_PRECISE = frozenset({"timestamp", "timestamptz", "time", "timetz", "interval"})
-_WITH_PARAMETERS = re.compile(
-    r"^([^(]*?)\s*(?:\(([^)]*)\))?((?:\s+with(?:out)? time zone)?)(\[\])*$"
-)
-
-
-def _spelled(spelled: str) -> tuple[str, tuple[int, ...] | None]:
-    """A type's name in one spelling, and its parameters; None where it has none."""
-    text = " ".join(spelled.lower().replace("pg_catalog.", "").replace('"', "").split())
-    match = _WITH_PARAMETERS.match(text)
-    if match is None:
-        return text, None
-    name = (match[1] + match[3]).strip()
-    base = _SAME.get(name, name) + (match[4] or "")
-    listed = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
-    if not all(part.lstrip("-").isdecimal() for part in listed):
-        return text, None
-    parameters = tuple(int(part) for part in listed) or None
-    if base == "bpchar" and parameters is None and name != "bpchar":
-        parameters = (1,)  # char is char(1)
-    if base == "bit" and parameters is None:
-        parameters = (1,)
-    if base == "numeric" and parameters is not None and len(parameters) == 1:
-        parameters = (parameters[0], 0)
-    return base, parameters
-
-
-def _keeps_indexes(old: str, new: str) -> bool:
-    """Whether indexes fit the relabelled type (`CheckIndexCompatible`, indexcmds.c)."""
-    pair = {_spelled(old)[0].removesuffix("[]"), _spelled(new)[0].removesuffix("[]")}
-    return len(pair) == 1 or any(pair <= family for family in _FAMILIES)
-
-
-def is_rewritten(old: str, new: str) -> bool:
-    """
-    Whether a column's new type takes a new heap.
-
-    A relabelling does not, nor a length coercion that cannot shorten: the planner leaves it out
-    (`varchar_support`, `numeric_support`, `varbit_support`, `TemporalSimplify`), and
-    `ATColumnChangeRequiresRewrite` finds the bare column.
-
-    Args:
-        old: As `format_type` spells it.
-        new: As a statement spells it.
-    """
-    (before, had), (after, has) = _spelled(old), _spelled(new)
-    if before != after and (before, after) not in _RELABELLED:
-        return True
-    if has is None or (has == had and before == after):
-        return False
-    if before in ("varchar", "varbit") and before == after:
-        return had is None or has[0] < had[0]
-    if before == after == "numeric":
-        return had is None or has[1] != had[1] or has[0] < had[0]
-    if before == after and before in _PRECISE:
-        # Without a precision there are six digits; interval's fields are not followed.
-        return has[0] < (6 if had is None else had[0])
-    return True
+_KIND_SAID: dict[actions.WorkKind, str] = {
+    "set not null": "SET NOT NULL",
+    "add check": "a new CHECK constraint",
+    "add not null": "a new NOT NULL constraint",
+    "add foreign key": "a new foreign key",
+    "validate constraint": "VALIDATE CONSTRAINT",
+    "set logged": "SET LOGGED",
+    "set unlogged": "SET UNLOGGED",
+    "set access method": "another access method",
+    "set tablespace": "another tablespace",
+    "cluster": "CLUSTER",
+    "vacuum full": "VACUUM FULL",
+}

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pgheadroom.report.reading import printable
 from pgheadroom.report.table import Column, Table
 from pgheadroom.report.text import csv_text
-from pgheadroom.units import show_bytes
+from pgheadroom.units import show_bytes, show_bytes_more
+
+_T = TypeVar("_T")
 
 _FIGURES = (
     "updates_per_s",
@@ -32,22 +34,24 @@ _FIGURES = (
     "wal_bytes_per_day_now",
     "wal_bytes_per_day_then",
 )
-_EFFORTS = {"rewrite": "rewrites it", "scan": "reads all of it", "build": "builds an index"}
+_ALIKE_MIN = 4
+"""From so many tables on of which the same is to be said it is said once; arbitrary."""
 
 
 def lines(result: Mapping[str, Any]) -> list[str]:
     """What was found, table by table, then what was not judged; for people."""
     found = [
-        f"{table['verdict']}: {_name(table)}. {table['text']}"
-        + "".join(f" Assumed: {item}." for item in table["assumed"])
-        for table in result["tables"]
+        f"{alike[0]['verdict']}: {_names(alike)}. {alike[0]['text']}"
+        + "".join(f" Assumed: {item}." for item in alike[0]["assumed"])
+        for alike in _alike(result["tables"], _judged)
     ]
-    found += [
-        _worked(table, work)
+    pairs = [
+        (table, work)
         for table in result["tables"]
         for work in table["work"]
         if work["effort"] != "nothing"
     ]
+    found += [_worked(alike) for alike in _alike(pairs, lambda pair: _done(pair[1]))]
     found += [
         f"{'note' if note['is_judged'] else 'not judged'}, line {note['line']}: "
         + (f"{note['table']}: " if note["table"] else "")
@@ -61,24 +65,73 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     return [printable(line) for line in found]
 
 
-def _worked(table: Mapping[str, Any], work: Mapping[str, Any]) -> str:
+def _alike(items: Sequence[_T], key: Callable[[_T], Hashable]) -> list[list[_T]]:
+    """Items of one key together where they are many, each alone elsewhere; in order."""
+    groups: dict[Hashable, list[_T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    made: list[list[_T]] = []
+    for group in groups.values():
+        made += [group] if len(group) >= _ALIKE_MIN else [[item] for item in group]
+    return made
+
+
+def _judged(table: Mapping[str, Any]) -> Hashable:
+    return table["verdict"], table["text"], tuple(table["assumed"])
+
+
+def _done(work: Mapping[str, Any]) -> Hashable:
+    """What is said of work, apart from its table; big tables are named one by one."""
+    waits_for = work["waits_for"]
+    other = None if waits_for is None else waits_for["table"]
+    keys = ("line", "what", "does", "lock", "beside", "unless")
+    return (work["is_over"], other, *(work[key] for key in keys))
+
+
+def _names(tables: Sequence[Mapping[str, Any]]) -> str:
+    names = [_name(table) for table in tables]
+    if len(names) < _ALIKE_MIN:
+        return ", ".join(names)
+    return f"{len(names)} tables ({', '.join(names[:3])} and {len(names) - 3} more)"
+
+
+def _worked(alike: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
     """What takes as long as the table is big, and who waits meanwhile."""
-    size = "unknown size" if work["main_bytes"] is None else show_bytes(work["main_bytes"])
+    work = alike[0][1]
+    sizes = [each["main_bytes"] for _, each in alike]
+    known = [size for size in sizes if size is not None]
+    size = show_bytes(sum(known)) if known else "unknown size"
+    if len(alike) > 1:
+        size += " together" + (", others of unknown size" if len(known) < len(sizes) else "")
     waits = "nobody can write" if work["stops_writers"] else "writers go on"
     if work["lock"] == "ACCESS EXCLUSIVE":
         waits = "nobody can read or write"
     head = "writers wait" if work["is_over"] else "work"
     text = (
-        f"{head}: {_name(table)} ({size}), line {work['line']}: {work['what']}: "
-        f"{_EFFORTS[work['effort']]} under {work['lock']}: {waits} meanwhile"
+        f"{head}: {_names([table for table, _ in alike])} ({size}), line {work['line']}: "
+        f"{work['what']}: {work['does']}{_while(work)} under {work['lock']}"
     )
+    beside = f" ({work['beside']})" if work["beside"] else ""
+    text += f"{beside}: {waits} meanwhile"
     return text + (f", unless {work['unless']}" if work["unless"] else "")
+
+
+def _while(work: Mapping[str, Any]) -> str:
+    other = work["waits_for"]
+    if other is None:
+        return ""
+    size = other["main_bytes"]
+    shown = "unknown size" if size is None else show_bytes(size)
+    return f" while {other['table']} ({shown}) is read,"
 
 
 def summary(result: Mapping[str, Any]) -> str:
     """One sentence."""
     tables = "table loses" if result["findings"] == 1 else "tables lose"
-    text = f"{result['findings']} {tables} HOT; {result['statements']} statements"
+    count = result["statements"]
+    text = (
+        f"{result['findings']} {tables} HOT; {count} {'statement' if count == 1 else 'statements'}"
+    )
     if result["not_understood"]:
         text += f", {len(result['not_understood'])} of them not understood"
     open_ = sum(table["verdict"] == "not judged" for table in result["tables"])
@@ -94,7 +147,8 @@ def summary(result: Mapping[str, Any]) -> str:
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """One row a table, with what was and what would be."""
-    if not result["tables"]:
+    shown = [alike[0] for alike in _alike(result["tables"], _judged) if len(alike) == 1]
+    if not shown:
         return []
     return [
         Table(
@@ -123,7 +177,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
                 Column(
                     key="wal_then", title="then", unit="bytes", digits=0, group="WAL per update"
                 ),
-                Column(key="day", title="WAL a day", unit="MB", digits=1, signed=True),
+                Column(key="day", title="WAL a day", style="text"),
                 Column(key="evidence", title="evidence", align="left", style="text"),
             ),
             rows=tuple(
@@ -140,7 +194,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
                     _more(table),
                     table["evidence"],
                 )
-                for table in result["tables"]
+                for table in shown
             ),
             note=(
                 "The verdict is by rule: which updates change no column that an index reads. Of "
@@ -174,9 +228,19 @@ def _middle(value: Any) -> Any:
     return value["mid"] if isinstance(value, Mapping) else value
 
 
-def _more(table: Mapping[str, Any]) -> float | None:
+def _more(table: Mapping[str, Any]) -> str | None:
     now, then = (_middle(table[f"wal_bytes_per_day_{when}"]) for when in ("now", "then"))
-    return None if now is None or then is None else (then - now) / 1e6
+    if now is None or then is None:
+        return None
+    return "as before" if _overlap(table) else show_bytes_more(then - now)
+
+
+def _overlap(table: Mapping[str, Any]) -> bool:
+    """Whether what is played before and after differs by chance alone."""
+    now, then = (table[f"wal_bytes_per_update_{when}"] for when in ("now", "then"))
+    if not (isinstance(now, Mapping) and isinstance(then, Mapping)):
+        return bool(now == then)
+    return bool(now["low"] <= then["high"] and then["low"] <= now["high"])
 
 
 def _short(text: str) -> str:

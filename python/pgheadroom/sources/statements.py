@@ -83,12 +83,6 @@ def split(text: str, *, variables: bool = False) -> Iterator[str]:
     yield from found
 
 
-@functools.lru_cache(maxsize=20_000)
-def fingerprint(statement: str) -> int | None:
-    """The same for statements that differ in constants or in the length of a list; None: none."""
-    return _core.statement_fingerprint(_text(statement))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
     """A statement of a file with its line, from 1; or what stands there and is none, and why."""
@@ -152,12 +146,14 @@ class ExpressionReads:
     """
     What an expression over a table's row reads.
 
-    `whole_row`: it names the row itself (`t.*`, or `t` as a value). `text` is the expression as
-    PostgreSQL would write it.
+    `whole_row`: it names the row itself (`t.*`). `may_be_row`: it names `t` alone, the column of
+    that name, which is among `columns`, or the row where the table has none. `text` is the
+    expression as PostgreSQL would write it.
     """
 
     columns: tuple[str, ...]
     whole_row: bool
+    may_be_row: bool
     functions: tuple[str, ...]
     text: str
 
@@ -177,6 +173,7 @@ def expression_reads(expression: str, table: str) -> ExpressionReads:
     return ExpressionReads(
         columns=tuple(found["columns"]),
         whole_row=found["whole_row"],
+        may_be_row=found["may_be_row"],
         functions=tuple(found["functions"]),
         text=found["text"],
     )

@@ -120,6 +120,7 @@ fn work_kind(kind: AlterTableType) -> &'static str {
         T::AtDropNotNull => "drop not null",
         T::AtSetStatistics | T::AtSetOptions | T::AtResetOptions => "set statistics",
         T::AtSetStorage => "set storage",
+        T::AtClusterOn | T::AtDropCluster => "set clustering",
         T::AtValidateConstraint => "validate constraint",
         T::AtSetLogged => "set logged",
         T::AtSetUnLogged => "set unlogged",

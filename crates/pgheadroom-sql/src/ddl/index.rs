@@ -3,6 +3,7 @@
 use pg_query::protobuf::{Constraint, IndexElem, IndexStmt};
 use pg_query::{Node, NodeEnum};
 
+use super::colname;
 use crate::columns::{Reads, reads};
 use crate::facts::{AddIndex, Target};
 use crate::spelled::{name_parts, optional, options, target, value_of};
@@ -52,6 +53,7 @@ pub(super) fn of_constraint(
     for name in column.into_iter().chain(name_parts(&constraint.keys)) {
         index.columns.push(name.to_owned());
         index.depends.push(name.to_owned());
+        index.named_after.push(Some(name.to_owned()));
     }
     index.name = optional(&constraint.conname);
     if kind == "exclusion constraint" {
@@ -81,7 +83,12 @@ fn keyed(table: Target, kind: &'static str, keys: &[&Node], filter: Option<&Node
     let mut columns = Vec::new();
     let (mut all, mut inside) = (Vec::new(), Vec::new());
     let mut has_expressions = false;
+    let mut named_after = Vec::new();
     for element in keys.iter().filter_map(|node| element(node)) {
+        named_after.push(match element.expr.as_deref() {
+            Some(expression) => colname::of(expression),
+            None => optional(&element.name),
+        });
         if let Some(name) = plain(element) {
             columns.push(name.to_owned());
             all.push(Reads {
@@ -97,7 +104,9 @@ fn keyed(table: Target, kind: &'static str, keys: &[&Node], filter: Option<&Node
     }
     let predicate = filter.map(|filter| reads(filter, &table.name));
     let inside = Reads::join(inside);
-    let whole_row = inside.whole_row || predicate.as_ref().is_some_and(|found| found.whole_row);
+    let either = |is: fn(&Reads) -> bool| is(&inside) || predicate.as_ref().is_some_and(is);
+    let whole_row = either(|found| found.whole_row);
+    let may_be_row = either(|found| found.may_be_row);
     let predicate_columns = predicate.clone().unwrap_or_default().columns;
     AddIndex {
         table,
@@ -114,6 +123,8 @@ fn keyed(table: Target, kind: &'static str, keys: &[&Node], filter: Option<&Node
         expression_columns: inside.columns,
         predicate_columns,
         whole_row,
+        may_be_row,
+        named_after,
         concurrently: false,
         if_not_exists: false,
     }
@@ -137,6 +148,7 @@ fn include(index: &mut AddIndex, names: Vec<String>) {
             index.depends.push(name.clone());
         }
     }
+    index.named_after.extend(names.iter().cloned().map(Some));
     index.include = names;
 }
 

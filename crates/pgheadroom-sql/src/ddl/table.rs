@@ -183,9 +183,15 @@ pub(super) fn add_constraint(
                     schema: table.schema.clone(),
                     name: constraint.indexname.clone(),
                 };
+                let is_primary = kind == ConstrType::ConstrPrimary;
+                let kind = if is_primary {
+                    "primary key using index"
+                } else {
+                    "unique using index"
+                };
                 facts.add(Fact::Work(Work {
                     index: Some(index.clone()),
-                    ..work("other")
+                    ..work(kind)
                 }));
                 if !constraint.conname.is_empty() && constraint.conname != index.name {
                     facts.add(Fact::Rename {

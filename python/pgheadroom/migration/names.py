@@ -1,0 +1,186 @@
+"""
+Which tables and indexes of a profile names mean, while a migration renames, makes and drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pgheadroom.migration.actions import Target
+from pgheadroom.profile import Profile
+
+Place = tuple[str, str]
+"""Schema and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexAt:
+    """An index of one table of the profile: the table's name there, and the index's identity."""
+
+    table: str
+    identity: str
+
+
+class Names:
+    """
+    The profile's tables and indexes by the names that they have now.
+
+    Attributes:
+        tables: Names in the profile: of the table, or of a partitioned one's partitions.
+        indexes: The index behind a name; of a partitioned table one for each partition.
+        partitioned: Places of partitioned tables.
+        made: What the migration has made: schema, if it was named, and name.
+        gone: What it has dropped.
+        observed: Places of tables before anything was done.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.tables: dict[Place, list[str]] = {}
+        self.indexes: dict[Place, list[IndexAt]] = {}
+        self.partitioned: set[Place] = set()
+        self.made: set[tuple[str | None, str]] = set()
+        self.gone: set[Target] = set()
+        leaves: dict[str, list[str]] = {}
+        for table in profile.tables:
+            observed = table.observed or {}
+            self.tables[str(observed["schema"]), str(observed["name"])] = [table.name]
+            if observed.get("parent"):
+                leaves.setdefault(str(observed["parent"]), []).append(table.name)
+            for index in observed["indexes"]:
+                place = str(index["schema"]), str(index["name"])
+                self.indexes[place] = [IndexAt(table=table.name, identity=str(index["name"]))]
+        parents = (profile.server.observed or {}).get("partitioned") or ()
+        full = {_full(found["schema"], found["name"]): found for found in parents}
+        for name, found in full.items():
+            below = [n for n, other in full.items() if other.get("parent") == name]
+            members = [leaf for n in (name, *below) for leaf in leaves.get(n, ())]
+            place = str(found["schema"]), str(found["name"])
+            self.tables[place] = members
+            self.partitioned.add(place)
+        self.observed = frozenset(self.tables)
+
+    def table(self, target: Target) -> Place | None:
+        """Of a table's name."""
+        return _place(target, self.tables)
+
+    def index(self, target: Target) -> Place | None:
+        """Of an index's name."""
+        return _place(target, self.indexes)
+
+    def tables_of(self, target: Target) -> tuple[str, ...]:
+        """Names in the profile of a table, or of the partitions of one; none where it has none."""
+        place = self.table(target)
+        return () if place is None else tuple(self.tables[place])
+
+    def indexes_of(self, target: Target) -> tuple[IndexAt, ...]:
+        """The indexes behind a name."""
+        place = self.index(target)
+        return () if place is None else tuple(self.indexes[place])
+
+    def called(self, table: str) -> Place | None:
+        """Schema and name that a table of the profile has now; None: it is gone."""
+        return next(
+            (
+                place
+                for place, keys in self.tables.items()
+                if keys == [table] and place not in self.partitioned
+            ),
+            None,
+        )
+
+    def is_partitioned(self, target: Target) -> bool:
+        """Whether it is a partitioned table."""
+        return self.table(target) in self.partitioned
+
+    def is_new(self, target: Target) -> bool:
+        """Whether the migration has made it; an unqualified name may be that of any schema."""
+        if target.schema is None:
+            return any(name == target.name for _, name in self.made)
+        return any(
+            name == target.name and schema in (None, target.schema) for schema, name in self.made
+        )
+
+    def is_new_place(self, target: Target) -> Place | None:
+        """Of a table that the migration has made."""
+        return _place(target, {(schema or "public", name) for schema, name in self.made})
+
+    def is_gone(self, target: Target) -> bool:
+        """Whether the migration has dropped it."""
+        return any(
+            found.name == target.name and target.schema in (None, found.schema)
+            for found in self.gone
+        )
+
+    def is_taken(self, schema: str, name: str) -> bool:
+        """Whether a schema has a table or an index of that name now."""
+        return (
+            (schema, name) in self.tables
+            or (schema, name) in self.indexes
+            or any(name == n and s in (None, schema) for s, n in self.made)
+        )
+
+    def drop_table(self, target: Target) -> None:
+        """It goes, with its indexes and, of a partitioned one, its partitions."""
+        self.made = {found for found in self.made if found[1] != target.name}
+        self.gone.add(target)
+        place = self.table(target)
+        if place is None:
+            return
+        gone = set(self.tables.pop(place))
+        is_whole = place in self.partitioned
+        for other, keys in list(self.tables.items()):
+            if keys and gone.issuperset(keys) and (is_whole or other not in self.partitioned):
+                del self.tables[other]
+                self.gone.add(Target(schema=other[0], name=other[1]))
+            elif gone & set(keys):
+                self.tables[other] = [key for key in keys if key not in gone]
+        self.gone.add(Target(schema=place[0], name=place[1]))
+        for where, found in list(self.indexes.items()):
+            self._keep(where, [index for index in found if index.table not in gone])
+
+    def drop_index(self, table: str, identity: str) -> None:
+        """It has no name any more, under whatever names it was known."""
+        gone = IndexAt(table=table, identity=identity)
+        for where, found in list(self.indexes.items()):
+            if gone in found:
+                self._keep(where, [index for index in found if index != gone])
+
+    def _keep(self, place: Place, left: list[IndexAt]) -> None:
+        if left:
+            self.indexes[place] = left
+        else:
+            del self.indexes[place]
+
+    def rename_index(self, place: Place, new: str) -> None:
+        """Another name in the same schema."""
+        self.indexes[place[0], new] = self.indexes.pop(place)
+
+    def move_table(self, place: Place, moved: Place) -> None:
+        """Another name, or another schema, into which its indexes go along."""
+        self.tables[moved] = self.tables.pop(place)
+        if place in self.partitioned:
+            self.partitioned.remove(place)
+            self.partitioned.add(moved)
+        elif place[0] != moved[0]:
+            keys = self.tables[moved]
+            self.indexes = {
+                (moved[0] if all(one.table in keys for one in found) else schema, name): found
+                for (schema, name), found in self.indexes.items()
+            }
+
+
+def _place(target: Target, known: Iterable[Place]) -> Place | None:
+    """Schema and name; an unqualified name is the one in `public`, else the only one."""
+    if target.schema is not None:
+        place = (target.schema, target.name)
+        return place if place in set(known) else None
+    found = [place for place in known if place[1] == target.name]
+    public = [place for place in found if place[0] == "public"]
+    if public:
+        return public[0]
+    return found[0] if len(found) == 1 else None
+
+
+def _full(schema: str, name: str) -> str:
+    return name if schema == "public" else f"{schema}.{name}"

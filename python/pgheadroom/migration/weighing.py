@@ -1,0 +1,165 @@
+"""
+Which observed tables an action touches, and what it locks, rewrites and scans there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from pgheadroom.migration import actions
+from pgheadroom.migration.actions import Action, Target, Work
+from pgheadroom.migration.names import Names
+from pgheadroom.migration.shape import Altered
+from pgheadroom.migration.work import Effect, effect_of
+
+_WHOLE_DATABASE = ("vacuum full", "cluster", "reindex")
+# `ATPrepCmd` (tablecmds.c) does not recurse for these: of a partitioned table itself.
+_OF_PARENT_ALONE = frozenset(
+    {
+        "attach partition",
+        "detach partition",
+        "set owner",
+        "set row security",
+        "replica identity",
+        "set access method",
+        "set tablespace",
+    }
+)
+
+
+def weighed(
+    action: Action,
+    names: Names,
+    tables_of: Callable[[Target], Sequence[Altered]],
+    everything: Sequence[Altered],
+    *,
+    is_empty: bool,
+) -> Iterator[tuple[Altered, Effect]]:
+    """
+    What an action does to each observed table that it touches.
+
+    Args:
+        action: Of a statement.
+        names: Before it.
+        tables_of: The tables behind a name.
+        everything: All tables, for what goes over a whole database.
+        is_empty: It is a foreign key of a column that is new and NULL, and has nothing to validate
+            (`transformFKConstraints`, src/backend/parser/parse_utilcmd.c).
+    """
+    for altered, is_other in _touched(action, names, tables_of, everything):
+        old_type = None
+        if isinstance(action, actions.SetColumn):
+            identity = altered.names.get(action.name)
+            old_type = None if identity is None else altered.types.get(identity)
+            if action.is_new and identity is not None:  # IF NOT EXISTS
+                continue
+        effect = effect_of(action, old_type=old_type, is_partition=is_other)
+        if effect is None:
+            continue
+        if isinstance(action, Work):
+            effect = _known(effect, action, altered, names, is_empty=is_empty)
+        if effect.waits_for is not None:
+            effect = replace(effect, read_bytes=_bytes(tables_of(effect.waits_for)))
+        yield altered, effect
+
+
+def _known(
+    effect: Effect, action: Work, altered: Altered, names: Names, *, is_empty: bool
+) -> Effect:
+    """With what the profile and the statements before tell."""
+    if action.kind == "add foreign key" and (
+        is_empty or (action.table is not None and names.is_new(action.table))
+    ):
+        return replace(effect, effort="nothing", waits_for=None)
+    if action.kind == "primary key using index" and action.index is not None:
+        return _not_null(effect, action.index, altered, names)
+    if action.kind == "cluster" and action.index is None and not altered.clustered:
+        unless = "none of its indexes is marked, as when it was observed: then it is refused"
+        return replace(effect, unless=unless)
+    return effect
+
+
+def _bytes(tables: Sequence[Altered]) -> int | None:
+    """Of a table, or of the partitions of one, together."""
+    found = [(altered.table.observed or {}).get("main_bytes") for altered in tables]
+    if not found or None in found:
+        return None
+    return sum(int(size) for size in found if size is not None)
+
+
+def _not_null(effect: Effect, index: Target, altered: Altered, names: Names) -> Effect:
+    """A primary key reads the table where one of its columns can be NULL, to see that none is."""
+    for one in names.indexes_of(index):
+        found = altered.indexes.get(one.identity)
+        if one.table == altered.table.name and found is not None:
+            nullable = [altered.nullable.get(column) for column in found.keys]
+            if all(known is False for known in nullable):
+                return replace(effect, effort="nothing", unless=None, shares_pass=False)
+            if any(nullable):
+                return replace(effect, what=f"{effect.what}, SET NOT NULL", unless=None)
+    return effect
+
+
+def _touched(
+    action: Action,
+    names: Names,
+    tables_of: Callable[[Target], Sequence[Altered]],
+    everything: Sequence[Altered],
+) -> Iterator[tuple[Altered, bool]]:
+    """The tables, and whether they are the statement's second one."""
+    named: list[tuple[Target, bool]] = []
+    if isinstance(action, Work):
+        if action.index is not None and action.table is None:
+            yield from ((altered, False) for altered in _with_index(action.index, names, tables_of))
+            return
+        if action.table is None:
+            yield from ((altered, False) for altered in everything if _is_meant(altered, action))
+            return
+        if not (names.is_partitioned(action.table) and action.kind in _OF_PARENT_ALONE):
+            named.append((action.table, False))
+        if action.other is not None:
+            named.append((action.other, True))
+    elif isinstance(action, actions.DropIndex):
+        found = _with_index(constraint_index(action, names), names, tables_of)
+        if found:
+            yield from ((altered, False) for altered in found)
+            return
+        named = [] if action.table is None else [(action.table, False)]
+    elif isinstance(action, actions.Rename):
+        of_parent = action.column is None and names.is_partitioned(action.old)
+        named = [] if action.what == "index" or of_parent else [(action.old, False)]
+    elif not isinstance(action, actions.Remarkable):
+        named = [(action.table, False)]
+    for target, is_other in named:
+        yield from ((altered, is_other) for altered in tables_of(target))
+
+
+def _is_meant(altered: Altered, action: Work) -> bool:
+    """Of a statement over a database or a schema."""
+    if action.kind not in _WHOLE_DATABASE:
+        return False
+    if action.kind == "cluster":
+        return altered.clustered
+    schema = str((altered.table.observed or {})["schema"])
+    return action.schema is None or action.schema == schema
+
+
+def _with_index(
+    index: Target, names: Names, tables_of: Callable[[Target], Sequence[Altered]]
+) -> list[Altered]:
+    """The tables that have it."""
+    found: list[Altered] = []
+    for one in names.indexes_of(index):
+        place = names.called(one.table)
+        if place is not None:
+            found += tables_of(Target(schema=place[0], name=place[1]))
+    return found
+
+
+def constraint_index(action: actions.DropIndex, names: Names) -> Target:
+    """The index behind it: a constraint's has its name and the table's schema."""
+    if action.table is None:
+        return action.index
+    place = names.table(action.table)
+    return action.index if place is None else Target(schema=place[0], name=action.index.name)

@@ -1,0 +1,248 @@
+"""What `check` says, in words: once, of the right table, by the user's names, with one unit."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import observed_table as made
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pgheadroom.migration import MigrationCheck, check_migration, read_migration
+from pgheadroom.migration import check as checking
+from pgheadroom.profile import Profile
+from pgheadroom.report import view_migration
+
+MIB = 1024**2
+
+
+def _profile(*tables: Profile) -> Profile:
+    (first, *_) = tables
+    server = replace(first.server, observed=made.SERVER)
+    return replace(first, tables=tuple(t.tables[0] for t in tables), server=server)
+
+
+def _table(name: str, main_bytes: int = MIB, **facts: Any) -> Profile:
+    found = made.profile_of(
+        made.counters(1000, 1000, 0),
+        classes=[made.a_class(["note"], 1000)],
+        fillfactor=90,
+        indexes=[made.index(f"{name}_pkey", ["id"], is_unique=True, is_primary=True)],
+        main_bytes=main_bytes,
+        **facts,
+    )
+    (table,) = found.tables
+    observed = {**(table.observed or {}), "name": name}
+    return replace(found, tables=(replace(table, name=name, observed=observed),))
+
+
+JOBS = _profile(_table("jobs", 64 * MIB), _table("owners", 2 * MIB))
+
+
+def _check(text: str, profile: Profile = JOBS) -> MigrationCheck:
+    """Nothing is played: what is said of locks, names and rules does not hang on figures."""
+    with mock.patch.object(checking, "figures", return_value="it was not played"):
+        return check_migration(profile, read_migration(text))
+
+
+def _lines(text: str, profile: Profile = JOBS) -> list[str]:
+    return view_migration.lines(_check(text, profile).to_json())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CREATE INDEX ON jobs (colour)", "an index over colour"),
+        (
+            "CREATE TRIGGER x BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION f()",
+            "a trigger before UPDATE",
+        ),
+        (
+            "ALTER TABLE jobs ADD v int GENERATED ALWAYS AS (owner + 1) VIRTUAL;"
+            "CREATE INDEX ON jobs (v)",
+            "PostgreSQL 18 refuses an index over v, a virtual generated column",
+        ),
+    ],
+)
+def test_what_is_not_judged_is_said_once_and_without_figures(text: str, said: str) -> None:
+    """It stood there twice, counted as two matters, with two blanks and beside "can be HOT 100"."""
+    found = _check(text).to_json()
+    whole = "\n".join(view_migration.lines(found))
+    assert whole.count(said) == 1
+    assert "  " not in whole
+    assert view_migration.summary(found).count("1 matter not judged") == 1
+    (table,) = found["tables"]
+    assert table["verdict"] == "not judged"
+    then = ("can_be_hot_then", "hot_frac_then", "lost_frac", "gained_frac")
+    assert [table[name] for name in then] == [None] * 4
+    assert found["strict_findings"] == ["jobs: not judged"]
+
+
+def test_what_is_lost_is_said_beside_what_is_not_judged() -> None:
+    """One index surely ends HOT, the other is unknown: neither hides the other."""
+    (table,) = _check("CREATE INDEX ON jobs (note); CREATE INDEX ON jobs (colour)").tables
+    assert (table.verdict, table.lost_frac, table.can_be_hot_then) == ("loses HOT", 1.0, None)
+    assert "Not judged besides: line 1: an index over colour" in table.text
+
+
+def test_an_index_over_the_row_itself_is_not_one_over_a_column_of_its_name() -> None:
+    """`f(jobs)` was an index over a column that does not exist and over the whole row at once."""
+    (line,) = (x for x in _lines("CREATE INDEX x ON jobs (f(jobs))") if "HOT" in x)
+    assert "over the whole row, which reads the row itself" in line
+    assert "does not have" not in line
+    column = _profile(_table("owner"))
+    (table,) = _check("CREATE INDEX x ON owner (abs(owner))", column).tables
+    assert table.verdict == "as before"
+    assert "over owner" in table.text
+    (table,) = _check("CREATE INDEX x ON owner (f(owner.*))", column).tables
+    assert table.verdict == "loses HOT"
+
+
+def test_one_statement_has_one_lock_and_one_rewrite() -> None:
+    """Two types in one ALTER TABLE were two rewrites, each under its own lock."""
+    text = "ALTER TABLE jobs ALTER owner TYPE int8, ALTER state TYPE int8, ALTER note SET NOT NULL"
+    work = [line for line in _lines(text) if line.startswith("work")]
+    assert work == [
+        "work: jobs (64 MiB), line 1: column owner from int4 to bigint, column state from int2 to "
+        "bigint, SET NOT NULL of note: rewrites it once under ACCESS EXCLUSIVE: nobody can read or "
+        "write meanwhile"
+    ]
+    found = _check("ALTER TABLE jobs VALIDATE CONSTRAINT c, ADD x int")
+    assert {work.lock for work in found.tables[0].work} == {"ACCESS EXCLUSIVE"}
+
+
+def test_a_foreign_key_reads_the_table_that_refers() -> None:
+    """The referenced table was said to be read; it is locked for as long as the other one takes."""
+    text = "ALTER TABLE jobs ADD FOREIGN KEY (owner) REFERENCES owners (id)"
+    work = sorted(line for line in _lines(text) if line.startswith("work"))
+    assert work == [
+        "work: jobs (64 MiB), line 1: a new foreign key: reads all of it under SHARE ROW "
+        "EXCLUSIVE: nobody can write meanwhile",
+        "work: owners (2 MiB), line 1: referenced by a new foreign key of jobs: is looked up by "
+        "its key while jobs (64 MiB) is read, under SHARE ROW EXCLUSIVE: nobody can write "
+        "meanwhile",
+    ]
+    over = check_migration(JOBS, read_migration(text), rewrite_over_bytes=10 * MIB)
+    assert all(len(table.over) == 1 for table in over.tables)
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [("", "a new"), ("ALTER TABLE jobs ALTER owner SET NOT NULL; ", None)],
+)
+def test_a_primary_key_by_an_index_reads_what_can_be_null(
+    before: str, expected: str | None
+) -> None:
+    """USING INDEX had no line at all."""
+    text = f"{before}CREATE UNIQUE INDEX u ON jobs (owner);"
+    text += "ALTER TABLE jobs ADD CONSTRAINT p PRIMARY KEY USING INDEX u;"
+    (table,) = _check(text).tables
+    (work,) = [work for work in table.work if "using index" in work.what]
+    assert (work.lock, work.effort == "nothing") == ("ACCESS EXCLUSIVE", expected is None)
+    (table,) = _check(f"{text} DROP INDEX p").tables
+    assert table.text == "No index, column or fillfactor changes."
+
+
+def test_a_statement_over_a_whole_database_is_one_line() -> None:
+    """50 lines for 50 tables; CLUSTER alone touches those alone that were clustered before."""
+    tables = [_table(f"t{n}") for n in range(50)] + [_table("big", 5 * 1024 * MIB)]
+    profile = _profile(*tables)
+    lines = _lines("VACUUM FULL", profile)
+    assert len(lines) == 3
+    assert "50 tables (t0, t1, t2 and 47 more) (50 MiB together)" in "\n".join(lines)
+    assert "writers wait: big (5 GiB)" in "\n".join(lines)
+    assert view_migration.tables(_check("VACUUM FULL", profile).to_json()) == []
+    (line,) = _lines("CLUSTER", profile)
+    assert "no table of the profile was" in line
+    marked = _lines("CLUSTER t1 USING t1_pkey; CLUSTER", profile)
+    assert [line for line in marked if ", line 1: CLUSTER: rewrites it" in line]
+    assert len(marked) == 3
+    (refused,) = (line for line in _lines("CLUSTER t1", profile) if "rewrites" in line)
+    assert "unless none of its indexes is marked" in refused
+    assert _lines("REINDEX SCHEMA other", profile) == []
+
+
+def test_a_fillfactor_names_the_size_that_it_asks_for() -> None:
+    """A figure of noise stood there, and nothing of a table three times as big."""
+    (line, *_) = _lines("ALTER TABLE jobs SET (fillfactor = 30)")
+    assert "fillfactor 90 -> 30 for new pages, about 16 rows a page instead of 49" in line
+    assert "the heap takes about 4.88 MiB once it is rewritten, 64 MiB now" in line
+
+
+def test_one_statement_is_no_statements() -> None:
+    """The head counted "1 statements"."""
+    for text, said in (("SELECT 1", "; 1 statement"), ("SELECT 1; SELECT 2", "; 2 statements")):
+        assert view_migration.summary(_check(text).to_json()) == f"0 tables lose HOT{said}"
+
+
+def test_names_after_a_rename_are_the_new_ones() -> None:
+    """What ends HOT is named as it is called in the end."""
+    text = (
+        "CREATE INDEX x ON jobs (note); ALTER INDEX x RENAME TO y;"
+        "ALTER TABLE jobs RENAME note TO remark;"
+        "ALTER TABLE jobs ADD g text GENERATED ALWAYS AS (remark || 'x') STORED;"
+        "ALTER TABLE jobs ALTER g SET EXPRESSION AS (remark || 'y'); CREATE INDEX z ON jobs (g);"
+    )
+    (table,) = _check(text).tables
+    found = [{k: v for k, v in one.items() if k != "reads"} for one in table.lost_by]
+    assert found == [
+        {"index": "y", "column": "remark", "assigned": "remark"},
+        {"index": "z", "column": "g", "assigned": "remark"},
+    ]
+
+
+COLUMNS = ("qa", "qb", "qc")
+_DDL = st.sampled_from(
+    (
+        "ALTER TABLE qt RENAME {0} TO {1}",
+        "ALTER TABLE qt ADD {0} int",
+        "ALTER TABLE qt DROP {0}",
+        "ALTER TABLE qt ADD {0} int GENERATED ALWAYS AS ({1} + 1) STORED",
+        "ALTER TABLE qt ALTER {0} SET EXPRESSION AS ({1} + 2)",
+        "ALTER TABLE qt ALTER {0} DROP EXPRESSION",
+        "ALTER TABLE qt ALTER {0} TYPE numeric(30)",
+        "ALTER TABLE qt ADD {0} qtype",
+        "CREATE INDEX q{1}i ON qt ({0})",
+        "CREATE INDEX ON qt (abs({0})) WHERE {1} > 0",
+        "ALTER INDEX q{1}i RENAME TO q{0}i",
+        "DROP INDEX q{1}i",
+        "ALTER TABLE qt RENAME TO qu; ALTER TABLE qu RENAME TO qt",
+    )
+)
+_NAMES = st.sampled_from((*COLUMNS, "qd", "qe"))
+
+
+def _migrated(parts: list[tuple[str, str, str]]) -> tuple[str, MigrationCheck]:
+    columns = [{"name": "id", "type": "int8", "values": {"kind": "serial"}}]
+    columns += [{"name": name, "type": "int4"} for name in COLUMNS]
+    found = made.profile_of(
+        made.counters(1000, 900, 0),
+        columns=columns,
+        indexes=[made.index("qpkey", ["id"], is_unique=True, is_primary=True)],
+        classes=[made.a_class(["qa", "qb"], 1000)],
+        name="qt",
+    )
+    # One that is computed, and in the end an index over it: both outlive most of what is between.
+    text = "ALTER TABLE qt ADD qd int GENERATED ALWAYS AS (qa + 1) STORED;"
+    text += ";".join(form.format(one, other) for form, one, other in parts)
+    text += ";CREATE INDEX ON qt (qd)"
+    return text, _check(text, _profile(found))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(_DDL, _NAMES, _NAMES), min_size=1, max_size=7))
+@example([("ALTER TABLE qt ALTER {0} SET EXPRESSION AS ({1} + 2)", "qd", "qb")])
+@example([("ALTER TABLE qt DROP {0}; ALTER TABLE qt ADD {0} int", "qa", "qb")])
+def test_no_name_is_shown_that_nobody_has_given(parts: list[tuple[str, str, str]]) -> None:
+    """Columns have identities inside, which renames leave alone; they are no names."""
+    text, found = _migrated(parts)
+    shown = json.dumps(found.to_json()) + "\n".join(view_migration.lines(found.to_json()))
+    known = {"qt", "qpkey", *COLUMNS, *re.findall(r"\bq\w*", text)}
+    named = set(re.findall(r"\bq[^\s\",;:()\\.]*", shown))
+    chosen = {name for name in named if re.fullmatch(r"q[tu]_\w+_idx\d*", name)}
+    assert named - chosen <= known, text
