@@ -257,3 +257,14 @@ def test_caches_are_marked_where_the_grid_reaches_them() -> None:
 
     assert marks(10) == {"shared_buffers": 1.0}
     assert marks(2) == {"shared_buffers": 1.0, "memory": pytest.approx(2.0)}
+
+
+@pytest.mark.parametrize("largest", [0.00004, 0.0016, 0.01, 0.031, 0.04, 0.5, 1.0])
+def test_small_shares_have_ticks_that_differ(largest: float) -> None:
+    """Up to 0.16 % every tick of five was labelled "0%"."""
+    written = forms.share_format(largest)
+    decimals = int(written[1])
+    step_pct = 100 * largest / 5
+    assert round(step_pct, decimals) > 0
+    assert (written == ".0%") is (largest >= 0.04)
+    assert "~" in written or decimals == 0, "no zeros behind the last digit that counts"

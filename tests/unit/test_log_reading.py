@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.sources.log_reading import LogWatch, logged_of, read_log
 from pgheadroom.sources.recording import Line, Recording
+from pgheadroom.sources.statements import fingerprint
 
 LOG_LINES = [
     ("statement: UPDATE t SET a = 1", True),
@@ -238,3 +241,34 @@ def test_names_of_a_latin_database_are_read(tmp_path: Path) -> None:
 def test_an_old_recording_has_no_settings_of_the_log() -> None:
     """Files of an earlier version's script lack the query: the prefix is guessed."""
     assert logged_of(None, around_s=NOON_S).prefix is None
+
+
+LITERALS = st.one_of(
+    st.integers(-(10**9), 10**9).map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=2).map(lambda d: f"{d:f}"),
+    st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=12).map(
+        lambda text: "'" + text.replace("'", "''") + "'"
+    ),
+    st.text("ab\\'$;-", max_size=6).map(lambda text: f"$q${text.replace('$', '')}$q$"),
+)
+SHAPES = st.sampled_from(
+    [
+        "UPDATE t SET a = {0}, b = {1} WHERE id = {2}",
+        "DELETE FROM t WHERE a IN ({0}, {1}, {2})",
+        "INSERT INTO t (a, b) VALUES ({0}, {1}), ({2}, {0})",
+        "UPDATE t SET a = a + {0} /* it is */ WHERE b BETWEEN {1} AND {2} -- end",
+    ]
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(shape=SHAPES, values=st.lists(LITERALS, min_size=3, max_size=3))
+def test_what_the_scanner_leaves_is_the_same_statement_to_the_grammar(
+    tmp_path_factory: pytest.TempPathFactory, shape: str, values: list[str]
+) -> None:
+    """The log has its own scanner, for speed; equal statements are the grammar's to say."""
+    statement = shape.format(*values)
+    path = tmp_path_factory.mktemp("log") / "server.log"
+    path.write_text(f"2026-11-20 10:00:00.000 UTC [17] me@db LOG:  statement: {statement}\n")
+    (left,) = read_log(path, "db").counts
+    assert fingerprint(left) == fingerprint(statement) is not None

@@ -373,6 +373,13 @@ def _log_axis(rows: Sequence[Row]) -> alt.Axis:
     )
 
 
+def share_format(largest: float) -> str:
+    """The d3 format of an axis of shares up to a value: decimals where 1 % tells nothing apart."""
+    if largest >= 0.04 or largest <= 0:
+        return ".0%"
+    return f".{1 - math.floor(math.log10(largest * 100))}~%"
+
+
 def axis_format(largest: float) -> str:
     """The d3 format of an axis up to a value: whole numbers, and `M` and `G` from a million on."""
     return "~s" if largest >= 1_000_000 else ",~f"

@@ -20,6 +20,7 @@ from pgheadroom.report.charts import (
     axis_format,
     layered,
     row,
+    share_format,
 )
 from pgheadroom.report.view_proof import column_of, value, varied
 
@@ -152,7 +153,8 @@ def _panel(
     largest = max(float(item["high"] if "high" in item else item["mid"]) for item in rows)
     whole = key == "hot_frac"
     vertical = alt.Scale(domain=[0, 1]) if whole else alt.Scale(zero=True, nice=True)
-    axis = alt.Axis(title=None, format=".0%" if share else axis_format(largest), tickCount=5)
+    form = share_format(1 if whole else largest) if share else axis_format(largest)
+    axis = alt.Axis(title=None, format=form, tickCount=5)
     places = sorted({item["x"] for item in rows})
     ticks = {"values": places} if len(places) <= _MOST_TICKS else {"tickMinStep": 1}
     across = alt.X(

@@ -6,6 +6,12 @@ Statements of an interval out of a server's log.
     LogWatch.read            reads it, by time and database (_core.LogScan)
 
 Without those moments (an interval that psql has watched) the place is looked for by time.
+
+The log's own scanner puts literals away, so that few texts are kept of many lines: at 220 MB/s.
+By the grammar's text or fingerprint (`sources.statements`) that would be 16 or 13 MB/s (18.4's
+grammar, statements of 60 to 100 bytes), and a cache by raw text finds nothing where every line has
+another key. What equal statements are is still said in one place: each distinct text goes through
+the grammar once, to which the scanner's `''` and `0` are the constants that stood there.
 """
 
 from __future__ import annotations
