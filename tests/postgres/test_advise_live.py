@@ -62,7 +62,7 @@ def _work(cluster: Cluster, tmp_path: Path, transactions: int, seed: int) -> Non
     script = tmp_path / "work.sql"
     script.write_text(_SCRIPT)
     pgbench = next(found for found in at_hand() if found.has("pgbench")).program("pgbench")
-    command = [pgbench, "-n", "-M", "prepared", "-R", "400", "-t", str(transactions), "-f", script]
+    command = [pgbench, "-n", "-M", "prepared", "-R", "1000", "-t", str(transactions), "-f", script]
     subprocess.run(
         [*command, "--random-seed", str(seed), "postgres"],
         env={**os.environ, **cluster.client_env()},
