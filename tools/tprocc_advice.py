@@ -20,9 +20,9 @@ from rich.console import Console
 
 from pgheadroom.advise import Options, advise
 from pgheadroom.cli import observe
+from pgheadroom.lab.experiments.tprocc import load, run
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.run import place_for
-from pgheadroom.lab.tprocc import load, run
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.report import advice_text
 

@@ -14,7 +14,8 @@ import pytest
 
 from pgheadroom.errors import UnsupportedServer
 from pgheadroom.lab.design import Request, parse_settings
-from pgheadroom.lab.experiments import cluster_decay_measure, get
+from pgheadroom.lab.experiments import get
+from pgheadroom.lab.experiments.cluster_decay import measure as cluster_decay_measure
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms

@@ -13,11 +13,11 @@ import pytest
 from pgheadroom.cli.lab import make_request
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.experiments.tprocc_measure import counted, warm
+from pgheadroom.lab.experiments.tprocc import consistency, load
+from pgheadroom.lab.experiments.tprocc import run as mix
+from pgheadroom.lab.experiments.tprocc.measure import counted, warm
 from pgheadroom.lab.place import Running, Shape
 from pgheadroom.lab.run import place_for, run
-from pgheadroom.lab.tprocc import consistency, load
-from pgheadroom.lab.tprocc import run as mix
 from pgheadroom.servers import ServerPrograms
 from pgheadroom.types import PgVersion
 

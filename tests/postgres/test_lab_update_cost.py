@@ -16,7 +16,7 @@ import pytest
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab.design import Request, parse_settings
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.experiments import update_cost as module
+from pgheadroom.lab.experiments.update_cost import experiment as module
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 

@@ -9,7 +9,7 @@ import pytest
 from pgheadroom.cli.lab import make_request
 from pgheadroom.lab import rounds
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.experiments.cluster_decay_summary import (
+from pgheadroom.lab.experiments.cluster_decay.summary import (
     DOCUMENT_HEAD,
     DOCUMENT_PATCH,
     best_cycle,

@@ -16,7 +16,8 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab import predicted
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Request, parse_settings
-from pgheadroom.lab.experiments import get, update_cost_predicted
+from pgheadroom.lab.experiments import get
+from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.merge import merge
 from pgheadroom.lab.record import Record, Sample
 from pgheadroom.report import html

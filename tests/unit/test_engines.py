@@ -9,7 +9,7 @@ import pytest
 from pgheadroom import _core
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.lab.design import Request, Trial
-from pgheadroom.lab.experiments.cluster_decay_draws import drawn, predicted
+from pgheadroom.lab.experiments.cluster_decay.draws import drawn, predicted
 from pgheadroom.predict import predict
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.profile import Profile, parse_profile

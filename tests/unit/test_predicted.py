@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from pgheadroom.lab import predicted
+from pgheadroom.lab.base import accounts_predicted
 from pgheadroom.lab.design import Measure, Request, parse_settings
-from pgheadroom.lab.experiments import accounts_predicted, get, update_cost_predicted
-from pgheadroom.lab.experiments.fillfactor_predicted import fill
+from pgheadroom.lab.experiments import get
+from pgheadroom.lab.experiments.fillfactor.predicted import fill
+from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import Interval, PgVersion
 

@@ -9,10 +9,10 @@ import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.tprocc.run import MIX, latencies
-from pgheadroom.lab.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
-from pgheadroom.lab.tprocc.twin import profile_of, stride
-from pgheadroom.lab.tprocc.uneven import hottest, page_shares, prefixes
+from pgheadroom.lab.experiments.tprocc.run import MIX, latencies
+from pgheadroom.lab.experiments.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
+from pgheadroom.lab.experiments.tprocc.twin import profile_of, stride
+from pgheadroom.lab.experiments.tprocc.uneven import hottest, page_shares, prefixes
 from pgheadroom.profile import RowRange
 from pgheadroom.servers.pgbench import TransactionLog
 

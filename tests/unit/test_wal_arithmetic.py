@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pgheadroom import _core
+from pgheadroom.lab.base import wal_arithmetic as wal
+from pgheadroom.lab.base.ascending_btree import AscendingBtree
+from pgheadroom.lab.base.copy_model import Copied, batches
 from pgheadroom.lab.contrast import differences
-from pgheadroom.lab.experiments import load_model, read_writes_model
-from pgheadroom.lab.experiments import wal_arithmetic as wal
-from pgheadroom.lab.experiments.ascending_btree import AscendingBtree
-from pgheadroom.lab.experiments.copy_model import Copied, batches
-from pgheadroom.lab.experiments.load_script import keys
+from pgheadroom.lab.experiments.load_methods import model as load_model
+from pgheadroom.lab.experiments.load_methods.script import keys
+from pgheadroom.lab.experiments.read_writes import model as read_writes_model
 
 
 @pytest.mark.parametrize(("extends_by_many", "pages"), [(False, 124), (True, 160)])

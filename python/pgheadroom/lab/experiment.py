@@ -1,7 +1,7 @@
 """
 What an experiment is: its question, factors, plan, measurement and summary.
 
-`lab/experiments/*.py` hold one experiment each; `lab/run.py` plays any of them.
+Each folder of `lab/experiments` holds one experiment; `lab/run.py` plays any of them.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Experiment(ABC):
     factors: tuple[Factor, ...]
     options: tuple[Factor, ...]
     measures: tuple[Measure, ...]
+    order: int = 100
+    """Where it stands in the list of experiments; those of one number go by their name."""
     open_factors: str | None = None
     """What else may be a factor, for one that is swept over whatever its user names."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgheadroom.lab.experiments.cluster_decay_summary import best_cycle
+from pgheadroom.lab.experiments.cluster_decay.summary import best_cycle
 from pgheadroom.report import reading
 from pgheadroom.report.answer_words import (
     Cell,

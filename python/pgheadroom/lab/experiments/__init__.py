@@ -1,40 +1,31 @@
-"""The experiments: one module each; `ALL` is what `lab list` shows."""
+"""
+The experiments that `pgheadroom lab` knows: one folder each, found and not listed.
+
+A folder is an experiment where its `experiment.py` has `EXPERIMENT`; CONTRIBUTING.md has the
+recipe for a new one.
+"""
 
 from __future__ import annotations
 
 import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterable
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiment import Experiment
-from pgheadroom.lab.experiments.clients_scale import ClientsScale
-from pgheadroom.lab.experiments.cluster_decay import ClusterDecay
-from pgheadroom.lab.experiments.commit_cost import CommitCost
-from pgheadroom.lab.experiments.custom import Custom
-from pgheadroom.lab.experiments.fillfactor import FillfactorSweep
-from pgheadroom.lab.experiments.fpi_sawtooth import FpiSawtooth
-from pgheadroom.lab.experiments.index_walkthrough import IndexWalkthrough
-from pgheadroom.lab.experiments.insert_rate import InsertRate
-from pgheadroom.lab.experiments.load_methods import LoadMethods
-from pgheadroom.lab.experiments.long_transaction import LongTransaction
-from pgheadroom.lab.experiments.read_writes import ReadWrites
-from pgheadroom.lab.experiments.tprocc import Tprocc
-from pgheadroom.lab.experiments.update_cost import UpdateCost
 
-ALL: tuple[Experiment, ...] = (
-    UpdateCost(),
-    FillfactorSweep(),
-    ClusterDecay(),
-    Tprocc(),
-    IndexWalkthrough(),
-    FpiSawtooth(),
-    LongTransaction(),
-    ClientsScale(),
-    ReadWrites(),
-    InsertRate(),
-    LoadMethods(),
-    CommitCost(),
-    Custom(),
-)
+
+def found(folders: Iterable[str] = __path__) -> tuple[Experiment, ...]:
+    """The experiments below some folders, in the order in which they are listed."""
+    names = [module.name for module in pkgutil.iter_modules(folders) if module.ispkg]
+    modules = [importlib.import_module(f"{__name__}.{name}.experiment") for name in names]
+    return tuple(
+        sorted((each.EXPERIMENT for each in modules), key=lambda each: (each.order, each.name))
+    )
+
+
+ALL: tuple[Experiment, ...] = found()
 
 
 def get(name: str) -> Experiment:

@@ -1,0 +1,1 @@
+"""What experiments share: tables of ours, trials on pgbench's, arithmetic of WAL and pages."""

@@ -1,0 +1,1 @@
+"""The experiment `clients-scale`; `experiment.py` says what it asks."""

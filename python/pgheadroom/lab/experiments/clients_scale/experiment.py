@@ -1,0 +1,249 @@
+"""
+Experiment `clients-scale`: pgbench over a grid of clients and scales, shared_buffers fixed.
+
+The book's main chart: throughput holds while the data fit, and falls beyond. The knee that can be
+predicted is where data exceed shared_buffers; with direct I/O (16 and later) there is no other.
+Without it there is a second one, where data exceed what memory the operating system's cache can
+take: the machine's. The share of page requests found in shared buffers is the counter behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.lab import guards
+from pgheadroom.lab.base import accounts_trial as fillfactor_measure
+from pgheadroom.lab.contrast import blocks, contrast, ratio_words
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Outcome,
+    Summary,
+    require_wal_counters,
+    summarise_cells,
+)
+from pgheadroom.lab.place import Place
+from pgheadroom.lab.record import Sample
+from pgheadroom.types import PgVersion
+from pgheadroom.units import PAGE_BYTES, show_bytes
+
+MEASURES = (
+    Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
+    *latency_measures("p50", "p99", "max"),
+    Measure(
+        name="buffer_hit_frac",
+        description="share of page requests found in shared buffers",
+        better="higher",
+        clock=True,
+    ),
+    Measure(name="heap_pages_before", description="pages of pgbench_accounts", unit="pages"),
+    Measure(name="index_pages_before", description="pages of its index", unit="pages"),
+    Measure(
+        name="data_frac",
+        description="accounts and index over shared_buffers; the knee is where it passes 1",
+    ),
+    Measure(
+        name="memory_frac",
+        description="accounts and index over the machine's memory, where the operating system "
+        "caches them: the second knee is where it passes 1",
+    ),
+    Measure(name="checkpoints", description="checkpoints begun in the window", clock=True),
+)
+
+
+class ClientsScale(Experiment):
+    """See the module's docstring."""
+
+    name = "clients-scale"
+    order = 80
+    title = "Clients and scale"
+    question = (
+        "How does throughput depend on clients and on data against memory; where is the peak?"
+    )
+    source = "S3: the book, chapter 8 (pgbench, the grid of scales and clients)"
+    time_needed = "about 15 minutes with windows of 8 s; hours with windows that can be believed"
+    scale_default = 1
+    scale_meaning = "multiplies every level of data_scale, and shared_buffers with it"
+    factors = (
+        Factor(
+            name="data_scale",
+            description="pgbench's scale before it is multiplied by --scale",
+            default=(1, 2, 4, 8),
+            bounds=(1, 100_000),
+        ),
+        Factor(name="clients", description="pgbench clients", default=(1, 2, 4), bounds=(1, 1000)),
+    )
+    options = (
+        Factor(
+            name="script",
+            description="one of pgbench's own scripts",
+            default=("select-only",),
+            words=fillfactor_measure.BUILTIN_SCRIPTS,
+            single=True,
+        ),
+        Factor(
+            name="shared_buffers_mb",
+            description="shared_buffers in MB, multiplied by --scale; 0 for a borrowed server",
+            default=(48,),
+            bounds=(0, 1_000_000),
+            single=True,
+        ),
+        Factor(
+            name="io",
+            description="direct: not through the operating system's cache (16 and later); cached; "
+            "auto: direct where the server can",
+            default=("auto",),
+            words=("auto", "direct", "cached"),
+            single=True,
+        ),
+        Factor(
+            name="window_s",
+            description="length of the window in seconds",
+            default=(8,),
+            bounds=(1, 86_400),
+            single=True,
+        ),
+        Factor(
+            name="protocol",
+            description="how pgbench sends statements",
+            default=("prepared",),
+            words=("simple", "extended", "prepared"),
+            single=True,
+        ),
+    )
+    measures = MEASURES
+
+    def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
+        """Refuse what cannot be set."""
+        require_wal_counters(version)
+        if request.options["io"] == "direct" and version.major < 16:
+            raise UnsupportedServer(f"direct I/O needs PostgreSQL 16 or later, found {version}")
+        if throw_away == (int(request.options["shared_buffers_mb"]) == 0):
+            raise InputError(
+                "shared_buffers_mb=0 is for a server given by connection, whose shared_buffers are "
+                "its own; a throw-away server needs a size"
+            )
+
+    def trials(self, request: Request) -> list[Trial]:
+        """Interleaved blocks, with a control arm at the first clients of each scale."""
+        return blocks(request, lambda cell: cell == _reference(request, cell))
+
+    def trial_s(self, request: Request) -> float:
+        """Copying, warming, the window."""
+        largest = request.scale * max(int(level) for level in request.levels["data_scale"])
+        return 1.5 + 0.05 * largest + int(request.options["window_s"])
+
+    def shape_name(self, trial: Trial) -> str:
+        """Cells with equal data start from the same cluster."""
+        return f"scale-{trial.cell['data_scale']}"
+
+    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+        """One window, measured as `fillfactor` does."""
+        inner = replace(
+            request,
+            scale=request.scale * int(trial.cell["data_scale"]),
+            levels={"fillfactor": (100,)},
+            options={
+                **request.options,
+                "measure": "throughput",
+                "clients": trial.cell["clients"],
+                "transactions": 0,
+                fillfactor_measure.SHARED_BUFFERS_OPTION: (
+                    int(request.options["shared_buffers_mb"]) * request.scale * 1024**2
+                ),
+            },
+        )
+        cell: Cell = {"fillfactor": 100, "memory": "fits", "autovacuum": "default"}
+        outcome = fillfactor_measure.measure(
+            inner, place, replace(trial, cell=cell), self.shape_name(trial)
+        )
+        found = dict(outcome.measures)
+        pages = (found["heap_pages_before"] or 0) + (found["index_pages_before"] or 0)
+        buffers = found["shared_buffers_bytes"]
+        data_bytes = pages * PAGE_BYTES
+        found["data_frac"] = data_bytes / buffers if buffers else None
+        cached = place.throw_away and not fillfactor_measure.uses_direct_io(inner, place)
+        found["memory_frac"] = data_bytes / place.memory_bytes if cached else None
+        known = {measure.name for measure in MEASURES}
+        series = outcome.series
+        if series is not None:
+            series = {**series, "cell": dict(trial.cell)}
+        return replace(
+            outcome,
+            measures={name: value for name, value in found.items() if name in known},
+            series=series,
+        )
+
+    def summarise(
+        self,
+        request: Request,
+        version: PgVersion,  # noqa: ARG002 - nothing depends on it
+        samples: Sequence[Sample],
+    ) -> Summary:
+        """More clients against the fewest at each scale; the peak; where data stop fitting."""
+        cells = summarise_cells(samples, request.cells(), MEASURES)
+        pairs = [(cell, _reference(request, cell)) for cell in request.cells()]
+        found = contrast(samples, pairs, ("tps", "latency_ms_p99"))
+        warnings = guards.long_enough(samples, int(request.options["window_s"]))
+        if request.options["script"] == "tpcb-like":
+            smallest = request.scale * min(int(level) for level in request.levels["data_scale"])
+            most = max(int(level) for level in request.levels["clients"])
+            warnings += guards.clients_within_scale(smallest, most)
+        return Summary(
+            cells=cells,
+            comparisons=found.comparisons,
+            controls=found.controls,
+            findings=_findings(request, cells, found.comparisons),
+            warnings=warnings,
+        )
+
+
+def _reference(request: Request, cell: Cell) -> Cell:
+    """The fewest clients on the same data."""
+    return {**cell, "clients": min(int(level) for level in request.levels["clients"])}
+
+
+def _findings(
+    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]]
+) -> list[str]:
+    """First the counter: what is found in memory at each scale; then ratios with a verdict."""
+    if not cells:
+        return []
+    said = []
+    by_scale = {cell["data_scale"]: cell for cell in reversed(cells)}
+    hits = ", ".join(
+        f"{cell['buffer_hit_frac']:.1%} where data are {cell['data_frac']:.2f} times shared_buffers"
+        for _, cell in sorted(by_scale.items())
+        if cell["buffer_hit_frac"] is not None and cell["data_frac"] is not None
+    )
+    mb = int(request.options["shared_buffers_mb"]) * request.scale
+    size = f" of {show_bytes(mb * 1024**2)}" if mb else ""
+    said.append(f"Page requests found in shared_buffers{size}: {hits}.")
+    largest = max(cells, key=lambda cell: cell["memory_frac"] or 0)
+    if largest["memory_frac"] is not None:
+        where = "inside" if largest["memory_frac"] > 1 else "beyond"
+        said.append(
+            f"The second knee, where data exceed this machine's memory, lies {where} the grid: "
+            f"data_scale {largest['data_scale']} is {largest['memory_frac']:.1%} of it."
+        )
+    timed = [cell for cell in cells if cell["tps"] is not None]
+    if timed:
+        best = max(timed, key=lambda cell: cell["tps"])
+        said.append(
+            f"The highest median throughput is {best['tps']:,.0f} a second, with "
+            f"{best['clients']} clients at data_scale {best['data_scale']}."
+        )
+    for item in comparisons:
+        if item["measure"] == "tps":
+            cell = item["cell"]
+            said.append(
+                f"(data_scale {cell['data_scale']}) {cell['clients']} clients against "
+                f"{item['against']['clients']}: throughput {ratio_words(item)}."
+            )
+    return said
+
+
+EXPERIMENT = ClientsScale()

@@ -1,0 +1,1 @@
+"""The experiment `cluster-decay`; `experiment.py` says what it asks."""

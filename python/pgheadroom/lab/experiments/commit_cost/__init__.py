@@ -1,0 +1,1 @@
+"""The experiment `commit-cost`; `experiment.py` says what it asks."""

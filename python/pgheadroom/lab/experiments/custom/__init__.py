@@ -1,0 +1,1 @@
+"""The experiment `custom`; `experiment.py` says what it asks."""

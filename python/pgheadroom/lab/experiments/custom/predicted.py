@@ -1,0 +1,175 @@
+"""
+What the twin predicts of `custom`'s counter window, where the workload is a profile.
+
+A trial plays the profile as `prove` does, but for what a cell changes: fillfactors and other
+reloptions of its tables, the server, and the settings that a profile has a field for. Figures are
+those of all tables together, WAL is that of the whole server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.errors import InputError
+from pgheadroom.lab import driver, predicted
+from pgheadroom.lab.design import Cell, Request, Value
+from pgheadroom.lab.experiments.custom.load import Work, with_reloptions, work_of
+from pgheadroom.lab.record import Sample
+from pgheadroom.outcome import Value as Figure
+from pgheadroom.predict.cells import loaded_rows
+from pgheadroom.predict.twin import Simulation
+from pgheadroom.profile import Profile, to_json
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
+from pgheadroom.servers import is_connection
+from pgheadroom.types import PgVersion
+
+PREDICTED = (
+    "hot_frac",
+    "newpage_frac",
+    "heap_pages",
+    "index_pages",
+    "wal_bytes_per_tx",
+    "wal_fpi_per_tx",
+)
+"""Measures that have a predicted counterpart."""
+
+_SETTINGS = ("full_page_writes", "wal_compression", "wal_level", "wal_log_hints")
+"""Settings of a cell that a profile has a field for, and that change what is counted."""
+
+_WITHOUT_EFFECT = ("shared_buffers", "work_mem", "maintenance_work_mem", "synchronous_commit")
+"""Settings of a cell that change no counter."""
+
+
+def fill(
+    request: Request, version: PgVersion, samples: Sequence[Sample], cells: list[dict[str, Any]]
+) -> list[str]:
+    """Add the predictions to the cells; returns why cells have none, if some have none."""
+    work = work_of(request)
+    reasons: list[str] = []
+    for cell in cells:
+        levels: Cell = {name: cell[name] for name in request.levels}
+        mine = [s for s in samples if s.arm == "measured" and s.cell == levels]
+        runs: list[Simulation] = []
+        try:
+            there = _version_of(levels, mine, version)
+            data = _played(request, work, levels, there)
+            seeds = [driver.seed_of(request, sample) for sample in mine]
+            runs = predicted.runs_of(data, there, seeds)
+            if not runs:
+                reasons.append("the twin cannot play this profile")
+            predicted.fill(cell, runs, _figures(data, there))
+        except _NotPredictedError as error:
+            reasons.append(str(error))
+            predicted.fill(cell, [], dict.fromkeys(PREDICTED, _nothing))
+    return list(dict.fromkeys(reasons))
+
+
+class _NotPredictedError(Exception):
+    """Why a cell has no prediction."""
+
+
+def _nothing(_: Simulation) -> Figure:
+    return None
+
+
+def _version_of(cell: Cell, samples: Sequence[Sample], version: PgVersion) -> PgVersion:
+    """The minor version that a cell ran on, which its samples say where it is a factor."""
+    if "server" not in cell:
+        return version
+    for sample in samples:
+        said = (sample.assumed or {}).get(f"server {cell['server']}", "")
+        if said.startswith("PostgreSQL "):
+            return PgVersion.parse(said.removeprefix("PostgreSQL "))
+    raise _NotPredictedError(f"which version server={cell['server']} was is not in the record")
+
+
+def _played(request: Request, work: Work, cell: Cell, version: PgVersion) -> predicted.Data:
+    """The profile of a cell as data, without its seed."""
+    profile = work.profile
+    if profile is None:
+        raise _NotPredictedError("the workload is a script, not a profile")
+    if is_connection(request.server):
+        raise _NotPredictedError("a borrowed server has settings of its own")
+    server = profile.server
+    goes_by_clock = (server.autovacuum, server.checkpoint_interval_s, server.max_wal_size_bytes)
+    if any(goes_by_clock):
+        raise _NotPredictedError("autovacuum and checkpoints go by the machine's pace")
+    why_not = predicted.why_not(version, rows=loaded_rows(profile))
+    if why_not is not None:
+        raise _NotPredictedError(why_not)
+    data = dict(to_json(_with_fillfactors(profile, cell)))
+    data["server"] = {**data["server"], "version": str(version), **_settings(cell)}
+    data["server"].pop("data_checksums", None)  # as initdb sets them
+    run = {"operations": work.transactions, "clients": work.clients}
+    return {**data, "run": run}
+
+
+def _with_fillfactors(profile: Profile, cell: Cell) -> Profile:
+    """The profile with the reloptions of a cell."""
+    reloptions: dict[str, Value] = {
+        name: level
+        for name, level in cell.items()
+        if name != "server" and not name.startswith("setting.")
+    }
+    builtin = profile.workload.builtin
+    if builtin is None:
+        try:
+            return with_reloptions(profile, reloptions)
+        except InputError as error:
+            raise _NotPredictedError(str(error)) from error
+    fillfactors = dict(builtin.fillfactor)
+    for name, level in reloptions.items():
+        table, _, option = name.rpartition(".")
+        if option != "fillfactor":
+            raise _NotPredictedError(f"{name} of pgbench's own tables is not in a profile")
+        fillfactors |= dict.fromkeys([table] if table else profile.table_names, int(level))
+    changed = replace(builtin, fillfactor=fillfactors)
+    return replace(profile, workload=replace(profile.workload, builtin=changed))
+
+
+def _settings(cell: Cell) -> dict[str, Any]:
+    """Fields of a profile's server that the settings of a cell are."""
+    found: dict[str, Any] = {}
+    for name, level in cell.items():
+        setting = name.partition(".")[2] if name.startswith("setting.") else ""
+        if not setting or setting in _WITHOUT_EFFECT:
+            continue
+        if setting not in _SETTINGS:
+            raise _NotPredictedError(f"what {setting} does is not in a profile")
+        found[setting] = {"on": True, "off": False}.get(str(level), str(level))
+        if setting == "wal_compression":
+            found[setting] = str(level)
+    return found
+
+
+def _figures(data: predicted.Data, version: PgVersion) -> dict[str, Callable[[Simulation], Figure]]:
+    """How each measure follows from a run."""
+    server = data["server"]
+    logs_hints = server["full_page_writes"] and (
+        version.major >= CHECKSUMS_FROM_MAJOR or bool(server.get("wal_log_hints"))
+    )
+    has_brin = any(
+        index.get("method", "btree") != "btree"
+        for table in data.get("table", ())
+        for index in table.get("indexes", ())
+    )
+
+    def per_transaction(key: str, of_catalogs: float) -> Callable[[Simulation], Figure]:
+        def figure(run: Simulation) -> Figure:
+            found = predicted.per_transaction(run, key)
+            if not logs_hints:
+                return found
+            return predicted.with_catalogs(found, of_catalogs / run.transactions)
+
+        return figure
+
+    return {
+        "hot_frac": lambda run: run.outcome.hot_frac,
+        "newpage_frac": lambda run: run.outcome.newpage_frac,
+        "heap_pages": lambda run: run.outcome.heap_pages,
+        "index_pages": _nothing if has_brin else lambda run: run.outcome.index_pages,
+        "wal_bytes_per_tx": per_transaction("wal_bytes", predicted.CATALOG_BYTES),
+        "wal_fpi_per_tx": per_transaction("wal_fpi", predicted.CATALOG_IMAGES),
+    }

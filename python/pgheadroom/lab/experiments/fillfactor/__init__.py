@@ -1,0 +1,1 @@
+"""The experiment `fillfactor`; `experiment.py` says what it asks."""

@@ -1,0 +1,1 @@
+"""The experiment `fpi-sawtooth`; `experiment.py` says what it asks."""

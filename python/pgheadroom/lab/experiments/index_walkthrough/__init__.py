@@ -1,0 +1,1 @@
+"""The experiment `index-walkthrough`; `experiment.py` says what it asks."""

@@ -1,0 +1,1 @@
+"""The experiment `insert-rate`; `experiment.py` says what it asks."""

@@ -1,0 +1,1 @@
+"""The experiment `load-methods`; `experiment.py` says what it asks."""

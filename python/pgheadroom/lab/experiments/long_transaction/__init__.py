@@ -1,0 +1,1 @@
+"""The experiment `long-transaction`; `experiment.py` says what it asks."""

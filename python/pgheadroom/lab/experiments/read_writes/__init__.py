@@ -1,0 +1,1 @@
+"""The experiment `read-writes`; `experiment.py` says what it asks."""

@@ -1,0 +1,1 @@
+"""The experiment `update-cost`; `experiment.py` says what it asks."""
