@@ -25,11 +25,12 @@ from accuracy_reasons import reason_for
 
 from pgheadroom.accuracy import BOUNDS, Figure
 from pgheadroom.errors import TwinError
+from pgheadroom.lab import reading
 from pgheadroom.lab.record import write_atomically
 from pgheadroom.outcome import SHARES
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import prove
-from pgheadroom.report import charts, charts_accuracy, charts_proof, reading, view_proof
+from pgheadroom.report import charts, charts_accuracy, charts_proof, view_proof
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
 from pgheadroom.servers.signals import terminate_cleanly
 

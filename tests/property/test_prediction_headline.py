@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgheadroom.lab.reading import middle
 from pgheadroom.report import answer_prediction
-from pgheadroom.report.reading import middle
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]

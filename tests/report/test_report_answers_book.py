@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from synthetic_lab import comparison, result
 
-from pgheadroom.report.answers import sentence
+from pgheadroom.report.views import answer as sentence
 
 READ = {"method": "insert", "step": "first-read", "wal_log_hints": "off", "repetitions": 1}
 

@@ -16,7 +16,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pgheadroom.errors import InputError
-from pgheadroom.report import reading, text, views
+from pgheadroom.lab import reading
+from pgheadroom.report import text, views
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 

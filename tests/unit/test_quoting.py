@@ -8,8 +8,8 @@ import unicodedata
 import pytest
 
 from pgheadroom.cli import app, output
+from pgheadroom.lab import reading
 from pgheadroom.quoting import printable, printable_lines, shown_identifier
-from pgheadroom.report import reading
 
 ACTS = "\x1b[2J\x07\r\b\x9b31m\u202e\u2066\u200b\u2028\x85\x00\x7f\ud800\U000e0041"
 

@@ -23,7 +23,7 @@ from pgheadroom.files import write_atomically
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.run import Progress
 from pgheadroom.quoting import printable, printable_lines
-from pgheadroom.report import advice_text, answers, site, text, view_advice, view_proof, views
+from pgheadroom.report import advice_text, site, text, view_advice, view_proof, views
 from pgheadroom.units import show_duration
 
 
@@ -61,7 +61,7 @@ def rendered(result: Mapping[str, Any], form: Format) -> str:
     if form is Format.CSV:
         return text.as_csv(result)
     lines = [f"# {result['title']}, PostgreSQL {result['server']}", ""]
-    answer = answers.sentence(result)
+    answer = views.answer(result)
     if answer is not None:
         lines += [f"**{text.markdown_text(answer)}**", ""]
     lines += [f"- {line}" for line in (*result["findings"], *result["warnings"])]
@@ -117,7 +117,7 @@ def _put_text(results: Sequence[Mapping[str, Any]], output: Path | None, *, whol
 def print_result(result: Mapping[str, Any], console: Console, *, whole: bool) -> None:
     """Print the answer, what was found, what to beware of, and the tables."""
     console.print(f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False)
-    answer = answers.sentence(result)
+    answer = views.answer(result)
     if answer is not None:
         console.print(f"= {answer}", markup=False)
     for finding in result["findings"]:
@@ -179,7 +179,7 @@ def print_answers(results: Sequence[Mapping[str, Any]]) -> None:
         console.print(
             f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False
         )
-        console.print(f"= {answers.sentence(result) or 'no figure yet'}", markup=False)
+        console.print(f"= {views.answer(result) or 'no figure yet'}", markup=False)
 
 
 def put_proof(

@@ -16,12 +16,12 @@ import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.environment import VARY, command_line
-from pgheadroom.lab.experiment import Experiment, comparison_json, summarise_cells
+from pgheadroom.lab.experiment import COMPARED, Experiment, comparison_json, summarise_cells
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import Record, Sample
 from pgheadroom.stats import Comparison, compare_unpaired
 
-FACTOR = "record"
+FACTOR = COMPARED
 LABELS = ("A", "B")
 
 

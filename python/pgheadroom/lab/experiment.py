@@ -12,11 +12,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.lab import reading
+from pgheadroom.lab.answer import sentence
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.presentation import (
+    PLAIN_FIGURES,
+    PLAIN_TABLES,
+    FigureForm,
+    Presentation,
+    TableForm,
+)
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.stats import PAIRS_MIN, Comparison, compare, median, median_interval
 from pgheadroom.types import PgVersion
+
+COMPARED = "record"
+"""The factor that tells two records apart where they stand side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,11 @@ class Experiment(ABC):
     open_factors: str | None = None
     """What else may be a factor, for one that is swept over whatever its user names."""
 
+    tables: tuple[TableForm, ...] = PLAIN_TABLES
+    figures: tuple[FigureForm, ...] = PLAIN_FIGURES
+    series_by: str | None = None
+    """How results are shown, as `Presentation` has it."""
+
     def factors_for(self, names: Iterable[str]) -> tuple[Factor, ...]:  # noqa: ARG002
         """The factors, given the names that a request sets."""
         return self.factors
@@ -101,6 +119,28 @@ class Experiment(ABC):
     @abstractmethod
     def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
         """Cells, comparisons and findings out of the samples so far."""
+
+    def tables_for(self, result: Result) -> tuple[TableForm, ...]:  # noqa: ARG002
+        """The tables of a result, for an experiment whose tables depend on it."""
+        return self.tables
+
+    def figures_for(self, result: Result) -> tuple[FigureForm, ...]:  # noqa: ARG002
+        """The figures of a result, for an experiment whose figures depend on it."""
+        return self.figures
+
+    def answer(self, result: Result) -> str | None:  # noqa: ARG002
+        """The answer in one sentence; None leaves it to the one that all experiments have."""
+        return None
+
+    def presentation(self, result: Result) -> Presentation:
+        """How a result is shown; one of two records that are compared has a common answer."""
+        compared = any(factor.name == COMPARED for factor in reading.factors(result))
+        return Presentation(
+            answer=sentence(result, None if compared else self.answer),
+            tables=self.tables_for(result),
+            figures=self.figures_for(result),
+            series_by=self.series_by,
+        )
 
 
 def require_wal_counters(version: PgVersion) -> None:

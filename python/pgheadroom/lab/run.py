@@ -25,6 +25,7 @@ from pgheadroom.lab.environment import describe_machine, joined
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
+from pgheadroom.lab.presentation import KEY
 from pgheadroom.lab.record import Record, Sample
 from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.schedule import run_pieces
@@ -406,6 +407,7 @@ def write_result(
             if (file := record.folder / "series" / f"{sample.trial}.json").exists()
         ],
     }
+    result[KEY] = experiment.presentation(result).to_json()
     record.write("result.json", result)
     return result
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice, Value
+from pgheadroom.lab import reading
 from pgheadroom.report import (
     advice_drawing,
     advice_tables,
     advice_text,
     advice_values,
     html_tables,
-    reading,
     view_advice,
     view_verification,
 )

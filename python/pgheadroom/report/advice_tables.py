@@ -16,7 +16,7 @@ from pgheadroom.advise.advice import (
     TableAdvice,
     Value,
 )
-from pgheadroom.report import reading
+from pgheadroom.lab import reading
 from pgheadroom.report.advice_values import middle
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval

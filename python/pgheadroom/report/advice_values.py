@@ -5,7 +5,7 @@ The values of an advice as text: numbers, shares, intervals.
 from __future__ import annotations
 
 from pgheadroom.advise.advice import Value
-from pgheadroom.report import reading
+from pgheadroom.lab import reading
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
 

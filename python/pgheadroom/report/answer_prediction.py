@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.report import reading
-from pgheadroom.report.reading import Value
+from pgheadroom.lab import reading
+from pgheadroom.lab.reading import Value
 from pgheadroom.types import Interval
 
 Cell = Mapping[str, Any]

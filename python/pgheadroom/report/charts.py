@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import altair as alt
 
-from pgheadroom.report.reading import Measure, Value, at, interval, label, middle, printable
+from pgheadroom.lab.reading import Measure, Value, interval, middle, printable
+from pgheadroom.report.columns import measure_column, share_title
 from pgheadroom.report.table import Column
-from pgheadroom.report.view_common import measure_column, share_title
 
 Row = dict[str, Any]
 View = dict[str, Any]
@@ -180,13 +180,6 @@ def title_text(text: object) -> str:
     """
     shown = printable(text).translate({ord("\\"): "∖", ord('"'): "”"})
     return shown if len(shown) <= _LONGEST_TITLE else f"{shown[: _LONGEST_TITLE - 1]}…"
-
-
-def group_label(cell: Mapping[str, Any], names: Sequence[str]) -> str:
-    """A cell's place in a legend: `"memory fits"`, or `"fits · default"` under a legend's title."""
-    if len(names) < 2:
-        return at(cell, names)
-    return " · ".join(label(cell.get(name)) for name in names)
 
 
 def legend_title(names: Sequence[str]) -> str | None:

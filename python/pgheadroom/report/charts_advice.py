@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
+from pgheadroom.lab.reading import printable
 from pgheadroom.report.charts import MOST_GROUPS, PALETTE, Canvas, Chart, Row, layered
-from pgheadroom.report.reading import printable
 
 _LEAST = 1e-3
 """Regrets below 0.1 % are drawn there: a logarithm needs a least value."""

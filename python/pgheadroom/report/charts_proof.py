@@ -7,7 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from pgheadroom.report import reading, view_variants
+from pgheadroom.lab import reading
+from pgheadroom.report import view_variants
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     PALETTE,

@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from pgheadroom.report import reading
+from pgheadroom.lab import reading
 from pgheadroom.report.charts import (
     PALETTE,
     Canvas,

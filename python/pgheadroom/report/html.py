@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import units
-from pgheadroom.report import answers, html_tables, reading, views
+from pgheadroom.lab import reading
+from pgheadroom.report import html_tables, views
 
 if TYPE_CHECKING:
     import jinja2
@@ -156,7 +157,7 @@ def _record(
         "title": heading(result),
         "place": ", ".join(value for term, value in meta(result) if term in ("Server", "Started")),
         "question": reading.text(result.get("question")),
-        "answer": answers.sentence(result),
+        "answer": views.answer(result),
         "warnings": alarms(result),
         "findings": findings,
         # Whole sentences make a paragraph; anything else reads better as a list.

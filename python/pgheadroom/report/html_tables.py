@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from pgheadroom.report.reading import printable
+from pgheadroom.lab.reading import printable
 from pgheadroom.report.table import NOTHING, Column, Table, Written, range_note, tone
 
 _FOLD_FROM = 40

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pgheadroom.lab import reading
 from pgheadroom.page_life import Event, PageLife, PageState
-from pgheadroom.report import life_drawing, reading
+from pgheadroom.report import life_drawing
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

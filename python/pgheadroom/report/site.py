@@ -28,7 +28,8 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError
-from pgheadroom.report import answers, html, reading, text, views
+from pgheadroom.lab import reading
+from pgheadroom.report import html, text, views
 
 KIND = "pgheadroom_site"
 MANIFEST = "site.json"
@@ -222,7 +223,7 @@ def _card(number: int, name: str, record: SiteRecord, place: html.Place) -> dict
         "kind": html.kind(result),
         "title": html.heading(result),
         "question": reading.text(result.get("question")),
-        "answer": answers.sentence(result) or "The experiment has no figure yet.",
+        "answer": views.answer(result) or "The experiment has no figure yet.",
         "state": "complete" if complete is True else "not complete",
         "warnings": len(html.alarms(result)),
         "meta": [

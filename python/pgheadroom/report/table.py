@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pgheadroom.report.reading import Value, interval, middle, number, printable
+from pgheadroom.lab.reading import Value, interval, middle, number, printable
 
 Style = Literal["number", "share", "ratio", "text"]
 """How a value is written: as it is, a fraction as per cent, a ratio, or text."""

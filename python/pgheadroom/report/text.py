@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.lab import reading
 from pgheadroom.quoting import printable_json
-from pgheadroom.report import reading
 from pgheadroom.report.table import Column, Table, Written, range_note, tone
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from pgheadroom.advise.advice import (
     TableAdvice,
     Value,
 )
-from pgheadroom.report import advice_sql, reading
+from pgheadroom.lab import reading
+from pgheadroom.report import advice_sql
 from pgheadroom.report.advice_tables import blamed, causes, curve
 from pgheadroom.report.advice_values import given, middle, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pgheadroom.report.reading import printable
+from pgheadroom.lab.reading import printable
 from pgheadroom.report.table import Column, Table
 from pgheadroom.report.text import csv_text
 from pgheadroom.units import show_bytes, show_bytes_more

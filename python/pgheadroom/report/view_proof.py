@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.accuracy import Figure, figures
+from pgheadroom.lab import reading
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
-from pgheadroom.report import answer_prediction, reading, view_time, view_variants
+from pgheadroom.report import answer_prediction, view_time, view_variants
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 

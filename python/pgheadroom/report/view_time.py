@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom import units
+from pgheadroom.lab import reading
+from pgheadroom.lab.reading import Value
 from pgheadroom.predict.growth import GROWS_FRAC, VERDICTS
-from pgheadroom.report import reading
-from pgheadroom.report.reading import Value
 from pgheadroom.report.table import Column, Table
 
 Cell = Mapping[str, Any]

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from pgheadroom.lab import reading
 from pgheadroom.outcome import SHARES, Value
-from pgheadroom.report import reading
 from pgheadroom.report.table import Column, Table
 
 UNCHANGED = "unchanged"

@@ -9,7 +9,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pgheadroom.report import reading, text
+from pgheadroom.lab import reading
+from pgheadroom.report import text
 from pgheadroom.report.table import Column, Style, Table
 
 _MEASURES = {

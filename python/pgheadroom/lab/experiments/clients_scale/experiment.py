@@ -25,7 +25,10 @@ from pgheadroom.lab.experiment import (
     require_wal_counters,
     summarise_cells,
 )
+from pgheadroom.lab.experiments.clients_scale import presentation
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.presentation import FigureForm
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, show_bytes
@@ -199,6 +202,14 @@ class ClientsScale(Experiment):
             findings=_findings(request, cells, found.comparisons),
             warnings=warnings,
         )
+
+    def figures_for(self, result: Result) -> tuple[FigureForm, ...]:
+        """As `presentation` has them."""
+        return presentation.figures(result)
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _reference(request: Request, cell: Cell) -> Cell:

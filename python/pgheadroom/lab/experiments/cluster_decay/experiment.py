@@ -17,8 +17,11 @@ from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments.cluster_decay import measure as cluster_decay_measure
+from pgheadroom.lab.experiments.cluster_decay import presentation
 from pgheadroom.lab.experiments.cluster_decay import summary as cluster_decay_summary
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.presentation import FigureForm
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -183,6 +186,7 @@ class ClusterDecay(Experiment):
     factors = FACTORS
     options = OPTIONS
     measures = MEASURES
+    tables = presentation.TABLES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set or compared."""
@@ -231,6 +235,14 @@ class ClusterDecay(Experiment):
     ) -> Summary:
         """Rounds beside the document's two runs; when to cluster again."""
         return cluster_decay_summary.summarise(request, samples, MEASURES)
+
+    def figures_for(self, result: Result) -> tuple[FigureForm, ...]:
+        """As `presentation` has them."""
+        return presentation.figures(result)
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 EXPERIMENT = ClusterDecay()

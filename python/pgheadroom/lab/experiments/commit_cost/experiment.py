@@ -32,7 +32,9 @@ from pgheadroom.lab.experiment import (
     require_wal_counters,
     summarise_cells,
 )
+from pgheadroom.lab.experiments.commit_cost import presentation
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import read_logs
@@ -163,6 +165,7 @@ class CommitCost(Experiment):
         ),
     )
     measures = MEASURES
+    figures = presentation.FIGURES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse a server whose fsync is not ours, and a delay that nothing can trigger."""
@@ -240,6 +243,10 @@ class CommitCost(Experiment):
             ],
             warnings=guards.long_enough(samples, _window_s(request)),
         )
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 _SETTINGS = ("commit_delay", "wal_sync_method", "wal_writer_delay")

@@ -121,6 +121,7 @@ class Custom(Experiment):
         *custom_measure.MEASURES,
         *predicted.measures_of(custom_measure.MEASURES, custom_predicted.PREDICTED),
     )
+    series_by = "fillfactor"
     open_factors = (
         "fillfactor or another reloption, of all tables or as TABLE.OPTION; server; "
         "setting.NAME for any setting of the server"

@@ -20,9 +20,12 @@ from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value, latency_measures
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
 from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predicted
+from pgheadroom.lab.experiments.fillfactor import presentation
 from pgheadroom.lab.experiments.fillfactor import summary as fillfactor_summary
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.predicted import measures_of
+from pgheadroom.lab.presentation import TableForm
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -202,6 +205,8 @@ class FillfactorSweep(Experiment):
     factors = FACTORS
     options = OPTIONS
     measures = MEASURES
+    figures = presentation.FIGURES
+    series_by = "fillfactor"
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server, or this machine, cannot do."""
@@ -278,6 +283,14 @@ class FillfactorSweep(Experiment):
         return fillfactor_summary.summarise(
             request, version, samples, MEASURES, reference=self.reference(request)
         )
+
+    def tables_for(self, result: Result) -> tuple[TableForm, ...]:
+        """As `presentation` has them."""
+        return presentation.tables(result)
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 EXPERIMENT = FillfactorSweep()

@@ -26,7 +26,9 @@ from pgheadroom.lab.experiment import (
     require_wal_counters,
     summarise_cells,
 )
+from pgheadroom.lab.experiments.fpi_sawtooth import presentation
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -110,6 +112,7 @@ class FpiSawtooth(Experiment):
     )
     options = (accounts.UPDATES_OPTION,)
     measures = MEASURES
+    figures = presentation.FIGURES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set."""
@@ -178,6 +181,10 @@ class FpiSawtooth(Experiment):
         """The sawtooth, and what a distance costs."""
         cells = summarise_cells(self.expand(request, samples), request.cells(), MEASURES)
         return Summary(cells=cells, findings=_findings(request, cells))
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _windows(request: Request) -> int:

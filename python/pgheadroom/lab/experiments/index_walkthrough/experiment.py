@@ -21,8 +21,10 @@ from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiments.index_walkthrough import presentation
 from pgheadroom.lab.experiments.index_walkthrough.model import DISTINCT_VALUES, expected
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
@@ -127,6 +129,8 @@ class IndexWalkthrough(Experiment):
     )
     options: tuple[Factor, ...] = ()
     measures = MEASURES
+    tables = presentation.TABLES
+    figures = presentation.FIGURES
 
     def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
         """One: there is nothing random in it."""
@@ -210,6 +214,10 @@ class IndexWalkthrough(Experiment):
         return Summary(
             cells=cells, references=[BOOK] if request.scale == 1 else [], findings=findings
         )
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _lessons(cells: Sequence[dict[str, Any]]) -> list[str]:

@@ -29,6 +29,7 @@ from pgheadroom.lab.experiment import (
     require_wal_counters,
     summarise_cells,
 )
+from pgheadroom.lab.experiments.insert_rate import presentation
 from pgheadroom.lab.experiments.insert_rate.measure import (
     ROWS_PER_SCALE,
     count,
@@ -41,6 +42,7 @@ from pgheadroom.lab.experiments.insert_rate.script import (
     write_script,
 )
 from pgheadroom.lab.place import Place, Shape
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -167,6 +169,7 @@ class InsertRate(Experiment):
         ),
     )
     measures = MEASURES
+    figures = presentation.FIGURES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be sent."""
@@ -268,6 +271,10 @@ class InsertRate(Experiment):
             findings=findings,
             warnings=guards.long_enough(samples, int(request.options["window_s"])),
         )
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _fewest(request: Request) -> int:

@@ -33,9 +33,11 @@ from pgheadroom.lab.experiment import (
     summarise_cells,
 )
 from pgheadroom.lab.experiments.load_methods import model as load_model
+from pgheadroom.lab.experiments.load_methods import presentation
 from pgheadroom.lab.experiments.load_methods import script as load_script
 from pgheadroom.lab.experiments.load_methods.script import METHODS, TABLE, VALUE_BYTES
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -146,6 +148,7 @@ class LoadMethods(Experiment):
     )
     options: tuple[Factor, ...] = ()
     measures = MEASURES
+    figures = presentation.FIGURES
 
     def check(
         self,
@@ -262,6 +265,10 @@ class LoadMethods(Experiment):
             references=[BOOK],
             findings=findings,
         )
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _controlled(request: Request, cell: Cell) -> Cell:

@@ -28,8 +28,10 @@ from pgheadroom.lab.experiment import (
     require_wal_counters,
     summarise_cells,
 )
+from pgheadroom.lab.experiments.long_transaction import presentation
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.predicted import measures_of
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -126,6 +128,7 @@ class LongTransaction(Experiment):
         ),
     )
     measures = MEASURES
+    figures = presentation.FIGURES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse windows in the wrong order, and servers of others: a horizon is everybody's."""
@@ -197,6 +200,10 @@ class LongTransaction(Experiment):
         if why_not is not None:
             said.append(f"Not predicted: {why_not}.")
         return Summary(cells=cells, findings=said)
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _own(request: Request) -> Request:

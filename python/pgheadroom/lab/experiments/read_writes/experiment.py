@@ -35,7 +35,9 @@ from pgheadroom.lab.experiment import (
     summarise_cells,
 )
 from pgheadroom.lab.experiments.read_writes import model as read_writes_model
+from pgheadroom.lab.experiments.read_writes import presentation
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
@@ -149,6 +151,7 @@ class ReadWrites(Experiment):
         ),
     )
     measures = MEASURES
+    figures = presentation.FIGURES
 
     def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
         """One: there is nothing random in it but the time, which asks for five."""
@@ -256,6 +259,10 @@ class ReadWrites(Experiment):
             references=[BOOK],
             findings=findings,
         )
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _no_load(server: Running) -> None:

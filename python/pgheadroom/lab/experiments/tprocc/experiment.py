@@ -15,9 +15,11 @@ from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Cell, Factor, Request, Trial
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
 from pgheadroom.lab.experiments.tprocc import measure as tprocc_measure
+from pgheadroom.lab.experiments.tprocc import presentation
 from pgheadroom.lab.experiments.tprocc import summary as tprocc_summary
 from pgheadroom.lab.experiments.tprocc.schedules import OWN_FORM, PUBLISHED, fillfactors
 from pgheadroom.lab.place import Place
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
@@ -137,6 +139,9 @@ class Tprocc(Experiment):
     factors = FACTORS
     options = OPTIONS
     measures = tprocc_measure.MEASURES
+    tables = presentation.TABLES
+    figures = presentation.FIGURES
+    series_by = "fillfactor"
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server cannot do."""
@@ -186,6 +191,10 @@ class Tprocc(Experiment):
         """Cells, ratios to the reference, the document's sizes and claims beside ours."""
         pairs = [(cell, reference(request, cell)) for cell in request.cells()]
         return tprocc_summary.summarise(request, version, samples, pairs)
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def reference(request: Request, cell: Cell) -> Cell:

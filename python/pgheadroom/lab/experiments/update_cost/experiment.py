@@ -24,6 +24,7 @@ from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interle
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Outcome, Summary
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
+from pgheadroom.lab.experiments.update_cost import presentation
 from pgheadroom.lab.experiments.update_cost import summary as update_cost_summary
 from pgheadroom.lab.experiments.update_cost.predicted import (
     CHANGE_SPAN,
@@ -32,6 +33,8 @@ from pgheadroom.lab.experiments.update_cost.predicted import (
 )
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.predicted import measures_of
+from pgheadroom.lab.presentation import FigureForm, TableForm
+from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, setting_bytes
@@ -259,6 +262,18 @@ class UpdateCost(Experiment):
     def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
         """Cells beside the document's figures, comparisons, the law of the indexes."""
         return update_cost_summary.summarise(request, version, samples, MEASURES)
+
+    def tables_for(self, result: Result) -> tuple[TableForm, ...]:
+        """As `presentation` has them."""
+        return presentation.tables(result)
+
+    def figures_for(self, result: Result) -> tuple[FigureForm, ...]:
+        """As `presentation` has them."""
+        return presentation.figures(result)
+
+    def answer(self, result: Result) -> str | None:
+        """As `presentation` has it."""
+        return presentation.answer(result)
 
 
 def _is_timed(request: Request) -> bool:

@@ -1,7 +1,8 @@
 """
 Reads a result as it stands in its file, without trusting it.
 
-First module of the report: turns the loose JSON of a result into factors, measures and values.
+For presentations and the report: turns the loose JSON of a result into factors, measures and
+values.
 A result may come from another machine or another version, so what is missing or has the wrong
 type becomes None or an empty tuple; the checks that refuse a damaged record are the lab's.
 """
@@ -196,3 +197,27 @@ def label(level: object) -> str:
 def at(cell: Mapping[str, Any], names: Sequence[str]) -> str:
     """A cell's place among the named factors: `"fillfactor 90, memory fits"`."""
     return ", ".join(f"{printable(name)} {label(cell[name])}" for name in names if name in cell)
+
+
+def group_label(cell: Mapping[str, Any], names: Sequence[str]) -> str:
+    """A cell's place in a legend: `"memory fits"`, or `"fits · default"` under a legend's title."""
+    if len(names) < 2:
+        return at(cell, names)
+    return " · ".join(label(cell.get(name)) for name in names)
+
+
+def has_value(result: Result, measure: str) -> bool:
+    """Whether any cell has a value of the measure."""
+    return any(value(cell, measure) is not None for cell in cells(result))
+
+
+def stated(cell: Mapping[str, Any], measure: str) -> Any:
+    """What a cell says about a measure, as JSON: an interval as the object that it is."""
+    found = value(cell, measure)
+    return found.to_json() if isinstance(found, Interval) else found
+
+
+def told_apart(result: Result, across: str, always: Sequence[str]) -> list[Factor]:
+    """The factors besides one that tell the cells apart: those that vary, and some in any case."""
+    names = {factor.name for factor in varying(result)} | set(always)
+    return [factor for factor in factors(result) if factor.name != across and factor.name in names]

@@ -1,5 +1,5 @@
 """
-Charts of an experiment that has none of its own: each measure against the first varying factor.
+Measures against a factor: as declared, or the first ones against the first varying factor.
 
 Draws at most two factors; the others stand at their first level, which the caption says.
 """
@@ -7,16 +7,18 @@ Draws at most two factors; the others stand at their first level, which the capt
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pgheadroom.report import charts_predicted, reading
+from pgheadroom.lab import reading
+from pgheadroom.lab.presentation import Against
+from pgheadroom.lab.reading import Factor, Measure, Result
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
     Panel,
     Row,
     alternative,
-    group_label,
     intervals_sentence,
     legend_title,
     panel_title,
@@ -24,32 +26,81 @@ from pgheadroom.report.charts import (
     stacked,
     title_text,
 )
-from pgheadroom.report.reading import Factor, Measure, Result
-from pgheadroom.report.view_common import has_value, measure_column
-from pgheadroom.report.view_predicted import counterparts, paired
+from pgheadroom.report.columns import by_name, measure_column
+from pgheadroom.report.experiment.paired import points
+from pgheadroom.report.experiment.tables import counterparts, paired
 
 _MOST_PANELS = 4
 _MOST_LABELS = 40
 """More labels than these on an axis cannot be read; the tables have them all."""
 
 
-def charts(result: Result) -> list[Chart]:
+def overview(result: Result, *, is_key: bool) -> list[Chart]:
     """The first few measures against the first varying factor, then those predicted too."""
     foreseen = counterparts(paired(result))
     shown = [
         item
         for item in reading.measures(result)
-        if has_value(result, item.name) and item.name not in foreseen
+        if reading.has_value(result, item.name) and item.name not in foreseen
     ]
     varying = reading.varying(result)
     if not shown or not varying:
         return []
     across = max(varying, key=lambda factor: factor.numeric)
     found = [
-        against(result, across, shown[:_MOST_PANELS], section_key=True),
-        charts_predicted.chart(result, across) if foreseen else None,
+        against(result, across, shown[:_MOST_PANELS], section_key=is_key),
+        points(result, across) if foreseen else None,
     ]
     return [chart for chart in found if chart is not None]
+
+
+def drawn(result: Result, form: Against, *, is_key: bool) -> Chart | None:
+    """The figure that a form declares; None where the result lacks what it shows."""
+    known = by_name(result)
+    shown = [
+        known.get(name, Measure(name=name))
+        for name in form.measures
+        if reading.has_value(result, name)
+    ]
+    cells = [
+        cell
+        for cell in reading.cells(result)
+        if all(name not in cell or cell[name] == level for name, level in form.only.items())
+        and (form.only_with is None or cell.get(form.only_with) is not None)
+    ]
+    if form.axis is not None:
+        cells = [{**cell, form.axis: cell.get(form.across)} for cell in cells]
+        colours = [
+            item
+            for item in reading.mappings(result.get("factors"))
+            if item.get("name") in form.factors
+        ]
+        result = {**result, "factors": colours}
+        across = _axis(cells, form.axis)
+    else:
+        named = [item for item in reading.factors(result) if item.name == form.across]
+        across = named[0] if named else None
+    if across is None or not shown or not cells:
+        return None
+    if form.evenly:
+        across = replace(across, levels=tuple(reading.label(item) for item in across.levels))
+    return against(
+        result,
+        across,
+        shown,
+        title=form.title,
+        cells=cells,
+        section_key=is_key,
+        logarithmic=form.logarithmic,
+        marks=[(mark.at, mark.name) for mark in form.marks],
+    )
+
+
+def _axis(cells: Sequence[Mapping[str, Any]], name: str) -> Factor | None:
+    """A measure as if it were a factor."""
+    levels = (reading.number(cell.get(name)) for cell in cells)
+    known = tuple(dict.fromkeys(level for level in levels if level is not None))
+    return Factor(name=name, levels=known) if known else None
 
 
 def against(
@@ -89,7 +140,7 @@ def against(
             place = cell.get(across.name)
             x = reading.number(place) if across.numeric else reading.label(place)
             value = reading.value(cell, measure.name)
-            group = group_label(cell, names)
+            group = reading.group_label(cell, names)
             where = reading.at(cell, [across.name, *(factor.name for factor in others)])
             found = None if x is None else row(x, value, group=group, where=where, column=column)
             if found is not None:

@@ -1,10 +1,13 @@
-"""The chart of measures that were predicted too: measured and predicted side by side."""
+"""Measures that were predicted too: measured and predicted side by side, as points or bars."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pgheadroom.report import reading
+from pgheadroom.lab import reading
+from pgheadroom.lab.presentation import PairedBars, PairedPoints
+from pgheadroom.lab.reading import Factor, Measure, Result, Value
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -17,14 +20,13 @@ from pgheadroom.report.charts import (
     stacked,
     title_text,
 )
-from pgheadroom.report.reading import Factor, Measure, Result, Value
-from pgheadroom.report.view_common import by_name, measure_column
-from pgheadroom.report.view_predicted import PREFIX, paired
+from pgheadroom.report.columns import by_name, measure_column
+from pgheadroom.report.experiment.tables import PREFIX, paired
 
 _MOST_PANELS = 4
 
 
-def chart(result: Result, across: Factor, names: Sequence[str] = ()) -> Chart | None:
+def points(result: Result, across: Factor, names: Sequence[str] = ()) -> Chart | None:
     """
     Measures against one factor, measured and predicted beside each other at each level.
 
@@ -92,3 +94,61 @@ def _is_shared(result: Result, across: Factor, name: str) -> bool:
         if value is not None:
             by_level.setdefault(reading.label(cell.get(across.name)), set()).add(value)
     return all(len(values) == 1 for values in by_level.values())
+
+
+def drawn_points(result: Result, form: PairedPoints) -> Chart | None:
+    """The figure that a form declares; None where the result has no such factor."""
+    named = [item for item in reading.factors(result) if item.name == form.across]
+    return points(result, named[0], form.measures) if named else None
+
+
+def drawn_bars(result: Result, form: PairedBars) -> Chart | None:
+    """Bars of what was measured beside what was predicted, of the cells with the least."""
+    factor = next((each for each in reading.factors(result) if each.name == form.across), None)
+    known = by_name(result)
+    shown = [
+        known.get(name, Measure(name=name))
+        for name in form.measures
+        if reading.has_value(result, f"{PREFIX}{name}") and reading.has_value(result, name)
+    ]
+    if factor is None or not shown:
+        return None
+    order = [reading.label(level) for level in reading.present(result, factor)]
+    cells = _least(result, form.least)
+    panels, values = [], list[Value]()
+    for measure in shown:
+        column = measure_column(measure)
+        rows = []
+        for cell in cells:
+            for group, prefix in (("measured", ""), ("predicted", PREFIX)):
+                value = reading.value(cell, f"{prefix}{measure.name}")
+                made = row(
+                    reading.label(cell.get(form.across)),
+                    value if group == "measured" else reading.middle(value),
+                    group=group,
+                    where=f"{reading.at(cell, [form.across, form.least])}, {group}",
+                    column=column,
+                )
+                if made is not None:
+                    rows.append(made)
+                    values.append(value)
+        panels.append(
+            Panel(
+                title=panel_title(measure),
+                rows=rows,
+                form="bar",
+                order=order,
+                x_title=form.across,
+                share=column.style == "share",
+                height=110,
+            )
+        )
+    caption = f"{intervals_sentence(values, 'measured')} Every axis of values begins at 0."
+    return Chart(form.title, caption, stacked(panels), alternative(form.title, panels))
+
+
+def _least(result: Result, factor: str) -> list[Mapping[str, Any]]:
+    """The cells with the lowest number of a factor."""
+    numbered = [(reading.number(cell.get(factor)), cell) for cell in reading.cells(result)]
+    least = min((number for number, _ in numbered if number is not None), default=None)
+    return [cell for number, cell in numbered if number is not None and number == least]

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.report import reading
-from pgheadroom.report.reading import Result
+from pgheadroom.lab import reading
+from pgheadroom.lab.reading import Result
 from pgheadroom.stats import PAIRS_MIN, Verdict
 from pgheadroom.types import Interval
 

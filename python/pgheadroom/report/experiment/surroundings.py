@@ -1,8 +1,7 @@
 """
-What every experiment's view shares: columns for measures, and the tables around the results.
+The tables around an experiment's results, which look the same whatever was measured.
 
-Comparisons, controls, references, assumptions, environment and method look the same whatever was
-measured; the views of single experiments add their own tables of results.
+Comparisons, controls, references, assumptions, method, environment.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pgheadroom import units
-from pgheadroom.report import reading
-from pgheadroom.report.reading import Factor, Measure, Result
+from pgheadroom.lab import reading
+from pgheadroom.lab.reading import Measure, Result
+from pgheadroom.report.columns import by_name
 from pgheadroom.report.table import Column, Section, Table
 
 _BETTER = {
@@ -21,117 +21,6 @@ _BETTER = {
     ("lower", "lower"): "lower (better)",
     ("lower", "higher"): "lower (worse)",
 }
-
-_MEMORY_KEYS = frozenset({"memory_bytes"})
-
-
-def factor_column(factor: Factor) -> Column:
-    """The leading column of a factor."""
-    return Column(
-        key=factor.name,
-        title=reading.printable(factor.name),
-        unit=factor.unit,
-        align="right" if factor.numeric else "left",
-        style="number" if factor.numeric else "text",
-        lead=True,
-        description=factor.description,
-    )
-
-
-def measure_column(
-    measure: Measure, *, title: str | None = None, group: str | None = None
-) -> Column:
-    """The column of a measure; a fraction is written as per cent."""
-    share = measure.name.endswith("_frac")
-    return Column(
-        key=measure.name,
-        title=title or reading.printable(share_title(measure.name) if share else measure.name),
-        unit="%" if share else measure.unit,
-        style="share" if share else "number",
-        group=group,
-        evidence=measure.evidence,
-        description=measure.description,
-    )
-
-
-def share_title(name: str) -> str:
-    """A fraction's name where it is shown to people: `hot_frac` is shown as `hot_pct`."""
-    return f"{name.removesuffix('_frac')}_pct"
-
-
-def by_name(result: Result) -> dict[str, Measure]:
-    """Measures by name; one that only a cell holds is there too, without description."""
-    return {measure.name: measure for measure in reading.measures(result)}
-
-
-def has_value(result: Result, measure: str) -> bool:
-    """Whether any cell has a value of the measure."""
-    return any(reading.value(cell, measure) is not None for cell in reading.cells(result))
-
-
-def lead_factors(result: Result) -> tuple[Factor, ...]:
-    """The factors that tell the cells apart; all of them when there is one cell."""
-    return reading.varying(result) or reading.factors(result)
-
-
-def constant_note(result: Result) -> str | None:
-    """The factors that stayed the same in every cell, as a sentence."""
-    constant = [
-        f"{reading.printable(factor.name)} {reading.label(present[0])}"
-        for factor in reading.factors(result)
-        if len(present := reading.present(result, factor)) == 1
-    ]
-    if not constant or not reading.varying(result):
-        return None
-    return f"The same in every cell: {', '.join(constant)}."
-
-
-def cells_table(
-    result: Result,
-    title: str,
-    names: Sequence[str],
-    *,
-    cells: Sequence[Mapping[str, Any]] | None = None,
-    note: str | None = None,
-    repetitions: bool = False,
-) -> Table | None:
-    """
-    Factors and the named measures of each cell; measures without any value are left out.
-
-    Returns:
-        None when no cell has a value of any of the measures.
-    """
-    known = by_name(result)
-    shown = [known.get(name, Measure(name=name)) for name in names if has_value(result, name)]
-    if not shown:
-        return None
-    leads = lead_factors(result)
-    rows = reading.cells(result) if cells is None else cells
-    count = repetitions and any(reading.number(cell.get("repetitions")) for cell in rows)
-    columns = [*map(factor_column, leads), *map(measure_column, shown)]
-    if count:
-        columns.append(Column("repetitions", "repetitions"))
-    return Table(
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(
-            (
-                *(level(cell, factor) for factor in leads),
-                *(reading.value(cell, measure.name) for measure in shown),
-                *([reading.number(cell.get("repetitions"))] if count else []),
-            )
-            for cell in rows
-        ),
-        note=note,
-    )
-
-
-def level(cell: Mapping[str, Any], factor: Factor) -> object:
-    """A cell's level of a factor, as a table's value."""
-    found = cell.get(factor.name)
-    if found is None or (factor.numeric and reading.number(found) is not None):
-        return found
-    return reading.label(found)
 
 
 def surrounding(result: Result) -> list[Table]:

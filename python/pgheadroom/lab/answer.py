@@ -1,18 +1,16 @@
 """
 The answer of an experiment in one sentence, made from its result alone.
 
-Picks the sentence of the experiment, or a generic one, as `views` picks tables and charts. An
-answer never claims more than the verdicts allow: what is undecided is said to be, with its reason.
-A new experiment adds a line to `_ANSWERS`: a function of its own, or `answer_clocks.told_of` with
-its main measures. A function that returns None leaves it to the generic sentence.
+The experiment's own sentence, or a generic one. An answer never claims more than the verdicts
+allow: what is undecided is said to be, with its reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pgheadroom.report import answer_book, answer_clocks, answer_counters, answer_tprocc, reading
-from pgheadroom.report.answer_words import (
+from pgheadroom.lab import reading
+from pgheadroom.lab.answer_words import (
     Sentence,
     comparisons,
     few_repetitions,
@@ -20,40 +18,23 @@ from pgheadroom.report.answer_words import (
     tally,
     undecided,
 )
-from pgheadroom.report.reading import Result
+from pgheadroom.lab.reading import Result
 from pgheadroom.stats import Verdict
 
-_ANSWERS: dict[str, Callable[[Result], str | None]] = {
-    "update-cost": answer_counters.update_cost,
-    "cluster-decay": answer_counters.cluster_decay,
-    "index-walkthrough": answer_counters.index_walkthrough,
-    "fpi-sawtooth": answer_counters.fpi_sawtooth,
-    "long-transaction": answer_counters.long_transaction,
-    "fillfactor": answer_clocks.fillfactor,
-    "clients-scale": answer_clocks.clients_scale,
-    "tprocc": answer_tprocc.tprocc,
-    "read-writes": answer_book.read_writes,
-    "insert-rate": answer_book.insert_rate,
-    "load-methods": answer_book.load_methods,
-    "commit-cost": answer_book.commit_cost,
-}
+Answer = Callable[[Result], str | None]
 
 
-def sentence(result: Result) -> str | None:
+def sentence(result: Result, own: Answer | None = None) -> str | None:
     """
     The answer to a result's question, with its interval, in one sentence.
 
     Args:
         result: Of kind "experiment"; what it lacks is left out.
+        own: The experiment's sentence; where it gives None, the generic one is said.
 
     Returns:
-        Printable text; None for a proof or a prediction, whose findings are their answer, and for
-        a result without any number.
+        Printable text; None for a result without any number.
     """
-    if result.get("kind") in ("proof", "prediction"):
-        return None
-    compared = any(factor.name == "record" for factor in reading.factors(result))
-    own = None if compared else _ANSWERS.get(str(result.get("name")))
     said = (own(result) if own is not None else None) or _generic(result)
     if said is not None and result.get("complete") is False:
         return f"So far, with the run not complete: {said}"

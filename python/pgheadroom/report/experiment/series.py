@@ -14,9 +14,9 @@ from typing import Any
 
 import altair as alt
 
-from pgheadroom.report import reading
+from pgheadroom.lab import reading
+from pgheadroom.lab.reading import Result
 from pgheadroom.report.charts import Canvas, Chart, Row, View, axis_format, layered
-from pgheadroom.report.reading import Result
 
 _MOST_FIGURES = 12
 _MOST_PANELS = 8
@@ -54,12 +54,20 @@ _KINDS = (
 )
 
 
-def charts(result: Result, series: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    """The figures over time; of each cell, the first repetition that has a series."""
+def charts(result: Result, series: Sequence[Mapping[str, Any]], below: str | None) -> list[Chart]:
+    """
+    The figures over time; of each cell, the first repetition that has a series.
+
+    Args:
+        result: Of an experiment.
+        series: Its series files.
+        below: The factor whose levels stand below each other; the first that varies where it is
+            None or does not vary.
+    """
     firsts = _first_repetitions(series)
     if not firsts:
         return []
-    compared = _compared(result, firsts)
+    compared = _compared(result, firsts, below)
     varying = {factor.name for factor in reading.varying(result)}
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for item in firsts:
@@ -87,11 +95,11 @@ def _first_repetitions(series: Sequence[Mapping[str, Any]]) -> list[Mapping[str,
     return list(firsts.values())
 
 
-def _compared(result: Result, series: Sequence[Mapping[str, Any]]) -> str | None:
-    """The factor whose levels stand below each other: fillfactor, else the first that varies."""
+def _compared(result: Result, series: Sequence[Mapping[str, Any]], below: str | None) -> str | None:
+    """The factor whose levels stand below each other."""
     names = [factor.name for factor in reading.varying(result)]
-    if "fillfactor" in names:
-        return "fillfactor"
+    if below in names:
+        return below
     cells = [reading.mapping(item.get("cell")) for item in series]
     return next((name for name in names if any(name in cell for cell in cells)), None)
 

@@ -1,0 +1,1 @@
+"""The experiment `null-share`: CONTRIBUTING.md's example of a folder."""

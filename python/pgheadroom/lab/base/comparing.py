@@ -1,0 +1,100 @@
+"""
+An experiment that compares its cells with a reference cell, by paired ratios.
+
+Blocks are interleaved, the reference has an A/A control, and the summary has a ratio for each cell
+and measure that is compared. What is left to an experiment is its declarations, one trial, and the
+sentences that are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgheadroom.lab.contrast import blocks, contrast
+from pgheadroom.lab.design import Cell, Request, Trial
+from pgheadroom.lab.experiment import (
+    Experiment,
+    Summary,
+    require_own_server,
+    require_wal_counters,
+    summarise_cells,
+)
+from pgheadroom.lab.record import Sample
+from pgheadroom.types import PgVersion
+
+
+class Comparing(Experiment):
+    """Declares what is compared; an experiment overrides what differs."""
+
+    compared: tuple[str, ...]
+    """Measures that get a ratio."""
+    documents: tuple[dict[str, Any], ...] = ()
+    """What a document says, as `references` of a result."""
+    own_server: str | None = None
+    """What only a server of ours allows, as `require_own_server` has it; None: any will do."""
+
+    def check(
+        self,
+        request: Request,  # noqa: ARG002 - for those that look at it
+        version: PgVersion,
+        *,
+        throw_away: bool,
+    ) -> None:
+        """Refuse a server that does not count its WAL, or is not ours where it has to be."""
+        require_wal_counters(version)
+        if self.own_server is not None:
+            require_own_server(throw_away, self.own_server)
+
+    def reference(self, request: Request, cell: Cell) -> Cell:  # noqa: ARG002
+        """The cell that a cell is compared with: the first level of every factor."""
+        return {name: levels[0] for name, levels in request.levels.items()}
+
+    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+        """Cells with what each is compared with; a cell beside itself stands for its control."""
+        return [(cell, self.reference(request, cell)) for cell in request.cells()]
+
+    def is_controlled(self, request: Request, cell: Cell) -> bool:
+        """Whether a cell has a second arm in each block, its A/A control."""
+        return cell == self.reference(request, cell)
+
+    def trials(self, request: Request) -> list[Trial]:
+        """Interleaved blocks, with a control arm at each reference."""
+        return blocks(request, lambda cell: self.is_controlled(request, cell))
+
+    def findings(
+        self,
+        request: Request,  # noqa: ARG002
+        cells: Sequence[dict[str, Any]],  # noqa: ARG002
+        comparisons: Sequence[dict[str, Any]],  # noqa: ARG002
+    ) -> list[str]:
+        """What was found, in sentences."""
+        return []
+
+    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:  # noqa: ARG002
+        """What a reader has to beware of."""
+        return []
+
+    def summarise(
+        self,
+        request: Request,
+        version: PgVersion,  # noqa: ARG002 - for those whose predictions depend on it
+        samples: Sequence[Sample],
+    ) -> Summary:
+        """Cells, their ratios to the references, the controls, findings."""
+        expanded = self.expand(request, samples)
+        cells = summarise_cells(expanded, request.cells(), self.measures)
+        found = contrast(
+            expanded,
+            self.pairs(request),
+            self.compared,
+            control=lambda against: self.reference(request, against),
+        )
+        return Summary(
+            cells=cells,
+            comparisons=found.comparisons,
+            controls=found.controls,
+            references=list(self.documents),
+            findings=self.findings(request, cells, found.comparisons),
+            warnings=self.warnings(request, samples),
+        )
