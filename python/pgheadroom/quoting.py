@@ -71,8 +71,8 @@ def _acts(character: str) -> bool:
 
 
 def printable_lines(text: str) -> str:
-    """The same for text of ours that has lines, with foreign text in it."""
-    return "\n".join(map(printable, text.split("\n")))
+    """The same for text of ours that has lines, foreign text in it; libpq's have tabs."""
+    return "\n".join(map(printable, text.replace("\t", "  ").split("\n")))
 
 
 def shown_identifier(name: str) -> str:

@@ -58,3 +58,8 @@ def test_one_function_guards_every_way_to_a_terminal(
 def test_identifiers_show_what_is_in_them(name: str, quoted: str) -> None:
     """A name that could move a cursor is written by code points, which PostgreSQL reads as it."""
     assert shown_identifier(name) == quoted
+
+
+def test_lines_of_libpq_are_indented() -> None:
+    r"""Its messages have a second line with a tab before it, which was shown as \t."""
+    assert printable_lines("no connection\n\tIs it running?") == "no connection\n  Is it running?"
