@@ -16,7 +16,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units", "quoting", "files", "redaction", "input_file"),
     ("types", "_core"),
-    ("stats", "schedule", "outcome", "page_life"),
+    ("stats", "schedule", "outcome", "page_life", "progress"),
     ("servers", "sources"),
     ("profile",),
     ("layout", "observe", "play"),

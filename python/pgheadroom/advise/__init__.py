@@ -19,8 +19,31 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
 
 from __future__ import annotations
 
-from pgheadroom.advise.advice import Advice, TableAdvice
-from pgheadroom.advise.build import BUDGET_S, Options, advise
-from pgheadroom.advise.policy import Policy, make_policy
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pgheadroom.advise.advice import Advice, TableAdvice
+    from pgheadroom.advise.build import BUDGET_S, Options, advise
+    from pgheadroom.advise.policy import Policy, make_policy
 
 __all__ = ["BUDGET_S", "Advice", "Options", "Policy", "TableAdvice", "advise", "make_policy"]
+
+_HOMES = {
+    "Advice": "advice",
+    "TableAdvice": "advice",
+    "BUDGET_S": "build",
+    "Options": "build",
+    "advise": "build",
+    "Policy": "policy",
+    "make_policy": "policy",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A name is loaded with its module when it is asked for (PEP 562): commands start at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

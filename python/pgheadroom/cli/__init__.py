@@ -22,7 +22,7 @@ def main() -> None:
     # handler that is not Python's own, as under nohup, stays.
     polite = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if polite:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, leave)
     from pgheadroom.cli.app import run_program  # noqa: PLC0415 - keeps `import pgheadroom` light
 
     try:
@@ -33,11 +33,11 @@ def main() -> None:
         code = INTERRUPTED
     finally:
         if polite:
-            signal.signal(signal.SIGINT, _leave)
+            signal.signal(signal.SIGINT, leave)
     sys.exit(code)
 
 
-def _leave(_number: int, _frame: object) -> None:
+def leave(_number: int, _frame: object) -> None:
     """End at once: before the program has begun, or after all of it is done."""
     os.write(2, b"pgheadroom: interrupted\n")
     os._exit(INTERRUPTED)

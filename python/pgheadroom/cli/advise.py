@@ -24,15 +24,15 @@ from pgheadroom.cli.connection import (
     profile_or_connection,
 )
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.lab.environment import command_line
-from pgheadroom.lab.run import Progress
 from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text
 from pgheadroom.plan.text import as_markdown, as_text
 from pgheadroom.profile import Profile, read_profile
+from pgheadroom.progress import Progress
+from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
 
@@ -103,7 +103,7 @@ def show(
             "pg_repack, vacuum-full (default: none).",
         ),
     ] = None,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
@@ -112,7 +112,7 @@ def show(
     check_outputs(*(plan or ()))
     if not plan:
         refuse({"--rewrite": rewrite}, where="without a plan", instead="--plan FILE writes one")
-    if form in (output.Format.JSON, output.Format.CSV):
+    if form in (Format.JSON, Format.CSV):
         refuse(
             {"--verbose": verbose},
             where=f"with --format {form.value}",

@@ -11,21 +11,8 @@ import typer
 from typer.main import get_command
 
 import pgheadroom
-from pgheadroom.cli import (
-    INTERRUPTED,
-    advise,
-    apply,
-    check,
-    crash,
-    demo,
-    lab,
-    layout,
-    observe,
-    predict,
-    prove,
-    streams,
-    verify,
-)
+from pgheadroom.cli import INTERRUPTED, crash, streams
+from pgheadroom.cli.commands import Commands
 from pgheadroom.errors import HeadroomError, OutputFailed, TwinError
 from pgheadroom.quoting import printable_lines
 from pgheadroom.redaction import process_secrets, redacted
@@ -33,6 +20,7 @@ from pgheadroom.servers.signals import terminate_cleanly
 
 app = typer.Typer(
     name="pgheadroom",
+    cls=Commands,
     help="How much room should be left on each PostgreSQL page, and what will it change?",
     epilog="Exit codes: 0 done; 1 findings or a failed check; 2 usage or input; "
     "3 database or WAL; 4 lab; 5 twin; 6 cannot be judged (verify); 70 a bug of pgheadroom's; "
@@ -43,16 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-?"]},
 )
-app.add_typer(lab.app, name="lab")
-app.command("advise")(advise.show)
-app.command("apply")(apply.run)
-app.command("check")(check.show)
-app.command("demo")(demo.demo)
-app.command("layout")(layout.show)
-app.command("observe")(observe.show)
-app.command("predict")(predict.show)
-app.command("prove")(prove.show)
-app.command("verify")(verify.run)
 
 
 def _show_version(wanted: bool) -> None:

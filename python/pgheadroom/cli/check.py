@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from pgheadroom.cli import output
-from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.input_file import read_standard_input, read_text
-from pgheadroom.lab.run import Progress
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.profile import read_profile
+from pgheadroom.progress import Progress
 from pgheadroom.report import text, view_migration
 from pgheadroom.units import parse_setting_bytes
 
@@ -50,7 +50,7 @@ def show(
         str | None,
         typer.Option(metavar="NAME", help="Answer for this table alone."),
     ] = None,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
 ) -> None:
     """
@@ -86,7 +86,7 @@ def _read(path: Path) -> str:
     return read_text(path, bytes_max=_SQL_BYTES_MAX, expected="a file of SQL")
 
 
-def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
+def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
     output.put_forms(
         form,
         to,

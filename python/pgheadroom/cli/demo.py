@@ -21,6 +21,7 @@ from pgheadroom.advise import Options, advise, make_policy
 from pgheadroom.advise.advice import Advice
 from pgheadroom.cli import apply, demo_shop, observe, output, verify
 from pgheadroom.cli.demo_shop import Shop
+from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.plan import make_plan, plan_text
@@ -123,7 +124,7 @@ def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
             target=shop.conninfo,
             length=WATCH,
             log=[shop.log],
-            form=output.Format.JSON,
+            form=Format.JSON,
             to=path,
         )
     )

@@ -13,19 +13,20 @@ import typer
 from rich.console import Console
 
 from pgheadroom.cli import output
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.site_folder import check_replaceable
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists, read_text
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Factor, Request, parse_settings
-from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import ALL, get
 from pgheadroom.lab.merge import merge
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.run import RECORDS_FOLDER, find_record, summarise_record
 from pgheadroom.lab.run import run as run_experiment
+from pgheadroom.redaction import command_line
 from pgheadroom.servers import at_hand, is_connection
 from pgheadroom.servers.conninfo import without_password
 from pgheadroom.units import parse_duration_s, show_duration
@@ -35,14 +36,11 @@ _SCRIPT_BYTES_MAX = 16 * 1024**2  # the record holds it; arbitrary
 app = typer.Typer(
     help="Experiments on real PostgreSQL servers: run, report, compare, merge.",
     no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
 
-FormatOption = Annotated[
-    output.Format, typer.Option("--format", "-f", help="Form of the data on standard output.")
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write the data to this file instead.")
-]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the HTML page here too.")]
 
 
@@ -139,7 +137,7 @@ def run(
         ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with a record.")] = False,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
@@ -234,7 +232,7 @@ def run_into(request: Request, folder: Path, *, server: str, budget_s: float | N
 @app.command("report")
 def report(
     records: Annotated[list[Path], typer.Argument(help="Record folders.")],
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
     site: Annotated[
@@ -263,7 +261,7 @@ def report(
     if site is not None:
         if html is not None:
             output.put_html(opened, html, title=str(results[0]["title"]))
-        if form is output.Format.TEXT and to is None and not whole:
+        if form is Format.TEXT and to is None and not whole:
             output.print_answers(results)
         else:
             output.put(results, form, to, whole=whole)
@@ -284,7 +282,7 @@ def report(
 def compare(
     first: Annotated[Path, typer.Argument(help="Record A: what the other is compared with.")],
     second: Annotated[Path, typer.Argument(help="Record B; ratios are B over A.")],
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:

@@ -19,7 +19,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
     profile_or_connection,
 )
-from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.files import write_atomically
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_layout
@@ -42,7 +42,7 @@ def show(
     port: PortOption = None,
     user: UserOption = None,
     dbname: DbnameOption = None,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
 ) -> None:
     """Show a row's bytes column by column, and the room that each fillfactor leaves."""
@@ -62,8 +62,8 @@ def show(
     _put(result, form, to)
 
 
-def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
-    if form is output.Format.TEXT and to is None:
+def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
+    if form is Format.TEXT and to is None:
         console = output.Terminal(highlight=False)
         if "access" in result:
             console.print(f"Access: {result['access']['level']}", markup=False)
@@ -72,9 +72,9 @@ def _put(result: dict[str, Any], form: output.Format, to: Path | None) -> None:
             console.print()
         text.print_tables(view_layout.tables(result), console)
         return
-    if form is output.Format.JSON:
+    if form is Format.JSON:
         content = text.as_json(result)
-    elif form is output.Format.CSV:
+    elif form is Format.CSV:
         content = view_layout.as_csv(result)
     else:
         content = text.as_markdown(view_layout.tables(result))

@@ -8,23 +8,25 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from pgheadroom.advise.advice import Advice
-from pgheadroom.cli.site_folder import write_site
+from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.lab.record import Record
-from pgheadroom.lab.run import Progress
 from pgheadroom.quoting import printable, printable_lines
-from pgheadroom.report import advice_text, site, text, view_advice, view_proof, views
+from pgheadroom.report import text
 from pgheadroom.units import show_duration
+
+if TYPE_CHECKING:
+    from pgheadroom.lab.record import Record
+    from pgheadroom.progress import Progress
+
+# Modules of what one command shows are loaded when it is shown: others start without them.
 
 
 class Terminal(Console):
@@ -40,15 +42,6 @@ class Terminal(Console):
         raise BrokenPipeError
 
 
-class Format(StrEnum):
-    """Forms of a command's data."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-
-
 def write_out(content: str) -> None:
     """Write to standard output: a terminal gets what it can show, a pipe gets all as it is."""
     sys.stdout.write(printable_lines(content) if sys.stdout.isatty() else content)
@@ -60,6 +53,8 @@ def rendered(result: Mapping[str, Any], form: Format) -> str:
         return text.as_json(result)
     if form is Format.CSV:
         return text.as_csv(result)
+    from pgheadroom.report import views  # noqa: PLC0415 - see above
+
     lines = [f"# {result['title']}, PostgreSQL {result['server']}", ""]
     answer = views.answer(result)
     if answer is not None:
@@ -116,6 +111,8 @@ def _put_text(results: Sequence[Mapping[str, Any]], output: Path | None, *, whol
 
 def print_result(result: Mapping[str, Any], console: Console, *, whole: bool) -> None:
     """Print the answer, what was found, what to beware of, and the tables."""
+    from pgheadroom.report import views  # noqa: PLC0415 - see above
+
     console.print(f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False)
     answer = views.answer(result)
     if answer is not None:
@@ -163,6 +160,9 @@ def put_html(
 
 def put_site(records: Sequence[Record], folder: Path) -> None:
     """Write the static site of some records into a folder, in the place of an older one."""
+    from pgheadroom.cli.site_folder import write_site  # noqa: PLC0415 - see above
+    from pgheadroom.report import site  # noqa: PLC0415 - see above
+
     shown = [
         site.SiteRecord(
             folder=record.folder, result=record.read_result(), series=record.read_series()
@@ -174,6 +174,8 @@ def put_site(records: Sequence[Record], folder: Path) -> None:
 
 def print_answers(results: Sequence[Mapping[str, Any]]) -> None:
     """Print each result's title and its answer on standard output."""
+    from pgheadroom.report import views  # noqa: PLC0415 - see above
+
     console = Terminal(highlight=False)
     for result in results:
         console.print(
@@ -200,6 +202,8 @@ def put_proof(
         page: Where the HTML page goes, if one is wanted.
         command: What repeats it, for the page.
     """
+    from pgheadroom.report import view_proof  # noqa: PLC0415 - see above
+
     shown = view_proof.described(result, command=command)
     if page is not None:
         from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
@@ -262,6 +266,8 @@ def put_forms(
 
 def print_proof(shown: Mapping[str, Any], console: Console, *, brief: bool = True) -> None:
     """Print what `view_proof.described` gives: title, findings, tables."""
+    from pgheadroom.report import views  # noqa: PLC0415 - see above
+
     console.print(f"{shown['title']}, PostgreSQL {shown['server']}", style="bold", markup=False)
     for finding in shown["findings"]:
         console.print(f"* {finding}", markup=False)
@@ -291,6 +297,9 @@ def put_advice(
         command: What repeats it, for the page.
         verbose: As text and Markdown: every table in full.
     """
+    from pgheadroom.advise.advice import Advice  # noqa: PLC0415 - see above
+    from pgheadroom.report import advice_text, view_advice  # noqa: PLC0415 - see above
+
     advice = Advice.from_json(result)
     if page is not None:
         from pgheadroom.report import advice_html  # noqa: PLC0415 - the template library is slow

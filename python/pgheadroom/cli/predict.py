@@ -16,7 +16,7 @@ import typer
 from pgheadroom.advise.what_if import what_if
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.rewriting import (
     RewriteForOption,
     RewriteHow,
@@ -38,13 +38,13 @@ from pgheadroom.cli.variants import (
 )
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Factor
-from pgheadroom.lab.environment import command_line
-from pgheadroom.lab.run import Progress
 from pgheadroom.predict import Timing, predict
 from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
 from pgheadroom.predict.series import WINDOWS_DEFAULT
 from pgheadroom.predict.twin import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
+from pgheadroom.progress import Progress
+from pgheadroom.redaction import command_line
 
 ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
 FillfactorOption = Annotated[
@@ -157,7 +157,7 @@ def show(
     order: OrderOption = False,
     sample_pages: SampleOption = None,
     page: PageOption = None,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgheadroom.cli import output
+from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.lab.environment import command_line
 from pgheadroom.page_life import to_json
 from pgheadroom.predict.page import predict_page
 from pgheadroom.profile import Profile
+from pgheadroom.redaction import command_line
 from pgheadroom.report import life_text, text
 
 _FILE_WIDTH = 100
@@ -30,7 +31,7 @@ def show(
     *,
     server: str | None,
     tps: float | None,
-    form: output.Format,
+    form: Format,
     to: Path | None,
     html: Path | None,
 ) -> None:
@@ -40,7 +41,7 @@ def show(
     Raises:
         InputError: As `predict_page`; or a form that a life does not have.
     """
-    if form not in (output.Format.TEXT, output.Format.JSON):
+    if form not in (Format.TEXT, Format.JSON):
         raise InputError(f"--format {form} with --page: expected text or json")
     watched = predict_page(profile, block, table, fillfactors, server=server, tps=tps)
     if html is not None:
@@ -49,7 +50,7 @@ def show(
         command = command_line(sys.argv[1:])
         page = life_html.render(watched.life, command=command, server=str(watched.server))
         write_atomically(html, page)
-    if form is output.Format.JSON:
+    if form is Format.JSON:
         content = text.as_json({**to_json(watched.life), "server": str(watched.server)})
     else:
         width = shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if to is None else _FILE_WIDTH

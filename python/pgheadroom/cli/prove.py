@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pgheadroom.cli import output
-from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.predict import (
     FillfactorOption,
     HtmlOption,
@@ -29,11 +29,11 @@ from pgheadroom.cli.variants import (
     WithoutOption,
     changes_of,
 )
-from pgheadroom.lab.environment import command_line
 from pgheadroom.predict.twin import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import prove
 from pgheadroom.quoting import printable
+from pgheadroom.redaction import command_line
 
 
 def show(
@@ -60,7 +60,7 @@ def show(
     brin_index: BrinOption = None,
     index_fillfactor: FillOption = None,
     seeds: SeedsOption = None,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:

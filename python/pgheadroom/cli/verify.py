@@ -20,7 +20,7 @@ from pgheadroom.cli.connection import (
     UserOption,
     parameters_of,
 )
-from pgheadroom.cli.lab import FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import read_record, record_path
 from pgheadroom.quoting import printable
@@ -59,7 +59,7 @@ def run(
         list[Path] | None,
         typer.Option("--statements", help="A file of statements, as observe had it."),
     ] = None,
-    form: FormatOption = output.Format.TEXT,
+    form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     host: HostOption = None,
     port: PortOption = None,
@@ -100,7 +100,7 @@ def run(
         raise typer.Exit(CANNOT_JUDGE)
 
 
-def _put(result: dict[str, object], form: output.Format, to: Path | None) -> None:
+def _put(result: dict[str, object], form: Format, to: Path | None) -> None:
     output.put_forms(
         form,
         to,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +28,12 @@ from pgheadroom.lab.place import OwnPlace, Place
 from pgheadroom.lab.presentation import KEY
 from pgheadroom.lab.record import Record, Sample
 from pgheadroom.lab.several_places import SeveralPlaces
+from pgheadroom.progress import Progress
 from pgheadroom.schedule import run_pieces
 from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
 from pgheadroom.types import PgVersion
 
 RECORDS_FOLDER = Path("pgheadroom-records")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """State of a run after a trial; `left_s` is an estimate from the trials so far."""
-
-    done: int
-    total: int
-    left_s: float
-    text: str
 
 
 @contextmanager

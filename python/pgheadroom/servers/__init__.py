@@ -8,17 +8,21 @@ psycopg is loaded by the first connection.
 
 from __future__ import annotations
 
-from pgheadroom.servers.borrowed import BorrowedServer
-from pgheadroom.servers.cluster import Cluster
-from pgheadroom.servers.host import Host
-from pgheadroom.servers.programs import (
-    ServerPrograms,
-    at_hand,
-    find_client,
-    find_programs,
-    is_connection,
-)
-from pgheadroom.servers.signals import terminate_cleanly
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pgheadroom.servers.borrowed import BorrowedServer
+    from pgheadroom.servers.cluster import Cluster
+    from pgheadroom.servers.host import Host
+    from pgheadroom.servers.programs import (
+        ServerPrograms,
+        at_hand,
+        find_client,
+        find_programs,
+        is_connection,
+    )
+    from pgheadroom.servers.signals import terminate_cleanly
 
 __all__ = [
     "BorrowedServer",
@@ -31,3 +35,24 @@ __all__ = [
     "is_connection",
     "terminate_cleanly",
 ]
+
+_HOMES = {
+    "BorrowedServer": "borrowed",
+    "Cluster": "cluster",
+    "Host": "host",
+    "ServerPrograms": "programs",
+    "at_hand": "programs",
+    "find_client": "programs",
+    "find_programs": "programs",
+    "is_connection": "programs",
+    "terminate_cleanly": "signals",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A name is loaded with its module when it is asked for (PEP 562): commands start at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

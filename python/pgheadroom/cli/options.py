@@ -1,0 +1,28 @@
+"""
+Options that several commands share.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """Forms of a command's data."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", "-f", help="Form of the data on standard output.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the data to this file instead.")
+]

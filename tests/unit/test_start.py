@@ -1,0 +1,78 @@
+"""What a command loads before it does anything: its own modules, and the help loads none."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pgheadroom
+from pgheadroom.cli.commands import COMMANDS
+
+CLI = Path(pgheadroom.__file__).parent / "cli"
+HEAVY = ("numpy", "scipy", "psycopg", "pydantic", "altair", "jinja2", "rich", "pgheadroom._core")
+LISTED = """
+import sys
+from pgheadroom.cli.app import run
+code = run(sys.argv[1:])
+sys.stderr.write("\\n".join(sorted(sys.modules)))
+raise SystemExit(code)
+"""
+
+
+def _loaded(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTED, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Usage: pgheadroom" in done.stdout
+    return set(done.stderr.split("\n"))
+
+
+def test_help_loads_no_command() -> None:
+    """`--help` took 1.1 s of processor time, for the modules of all commands."""
+    loaded = _loaded("--help")
+    assert loaded.isdisjoint(HEAVY)
+    ours = {name for name in loaded if name.startswith("pgheadroom.")}
+    assert {name.split(".")[1] for name in ours} <= {
+        "cli",
+        "errors",
+        "quoting",
+        "redaction",
+        "servers",
+    }
+    modules = {f"pgheadroom.cli.{found.module}" for found in COMMANDS.values()}
+    assert ours.isdisjoint(modules)
+
+
+@pytest.mark.parametrize(
+    ("command", "others"),
+    [
+        ("check", ("psycopg", "pgheadroom.lab.run", "pgheadroom.report.site", "altair", "jinja2")),
+        ("observe", ("numpy", "pgheadroom.lab.run", "pgheadroom.advise", "altair", "jinja2")),
+        ("layout", ("numpy", "pgheadroom.lab.run", "pgheadroom.report.site", "altair", "jinja2")),
+        ("advise", ("psycopg", "pgheadroom.lab.experiments", "pgheadroom.report.site", "altair")),
+        ("predict", ("psycopg", "pgheadroom.lab.experiments", "altair", "jinja2")),
+    ],
+)
+def test_a_command_loads_what_it_needs(command: str, others: tuple[str, ...]) -> None:
+    """`check` loaded all experiments and the library of connections, for one small class."""
+    assert _loaded(command, "--help").isdisjoint(others)
+
+
+def test_the_help_says_what_commands_say() -> None:
+    """Summaries stand apart from the commands, so that listing them loads none."""
+    for found in COMMANDS.values():
+        if found.function is None:
+            continue
+        tree = ast.parse((CLI / f"{found.module}.py").read_text(encoding="utf-8"))
+        (function,) = (
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name == found.function
+        )
+        said = (ast.get_docstring(function) or "").split("\n\n", maxsplit=1)[0]
+        assert found.help == " ".join(said.split())
