@@ -20,7 +20,9 @@ from pgheadroom.errors import InputError
 
 HIDDEN = "********"
 
-_SECRET = r"(?!password_encryption\b)[\w%]*(?:password|passwd|pwd|secret|scram_\w+_key)\w*"  # noqa: S105 - names
+_SECRET = (  # names
+    r"(?!password_encryption\b)[\w%]*(?:password|passwd|pwd|secret|scram_\w+_key)\w*"  # noqa: S105
+)
 _SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
 _SCHEME = r"[a-z][a-z0-9+.-]{0,30}://"
 _URI = re.compile(_SCHEME, re.IGNORECASE)
