@@ -17,11 +17,12 @@ from unittest import mock
 
 from mutations import Mutator
 
-from pgheadroom import _core, layout
+from pgheadroom import _core
 from pgheadroom.advise import Options, advise
 from pgheadroom.errors import HeadroomError, TwinError
 from pgheadroom.input_file import read_text
 from pgheadroom.lab.run import summarise_record
+from pgheadroom.layout import of_profile
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.plan import check_plannable, make_plan
 from pgheadroom.plan.measured import measure
@@ -161,7 +162,7 @@ def _read_profile(text: str) -> None:
     """What `advise --plan`, `check`, `layout`, `verify` and `predict` do with one."""
     profile = parse_profile(load_text(text))
     json.dumps(to_json(profile), allow_nan=False).encode()
-    layout.of_profile(profile, None)
+    of_profile(profile, None)
     if profile.server.observed is None:
         return
     found = advise(profile, Options(budget_s=600))

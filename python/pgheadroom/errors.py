@@ -22,6 +22,41 @@ class InputError(HeadroomError):
     exit_code = 2
 
 
+class ParameterError(InputError):
+    """
+    What was asked for by a parameter is not possible.
+
+    The command line puts its option's name for the parameter's: `--sample-pages 0: ...`.
+
+    Args:
+        parameter: Its name, as Python has it: `sample_pages`.
+        problem: What follows the name: `0: expected at least 1`, or `: ...`; a space is put before
+            anything but a colon.
+        mentions: Other parameters that the problem names, there in backquotes.
+    """
+
+    def __init__(self, parameter: str, problem: str, *, mentions: tuple[str, ...] = ()) -> None:
+        self.parameter = parameter
+        self.problem = problem
+        self.mentions = mentions
+        super().__init__(_joined(parameter, problem))
+
+    def as_option(self) -> str:
+        """The message with the options of the command line that the parameters are."""
+        problem = self.problem
+        for name in self.mentions:
+            problem = problem.replace(f"`{name}`", _option(name))
+        return _joined(_option(self.parameter), problem)
+
+
+def _option(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _joined(name: str, problem: str) -> str:
+    return f"{name}{'' if problem.startswith(':') else ' '}{problem}"
+
+
 class OutputFailed(InputError):  # noqa: N818 - reads as what happened
     """What the user has us print cannot be written: standard output is full, or closed."""
 

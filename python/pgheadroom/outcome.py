@@ -92,6 +92,10 @@ class Outcome:
             table.is_exact for table in self.by_table.values()
         )
 
+    def parts(self) -> list[tuple[str | None, Outcome]]:
+        """The whole, under None, and its tables by name."""
+        return [(None, self), *self.by_table.items()]
+
     def to_json(self) -> dict[str, Any]:
         """The object of a proof: every key, keys of servers where they are known, `by_table`."""
         found: dict[str, Any] = {key: _plain(self.value(key)) for key in KEYS}

@@ -15,7 +15,7 @@ from typing import Any
 import pgheadroom
 from pgheadroom.accuracy import Figure, beyond, error
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import Outcome, Value
+from pgheadroom.outcome import KEYS, Outcome, Value
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, make_cells, predict_cells
@@ -25,6 +25,7 @@ from pgheadroom.predict.twin import SEEDS_DEFAULT, Report, Simulation
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
 from pgheadroom.profile import Profile
 from pgheadroom.servers import find_programs, is_connection
+from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import PgVersion
 
 Say = Callable[[int, int, str], None]
@@ -66,7 +67,7 @@ class ProofCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class Proof(Tabular):
     """
     A profile as a server and the twin played it.
 
@@ -93,6 +94,33 @@ class Proof:
             "assumed": dict(self.assumed),
             "cells": [cell.to_json() for cell in self.cells],
         }
+
+    def rows(self) -> list[Row]:
+        """One row a cell, table and figure; `table` is None for all together."""
+        return even(
+            [
+                {
+                    "fillfactor": cell.fillfactor,
+                    "variant": cell.variant,
+                    "table": name,
+                    "figure": key,
+                    **columns("predicted", part.value(key)),
+                    "measured": measured.value(key),
+                    **columns("error", error.value(key)),
+                }
+                for cell in self.cells
+                for (name, part), (_, measured), (_, error) in zip(
+                    cell.predicted.parts(), cell.measured.parts(), cell.error.parts(), strict=True
+                )
+                for key in KEYS
+            ]
+        )
+
+    def summary(self) -> str:
+        """How many figures agree."""
+        missed = len(self.beyond)
+        said = "every figure within its bound" if not missed else f"{missed} beyond their bounds"
+        return f"Proof on PostgreSQL {self.server}: {said}"
 
 
 def prove(

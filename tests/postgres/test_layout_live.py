@@ -11,8 +11,8 @@ from typing import Any
 import observed
 import pytest
 
-from pgheadroom import layout
 from pgheadroom.cli.app import run
+from pgheadroom.layout import of_profile
 from pgheadroom.profile import read_profile
 from pgheadroom.servers import Host, ServerPrograms
 
@@ -57,7 +57,7 @@ def test_profile_and_live_table_agree_with_the_server(
     """The same table out of a profile and out of the catalog; its pages are the server's."""
     path = tmp_path / "p.toml"
     path.write_text(PROFILE)
-    (expected,) = layout.of_profile(read_profile(path), None)["tables"]
+    (expected,) = of_profile(read_profile(path), None).to_json()["tables"]
     with Host(programs) as host:
         cluster = host.cluster("main")
         cluster.start({})
@@ -163,7 +163,7 @@ def test_rows_with_nulls_are_as_long_as_the_servers(
         assert run(["layout", target, "-t", "live"]) == 0
         shown = capsys.readouterr().out
         profile = observed.profile_of(observed.watched(cluster))
-    again = {t["name"]: t for t in layout.of_profile(profile, None)["tables"]}
+    again = {t["name"]: t for t in of_profile(profile, None).to_json()["tables"]}
     for name, (mean, rows, pages) in real.items():
         for found in (live[name], again[name]):
             assert found["measured"]["tuple_bytes"]["mean"] == pytest.approx(mean, abs=0.01)

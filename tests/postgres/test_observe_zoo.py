@@ -9,9 +9,9 @@ from typing import Any
 import observed
 import pytest
 
-from pgheadroom import layout
 from pgheadroom.cli.app import run
 from pgheadroom.errors import ConnectionFailed
+from pgheadroom.layout import of_profile
 from pgheadroom.observe import find_classes
 from pgheadroom.profile import read_profile, to_json
 from pgheadroom.servers import Host, ServerPrograms
@@ -98,7 +98,7 @@ def test_the_zoo(programs: ServerPrograms, tmp_path: Path) -> None:
     saved = tmp_path / "p.json"
     saved.write_text(json.dumps(to_json(profile)))
     assert read_profile(saved) == profile
-    rows = {t["name"]: t["tuple_bytes"] for t in layout.of_profile(profile, None)["tables"]}
+    rows = {table.name: table.tuple_bytes for table in of_profile(profile, None).tables}
     far = {
         name: (rows[name], mean)
         for name, mean in real.items()

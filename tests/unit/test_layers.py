@@ -16,7 +16,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units", "quoting", "files", "redaction", "input_file"),
     ("types", "_core"),
-    ("stats", "schedule", "outcome", "page_life", "progress"),
+    ("stats", "schedule", "outcome", "page_life", "progress", "tabular"),
     ("servers", "sources"),
     ("profile",),
     ("layout", "observe", "play"),
@@ -28,6 +28,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("verify",),
     ("watch",),
     ("report",),
+    ("api",),
     ("cli",),
 )
 STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}

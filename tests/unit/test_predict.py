@@ -11,7 +11,7 @@ from pgheadroom.errors import InputError, ServerNotFound
 from pgheadroom.outcome import KEYS, put_together
 from pgheadroom.play import Played
 from pgheadroom.play.events import Event
-from pgheadroom.predict import Given, make_cells, minor_version, predict
+from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
 from pgheadroom.predict.spread import LEVEL, spread
 from pgheadroom.predict.twin import as_given, transactions_of
@@ -144,7 +144,7 @@ def test_a_major_without_a_server_is_a_recorded_minor(monkeypatch: pytest.Monkey
     def nothing(spec: str) -> None:
         raise ServerNotFound(f"no {spec}")
 
-    monkeypatch.setattr("pgheadroom.predict.version.find_programs", nothing)
+    monkeypatch.setattr(version, "find_programs", nothing)
     assumed: Json = {}
     assert minor_version(_profile(server={"version": "17"}), None, assumed) == PgVersion(17, 10)
     assert "no server of 17 is at hand" in assumed["server.version"]

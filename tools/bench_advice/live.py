@@ -17,8 +17,8 @@ from typing import Any
 from bench_advice.cell import Place
 from bench_advice.player import Player, hold
 from bench_advice.workloads import CYCLE_S, NAPTIME_S, Workload
-from pgheadroom import observe
 from pgheadroom.errors import LabError
+from pgheadroom.observe import find_classes, observe
 from pgheadroom.play import DATABASE
 from pgheadroom.play.settings import CONDUCT
 from pgheadroom.profile import to_json
@@ -78,9 +78,9 @@ def observed(place: Place, workload: Workload, scratch: Path) -> dict[str, Any]:
     with place.cluster.log_path.open("rb") as file:
         file.seek(log_begin)
         log.write_bytes(file.read())
-    found = observe.observe(
+    found = observe(
         recording,
-        observe.find_classes(recording, [read_log(log, DATABASE)], []),
+        find_classes(recording, [read_log(log, DATABASE)], []),
         mask=False,
         sampled=True,
     )

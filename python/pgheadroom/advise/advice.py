@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 
+from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Interval
 
 Value = float | Interval | None
@@ -362,7 +363,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class Advice(Tabular):
     """
     All tables, ranked by gain.
 
@@ -399,6 +400,15 @@ class Advice:
             "assumed": list(self.assumed),
         }
 
+    def rows(self) -> list[Row]:
+        """One row a table: the verdict, what was measured, and the long run now and as advised."""
+        return even([_row(table) for table in self.tables])
+
+    def summary(self) -> str:
+        """How many tables, and how many to change."""
+        count = sum(table.verdict == "CHANGE" for table in self.tables)
+        return f"Advice for {len(self.tables)} tables: {count} to change"
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote."""
@@ -418,6 +428,24 @@ class Advice:
             indexes=tuple(map(_finding, data.get("indexes", ()))),
             budget=data.get("budget", {}),
         )
+
+
+def _row(table: TableAdvice) -> Row:
+    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
+    found: Row = {
+        "table": table.table,
+        "verdict": table.verdict,
+        "fillfactor": table.fillfactor,
+        "advised_fillfactor": table.advised_fillfactor,
+        **columns("gain_frac", table.gain_frac),
+        "updates_per_s": table.updates_per_s,
+        "hot_frac_measured": table.hot_frac,
+    }
+    for when, point in (("now", now), ("advised", then)):
+        for measure in ("hot_frac", "wal_bytes_per_update", "heap_bytes"):
+            value = None if point is None else getattr(point, measure)
+            found |= columns(f"{measure}_{when}", value)
+    return found | {"reason": table.reason}
 
 
 def _plain(value: Any) -> Any:

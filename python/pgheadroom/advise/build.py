@@ -22,7 +22,7 @@ from pgheadroom.advise.remarks import first_remarks
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 
@@ -80,9 +80,10 @@ def advise(
         )
     unknown = set(options.tables) - set(profile.table_names)
     if unknown:
-        raise InputError(
-            f"--table {sorted(unknown)[0]!r} is not in the profile: expected one of "
-            f"{', '.join(profile.table_names[:20])}"
+        raise ParameterError(
+            "table",
+            f"{sorted(unknown)[0]!r} is not in the profile: expected one of "
+            f"{', '.join(profile.table_names[:20])}",
         )
     told: dict[str, Any] = {}
     version = minor_version(profile, None, told)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from pgheadroom.advise.advice import Point, Value
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.types import Interval
 
 Goal = Literal["balanced", "wal", "size", "latency"]
@@ -103,17 +103,17 @@ def make_policy(
         InputError: An unknown goal or price, a price below 0, a limit below 0.
     """
     if goal not in get_args(Goal):
-        raise InputError(f"--goal {goal!r}: expected one of {', '.join(get_args(Goal))}")
+        raise ParameterError("goal", f"{goal!r}: expected one of {', '.join(get_args(Goal))}")
     for name, price in (prices or {}).items():
         if name not in PRICES:
-            raise InputError(f"--price {name}: expected one of {', '.join(PRICES)}")
+            raise ParameterError("price", f"{name}: expected one of {', '.join(PRICES)}")
         if not (math.isfinite(price) and price >= 0):
-            raise InputError(f"--price {name}={price:g}: expected a number from 0 on")
+            raise ParameterError("price", f"{name}={price:g}: expected a number from 0 on")
     if max_growth_frac is not None and not (
         math.isfinite(max_growth_frac) and max_growth_frac >= 0
     ):
-        raise InputError(
-            f"--max-growth {max_growth_frac:g}: expected a share from 0 on, such as 0.1"
+        raise ParameterError(
+            "max_growth", f"{max_growth_frac:g}: expected a share from 0 on, such as 0.1"
         )
     named: Goal = goal  # type: ignore[assignment]  # checked above
     return Policy(

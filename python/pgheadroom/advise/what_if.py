@@ -17,7 +17,7 @@ from typing import Any
 from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version
 from pgheadroom.predict.run import PredictedCell
@@ -60,16 +60,18 @@ def what_if(
     version = minor_version(profile, server, told)
     shares = observed_shares(found)
     if shares is None:
-        raise InputError(
-            f"--table {found.name}: no updates of it were counted in the interval, so there is "
-            "nothing to calibrate on: expected a profile that was observed while it is updated"
+        raise ParameterError(
+            "table",
+            f"{found.name}: no updates of it were counted in the interval, so there is "
+            "nothing to calibrate on: expected a profile that was observed while it is updated",
         )
     with Runner(executor) as runner:
         fitted = calibrate(profile, found, shares, str(version), runner, sample_pages=SAMPLE_PAGES)
         if fitted is None:
-            raise InputError(
-                f"--table {found.name}: no operation of it could be made out, for rows are found "
-                "by a unique index: expected a table that has one"
+            raise ParameterError(
+                "table",
+                f"{found.name}: no operation of it could be made out, for rows are found "
+                "by a unique index: expected a table that has one",
             )
         scenario = fitted.scenario
         variant = replace(scenario, profile=changed(scenario.profile, changes))
@@ -100,9 +102,10 @@ def what_if(
 def _table(profile: Profile, changes: Sequence[IndexChange], name: str | None) -> TableProfile:
     """The table whose indexes are changed."""
     if name is not None and name not in profile.table_names:
-        raise InputError(
-            f"--table {name}: the profile has no such table, expected one of "
-            f"{', '.join(profile.table_names[:20])}"
+        raise ParameterError(
+            "table",
+            f"{name}: the profile has no such table, expected one of "
+            f"{', '.join(profile.table_names[:20])}",
         )
     owners: dict[str, TableProfile] = {}
     for change in changes:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from pgheadroom import layout
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
     DbnameOption,
@@ -21,6 +20,7 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.files import write_atomically
+from pgheadroom.layout import of_live_tables, of_profile
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_layout
 from pgheadroom.sources.columns import read_tables
@@ -49,17 +49,17 @@ def show(
     parameters = parameters_of(host, port, user, dbname)
     path = profile_or_connection(target, parameters)
     if path is not None:
-        result = layout.of_profile(read_profile(path), table)
+        result = of_profile(read_profile(path), table)
     else:
         with read_only_session(target, parameters) as connection:
             tables, access = read_tables(connection, table=table, samples=not no_sample)
-            result = layout.of_live_tables(
+            result = of_live_tables(
                 tables,
                 access,
                 server=str(connection.info.parameter_status("server_version")),
                 table=table,
             )
-    _put(result, form, to)
+    _put(result.to_json(), form, to)
 
 
 def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:

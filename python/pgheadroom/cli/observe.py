@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from pgheadroom import observe
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
     DbnameOption,
@@ -28,14 +27,13 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.idle import refuse
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.files import write_atomically
+from pgheadroom.observe import observe_live, request_of
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.room import profile_bytes
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.quoting import printable, printable_json
-from pgheadroom.sources.log import read_statements
-from pgheadroom.sources.log_reading import LogWatch
-from pgheadroom.sources.observing import APPLICATION_NAME, Request, look, watch, with_gaps
-from pgheadroom.sources.recording import Recording, read_files
+from pgheadroom.sources.observing import APPLICATION_NAME, look
+from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.script import psql_script
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s, show_duration
@@ -43,7 +41,6 @@ from pgheadroom.units import parse_duration_s, show_duration
 LENGTH = "5m"
 """How long to watch, where nobody says."""
 
-_TICK_S_MAX = 30.0
 _TABLES_SHOWN = 10
 _LAST_RESORTS = ("/dev/shm", "/var/tmp")  # noqa: S108 - files in them are made by mkstemp
 
@@ -98,7 +95,9 @@ def show(
             where="with --print-sql, which only prints the script",
             instead="give it with --from, to the observe that reads what the script wrote",
         )
-        request = request_of(length or LENGTH, no_sample=no_sample, tables=tuple(table or ()))
+        request = request_of(
+            parse_duration_s(length or LENGTH), samples=not no_sample, tables=tuple(table or ())
+        )
         _write(psql_script(request), to)
         return
     if source is not None and (target or parameters):
@@ -140,13 +139,6 @@ def show(
     summarize(profile)
 
 
-def request_of(length: str, *, no_sample: bool, tables: tuple[str, ...] = ()) -> Request:
-    """What to watch, for so long; the horizon is looked at ten times or each half minute."""
-    length_s = parse_duration_s(length)
-    ticks = max(min(round(length_s / 2), 10), round(length_s / _TICK_S_MAX), 1)
-    return Request(duration_s=length_s, ticks=ticks, samples=not no_sample, tables=tables)
-
-
 def observed(
     target: str,
     parameters: dict[str, str],
@@ -175,34 +167,24 @@ def observed(
         statements: Files of statements.
         to: Where the profile will be written; its room is looked at before the interval.
     """
-    # Options and files first: a mistake in them should not cost an interval.
-    request = request_of(length, no_sample=no_sample, tables=tables)
-    files = [read_statements(path) for path in statements]
-    watched_logs = LogWatch(logs)
+    # Options first: a mistake in them should not cost an interval.
+    request = request_of(parse_duration_s(length), samples=not no_sample, tables=tables)
 
     def at(moment: str, recording: Recording) -> None:
         if moment == "start" and to is not None:
             check_room(to, profile_bytes(recording))
-        watched_logs.at(moment, recording)
 
-    if source is not None:
-        recording = with_gaps(read_files(source))
-    else:
-        with read_only_session(
-            target, {"application_name": APPLICATION_NAME, **parameters}
-        ) as connection:
-            recording = watch(connection, request, _say, at)
-    return observe.observe(
-        recording,
-        observe.find_classes(recording, watched_logs.read(recording, _say), files),
+    return observe_live(
+        target,
+        parameters,
+        request,
+        source=source,
         mask=mask,
-        sampled=_was_sampled(recording) if source is not None else not no_sample,
-        only=tables,
+        logs=logs,
+        statements=statements,
+        say=_say,
+        at=at,
     )
-
-
-def _was_sampled(recording: Recording) -> bool:
-    return bool(recording.rows("sample"))
 
 
 def _print_grants(target: str, parameters: dict[str, str]) -> None:

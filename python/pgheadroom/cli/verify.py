@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pgheadroom import observe
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
     DbnameOption,
@@ -21,6 +20,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.observe import find_classes, observe
 from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import read_record, record_path
 from pgheadroom.quoting import printable
@@ -86,9 +86,9 @@ def run(
         target, {"application_name": APPLICATION_NAME, **parameters}
     ) as connection:
         recording = watch(connection, request, _say, logs.at)
-    profile = observe.observe(
+    profile = observe(
         recording,
-        observe.find_classes(recording, logs.read(recording, _say), files),
+        find_classes(recording, logs.read(recording, _say), files),
         mask=False,
         sampled=not no_sample,
     )

@@ -4,13 +4,14 @@ A recording of a live database becomes a profile.
 `sources/observing.py` asks and `sources/recording.py` holds what was answered; here it is put
 together: update classes (`classes.py`), names (`mask.py`), tables (`tables.py`, `columns.py`,
 `indexes.py`), samples (`sample.py`), the server (`server.py`), what could not be seen
-(`access.py`), and the whole (`build.py`). Every derived number carries its evidence: measured,
-sampled, estimated or assumed.
+(`access.py`), and the whole (`build.py`); `live.py` does all of it on a connection. Every derived
+number carries its evidence: measured, sampled, estimated or assumed.
 """
 
 from __future__ import annotations
 
 from pgheadroom.observe.build import observe
 from pgheadroom.observe.classes import Classes, find_classes
+from pgheadroom.observe.live import LENGTH_S, observe_live, request_of
 
-__all__ = ["Classes", "find_classes", "observe"]
+__all__ = ["LENGTH_S", "Classes", "find_classes", "observe", "observe_live", "request_of"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pgheadroom
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass
@@ -76,7 +76,7 @@ def _chosen(recording: Recording, only: tuple[str, ...]) -> list[Row]:
     for name in only:
         matching = [r for r in rows if name in (r["name"], f"{r['schema']}.{r['name']}")]
         if not matching:
-            raise InputError(f"--table {name!r} is not in the database")
+            raise ParameterError("table", f"{name!r} is not in the database")
         parents = {row["oid"] for row in matching if row["relkind"] == "p"}
         found += [r for r in rows if r in matching or _has_ancestor(r, parents, rows)]
     return [row for row in rows if row in found]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
 from pgheadroom.profile import Profile
 
@@ -82,20 +82,27 @@ def _over_fillfactors(
     profile: Profile, fillfactors: Sequence[int] | None, table: str | None
 ) -> tuple[Cell, ...]:
     if table is not None and table not in profile.table_names:
-        raise InputError(
-            f"--table {table}: the profile has no such table, expected one of "
-            f"{', '.join(profile.table_names)}"
+        raise ParameterError(
+            "table",
+            f"{table}: the profile has no such table, expected one of "
+            f"{', '.join(profile.table_names)}",
         )
     if fillfactors is None:
         if table is not None:
-            raise InputError(f"--table {table} varies nothing without --fillfactor: give both")
+            raise ParameterError(
+                "table",
+                f"{table} varies nothing without `fillfactor`: give both",
+                mentions=("fillfactor",),
+            )
         return (Cell(fillfactor=fillfactor_of(profile), profile=profile),)
     _check(fillfactors)
     varied = (table,) if table is not None else updated_tables(profile)
     if not varied:
-        raise InputError(
-            "--fillfactor: no table of the profile has updates, name the table to vary by --table "
-            f"({', '.join(profile.table_names)})"
+        raise ParameterError(
+            "fillfactor",
+            ": no table of the profile has updates, name the table to vary by `table` "
+            f"({', '.join(profile.table_names)})",
+            mentions=("table",),
         )
     cells = []
     for value in fillfactors:
@@ -132,14 +139,14 @@ def loaded_at(
 def _check(fillfactors: Sequence[int]) -> None:
     for n, value in enumerate(fillfactors):
         if not FILLFACTOR_MIN <= value <= FILLFACTOR_MAX:
-            raise InputError(
-                f"--fillfactor {value}: expected whole numbers from {FILLFACTOR_MIN} to "
-                f"{FILLFACTOR_MAX}"
+            raise ParameterError(
+                "fillfactor",
+                f"{value}: expected whole numbers from {FILLFACTOR_MIN} to {FILLFACTOR_MAX}",
             )
         if value in fillfactors[:n]:
-            raise InputError(f"--fillfactor: {value} is given twice")
+            raise ParameterError("fillfactor", f": {value} is given twice")
     if not fillfactors:
-        raise InputError("--fillfactor is empty: expected values such as 100,90 or 50..100:5")
+        raise ParameterError("fillfactor", "is empty: expected values such as 100,90 or 50..100:5")
 
 
 def updated_tables(profile: Profile) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile
@@ -98,12 +98,13 @@ def tps_of(profile: Profile, tps: float | None) -> tuple[float, str]:
     """
     run = profile.workload.run
     if tps is not None and not (math.isfinite(tps) and tps > 0):
-        raise InputError(f"--tps {tps:g}: expected a number above 0")
+        raise ParameterError("tps", f"{tps:g}: expected a number above 0")
     if run.rate_per_s is not None:
         if tps is not None:
-            raise InputError(
-                f"--tps {tps:g}: the profile has run.rate_per_s = {run.rate_per_s:g}, expected one "
-                "of the two"
+            raise ParameterError(
+                "tps",
+                f"{tps:g}: the profile has run.rate_per_s = {run.rate_per_s:g}, expected one "
+                "of the two",
             )
         return run.rate_per_s, "run.rate_per_s"
     if tps is not None:

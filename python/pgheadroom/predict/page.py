@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.cells import make_cells, updated_tables
 from pgheadroom.predict.clock import has_clockwork, pace_of, tps_of
@@ -64,14 +64,15 @@ def predict_page(
         TwinError: The twin cannot play the profile.
     """
     if fillfactors is not None and len(fillfactors) != 1:
-        raise InputError(
-            f"--page with {len(fillfactors)} fillfactors: a page lives at one, expected one value"
+        raise ParameterError(
+            "page", f"with {len(fillfactors)} fillfactors: a page lives at one, expected one value"
         )
     table = table or (updated_tables(profile) or tuple(profile.table_names))[0]
     if table not in profile.table_names:
-        raise InputError(
-            f"--table {table}: the profile has no such table, expected one of "
-            f"{', '.join(profile.table_names)}"
+        raise ParameterError(
+            "table",
+            f"{table}: the profile has no such table, expected one of "
+            f"{', '.join(profile.table_names)}",
         )
     (cell,) = make_cells(profile, fillfactors)
     assumed: dict[str, Any] = {}
@@ -95,7 +96,7 @@ def predict_page(
     if life.event_count == 0 and not life.end.items:
         pages = next(outcome.heap_pages for outcome in run.tables if outcome.name == table)
         if block >= pages:
-            raise InputError(
-                f"--page {block}: {table} has {pages} pages at the end, expected 0 to {pages - 1}"
+            raise ParameterError(
+                "page", f"{block}: {table} has {pages} pages at the end, expected 0 to {pages - 1}"
             )
     return WatchedPage(server=version, life=life, approximations=tuple(run.approximations))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import tps_of
@@ -135,12 +135,14 @@ def rewritten_at(
         InputError: A fraction that is not inside the run, or an end behind it.
     """
     if not 0 < rewrite.at_frac < 1:
-        raise InputError(
-            f"--rewrite {rewrite.at_frac:g}: expected a part of the run above 0 and below 1"
+        raise ParameterError(
+            "rewrite", f"{rewrite.at_frac:g}: expected a part of the run above 0 and below 1"
         )
     if rewrite.takes_s is not None and (rewrite.how == "full" or not rewrite.takes_s > 0):
-        raise InputError(
-            f"--rewrite-for {rewrite.takes_s:g}: expected seconds above 0, of --rewrite-how online"
+        raise ParameterError(
+            "rewrite_for",
+            f"{rewrite.takes_s:g}: expected seconds above 0, of `rewrite_how` online",
+            mentions=("rewrite_how",),
         )
     found = []
     for cell in cells:
@@ -165,10 +167,12 @@ def _until(
     duration_s = duration_of(profile, tps)
     until = rewrite.at_frac + takes_s / duration_s
     if until > 1:
-        raise InputError(
-            f"--rewrite {rewrite.at_frac:g}: the copy would take {takes_s:.3g} s and end after the "
+        raise ParameterError(
+            "rewrite",
+            f"{rewrite.at_frac:g}: the copy would take {takes_s:.3g} s and end after the "
             f"run of {duration_s:.3g} s; expected an earlier moment, a longer run, or a shorter "
-            "--rewrite-for"
+            "`rewrite_for`",
+            mentions=("rewrite_for",),
         )
     return until
 

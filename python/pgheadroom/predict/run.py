@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pgheadroom
-from pgheadroom.errors import InputError
-from pgheadroom.outcome import Outcome, Value
+from pgheadroom.errors import ParameterError
+from pgheadroom.outcome import KEYS, Outcome, Value
 from pgheadroom.predict.cells import (
     Cell,
     Fillfactor,
@@ -46,6 +46,7 @@ from pgheadroom.predict.twin import (
 from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
+from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import PgVersion
 
 
@@ -118,7 +119,7 @@ class PredictedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(Tabular):
     """
     A curve over fillfactors, or one cell.
 
@@ -148,6 +149,26 @@ class Prediction:
             "assumed": dict(self.assumed),
             "cells": [cell.to_json() for cell in self.cells],
         }
+
+    def rows(self) -> list[Row]:
+        """
+        One row a cell and table; `table` is None for all together.
+
+        Names as in the file; of statistical figures the middle, with `_low` and `_high` beside.
+        """
+        return even(
+            [
+                {"fillfactor": cell.fillfactor, "variant": cell.variant, "table": name}
+                | {k: v for key in KEYS for k, v in columns(key, part.value(key)).items()}
+                for cell in self.cells
+                for name, part in cell.predicted.parts()
+            ]
+        )
+
+    def summary(self) -> str:
+        """The server that the twin followed, and the fillfactors."""
+        levels = ", ".join(str(cell.fillfactor) for cell in self.cells)
+        return f"Prediction for PostgreSQL {self.server} ({self.evidence}), fillfactor {levels}"
 
 
 def predict(
@@ -207,13 +228,18 @@ def predict(
     assumed = profile.assumed_on(version.major) | told
     altered = () if from_fillfactor is None else loaded_at(cells, from_fillfactor, table)
     if rewrite is not None and not altered:
-        raise InputError("--rewrite goes with --from-fillfactor, at which the tables were loaded")
+        raise ParameterError(
+            "rewrite",
+            "goes with `from_fillfactor`, at which the tables were loaded",
+            mentions=("from_fillfactor",),
+        )
     later = () if rewrite is None else rewritten_at(altered, rewrite, timing.tps, assumed)
     over_time = timing.windows > 0 or order or from_fillfactor is not None
     if sample_pages is not None and over_time:
-        raise InputError(
-            "--sample-pages: a sample gives no --series, --order or --from-fillfactor; ask for "
-            "them without it"
+        raise ParameterError(
+            "sample_pages",
+            ": a sample gives no `series`, `order` or `from_fillfactor`; ask for them without it",
+            mentions=("series", "order", "from_fillfactor"),
         )
     samples = None if over_time else _samples(cells, sample_pages)
     if samples is not None:

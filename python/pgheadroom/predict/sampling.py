@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pgheadroom import layout
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
+from pgheadroom.layout import TableLayout, of_profile
 from pgheadroom.outcome import SUMMED, put_together
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
@@ -107,12 +107,13 @@ def heap_pages(profile: Profile) -> int:
     """Pages of the largest table as it is loaded."""
     if profile.workload.builtin is not None:
         return pgbench_tables.heap_pages(profile.workload.builtin)
-    return max(_pages(table) for table in layout.of_profile(profile, None)["tables"])
+    return max(_pages(table) for table in of_profile(profile, None).tables)
 
 
-def _pages(table: Mapping[str, Any]) -> int:
-    (row,) = (row for row in table["fillfactors"] if row["fillfactor"] == table["fillfactor"])
-    return int(row["heap_pages"])
+def _pages(table: TableLayout) -> int:
+    (room,) = (room for room in table.fillfactors if room.fillfactor == table.fillfactor)
+    assert room.heap_pages is not None, "a profile says how many rows it has"
+    return room.heap_pages
 
 
 def sample_of(profile: Profile, pages: int) -> Sample:
@@ -174,16 +175,17 @@ def share_of(profile: Profile, pages: int) -> float:
         InputError: As in `sample_of`.
     """
     if pages < 1:
-        raise InputError(f"--sample-pages {pages}: expected at least 1")
+        raise ParameterError("sample_pages", f"{pages}: expected at least 1")
     if (why := obstacle(profile)) is not None:
-        raise InputError(f"--sample-pages: {why}")
+        raise ParameterError("sample_pages", f": {why}")
     share = min(1.0, pages / heap_pages(profile))
     for table in profile.tables:
         if share < 1 and share * table.rows < _ROWS_MIN:
             needed = math.ceil(_ROWS_MIN / table.rows * heap_pages(profile))
-            raise InputError(
-                f"--sample-pages {pages}: {share * table.rows:.0f} rows would be left of table "
-                f"{table.name}, expected at least {_ROWS_MIN}; take {needed} pages or more"
+            raise ParameterError(
+                "sample_pages",
+                f"{pages}: {share * table.rows:.0f} rows would be left of table "
+                f"{table.name}, expected at least {_ROWS_MIN}; take {needed} pages or more",
             )
     return share
 

@@ -16,7 +16,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgheadroom.errors import InputError, LabError, ProgramMissing, ServerNotFound
+from pgheadroom.errors import InputError, LabError, ParameterError, ProgramMissing, ServerNotFound
 from pgheadroom.servers.cache import copy_of_build
 from pgheadroom.servers.environment import client_environment
 from pgheadroom.servers.user import ServerUser, can_traverse, succeeds
@@ -204,10 +204,11 @@ def find_programs(spec: str) -> ServerPrograms:
         if shown is None:
             raise ServerNotFound(f"{path} --bindir failed: give the bin folder itself")
         return _find_in_folder(Path(shown))
-    raise InputError(
-        f"--server {spec!r} is not understood: expected a version such as 18 or 18.4, an existing "
+    raise ParameterError(
+        "server",
+        f"{spec!r} is not understood: expected a version such as 18 or 18.4, an existing "
         "folder with PostgreSQL's programs, the path of a pg_config, or a connection "
-        "(postgresql://... or host=...)"
+        "(postgresql://... or host=...)",
     )
 
 

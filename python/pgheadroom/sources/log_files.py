@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 
 _TAIL_BYTES = 256
 _FAMILY_MAX = 10_000  # files of one folder that are looked at
@@ -84,19 +84,21 @@ def check_log(path: Path) -> None:
     expected = "expected csvlog, jsonlog or stderr log of the server, on this machine"
     try:
         if not path.is_file():
-            raise InputError(
-                f"--log {path} is not a file: {expected}. If the server is on another machine, run "
-                "observe there, or use --print-sql there and --from with a copy of the log here"
+            raise ParameterError(
+                "log",
+                f"{path} is not a file: {expected}. If the server is on another machine, run "
+                "observe there, or use --print-sql there and --from with a copy of the log here",
             )
         with path.open("rb") as file:
             head = file.read(8)
     except OSError as error:
-        raise InputError(
-            f"--log {path} cannot be read: {error.strerror}. The server's log is its owner's "
-            "(log_file_mode): run as that user, or let a group read it"
+        raise ParameterError(
+            "log",
+            f"{path} cannot be read: {error.strerror}. The server's log is its owner's "
+            "(log_file_mode): run as that user, or let a group read it",
         ) from None
     if path.suffix.lower() in _COMPRESSED or head.startswith(_MAGIC):
-        raise InputError(f"--log {path} is compressed: {expected}, not compressed")
+        raise ParameterError("log", f"{path} is compressed: {expected}, not compressed")
 
 
 def places(path: Path, file_name: str | None) -> tuple[Place, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.sources import sql
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.recording import Line, Recording, Row, line_of, parsed
@@ -233,7 +233,7 @@ class _Watch:
         row = next(iter(self._rows("chosen_tables")), {})
         for name in self._request.tables:
             if name not in (row.get("names") or ()):
-                raise InputError(f"--table {name!r} is not in the database")
+                raise ParameterError("table", f"{name!r} is not in the database")
         self._variables["tables"] = str(row["tables"])
 
     def run(self, at: Callable[[str, Recording], None]) -> Recording:

@@ -1,5 +1,5 @@
 """
-Where a row's bytes go: a table's columns become a layout, from a profile or a live table.
+A table's columns become a layout.
 
 Arithmetic is the core's (`_core.RowLayout`); here it is decided which row is laid out. Column by
 column that is the usual row: its strings have their mean width, and a column that is NULL in most
@@ -14,11 +14,18 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import pgheadroom
 from pgheadroom import _core
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.layout.values import (
+    ColumnLayout,
+    Computed,
+    IndexLayout,
+    Layout,
+    Measured,
+    Room,
+    TableLayout,
+)
 from pgheadroom.profile import ColumnProfile, Kind, Profile, TableProfile
 from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
 
@@ -62,7 +69,7 @@ class _Mean:
     with_nulls_frac: float
 
 
-def of_profile(profile: Profile, table: str | None) -> dict[str, Any]:
+def of_profile(profile: Profile, table: str | None) -> Layout:
     """
     Lay out the tables of a profile; one from `observe` as its tables were seen.
 
@@ -77,17 +84,19 @@ def of_profile(profile: Profile, table: str | None) -> dict[str, Any]:
     if not names:
         raise InputError("the profile has no [[table]]: pgbench's own tables are not laid out")
     if table is not None and table not in names:
-        raise InputError(f"--table {table!r} is not in the profile: expected {', '.join(names)}")
+        raise ParameterError(
+            "table", f"{table!r} is not in the profile: expected {', '.join(names)}"
+        )
     assumed: dict[str, str] = {}
     tables = []
     for found in profile.tables:
         if table in (None, found.name):
             live = _observed(found)
             tables.append(_of_profile(found, assumed) if live is None else _of_live(live, assumed))
-    return _result(tables, assumed, access=None)
+    return Layout(tables=tuple(tables), assumed=assumed)
 
 
-def _of_profile(found: TableProfile, assumed: dict[str, str]) -> dict[str, Any]:
+def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
     columns = [
         _Shown(core, core.type_name, None, column.null_frac)
         for core, column in zip(profile_columns(found, assumed), found.columns, strict=True)
@@ -143,7 +152,7 @@ def _observed(table: TableProfile) -> LiveTable | None:
 
 def of_live_tables(
     tables: Iterable[LiveTable], access: Access, *, server: str, table: str | None
-) -> dict[str, Any]:
+) -> Layout:
     """
     Lay out the tables of a live database.
 
@@ -155,38 +164,38 @@ def of_live_tables(
     if not laid_out:
         what = "no table of its own" if table is None else f"no table {table!r}"
         raise InputError(f"the database has {what} that this role can see")
-    return _result(laid_out, assumed, access=access) | {"server": server}
+    return Layout(tables=tuple(laid_out), assumed=assumed, access=access, server=server)
 
 
-def _of_live(found: LiveTable, assumed: dict[str, str]) -> dict[str, Any]:
+def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
     name = found.name if found.schema == "public" else f"{found.schema}.{found.name}"
     columns = [_live_column(column, name, assumed) for column in found.columns]
     measured = _measured(found)
     return _lay_out(name, columns, found.rows, found.fillfactor, dict(found.indexes), measured)
 
 
-def _measured(found: LiveTable) -> dict[str, Any] | None:
+def _measured(found: LiveTable) -> Measured | None:
     """What the table's rows and pages say, beside what is computed; None where nothing does."""
     sample = found.sample
     if sample is not None:
-        return {
-            "tuple_bytes": dict(sample["tuple_bytes"]),
-            "page_bytes": sample.get("page_bytes_mean"),
-            "rows": sample["rows"],
-            "pages": sample["pages"],
-            "rows_per_page": round(sample["rows"] / sample["pages"], 2),
-            "evidence": sample["tuple_bytes"]["evidence"],
-        }
+        return Measured(
+            tuple_bytes=dict(sample["tuple_bytes"]),
+            page_bytes=sample.get("page_bytes_mean"),
+            rows=sample["rows"],
+            pages=sample["pages"],
+            rows_per_page=round(sample["rows"] / sample["pages"], 2),
+            evidence=sample["tuple_bytes"]["evidence"],
+        )
     if not found.rows or not found.pages:
         return None
-    return {
-        "tuple_bytes": None,
-        "page_bytes": None,
-        "rows": found.rows,
-        "pages": found.pages,
-        "rows_per_page": round(found.rows / found.pages, 2),
-        "evidence": "estimated: rows by the last VACUUM or ANALYZE over pages",
-    }
+    return Measured(
+        tuple_bytes=None,
+        page_bytes=None,
+        rows=found.rows,
+        pages=found.pages,
+        rows_per_page=round(found.rows / found.pages, 2),
+        evidence="estimated: rows by the last VACUUM or ANALYZE over pages",
+    )
 
 
 def profile_columns(table: TableProfile, assumed: dict[str, str]) -> list[_core.Column]:
@@ -257,59 +266,59 @@ def _lay_out(
     rows: int | None,
     fillfactor: int,
     indexes: Mapping[str, tuple[str | None, ...]],
-    measured: Mapping[str, Any] | None,
-) -> dict[str, Any]:
+    measured: Measured | None,
+) -> TableLayout:
     usual = [column.null() if column.null_frac > 0.5 else column.core for column in columns]
     row = _core.RowLayout(usual)
     order = row.best_order()
     best = _core.RowLayout([usual[place] for place in order])
     mean = _mean(columns)
-    page_bytes = (measured or {}).get("page_bytes") or mean.page_bytes
+    page_bytes = (measured and measured.page_bytes) or mean.page_bytes
     by_name = {column.core.name: column.core for column in columns}
-    return {
-        "name": name,
-        "rows": rows,
-        "fillfactor": fillfactor,
-        "tuple_bytes": row.tuple_bytes,
-        "hoff_bytes": row.hoff_bytes,
-        "null_bitmap_bytes": row.null_bitmap_bytes,
-        "page_bytes": row.page_bytes,
-        "inner_padding_bytes": row.inner_padding_bytes,
-        "tail_padding_bytes": row.tail_padding_bytes,
-        "needs_toast": row.needs_toast,
-        "computed": {
-            "tuple_bytes": round(mean.tuple_bytes, 2),
-            "page_bytes": round(mean.page_bytes, 2),
-            "with_nulls_frac": round(mean.with_nulls_frac, 6),
-        },
-        "measured": None if measured is None else dict(measured),
-        "best_order": [usual[place].name for place in order],
-        "best_order_tuple_bytes": best.tuple_bytes,
-        "best_order_page_bytes": best.page_bytes,
-        "columns": [
-            {
-                "name": laid.column.name,
-                "type": shown.type,
-                "stored_like": shown.like,
-                "null_frac": round(shown.null_frac, 6),
-                "is_null": laid.column.is_null,
-                "offset_bytes": laid.offset_bytes,
-                "padding_bytes": laid.padding_bytes,
-                "header_bytes": laid.header_bytes,
-                "payload_bytes": laid.payload_bytes,
-            }
+    return TableLayout(
+        name=name,
+        rows=rows,
+        fillfactor=fillfactor,
+        tuple_bytes=row.tuple_bytes,
+        hoff_bytes=row.hoff_bytes,
+        null_bitmap_bytes=row.null_bitmap_bytes,
+        page_bytes=row.page_bytes,
+        inner_padding_bytes=row.inner_padding_bytes,
+        tail_padding_bytes=row.tail_padding_bytes,
+        needs_toast=row.needs_toast,
+        computed=Computed(
+            tuple_bytes=round(mean.tuple_bytes, 2),
+            page_bytes=round(mean.page_bytes, 2),
+            with_nulls_frac=round(mean.with_nulls_frac, 6),
+        ),
+        measured=measured,
+        best_order=tuple(usual[place].name or "" for place in order),
+        best_order_tuple_bytes=best.tuple_bytes,
+        best_order_page_bytes=best.page_bytes,
+        columns=tuple(
+            ColumnLayout(
+                name=laid.column.name or "",
+                type=shown.type,
+                stored_like=shown.like,
+                null_frac=round(shown.null_frac, 6),
+                is_null=laid.column.is_null,
+                offset_bytes=laid.offset_bytes,
+                padding_bytes=laid.padding_bytes,
+                header_bytes=laid.header_bytes,
+                payload_bytes=laid.payload_bytes,
+            )
             for laid, shown in zip(row.columns, columns, strict=True)
-        ],
-        "fillfactors": [
+        ),
+        fillfactors=tuple(
             _room(page_bytes - _LINE_POINTER_BYTES, rows, percent)
             for percent in sorted({*FILLFACTORS, fillfactor}, reverse=True)
             if page_bytes - _LINE_POINTER_BYTES <= _ROW_BYTES_MAX
-        ],
-        "indexes": [_index(index, listed, by_name) for index, listed in indexes.items()],
-    }
+        ),
+        indexes=tuple(_index(index, listed, by_name) for index, listed in indexes.items()),
+    )
 
 
-def _room(row_bytes: float, rows: int | None, percent: int) -> dict[str, Any]:
+def _room(row_bytes: float, rows: int | None, percent: int) -> Room:
     """
     Rows of a page, and pages, for rows of a mean length.
 
@@ -330,12 +339,12 @@ def _room(row_bytes: float, rows: int | None, percent: int) -> dict[str, Any]:
     if rows is not None:
         whole = [_core.heap_pages(rows, length, percent) for _, _, length in each]
         pages = math.ceil(mixed(whole[0], whole[1]) - 1e-9)
-    return {
-        "fillfactor": percent,
-        "rows_per_page": math.floor(1 / mixed(each[0][0], each[1][0]) + 1e-9),
-        "spare_versions": math.floor(mixed(each[0][1], each[1][1])),
-        "heap_pages": pages,
-    }
+    return Room(
+        fillfactor=percent,
+        rows_per_page=math.floor(1 / mixed(each[0][0], each[1][0]) + 1e-9),
+        spare_versions=math.floor(mixed(each[0][1], each[1][1])),
+        heap_pages=pages,
+    )
 
 
 def _mean(columns: Sequence[_Shown]) -> _Mean:
@@ -376,7 +385,7 @@ def _null_patterns(fracs: Sequence[float]) -> Iterable[tuple[float, list[bool]]]
 
 def _index(
     name: str, listed: tuple[str | None, ...], by_name: Mapping[str, _core.Column]
-) -> dict[str, Any]:
+) -> IndexLayout:
     """An entry's bytes; None where an expression's width, or a value too wide, decides."""
     tuple_bytes: int | None = None
     if None not in listed:
@@ -384,24 +393,9 @@ def _index(
             tuple_bytes = _core.index_tuple_bytes([by_name[column or ""] for column in listed])
         except (InputError, KeyError):
             tuple_bytes = None
-    return {
-        "name": name,
-        "columns": [column or "(expression)" for column in listed],
-        "tuple_bytes": tuple_bytes,
-        "page_bytes": None if tuple_bytes is None else tuple_bytes + 4,
-    }
-
-
-def _result(
-    tables: list[dict[str, Any]], assumed: dict[str, str], *, access: Access | None
-) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "schema_version": 1,
-        "kind": "layout",
-        "tool_version": pgheadroom.__version__,
-        "assumed": assumed,
-        "tables": tables,
-    }
-    if access is not None:
-        result["access"] = {"level": access.level, "missing": list(access.missing)}
-    return result
+    return IndexLayout(
+        name=name,
+        columns=tuple(column or "(expression)" for column in listed),
+        tuple_bytes=tuple_bytes,
+        page_bytes=None if tuple_bytes is None else tuple_bytes + _LINE_POINTER_BYTES,
+    )

@@ -1,0 +1,249 @@
+"""
+What programs call: the stages of the loop as functions, with typed frozen values as results.
+
+`import pgheadroom as ph` has them at the top. Each takes a profile as a value or as the path of its
+file. Results have `to_json()`, and as tables `rows()`, `to_frame()` and the form that notebooks
+show. Errors are those of `pgheadroom.errors`; what a parameter causes is a `ParameterError`, which
+names it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pgheadroom.advise import BUDGET_S, Advice, Options, make_policy
+from pgheadroom.advise import advise as _advise
+from pgheadroom.errors import ParameterError
+from pgheadroom.layout import Layout, of_live_tables, of_profile
+from pgheadroom.observe import LENGTH_S, observe_live, request_of
+from pgheadroom.predict import Prediction, Timing
+from pgheadroom.predict import predict as _predict
+from pgheadroom.predict.twin import SEEDS_DEFAULT
+from pgheadroom.profile import Profile
+from pgheadroom.profile import read_profile as _read_profile
+from pgheadroom.prove import Proof
+from pgheadroom.prove import prove as _prove
+from pgheadroom.sources.columns import read_tables
+from pgheadroom.sources.session import read_only_session
+
+Source = Profile | str | os.PathLike[str]
+"""A profile, or the path of its file."""
+
+
+class Progress(Protocol):
+    """Called while something takes its time: how much is done, of how much, and what it is."""
+
+    def __call__(self, done: int, total: int, what: str, /) -> None:
+        """Show it; an error raised here ends what is going on."""
+
+
+def _quiet(_done: int, _total: int, _what: str, /) -> None:
+    """Nobody wants to know."""
+
+
+def read_profile(path: str | os.PathLike[str]) -> Profile:
+    """
+    Read a profile, TOML or JSON.
+
+    Raises:
+        InputError: Not readable, or a field is wrong; with path, line, what was found and expected.
+    """
+    return _read_profile(Path(path))
+
+
+def observe(
+    conninfo: str = "",
+    *,
+    seconds: float = LENGTH_S,
+    tables: str | Sequence[str] = (),
+    mask: bool = False,
+    sample: bool = True,
+    logs: Sequence[str | os.PathLike[str]] = (),
+    statements: Sequence[str | os.PathLike[str]] = (),
+    progress: Progress | None = None,
+) -> Profile:
+    """
+    Watch a live database, only reading, as a profile of its tables and workload.
+
+    Args:
+        conninfo: A connection, as libpq takes it (URI or keywords); empty: as libpq's PG*.
+        seconds: How long; counters are read at both ends.
+        tables: Only these (`name` or `schema.name`); empty: all.
+        mask: Pseudonyms for names, no texts of statements.
+        sample: Read rows, of at most 1,000 pages a table.
+        logs: Server logs with statements, which are read for the interval.
+        statements: Files of statements.
+        progress: Called with what is being done, in seconds of the interval.
+
+    Raises:
+        ConnectionFailed: No server answers.
+        InputError: A table that is not there, a file that is none.
+    """
+    if not 1 <= seconds <= 86400:
+        raise ParameterError("seconds", f"{seconds:g}: expected 1 to 86400")
+    show = progress or _quiet
+    request = request_of(seconds, samples=sample, tables=_names(tables))
+    return observe_live(
+        conninfo,
+        {},
+        request,
+        mask=mask,
+        logs=tuple(map(Path, logs)),
+        statements=tuple(map(Path, statements)),
+        say=lambda what: show(0, 0, what),
+    )
+
+
+def advise(
+    profile: Source,
+    *,
+    tables: str | Sequence[str] = (),
+    goal: str = "balanced",
+    prices: Mapping[str, float] | None = None,
+    max_growth: float | None = None,
+    budget_s: float = BUDGET_S,
+    progress: Progress | None = None,
+) -> Advice:
+    """
+    Advise on every table of an observed profile: CHANGE, KEEP or ABSTAIN, with curve and causes.
+
+    Args:
+        profile: Made by `observe`.
+        tables: Only these, by their names in the profile; empty: all.
+        goal: What to save: `balanced`, `wal`, `size` or `latency`.
+        prices: Instead of the goal's: `kept_gb`, `wal_gb`, `written_mpages`, `read_mpages`.
+        max_growth: The heap may grow by this share.
+        budget_s: Seconds of processor time for simulations.
+        progress: Called with tables that were played, and those worth it.
+
+    Raises:
+        InputError: Not an observed profile; a table, goal or price that is none.
+    """
+    policy = make_policy(goal, dict(prices or {}), max_growth)
+    options = Options(policy=policy, budget_s=budget_s, tables=_names(tables))
+    return _advise(_profile(profile), options, say=progress or _quiet)
+
+
+def predict(
+    profile: Source,
+    fillfactor: int | Iterable[int] | None = None,
+    *,
+    table: str | None = None,
+    server: str | None = None,
+    seeds: int = SEEDS_DEFAULT,
+    tps: float | None = None,
+    windows: int = 0,
+    sample_pages: int | None = None,
+    progress: Progress | None = None,
+) -> Prediction:
+    """
+    Predict HOT updates, pages and WAL by the twin; no server takes part.
+
+    Args:
+        profile: The workload.
+        fillfactor: Percent, one cell each: a number, or several such as `range(50, 101, 5)`; None:
+            the profile's own.
+        table: The table to vary; None: every table that has updates.
+        server: Version whose storage the twin follows, such as `"18"` or `"16.14"`; None: the
+            profile's.
+        seeds: Orders of the clients' transactions that are tried where the outcome is statistical.
+        tps: Transactions a second, where the profile has none and a clock needs them.
+        windows: How many windows of simulated time `series` has; 0: none.
+        sample_pages: Heap pages of the largest table that stand for the whole; None: all, up to
+            2 GB.
+        progress: Called with rows and transactions that are done, and their number.
+
+    Raises:
+        InputError: A fillfactor, table or version that is none.
+        TwinError: The twin cannot play the profile; the message names the field.
+    """
+    show = progress or _quiet
+    return _predict(
+        _profile(profile),
+        _levels(fillfactor),
+        table,
+        server=server,
+        seeds=seeds,
+        timing=Timing(tps=tps, windows=windows),
+        sample_pages=sample_pages,
+        report=lambda done, total: show(done, total, "twin"),
+    )
+
+
+def prove(
+    profile: Source,
+    fillfactor: int | Iterable[int] | None = None,
+    *,
+    table: str | None = None,
+    server: str | None = None,
+    seeds: int = SEEDS_DEFAULT,
+    progress: Progress | None = None,
+) -> Proof:
+    """
+    Play a profile on a throw-away server and in the twin, figure by figure.
+
+    Args:
+        profile: The workload.
+        fillfactor: As in `predict`.
+        table: As in `predict`.
+        server: A version at hand, or a folder with server programs; None: the profile's.
+        seeds: As in `predict`.
+        progress: Called with the twin's and the server's progress.
+
+    Raises:
+        InputError: A fillfactor or table that is none; `server` is a connection.
+        ServerNotFound: That version is not at hand.
+        TwinError: The twin cannot play the profile.
+        LabError: The server failed, or its run is invalid.
+    """
+    show = progress or _quiet
+    return _prove(
+        _profile(profile),
+        _levels(fillfactor),
+        table,
+        server=server,
+        seeds=seeds,
+        report=lambda done, total: show(done, total, "twin"),
+        say=show,
+    )
+
+
+def layout(source: Source = "", *, table: str | None = None, sample: bool = True) -> Layout:
+    """
+    Where a row's bytes go, column by column, and the room that each fillfactor leaves.
+
+    Args:
+        source: A profile or its file, or a connection as libpq takes it; empty: as libpq's PG*.
+        table: Only this one (`name` or `schema.name`).
+        sample: Of a connection: read rows, of at most 1,000 pages a table.
+
+    Raises:
+        ConnectionFailed: No server answers.
+        InputError: No such table.
+    """
+    if isinstance(source, Profile):
+        return of_profile(source, table)
+    if not isinstance(source, str) or (source and Path(source).is_file()):
+        return of_profile(read_profile(source), table)
+    with read_only_session(source, {}) as connection:
+        tables, access = read_tables(connection, table=table, samples=sample)
+        version = str(connection.info.parameter_status("server_version"))
+        return of_live_tables(tables, access, server=version, table=table)
+
+
+def _profile(source: Source) -> Profile:
+    return source if isinstance(source, Profile) else read_profile(source)
+
+
+def _levels(given: int | Iterable[int] | None) -> list[int] | None:
+    if given is None:
+        return None
+    return [given] if isinstance(given, int) else list(given)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Names; one alone is one, not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
