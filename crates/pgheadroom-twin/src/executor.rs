@@ -21,7 +21,6 @@ use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::horizon::Horizon;
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 use crate::transaction::Transactions;
 use crate::value::{Value, ValueError};
 use crate::wal::{IndexLog, RecordType, Wal, WalSettings};
@@ -255,7 +254,7 @@ impl Database {
     /// record without a transaction number.
     pub fn commit(&mut self) {
         let had_xid = self.horizon.commit().is_some();
-        if had_xid || !on(Rule::NoXidNoCommitRecord) {
+        if had_xid {
             self.wal.record_commit();
         }
         for table in &mut self.tables {
@@ -268,7 +267,7 @@ impl Database {
     /// Source: `RecordTransactionAbort`, src/backend/access/transam/xact.c (REL_18_STABLE).
     pub fn rollback(&mut self) {
         let had_xid = self.horizon.abort().is_some();
-        if had_xid && on(Rule::AbortWritesARecord) {
+        if had_xid {
             self.wal.record(RecordType::Abort, COMMIT); // the same shape
         }
         for table in &mut self.tables {
@@ -315,9 +314,7 @@ impl Database {
         let conflict = table.find_conflict(index, entry.key.values(), &self.horizon, &mut self.wal);
         if let Some(tid) = conflict {
             table.take_back_row(row);
-            if on(Rule::UpsertLocksRow) {
-                table.lock(tid, &mut self.horizon, &mut self.wal);
-            }
+            table.lock(tid, &mut self.horizon, &mut self.wal);
             return table.update(
                 tid,
                 assignments,
@@ -329,9 +326,7 @@ impl Database {
         let tid = table.insert(row, &mut self.horizon, &mut self.wal, statement)?;
         let hole = table.heap.pages()[tid.block.0 as usize].exact_free_space();
         let page = self.wal.change(table.main, tid.block, hole);
-        if on(Rule::UpsertConfirmsInsertion) {
-            self.wal.record(RecordType::HeapConfirm, heap_confirm(page));
-        }
+        self.wal.record(RecordType::HeapConfirm, heap_confirm(page));
         Ok(())
     }
 
@@ -372,8 +367,8 @@ impl Database {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
-                let is_slot = slot_block == Some(tid.block) && on(Rule::SlotPinPreventsPruning);
-                if is_other && !is_slot && on(Rule::IndexScanPrunes) {
+                let is_slot = slot_block == Some(tid.block);
+                if is_other && !is_slot {
                     heap.visit(tid.block);
                 }
                 match heap.fetch(tid, statement) {
@@ -383,9 +378,6 @@ impl Database {
                         found_rows += 1;
                         table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
                         only = table.newest(found);
-                        if !on(Rule::ScanVisitsOlderEntries) {
-                            break;
-                        }
                     }
                     Fetched::AllDead => dead.push((offset, tid)),
                     Fetched::Invisible => {}
@@ -398,9 +390,7 @@ impl Database {
                 main: index.main,
                 fsm: index.fsm,
             };
-            if on(Rule::ScanKillsEntries) {
-                index.tree.kill(&scanned, &dead, false, &mut log);
-            }
+            index.tree.kill(&scanned, &dead, false, &mut log);
             next = scanned.next;
         }
         table.dead_entries = dead;
@@ -434,9 +424,7 @@ impl Database {
             visible.clear();
             let wal = RefCell::new(&mut self.wal);
             let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
-            if on(Rule::SeqScanPrunes) {
-                heap.visit(block);
-            }
+            heap.visit(block);
             heap.visible_tuples(block, statement, &mut visible);
             for &tid in &visible {
                 if wanted(table.row_view(table.row_at(tid))) {
@@ -452,8 +440,8 @@ impl Database {
 /// What a B-tree asks about the table it belongs to.
 impl btree::Table for HeapAccess<'_, '_> {
     fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {
-        let is_pinned = self.pinned == Some(tid.block) && on(Rule::OwnPinPreventsPruning);
-        if !is_pinned && on(Rule::UniquenessCheckPrunes) {
+        let is_pinned = self.pinned == Some(tid.block);
+        if !is_pinned {
             self.visit(tid.block);
         }
         match self.fetch_dirty(tid) {

@@ -14,7 +14,6 @@
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::page::{BLCKSZ, MAX_HEAP_TUPLE_SIZE, SIZE_OF_PAGE_HEADER};
 
-use crate::rules::{Rule, on};
 use crate::vm::ForkTruncation;
 
 /// Bytes of free space that a category stands for.
@@ -45,11 +44,7 @@ pub fn available_category(free_bytes: u32) -> u8 {
     if free_bytes >= MAX_HEAP_TUPLE_SIZE {
         return u8::MAX;
     }
-    let steps = if on(Rule::FsmAvailableRoundsDown) {
-        free_bytes / FSM_CAT_STEP
-    } else {
-        free_bytes.div_ceil(FSM_CAT_STEP)
-    };
+    let steps = free_bytes / FSM_CAT_STEP;
     u8::try_from(steps).unwrap_or(254).min(254)
 }
 
@@ -65,11 +60,7 @@ pub fn needed_category(needed_bytes: u32) -> u8 {
     if needed_bytes == 0 {
         return 1;
     }
-    let steps = if on(Rule::FsmNeededRoundsUp) {
-        needed_bytes.div_ceil(FSM_CAT_STEP)
-    } else {
-        needed_bytes / FSM_CAT_STEP
-    };
+    let steps = needed_bytes.div_ceil(FSM_CAT_STEP);
     u8::try_from(steps).unwrap_or(u8::MAX)
 }
 
@@ -147,7 +138,7 @@ impl FsmPage {
         if self.root() < category {
             return None;
         }
-        let start = if self.next < SLOTS_PER_PAGE && on(Rule::FsmNextSlot) {
+        let start = if self.next < SLOTS_PER_PAGE {
             self.next
         } else {
             0
@@ -292,9 +283,6 @@ impl FreeSpaceMap {
     pub fn record(&mut self, block: BlockNumber, free_bytes: u32, log: &mut impl Modified) {
         let (address, slot) = Address::of_block(block);
         self.set(address, slot, available_category(free_bytes), log);
-        if !on(Rule::FsmUpperLevelsLag) {
-            self.vacuum(block, Some(BlockNumber(block.0 + 1)), log);
-        }
     }
 
     /// Records the free bytes of a page that was too full, and looks for another: first on the
@@ -392,9 +380,7 @@ impl FreeSpaceMap {
                 None if address.level == ROOT_LEVEL => return None,
                 None => {
                     let (parent, slot) = address.parent();
-                    if on(Rule::FsmCorrectsUpwards) {
-                        self.set(parent, slot, largest, log);
-                    }
+                    self.set(parent, slot, largest, log);
                     restarts += 1;
                     if restarts > MAX_RESTARTS {
                         return None;
@@ -436,9 +422,7 @@ impl FreeSpaceMap {
             }
         }
         let page = &mut self.pages[physical];
-        if on(Rule::FsmVacuumResetsNext) {
-            page.next = 0;
-        }
+        page.next = 0;
         Some(page.root())
     }
 }

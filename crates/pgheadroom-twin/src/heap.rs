@@ -8,6 +8,7 @@
 //! Each operation says what it did, so that counters and WAL can be derived elsewhere. Left out:
 //! indexes, contention for the extension lock, and when statements run (the executor's part).
 
+use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::page::{self as page_layout, BLCKSZ, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::version::{Behaviour, BulkExtension};
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
@@ -16,7 +17,6 @@ use crate::fsm::{FreeSpaceMap, Modified};
 use crate::hint::{self, Check};
 use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, Visit};
-use crate::rules::{Rule, on};
 use crate::transaction::{Transactions, Xid};
 use crate::vacuum;
 use crate::vm::VisibilityMap;
@@ -217,10 +217,6 @@ impl Heap {
             transactions,
             &mut self.last_prune,
         );
-        if !on(Rule::PruningDoesNotTellFsm) {
-            let free = page.heap_free_space();
-            self.fsm.record(block, free, &mut |_| {});
-        }
         if visit != Visit::Nothing && self.is_watched(block) {
             let freed = self.pages[block.0 as usize].pd_upper() - before;
             let event = match visit {
@@ -309,7 +305,7 @@ impl Heap {
         log: &mut impl Modified,
     ) -> Result<Updated, LayoutError> {
         let free = self.pages[old.block.0 as usize].heap_free_space();
-        let fits = self.stays_on_page(old, tuple_bytes, free);
+        let fits = maxalign(u32::from(tuple_bytes)) <= free;
         let lock = (needs_toast || !fits).then(|| self.vm.clear_frozen(old.block));
         let block = if fits {
             old.block
@@ -319,12 +315,10 @@ impl Heap {
         let is_newpage = block != { old.block };
         let is_hot = !is_newpage && hot_allowed;
         let old_page = &mut self.pages[old.block.0 as usize];
-        if is_newpage && on(Rule::PageFullHint) {
+        if is_newpage {
             old_page.set_full();
         }
-        if on(Rule::UpdateSetsPruneHint) {
-            old_page.set_prunable(xid);
-        }
+        old_page.set_prunable(xid);
         let replaced = *old_page.tuple_mut(old.offset);
         let cleared_old_visibility = self.clear_visibility(old.block);
         let mut tuple = Tuple::new(replaced.row, tuple_bytes, xid);
@@ -338,7 +332,7 @@ impl Heap {
             };
         }
         let is_locked = replaced.is_locked_only && replaced.xmax == xid;
-        if is_locked && on(Rule::RowLockCarriedOver) {
+        if is_locked {
             tuple.xmax = xid;
             tuple.is_locked_only = true;
             tuple.xmax_hint = XmaxHint::UnsetCarriedLock;
@@ -387,9 +381,7 @@ impl Heap {
     /// Source: `heap_delete`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     pub fn delete(&mut self, tid: Tid, xid: Xid) -> bool {
         let page = &mut self.pages[tid.block.0 as usize];
-        if on(Rule::DeleteSetsPruneHint) {
-            page.set_prunable(xid);
-        }
+        page.set_prunable(xid);
         let mut tuple = page.tuple_mut(tid.offset);
         tuple.xmax = xid;
         tuple.xmax_hint = XmaxHint::Unset;
@@ -420,9 +412,6 @@ impl Heap {
         drop(tuple);
         let item = tid.offset.0;
         self.note(tid.block, || EventKind::Lock { item });
-        if !on(Rule::LockClearsFrozenOnly) {
-            return self.clear_visibility(tid.block);
-        }
         self.vm.clear_frozen(tid.block)
     }
 
@@ -438,11 +427,10 @@ impl Heap {
         tuple_bytes: u16,
         log: &mut impl Modified,
     ) -> Result<BlockNumber, LayoutError> {
-        let rule = self.insert_target();
-        let fillfactor = self.insert_fillfactor();
-        let wanted = page_layout::target_free_space(u32::from(tuple_bytes), fillfactor, rule)?;
+        let rule = self.behaviour.insert_target;
+        let wanted = page_layout::target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
         let (mut bulk, hint, use_fsm) = match mode {
-            Mode::Row => (None, if on(Rule::ExtensionByOne) { 1 } else { 4 }, true),
+            Mode::Row => (None, 1, true),
             Mode::Copy(bulk, hint) => (Some(bulk), hint.max(1), true),
             Mode::WithoutFsm(bulk) => (Some(bulk), 1, false),
         };
@@ -450,12 +438,9 @@ impl Heap {
             let mut next = bulk
                 .as_ref()
                 .and_then(|state| state.current)
-                .or(target.0.filter(|_| on(Rule::TargetBlock)))
+                .or(target.0)
                 .or_else(|| use_fsm.then(|| self.fsm.get(wanted, log)).flatten())
-                .or_else(|| {
-                    let last = self.page_count().checked_sub(1);
-                    last.filter(|_| on(Rule::LastPageTried)).map(BlockNumber)
-                });
+                .or_else(|| self.page_count().checked_sub(1).map(BlockNumber));
             while let Some(block) = next {
                 let page = &mut self.pages[block.0 as usize];
                 page.initialise();
@@ -472,7 +457,7 @@ impl Heap {
                         self.fsm.record(block, free, log);
                     }
                     Some(unused)
-                } else if use_fsm && on(Rule::FullPageRecorded) {
+                } else if use_fsm {
                     self.fsm.record_and_get(block, free, wanted, log)
                 } else {
                     None
@@ -498,7 +483,6 @@ impl Heap {
         let first = self.page_count();
         let (count, last_page_searchable) = match (self.behaviour.bulk_extension, &bulk) {
             (BulkExtension::PerWaiter, _) => (1, true),
-            (_, Some(_)) if !on(Rule::BulkExtension) => (1, true),
             (BulkExtension::ByRequest { .. }, None) if !use_fsm => (1, true),
             (
                 BulkExtension::ByRequest {
@@ -564,7 +548,7 @@ impl Heap {
     /// Clears a page's flag and its bits; says whether bits were cleared.
     fn clear_visibility(&mut self, block: BlockNumber) -> bool {
         let page = &mut self.pages[block.0 as usize];
-        if !page.is_all_visible() || !on(Rule::ChangeClearsVisibility) {
+        if !page.is_all_visible() {
             return false;
         }
         page.set_all_visible(false);

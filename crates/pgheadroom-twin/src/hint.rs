@@ -14,7 +14,6 @@
 use pgheadroom_layout::OffsetNumber;
 
 use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, offset_of};
-use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions};
 
 /// Who checks a tuple.
@@ -34,7 +33,7 @@ pub enum Check {
 /// src/backend/access/heap/heapam_visibility.c (REL_15_STABLE, REL_18_STABLE). Differs: no.
 pub fn note(tuple: &mut Tuple, check: Check, transactions: &impl Transactions) -> bool {
     let is_noted = tuple.xmin_hint != XminHint::Unset && tuple.xmax_hint == XmaxHint::Set;
-    if is_noted || !on(Rule::HintBitsDirtyPages) {
+    if is_noted {
         return false;
     }
     let mut is_new = false;

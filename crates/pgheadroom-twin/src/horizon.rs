@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use pgheadroom_layout::BlockNumber;
 
 use crate::checkpoint::ForkId;
-use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// The first transaction of the twin; lower ones are PostgreSQL's own.
@@ -219,17 +218,7 @@ impl Horizon {
     /// Older transactions than this are seen as ended by every snapshot.
     #[must_use]
     pub fn oldest_xmin(&self) -> Xid {
-        let running = if on(Rule::OwnTransactionIsNotRemovable) {
-            self.current.unwrap_or(self.next)
-        } else {
-            self.next
-        };
-        let held = if on(Rule::HeldSnapshotStopsPruning) {
-            self.oldest_held
-        } else {
-            self.next
-        };
-        running.min(held)
+        self.current.unwrap_or(self.next).min(self.oldest_held)
     }
 }
 

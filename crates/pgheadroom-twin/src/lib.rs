@@ -33,7 +33,6 @@ pub mod profile;
 pub mod prune;
 pub mod reserve;
 pub mod row;
-pub mod rules;
 pub mod run;
 pub mod scenario;
 pub mod series;

@@ -17,7 +17,6 @@ use pgheadroom_layout::page::{
 use pgheadroom_layout::version::{Behaviour, LinePointerTruncation};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use crate::rules::{Rule, on};
 use crate::transaction::Xid;
 use crate::unsettled::{Unsettled, is_settled};
 
@@ -326,8 +325,7 @@ impl HeapPage {
     #[inline]
     pub fn heap_free_space(&self) -> u32 {
         let space = page_free_space(self.pd_lower(), self.pd_upper());
-        let is_limited = on(Rule::LinePointerLimit);
-        if is_limited && space > 0 && self.item_count() >= MAX_HEAP_TUPLES_PER_PAGE {
+        if space > 0 && self.item_count() >= MAX_HEAP_TUPLES_PER_PAGE {
             let has_unused = self.has_free_lines && self.unused_items > 0;
             return if has_unused { space } else { 0 };
         }
@@ -365,8 +363,7 @@ impl HeapPage {
     /// A line pointer for a new tuple: an unused one, or one more.
     #[inline]
     fn new_item(&mut self) -> OffsetNumber {
-        let takes_unused = self.has_free_lines && on(Rule::LowestLinePointer);
-        let unused = takes_unused.then(|| self.take_unused()).flatten();
+        let unused = self.has_free_lines.then(|| self.take_unused()).flatten();
         let position = unused.unwrap_or_else(|| {
             self.has_free_lines = false;
             if self.items.len() == self.items.capacity() {
@@ -482,8 +479,9 @@ impl HeapPage {
     /// Cuts unused line pointers off the end, and says whether there are others.
     #[inline]
     fn after_prune(&mut self, behaviour: &Behaviour) {
-        let truncates = on(Rule::PruneTruncatesLinePointers) && self.unused_items > 0;
-        if truncates && behaviour.line_pointer_truncation == LinePointerTruncation::VacuumAndPrune {
+        let has_unused = self.unused_items > 0;
+        if has_unused && behaviour.line_pointer_truncation == LinePointerTruncation::VacuumAndPrune
+        {
             self.truncate_line_pointers(0);
         }
         self.has_free_lines = self.unused_items > 0;

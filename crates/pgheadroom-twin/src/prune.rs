@@ -16,7 +16,6 @@ use pgheadroom_layout::wal_record::PageCleaning;
 use pgheadroom_layout::{HeapFillfactor, OffsetNumber};
 
 use crate::page::{HeapPage, LinePointer, Tuple};
-use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 mod planner;
@@ -54,7 +53,6 @@ impl TupleState {
     pub fn of(tuple: &Tuple, transactions: &impl Transactions) -> Self {
         let deleter = (tuple.xmax.is_valid() && !tuple.is_locked_only).then_some(tuple.xmax);
         match transactions.outcome(tuple.xmin) {
-            Outcome::Aborted if !on(Rule::AbortedVersionIsUnused) => return Self::RecentlyDead,
             Outcome::Aborted => return Self::Dead,
             Outcome::InProgress => {
                 let deleted_by_itself = deleter.is_some_and(|xid| {
@@ -72,10 +70,8 @@ impl TupleState {
             return Self::Live;
         };
         match transactions.outcome(deleter) {
-            Outcome::InProgress if !on(Rule::OwnTransactionIsNotRemovable) => Self::Dead,
             Outcome::InProgress => Self::DeleteInProgress,
             Outcome::Aborted => Self::Live,
-            Outcome::Committed if !on(Rule::RecentlyDeadStays) => Self::Dead,
             Outcome::Committed if transactions.is_removable(deleter) => Self::Dead,
             Outcome::Committed => Self::RecentlyDead,
         }
@@ -232,23 +228,12 @@ pub fn is_worth_while(
     if !page.prune_xid().is_valid() || !transactions.is_removable(page.prune_xid()) {
         return false;
     }
-    let is_full = page.is_full() && on(Rule::PruneFullPage);
-    is_full || page.heap_free_space() < min_free_bytes(fillfactor)
+    page.is_full() || page.heap_free_space() < min_free_bytes(fillfactor)
 }
 
 /// Free bytes below which a reader prunes.
 pub(crate) fn min_free_bytes(fillfactor: HeapFillfactor) -> u32 {
-    let reserve = if on(Rule::PruneBelowReserve) {
-        fillfactor.reserve_bytes()
-    } else {
-        0
-    };
-    let least = if on(Rule::PruneBelowTenth) {
-        MIN_FREE_BYTES
-    } else {
-        0
-    };
-    reserve.max(least)
+    fillfactor.reserve_bytes().max(MIN_FREE_BYTES)
 }
 
 /// Says what pruning this page would change.

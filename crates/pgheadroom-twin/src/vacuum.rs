@@ -19,7 +19,6 @@ use crate::fsm::Modified;
 use crate::heap::Heap;
 use crate::page::{HeapPage, LinePointer};
 use crate::prune::DeadRoots;
-use crate::rules::{Rule, on};
 use crate::transaction::Transactions;
 use crate::vm::{ForkTruncation, Visibility};
 use crate::watch::{self, EventKind};
@@ -188,7 +187,7 @@ impl Heap {
             // At most 2 % of the pages: an integer comparison of the truncated product.
             let few = scan.with_dead.len() < scan.rel_pages as usize * 2 / 100;
             let may_bypass = self.behaviour().vacuum_bypasses_indexes && !scan.with_dead.is_empty();
-            scan.done.bypassed_indexes = may_bypass && few && on(Rule::VacuumBypass);
+            scan.done.bypassed_indexes = may_bypass && few;
             return false;
         };
         let was_visible = self.vm().get(block).all_visible;
@@ -220,7 +219,7 @@ impl Heap {
         log: &mut impl VacuumLog,
     ) {
         let behaviour = *self.behaviour();
-        let one_pass = !scan.options.has_indexes && on(Rule::NoIndexFreesAtOnce);
+        let one_pass = !scan.options.has_indexes;
         let dead_roots = if one_pass && behaviour.vacuum_one_pass_in_prune_record {
             DeadRoots::Go
         } else {
@@ -230,7 +229,7 @@ impl Heap {
             behaviour: &behaviour,
             block,
             dead_roots,
-            freeze: scan.options.freeze && on(Rule::VacuumFreezes),
+            freeze: scan.options.freeze,
         };
         let page = self.page_mut(block);
         let before = page.pd_upper();
@@ -316,11 +315,10 @@ impl Heap {
             let start = BlockNumber(scan.fsm_vacuumed_to);
             self.fsm_mut().vacuum(start, Some(BlockNumber(end)), log);
         }
-        if scan.options.truncate && on(Rule::VacuumTruncatesTable) {
+        if scan.options.truncate {
             let freeable = end - scan.nonempty_pages;
             let is_worth_while =
                 freeable >= TRUNCATE_MIN_PAGES || freeable >= end / TRUNCATE_FRACTION;
-            let is_worth_while = is_worth_while || !on(Rule::VacuumTruncatesASixteenth);
             done.took_lock = freeable > 0 && is_worth_while;
         }
         if done.took_lock && self.page_count() == end {
@@ -341,9 +339,7 @@ impl Heap {
     ) {
         let behaviour = *self.behaviour();
         let page = self.page_mut(block);
-        if on(Rule::VacuumFreesLinePointers) {
-            page.reclaim_dead(&behaviour, dead);
-        }
+        page.reclaim_dead(&behaviour, dead);
         let count = u32::try_from(dead.len()).unwrap_or(u32::MAX);
         log.changed(block, Change::Cleaned(count), page.exact_free_space());
         done.cleaned.push((block, count));
@@ -364,9 +360,6 @@ impl Heap {
         done: &mut Vacuumed,
         log: &mut impl VacuumLog,
     ) {
-        if !on(Rule::VacuumMarksVisible) {
-            return;
-        }
         let page = self.page_mut(block);
         page.set_all_visible(true);
         let hole_bytes = page.exact_free_space();
@@ -384,9 +377,7 @@ impl Heap {
 
     fn record_free(&mut self, block: BlockNumber, log: &mut impl VacuumLog) {
         let free = self.page_mut(block).heap_free_space();
-        if on(Rule::VacuumTellsFsm) {
-            self.fsm_mut().record(block, free, log);
-        }
+        self.fsm_mut().record(block, free, log);
     }
 
     /// Cuts off empty pages at the end; pages before and after.

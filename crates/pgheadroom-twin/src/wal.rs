@@ -10,7 +10,6 @@ use pgheadroom_layout::wal_record::{COMMIT, COMMIT_LOGICAL, Image, Page, fpi_for
 
 use crate::btree::{Record, RecordKind, Sink};
 use crate::checkpoint::{ForkId, PageStates};
-use crate::rules::{Rule, on};
 
 mod build;
 mod record_type;
@@ -157,9 +156,7 @@ impl Wal {
 
     /// All pages are written; the next change of each owes an image.
     pub fn checkpoint(&mut self) {
-        if on(Rule::CheckpointMovesRedo) {
-            self.pages.checkpoint();
-        }
+        self.pages.checkpoint();
         self.knows_redo = false;
     }
 
@@ -296,9 +293,7 @@ impl Wal {
 
     /// The same, where that may be the page's first change since a checkpoint.
     fn change_first(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> Page {
-        let owes = self.settings.full_page_writes
-            && self.pages.owes_image(fork, block)
-            && on(Rule::ImageAfterCheckpoint);
+        let owes = self.settings.full_page_writes && self.pages.owes_image(fork, block);
         self.pages.log(fork, block);
         self.named = self.owners[fork.0];
         if !owes {
@@ -322,11 +317,7 @@ impl Wal {
 
     /// The next record carries this image.
     fn image(&mut self, fork: ForkId, hole_bytes: u32) -> Page {
-        let plain = Image::plain(if on(Rule::ImageLeavesOutHole) {
-            hole_bytes
-        } else {
-            0
-        });
+        let plain = Image::plain(hole_bytes);
         let share = self.compression.get(fork.0).copied().unwrap_or(1.0);
         let image = if share < 1.0 {
             let stored = f64::from(plain.stored_bytes()) * share;
@@ -342,9 +333,6 @@ impl Wal {
 
     /// A page that the next record makes anew: no image (`REGBUF_WILL_INIT`).
     pub fn init(&mut self, fork: ForkId, block: BlockNumber) -> Page {
-        if !on(Rule::NewPageNeedsNoImage) {
-            return self.change(fork, block, 0);
-        }
         self.pages.log(fork, block);
         self.named = self.owners[fork.0];
         Page::Change
@@ -428,13 +416,7 @@ impl Wal {
             return false;
         }
         self.knows_redo |= self.settings.hints_are_logged;
-        let is_logged = if self.settings.hints_are_logged {
-            on(Rule::HintImageWithChecksums)
-                && (self.settings.full_page_writes || on(Rule::HintRecordWithoutImage))
-        } else {
-            !on(Rule::HintsAreSilent)
-        };
-        if is_logged && self.pages.owes_image(fork, block) {
+        if self.settings.hints_are_logged && self.pages.owes_image(fork, block) {
             let page = self.change(fork, block, hole_bytes);
             self.record(RecordType::FpiForHint, fpi_for_hint(page));
             return page != Page::Change;

@@ -6,7 +6,6 @@ use pgheadroom_layout::page::BLCKSZ;
 use crate::btree::page::{BtreePage, PageState};
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::{Btree, Table};
-use crate::rules::{Rule, on};
 
 impl Btree {
     /// Gives an empty index its root, a leaf.
@@ -55,7 +54,7 @@ impl Btree {
 
     /// Source: `GetFreeIndexPage`, src/backend/storage/freespace/indexfsm.c.
     fn free_index_page(&mut self, sink: &mut impl Sink) -> Option<BlockNumber> {
-        if self.fsm.page_count() == 0 || !on(Rule::DeletedPageIsRecycled) {
+        if self.fsm.page_count() == 0 {
             return None;
         }
         let mut changed = |block: BlockNumber| sink.fsm_hint(block);

@@ -13,7 +13,6 @@ use crate::btree::item::{Item, SIZE_OF_TID};
 use crate::btree::record::{RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 /// Most heap pages visited. Source: `BOTTOMUP_MAX_NBLOCKS`, heapam.c.
 const MAX_BLOCKS: usize = 6;
@@ -140,7 +139,7 @@ fn visit_heap(candidates: &mut [Candidate], target: u32, table: &mut impl Table)
     let (mut free, mut free_before) = (0, 0);
     let mut doomed = Vec::new();
     for (visited, block) in blocks.iter().enumerate() {
-        let gives_up = free == free_before && on(Rule::BottomUpGivesUp);
+        let gives_up = free == free_before;
         if visited >= 1 && (free >= target || gives_up) {
             break;
         }

@@ -3,7 +3,6 @@
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::btree::BTREE_NONLEAF_FILLFACTOR;
-use pgheadroom_layout::index_tuple::BT_MAX_ITEM_SIZE;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID};
 use pgheadroom_layout::version::Behaviour;
 use pgheadroom_layout::wal_record::{Image, index_build};
@@ -14,7 +13,6 @@ use crate::btree::page::BtreePage;
 use crate::btree::record::METAPAGE_HOLE;
 use crate::btree::split::Pivot;
 use crate::btree::{Btree, Entry};
-use crate::rules::{Rule, on};
 
 /// Longest posting list of a build: a tenth of a page, aligned, with its line pointer.
 ///
@@ -115,11 +113,7 @@ impl Build<'_> {
     }
 
     fn load_merged(&mut self, entries: &[Entry<'_>]) {
-        let mut pending = Pending::new(if on(Rule::BuildPostingLimit) {
-            MAX_POSTING_BYTES
-        } else {
-            BT_MAX_ITEM_SIZE / 2
-        });
+        let mut pending = Pending::new(MAX_POSTING_BYTES);
         let mut base: Option<(Item, &[i64])> = None;
         for entry in entries {
             let item = self.leaf_item(entry);

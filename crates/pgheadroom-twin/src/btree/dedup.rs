@@ -12,7 +12,6 @@ use crate::btree::key::keep_natts;
 use crate::btree::page::BtreePage;
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 /// TIDs above which a posting list that found no room for more counts as full.
 ///
@@ -112,11 +111,7 @@ impl Btree {
         let page = self.page(block);
         let mut single_value = single_value_allowed && holds_only(page, new_key);
         let mut merges = true;
-        let mut pending = Pending::new(if on(Rule::PostingListCap) {
-            BT_MAX_ITEM_SIZE / 2
-        } else {
-            BT_MAX_ITEM_SIZE
-        });
+        let mut pending = Pending::new(BT_MAX_ITEM_SIZE / 2);
         let mut groups: Vec<(usize, usize)> = Vec::new();
         let first = page.first_data();
         let mut base = first;

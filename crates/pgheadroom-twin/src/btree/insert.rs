@@ -15,7 +15,6 @@ use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, Tie, compare, lower_bound};
 use crate::btree::{Btree, Entry, Table};
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 /// The key is in a unique index already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +124,7 @@ impl Btree {
         let place = |tree: &Self| {
             let page = tree.page(block);
             let position = lower_bound(search, page, Tie::PivotIsSmaller);
-            let is_inside = on(Rule::PostingSplit)
-                && position < page.len()
+            let is_inside = position < page.len()
                 && compare(search, page, position, Tie::PivotIsSmaller) == Ordering::Equal;
             (position, is_inside)
         };
@@ -219,23 +217,21 @@ impl Btree {
     ) {
         let mut unique_duplicate = duplicates.unique_duplicate;
         let bytes = u32::from(self.shapes.get(entry.shape).leaf_bytes());
-        if on(Rule::SimpleDeletion) && self.simple_deletion(block, entry.tid, table, sink) {
+        if self.simple_deletion(block, entry.tid, table, sink) {
             if self.page(block).free_space() >= bytes {
                 return;
             }
             unique_duplicate = true;
         }
-        if duplicates.checking_unique && !unique_duplicate && on(Rule::UniqueSplitsAtOnce) {
+        if duplicates.checking_unique && !unique_duplicate {
             return;
         }
         let tries_bottom_up = (duplicates.index_unchanged || unique_duplicate)
-            && self.behaviour.btree_bottom_up_deletion
-            && on(Rule::BottomUpDeletion);
+            && self.behaviour.btree_bottom_up_deletion;
         if tries_bottom_up && self.bottom_up_deletion(block, bytes, table, sink) {
             return;
         }
-        let is_wanted = self.definition.deduplicate_items || !on(Rule::DeduplicateItemsOption);
-        if is_wanted && self.definition.all_equal_image && on(Rule::Deduplication) {
+        if self.definition.deduplicate_items && self.definition.all_equal_image {
             let single_value = !tries_bottom_up
                 && (self.behaviour.btree_bottom_up_deletion || !duplicates.checking_unique);
             self.deduplicate(block, entry.key, bytes, single_value, sink);

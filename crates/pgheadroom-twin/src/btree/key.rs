@@ -16,7 +16,6 @@ use pgheadroom_layout::index_tuple::{
 use pgheadroom_layout::tuple::Column;
 
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 /// Code of NULL in a column with NULLS LAST.
 pub const NULL_LAST: i64 = i64::MAX;
@@ -111,11 +110,7 @@ impl TupleSizes {
             }
             Ok(narrow(size))
         };
-        let leaf = if on(Rule::IncludeColumnInLeaf) {
-            bytes(pieces)?
-        } else {
-            bytes(&pieces[..key_columns])?
-        };
+        let leaf = bytes(pieces)?;
         let mut kept = vec![narrow(SIZE_OF_INDEX_TUPLE_HEADER)];
         for count in 1..=key_columns {
             kept.push(bytes(&pieces[..count])?);

@@ -10,7 +10,6 @@ use crate::btree::page::offset_at;
 use crate::btree::record::Sink;
 use crate::btree::search::{Tie, lower_bound};
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 /// What a scan read of one leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +102,7 @@ impl Btree {
     ) {
         let block = scanned.block;
         let has_changed = self.page(block).lsn != scanned.lsn;
-        let is_refused = has_changed && !keeps_pin && on(Rule::ChangedLeafSuppressesKill);
+        let is_refused = has_changed && !keeps_pin;
         if dead.is_empty() || is_refused {
             return;
         }

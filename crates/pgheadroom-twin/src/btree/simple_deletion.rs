@@ -6,7 +6,6 @@ use crate::btree::delete::Doomed;
 use crate::btree::record::{RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 impl Btree {
     /// Deletes the entries marked dead and, from 14 on, every other entry whose heap page one of
@@ -27,8 +26,7 @@ impl Btree {
             return false;
         }
         let heap_blocks = self.dead_blocks(block, new_tid);
-        let also_others =
-            self.behaviour.btree_bottom_up_deletion && on(Rule::SimpleDeletionTakesMore);
+        let also_others = self.behaviour.btree_bottom_up_deletion;
         let mut doomed: Vec<Doomed> = Vec::new();
         let mut candidates: Vec<Doomed> = Vec::new();
         for position in data {

@@ -1,7 +1,6 @@
 //! Splitting a page, and telling its parent.
 
 use pgheadroom_layout::BlockNumber;
-use pgheadroom_layout::btree::BTREE_DEFAULT_FILLFACTOR;
 
 use crate::btree::insert::Insertion;
 use crate::btree::item::Item;
@@ -11,7 +10,6 @@ use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, StackEntry};
 use crate::btree::split_point::{self, NewItem, SplitPoint};
 use crate::btree::{Btree, Table};
-use crate::rules::{Rule, on};
 
 /// Bytes of a pivot tuple without any key. Source: `sizeof(IndexTupleData)`.
 const KEYLESS_PIVOT_BYTES: u16 = 8;
@@ -59,12 +57,7 @@ impl Btree {
         let columns = self.definition.key_columns;
         let shape = first_right.0.shape();
         let sizes = self.shapes.get(shape);
-        let needed = keep_natts(last_left.1, first_right.1);
-        let keep = if on(Rule::SuffixTruncation) {
-            needed
-        } else {
-            needed.max(usize::from(columns))
-        };
+        let keep = keep_natts(last_left.1, first_right.1);
         let mut key = first_right.1.to_vec();
         let item = if keep <= usize::from(columns) {
             key[keep..].fill(MINUS_INFINITY);
@@ -121,11 +114,7 @@ impl Btree {
             key,
             tid: insertion.item.tid(),
         };
-        let fillfactor = if on(Rule::IndexFillfactor) {
-            self.definition.fillfactor.percent()
-        } else {
-            BTREE_DEFAULT_FILLFACTOR
-        };
+        let fillfactor = self.definition.fillfactor.percent();
         let point = split_point::find(self.page(block), new, fillfactor);
         let high_key = self.left_high_key(&insertion, key, point);
         let (level, next) = (self.page(block).level, self.page(block).next);

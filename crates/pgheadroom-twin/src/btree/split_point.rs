@@ -13,7 +13,6 @@ use crate::btree::key::keep_natts;
 use crate::btree::page::BtreePage;
 use crate::btree::qsort::qsort;
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 mod strategy;
 
@@ -89,8 +88,6 @@ pub(crate) fn find(page: &BtreePage, new: NewItem<'_>, fillfactor: u32) -> Split
         page.is_rightmost()
             .then_some(f64::from(BTREE_NONLEAF_FILLFACTOR) / 100.0)
     } else if page.is_rightmost() {
-        on(Rule::RightmostSplitByFillfactor).then_some(leaf_multiplier)
-    } else if !on(Rule::SplitInTheMiddle) {
         Some(leaf_multiplier)
     } else {
         match search.after_new_item(leaf_multiplier) {
@@ -226,10 +223,6 @@ impl<'a> Search<'a> {
             };
             candidate.delta = delta.abs();
         }
-        if !on(Rule::SplitSortOfPostgres) {
-            self.candidates.sort_by_key(|candidate| candidate.delta);
-            return;
-        }
         qsort(&mut self.candidates, &|one, other| {
             one.delta.cmp(&other.delta)
         });
@@ -240,7 +233,7 @@ impl<'a> Search<'a> {
         let columns = self.new.key.len();
         let data_items = self.page.len() - self.page.first_data();
         let is_first = self.new.position == self.page.first_data();
-        if columns == 1 || is_first || !on(Rule::SplitAfterNewItem) {
+        if columns == 1 || is_first {
             return AfterNewItem::No;
         }
         let one_width = self.new_bytes == self.min_first_right

@@ -6,7 +6,6 @@ use crate::btree::key::SearchKey;
 use crate::btree::record::Sink;
 use crate::btree::search::{Tie, compare, lower_bound};
 use crate::btree::{Btree, Table, UniqueFetch, UniqueViolation};
-use crate::rules::{Rule, on};
 
 impl Btree {
     /// Looks at every entry with this key, and marks those that nobody can see any more. Whether
@@ -69,7 +68,7 @@ impl Btree {
                 UniqueFetch::AllDead => {}
             }
         }
-        if all_dead && on(Rule::UniquenessCheckKills) {
+        if all_dead {
             let page = self.page_mut(block);
             page.item_mut(position).mark_dead();
             sink.hint(block, page.exact_free_space());

@@ -8,7 +8,6 @@ use crate::btree::page::PageState;
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 use crate::transaction::Xid;
 
 /// What a pass over the index found. Source: `IndexBulkDeleteResult`, src/include/access/genam.h.
@@ -206,15 +205,12 @@ impl Btree {
             PageState::Live => {}
         }
         if let Some(is_dead) = is_dead {
-            let mut doomed = self.dead_tids(block, is_dead);
-            if !on(Rule::VacuumRemovesEntries) {
-                doomed.clear();
-            }
+            let doomed = self.dead_tids(block, is_dead);
             pass.result.tuples_removed += doomed.len() as u64;
             self.remove_tids(block, &doomed, RecordKind::Vacuum, sink);
         }
         let page = self.page(block);
-        if page.is_empty() && on(Rule::EmptyLeafIsDeleted) {
+        if page.is_empty() {
             self.delete_page(block, pass, sink);
         } else {
             let live = &page.items()[page.first_data()..];

@@ -22,7 +22,6 @@ use crate::heap::{BulkInsert, Mode, Updated};
 use crate::horizon::Horizon;
 use crate::page::{Tid, XmaxHint};
 use crate::row::Measured;
-use crate::rules::{Rule, on};
 use crate::vm::VisibilityMap;
 use crate::wal::{IndexLog, RecordType, Wal};
 
@@ -153,7 +152,7 @@ impl Table {
         to: &mut Writer<'_>,
     ) -> Result<u16, StatementError> {
         let measured = self.row_type.measure(self.slots_of(row), &self.texts);
-        if measured.tuple_bytes <= TOAST_TUPLE_THRESHOLD || !on(Rule::ToastThreshold) {
+        if measured.tuple_bytes <= TOAST_TUPLE_THRESHOLD {
             return page_bytes(measured);
         }
         let mut slots = self.slots_of(row).to_vec();
@@ -227,11 +226,7 @@ impl Table {
         self.row_type
             .change(before, after, assignments, changed, &mut self.texts)?;
         let blocks = |column: usize| self.blocks_hot[column];
-        let keeps_keys = if on(Rule::HotComparesValues) {
-            !changed.iter().any(|&column| blocks(column))
-        } else {
-            !assignments.columns.iter().any(|one| blocks(one.column))
-        };
+        let keeps_keys = !changed.iter().any(|&column| blocks(column));
         let mut measured = self.row_type.measure(after, &self.texts);
         self.note_hints(old, to.horizon, to.wal);
         let xid = to.horizon.assign();
@@ -257,22 +252,14 @@ impl Table {
             old,
             tuple_bytes,
             keeps_keys,
-            needs_toast && on(Rule::ToastedRowLocksFirst),
+            needs_toast,
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
         self.log_lock(old, old_hole, &done, wal);
         let undo = self.log_undo(self.version_bytes(old), wal);
         if done.is_newpage {
-            let mut logged = measured;
-            if !on(Rule::MovedUpdateIsLoggedWhole) {
-                let data_bytes = measured.tuple_bytes - measured.hoff;
-                let (row_type, texts) = (&self.row_type, &self.texts);
-                let shared =
-                    row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
-                logged.tuple_bytes -= shared.prefix + shared.suffix;
-            }
-            self.log_update_cross_page(old, &done, logged, undo, wal);
+            self.log_update_cross_page(old, &done, measured, undo, wal);
         } else {
             let (row_type, texts) = (&self.row_type, &self.texts);
             let data_bytes = measured.tuple_bytes - measured.hoff;
@@ -298,7 +285,7 @@ impl Table {
 
     /// The LOCK record that comes first when the new version may go to another page.
     fn log_lock(&self, old: Tid, old_hole: u32, done: &Updated, wal: &mut Wal) {
-        if let Some(cleared_frozen) = done.lock.filter(|_| on(Rule::LockBeforeMove)) {
+        if let Some(cleared_frozen) = done.lock {
             let vm = self.log_visibility(cleared_frozen, old.block, wal);
             let page = wal.change(self.main, old.block, old_hole);
             wal.record(RecordType::HeapLock, heap_lock(page, vm));
@@ -318,9 +305,7 @@ impl Table {
         let vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
         let page = wal.change_with_tuples(self.main, old.block, self.hole(old));
         let shared = match page {
-            Page::Change if wal.is_logical() || !on(Rule::UpdateWalSharedBytes) => {
-                SharedBytes::default()
-            }
+            Page::Change if wal.is_logical() => SharedBytes::default(),
             Page::Change => shared(),
             Page::Image(_) | Page::ImageAndChange(_) => SharedBytes::default(),
         };
@@ -395,7 +380,7 @@ impl Table {
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
         let is_mine = tuple.is_locked_only && tuple.xmax == xid;
         let is_held = is_mine && tuple.xmax_hint != XmaxHint::UnsetCarriedLock;
-        if is_held && on(Rule::SecondLockIsSilent) {
+        if is_held {
             return;
         }
         let cleared = self.heap.lock(tid, xid);
@@ -490,9 +475,7 @@ impl Table {
         let is_unchanged = assigned.is_some_and(|assigned| match hint {
             IndexUnchangedHint::None => false,
             IndexUnchangedHint::AlwaysTrue => true,
-            IndexUnchangedHint::Real => {
-                on(Rule::UnchangedKeyHint) && index.is_unchanged_by(assigned)
-            }
+            IndexUnchangedHint::Real => index.is_unchanged_by(assigned),
         });
         let key = found.key.values()[0];
         self.places.forget(&mut self.rows, (index.main, key), row);

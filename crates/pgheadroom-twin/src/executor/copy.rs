@@ -7,7 +7,6 @@ use pgheadroom_layout::wal_record::heap_multi_insert;
 use crate::executor::toast::Writer;
 use crate::executor::{Database, StatementError, TableId};
 use crate::heap::BulkInsert;
-use crate::rules::{Rule, on};
 use crate::value::Value;
 use crate::wal::RecordType;
 
@@ -47,7 +46,7 @@ impl Database {
             batch_bytes += u64::from(row.line_bytes);
             count += 1;
             let is_full = batch.len() >= MAX_BUFFERED_TUPLES || batch_bytes >= MAX_BUFFERED_BYTES;
-            if is_full && on(Rule::CopyBatchLimits) {
+            if is_full {
                 self.flush(table, &mut bulk, &batch)?;
                 batch.clear();
                 batch_bytes = 0;

@@ -14,7 +14,6 @@ use crate::executor::text_order::TextOrder;
 use crate::expression::Expression;
 use crate::row::kind::Kind;
 use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, compressed, numeric_payload_bytes};
-use crate::rules::{Rule, on};
 use crate::text::{Text, trimmed};
 use crate::value::{Value, signed};
 use crate::wal::Wal;
@@ -256,7 +255,7 @@ impl Index {
     /// # Errors
     /// When an expression fails, or the entry is too wide.
     pub fn entry_of(&mut self, row: Row<'_>) -> Result<Option<IndexEntry>, StatementError> {
-        if let Some(predicate) = self.predicate.as_ref().filter(|_| on(Rule::PartialIndex)) {
+        if let Some(predicate) = &self.predicate {
             if !predicate.is_true(row)? {
                 return Ok(None);
             }
@@ -478,7 +477,7 @@ fn sizes_of(
         .chain(include)
         .zip(payloads)
         .map(|(part, payload)| match part.width {
-            _ if payload == NULL_PAYLOAD && on(Rule::NullInIndex) => Piece::Null,
+            _ if payload == NULL_PAYLOAD => Piece::Null,
             Some(width) => Piece::Aligned {
                 align: part.align,
                 bytes: width,
@@ -507,23 +506,14 @@ fn sizes_of(
 /// src/backend/utils/cache/relcache.c (REL_18_STABLE).
 pub(super) fn blocking_columns(definition: &IndexDefinition) -> Vec<usize> {
     let mut columns = Vec::new();
-    if on(Rule::IncludeColumnBlocksHot) {
-        columns.extend_from_slice(&definition.include);
-    }
+    columns.extend_from_slice(&definition.include);
     for key in &definition.keys {
         match key {
-            IndexKey::Column(column) if on(Rule::IndexedColumnBlocksHot) => columns.push(*column),
-            IndexKey::Expression(expression) if on(Rule::ExpressionColumnBlocksHot) => {
-                columns.extend(expression.columns());
-            }
-            IndexKey::Column(_) | IndexKey::Expression(_) => {}
+            IndexKey::Column(column) => columns.push(*column),
+            IndexKey::Expression(expression) => columns.extend(expression.columns()),
         }
     }
-    if let Some(predicate) = definition
-        .predicate
-        .as_ref()
-        .filter(|_| on(Rule::PredicateColumnBlocksHot))
-    {
+    if let Some(predicate) = &definition.predicate {
         columns.extend(predicate.columns());
     }
     columns.sort_unstable();

@@ -27,7 +27,6 @@ use crate::heap::Rewrite;
 use crate::horizon::Horizon;
 use crate::page::{LinePointer, Tid, offset_of};
 use crate::prune::TupleState;
-use crate::rules::{Rule, on};
 use crate::wal::{Totals, Wal};
 
 /// What a rewrite did.
@@ -122,9 +121,7 @@ impl Table {
             .iter()
             .map(|page| page.exact_free_space())
             .collect();
-        if on(Rule::RewriteLogsPages) {
-            wal.write_fork(self.main, &holes, &behaviour);
-        }
+        wal.write_fork(self.main, &holes, &behaviour);
         let pages = self.heap.page_count();
         self.build_indexes_anew(behaviour, done.recently_dead > 0, wal)?;
         wal.end_new_fork(self.main, pages);
@@ -140,9 +137,6 @@ impl Table {
     ///
     /// Source: `HeapTupleSatisfiesVacuum` in `heapam_relation_copy_for_cluster`.
     fn note_all_hints(&mut self, horizon: &Horizon, wal: &mut Wal) {
-        if !on(Rule::RewriteNotesHints) {
-            return;
-        }
         for block in (0..self.heap.page_count()).map(BlockNumber) {
             if self.heap.note_hints(block, horizon) {
                 let hole = self.heap.pages()[block.0 as usize].exact_free_space();
@@ -192,7 +186,7 @@ impl Table {
                 let mut tuple_bytes = tuple.lp_len;
                 let is_live = TupleState::of(&tuple, to.horizon) == TupleState::Live;
                 if let Some(old) = old_toast.as_mut().filter(|_| is_live) {
-                    if self.texts.has_forms() && on(Rule::RewriteStoresValuesAnew) {
+                    if self.texts.has_forms() {
                         self.store_anew(tuple.row, old, to)?;
                         let slots = self.slots_of(tuple.row);
                         tuple_bytes = page_bytes(self.row_type.measure(slots, &self.texts))?;

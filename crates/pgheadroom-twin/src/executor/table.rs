@@ -17,7 +17,6 @@ use crate::executor::toast::Toast;
 use crate::heap::{Heap, InsertTargetBlock};
 use crate::page::{LinePointer, Tid, offset_of};
 use crate::row::{ColumnDefinition, NULL_SLOT, Row, RowType, Texts};
-use crate::rules::{Rule, on};
 use crate::value::{Value, ValueError};
 use crate::wal::Wal;
 
@@ -236,7 +235,7 @@ impl Table {
         let pages = self.heap.page_count();
         let brin = Brin::build(definition, &self.row_type, rows, pages, wal)?;
         for &column in &brin.columns {
-            if Brin::blocks_hot(&behaviour) || !on(Rule::SummarizingIndexKeepsHot) {
+            if Brin::blocks_hot(&behaviour) {
                 self.blocks_hot[column] = true;
             } else {
                 self.is_summarized[column] = true;
@@ -440,9 +439,6 @@ impl Table {
             notes.end_transaction(is_commit);
         }
         let done = std::mem::take(&mut self.pending);
-        if !is_commit && !on(Rule::AbortedUpdatesCount) {
-            self.counters.n_tup_upd -= u64::from(done.updated);
-        }
         if done != Pending::default() {
             self.counters.end_transaction(done, is_commit);
         }

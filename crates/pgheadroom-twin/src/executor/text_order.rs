@@ -7,8 +7,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use crate::rules::{Rule, on};
-
 /// Smallest and largest label; beyond them are the codes of NULL.
 const FIRST: i128 = i64::MIN as i128 + 2;
 const LAST: i128 = i64::MAX as i128 - 1;
@@ -32,13 +30,6 @@ impl TextOrder {
     /// The label of a string; `None` when there is no room between its neighbours, and
     /// [`TextOrder::respread`] has to make some.
     pub fn code(&mut self, text: &[u8]) -> Option<i64> {
-        let reversed: Vec<u8>;
-        let text = if on(Rule::TextIndexOrder) {
-            text
-        } else {
-            reversed = text.iter().rev().copied().collect();
-            &reversed
-        };
         if let Some(&label) = self.labels.get(text) {
             return Some(label);
         }

@@ -27,7 +27,6 @@ use crate::horizon::Horizon;
 use crate::page::Tid;
 use crate::row::kind::Kind;
 use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, RowType, Texts, compressed};
-use crate::rules::{Rule, on};
 use crate::text::Text;
 use crate::value::Value;
 use crate::wal::Wal;
@@ -302,7 +301,7 @@ impl Table {
             let mut slots = slots.iter().enumerate();
             slots.any(|(column, &slot)| self.external_id(column, slot).is_some())
         };
-        (measured.tuple_bytes > TOAST_TUPLE_THRESHOLD && on(Rule::ToastThreshold))
+        measured.tuple_bytes > TOAST_TUPLE_THRESHOLD
             || (self.texts.has_forms() && (has_external(old) || has_external(new)))
     }
 
@@ -343,9 +342,7 @@ impl Table {
         let ids: Vec<u32> = dropped
             .filter_map(|(column, &slot)| self.external_id(column, slot))
             .collect();
-        if on(Rule::ToastReplaced) {
-            self.read_values(&ids, true, to);
-        }
+        self.read_values(&ids, true, to);
         Ok(())
     }
 }

@@ -16,7 +16,6 @@ use crate::executor::{Database, TableId};
 use crate::fsm::Modified;
 use crate::horizon::{Horizon, SinceThen};
 use crate::row::{NULL_SLOT, RowType};
-use crate::rules::{Rule, on};
 use crate::transaction::Xid;
 use crate::vacuum::{
     Change, FreezeKind, Truncation, VacuumLog, VacuumOptions, VacuumScan, Vacuumed,
@@ -98,9 +97,7 @@ impl Database {
         if self.tables[table.0].toast.is_some() {
             self.vacuum_whole(table, true, options);
         }
-        if on(Rule::TargetBlockForgotten) {
-            self.forget_target_blocks();
-        }
+        self.forget_target_blocks();
     }
 
     fn vacuum_whole(&mut self, table: TableId, is_toast: bool, options: VacuumOptions) -> Vacuumed {
@@ -120,11 +117,7 @@ impl Database {
     #[must_use]
     pub fn begin_vacuum(&self, relation: Relation, options: VacuumOptions) -> RunningVacuum {
         assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
-        let oldest_xmin = if on(Rule::VacuumKeepsRecentlyDead) {
-            self.horizon.oldest_xmin()
-        } else {
-            self.horizon.next_xid()
-        };
+        let oldest_xmin = self.horizon.oldest_xmin();
         let table = self.relation(relation);
         let options = VacuumOptions {
             has_indexes: !table.indexes.is_empty() || !table.brins.is_empty(),

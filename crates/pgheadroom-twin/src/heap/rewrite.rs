@@ -17,7 +17,6 @@ use pgheadroom_layout::align::maxalign;
 use crate::heap::Heap;
 use crate::page::{HeapPage, Tid, Tuple, XmaxHint, XminHint};
 use crate::prune::TupleState;
-use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// A pair of an old version and the next one, by the next one: the transaction that made it, and
@@ -67,7 +66,7 @@ impl Rewrite {
         transactions: &impl Transactions,
     ) {
         let state = TupleState::of(tuple, transactions);
-        if state == TupleState::Dead || !on(Rule::RewriteKeepsRecentlyDead) && is_old(state) {
+        if state == TupleState::Dead {
             self.unresolved.remove(&(tuple.xmin, old));
             return;
         }
@@ -117,7 +116,7 @@ impl Rewrite {
         let mut new = Tuple::new(tuple.row, tuple_bytes, tuple.xmin);
         new.is_updated = tuple.is_updated;
         new.xmin_hint = tuple.xmin_hint;
-        if tuple.xmin < self.oldest_xmin && on(Rule::RewriteFreezes) {
+        if tuple.xmin < self.oldest_xmin {
             new.xmin_hint = XminHint::Frozen;
         }
         let is_gone = tuple.is_locked_only
@@ -134,20 +133,12 @@ impl Rewrite {
     }
 }
 
-fn is_old(state: TupleState) -> bool {
-    state == TupleState::RecentlyDead
-}
-
 impl Heap {
     /// Puts a tuple on the last page, or on a new one when its reserve would be touched.
     ///
     /// Source: `raw_heap_insert`, src/backend/access/heap/rewriteheap.c (REL_18_STABLE).
     fn append(&mut self, tuple: Tuple, next: Option<Tid>) -> Tid {
-        let reserve = if on(Rule::RewriteLeavesReserve) {
-            self.fillfactor.reserve_bytes()
-        } else {
-            0
-        };
+        let reserve = self.fillfactor.reserve_bytes();
         let wanted = maxalign(u32::from(tuple.lp_len)) + reserve;
         let is_full = |page: &HeapPage| wanted > page.heap_free_space();
         if self.pages.last().is_none_or(is_full) {

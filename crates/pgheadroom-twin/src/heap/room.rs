@@ -1,13 +1,10 @@
 //! How much room a row asks for, on its page and on others.
 
-use pgheadroom_layout::align::maxalign;
-use pgheadroom_layout::page::{InsertTarget, MAX_HEAP_TUPLE_SIZE, target_free_space};
-use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError};
+use pgheadroom_layout::page::{MAX_HEAP_TUPLE_SIZE, target_free_space};
+use pgheadroom_layout::{BlockNumber, LayoutError};
 
 use crate::fsm::Modified;
 use crate::heap::Heap;
-use crate::page::Tid;
-use crate::rules::{Rule, on};
 
 impl Heap {
     /// Whether a new row of this length fits a page, its reserve left alone.
@@ -19,8 +16,8 @@ impl Heap {
         block: BlockNumber,
         tuple_bytes: u16,
     ) -> Result<bool, LayoutError> {
-        let fillfactor = self.insert_fillfactor();
-        let wanted = target_free_space(u32::from(tuple_bytes), fillfactor, self.insert_target())?;
+        let rule = self.behaviour.insert_target;
+        let wanted = target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
         let page = &self.pages[block.0 as usize];
         Ok(wanted.is_some_and(|wanted| wanted <= page.heap_free_space()))
     }
@@ -42,41 +39,5 @@ impl Heap {
             }
         }
         self.extend(None, 1, true, log)
-    }
-
-    /// The rule of the version about rows that exceed the reserve.
-    pub(super) fn insert_target(&self) -> InsertTarget {
-        if on(Rule::NearlyEmptyPage) {
-            self.behaviour.insert_target
-        } else {
-            InsertTarget::ReserveOrExtend
-        }
-    }
-
-    /// The fillfactor that insertions honour.
-    pub(super) fn insert_fillfactor(&self) -> HeapFillfactor {
-        if on(Rule::FillfactorReserve) {
-            self.fillfactor
-        } else {
-            HeapFillfactor::new(100).expect("the default fillfactor")
-        }
-    }
-
-    /// Whether a new version of this length stays on the old one's page, which has so much room.
-    ///
-    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub(super) fn stays_on_page(&self, old: Tid, tuple_bytes: u16, free: u32) -> bool {
-        let tuple_bytes = if on(Rule::GrownVersionNeedsMoreRoom) {
-            tuple_bytes
-        } else {
-            let page = &self.pages[old.block.0 as usize];
-            page.tuple(old.offset).map_or(tuple_bytes, |old| old.lp_len)
-        };
-        let reserve = if on(Rule::UpdateIgnoresFillfactor) {
-            0
-        } else {
-            self.fillfactor.reserve_bytes()
-        };
-        maxalign(u32::from(tuple_bytes)) + reserve <= free
     }
 }

@@ -22,7 +22,6 @@ use crate::profile::{
 };
 use crate::reserve;
 use crate::row::{LoadRule, Numbers};
-use crate::rules::{Rule, on};
 use crate::run::Monitor;
 use crate::value::{Text, Value};
 use crate::wal::WalSettings;
@@ -58,7 +57,7 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
         .unwrap_or(behaviour.checksums_by_default);
     let settings = WalSettings {
         full_page_writes: server.full_page_writes,
-        hints_are_logged: checksums || (server.wal_log_hints && on(Rule::WalLogHints)),
+        hints_are_logged: checksums || server.wal_log_hints,
         is_logical: server.wal_level == WalLevel::Logical,
     };
     let mut db = Database::new(behaviour, settings);

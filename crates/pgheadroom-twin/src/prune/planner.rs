@@ -4,7 +4,6 @@ use pgheadroom_layout::OffsetNumber;
 
 use crate::page::{HeapPage, LinePointer, Tuple, offset_of};
 use crate::prune::{DeadRoots, PrunePlan, TupleState};
-use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// Words of a bit for each line pointer that a page can have.
@@ -98,8 +97,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
             self.remove_root(root, false); // a redirect to nothing
             return;
         }
-        let is_partly_dead = dead_members < chain.len();
-        if dead_members == 0 || (is_partly_dead && !on(Rule::RootBecomesRedirect)) {
+        if dead_members == 0 {
             for &member in chain {
                 self.keep(member);
             }
@@ -213,10 +211,8 @@ impl<'a, T: Transactions> Planner<'a, T> {
     fn remove_root(&mut self, offset: OffsetNumber, was_tuple: bool) {
         self.mark(offset);
         match self.dead_roots {
-            DeadRoots::Stay if on(Rule::DeadRootKeepsLinePointer) => {
-                self.plan.now_dead.push(offset);
-            }
-            DeadRoots::Stay | DeadRoots::Go => self.plan.now_unused.push(offset),
+            DeadRoots::Stay => self.plan.now_dead.push(offset),
+            DeadRoots::Go => self.plan.now_unused.push(offset),
         }
         self.plan.deleted_tuples += u32::from(was_tuple);
     }

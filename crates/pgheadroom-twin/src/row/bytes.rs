@@ -9,7 +9,6 @@ use pgheadroom_layout::wal_record::SharedBytes;
 use crate::row::kind::Kind;
 use crate::row::texts::compressed;
 use crate::row::{ColumnLayout, Form, NULL_SLOT, RowType, Texts, numeric};
-use crate::rules::{Rule, on};
 use crate::value::unsigned;
 
 /// Source: `VARTAG_ONDISK`, src/include/varatt.h.
@@ -130,7 +129,7 @@ impl RowType {
     /// Bytes of the header with its null bitmap.
     #[inline]
     pub(crate) fn hoff(&self, slots: &[i64]) -> u32 {
-        let bitmap = if slots.contains(&NULL_SLOT) && on(Rule::NullBitmap) {
+        let bitmap = if slots.contains(&NULL_SLOT) {
             u32::try_from(slots.len().div_ceil(8)).expect("at most 1600 columns")
         } else {
             0
@@ -151,14 +150,7 @@ impl RowType {
             }
         }
         let tuple_bytes = hoff + end;
-        Measured {
-            tuple_bytes: if on(Rule::LengthIsNotRounded) {
-                tuple_bytes
-            } else {
-                maxalign(tuple_bytes)
-            },
-            hoff,
-        }
+        Measured { tuple_bytes, hoff }
     }
 
     /// Writes the user data of the row's tuple.
@@ -200,11 +192,7 @@ impl RowType {
         if changed.iter().any(moves) || old[..self.last(changed)].contains(&NULL_SLOT) {
             self.write_data(old, texts, &mut buffers[0]);
             self.write_data(new, texts, &mut buffers[1]);
-            let mut shared = SharedBytes::between(&buffers[0], &buffers[1]);
-            if !on(Rule::SharedSuffixIsLeftOut) {
-                shared.suffix = 0;
-            }
-            return shared;
+            return SharedBytes::between(&buffers[0], &buffers[1]);
         }
         let mut differing = Differing::NOTHING;
         for &column in changed {
@@ -248,12 +236,7 @@ impl Differing {
     /// What the new version repeats of the old one.
     #[inline]
     pub fn shared(self, data_bytes: u32) -> SharedBytes {
-        let least = if on(Rule::SharedBytesAtLeastThree) {
-            3
-        } else {
-            0
-        };
-        let at_least_3 = |bytes: u32| if bytes < least { 0 } else { bytes };
+        let at_least_3 = |bytes: u32| if bytes < 3 { 0 } else { bytes };
         if self.end == 0 {
             return SharedBytes {
                 prefix: at_least_3(data_bytes),

@@ -6,7 +6,6 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 use crate::hint::{self, Check};
 use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, XminHint, offset_of};
 use crate::prune::{self, DeadRoots, PrunePlan, TupleState};
-use crate::rules::{Rule, on};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum::{Change, VacuumLog, Vacuumed};
 
@@ -93,7 +92,6 @@ impl Cleaner<'_> {
             has_image |= log.hinted(self.block, page.exact_free_space());
         }
         let pays = has_image
-            && on(Rule::OpportunisticFreeze)
             && self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage
             && survey.all_visible
             && survey.would_be_frozen;

@@ -6,7 +6,6 @@
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::page::Tid;
-use crate::rules::{Rule, on};
 use crate::vacuum::{VacuumOptions, Vacuumed};
 use crate::vm::VisibilityMap;
 
@@ -93,8 +92,7 @@ impl VacuumScan {
             let unskippable = (self.next..self.rel_pages)
                 .find(|&block| block + 1 == self.rel_pages || !may_skip(block))
                 .unwrap_or(self.rel_pages);
-            let skips = on(Rule::VacuumSkipsVisiblePages);
-            if skips && unskippable - self.next >= SKIP_PAGES_THRESHOLD {
+            if unskippable - self.next >= SKIP_PAGES_THRESHOLD {
                 self.next = unskippable;
             }
             self.run_end = unskippable + 1;

@@ -4,7 +4,6 @@
 
 use crate::pgbench::{Prng, permute};
 use crate::profile::{Distribution, PickSpec};
-use crate::rules::{Rule, on};
 
 /// One part in a million: how exactly frequencies are drawn.
 const MILLION: f64 = 1_000_000.0;
@@ -121,11 +120,7 @@ pub(super) fn key(
         Pick::Oldest => {
             let oldest = past.client + 1 + past.deleted;
             // Nothing is left: keys that no row has.
-            if oldest > rows || !on(Rule::OldestIsNotDeletedYet) {
-                -width
-            } else {
-                oldest
-            }
+            if oldest > rows { -width } else { oldest }
         }
     };
     if scatter {

@@ -1,7 +1,5 @@
 //! The recorded scenarios: reading them, playing them in the twin, and what differs.
 
-#![allow(dead_code)] // each test uses a part
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -28,8 +26,6 @@ const PAGE_DIGITS: usize = 8;
 pub struct Recorded {
     /// Its name.
     pub name: String,
-    /// The rule that it is about.
-    pub rule: String,
     /// The server's version.
     pub version: String,
     content: Value,
@@ -39,27 +35,18 @@ fn expected_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected")
 }
 
-/// The rule that a scenario's heading names.
-fn rule_of(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/scenarios");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
-    let mut lines = text.lines();
-    let rule = lines.find_map(|line| line.strip_prefix("# rule: "));
-    rule.expect("a scenario names its rule").to_owned()
-}
-
-/// All scenarios recorded on a version, by name.
-pub fn recorded(version: &str) -> Vec<Recorded> {
+/// The scenarios recorded on a version whose names are wanted, by name.
+pub fn recorded(version: &str, is_wanted: &impl Fn(&str) -> bool) -> Vec<Recorded> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(expected_folder().join(version)).unwrap() {
         let path = entry.unwrap().path();
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-        if let Some(name) = stem.strip_prefix("scenario-") {
+        let name = stem.strip_prefix("scenario-");
+        if let Some(name) = name.filter(|name| is_wanted(name)) {
             let text = std::fs::read_to_string(&path).unwrap();
             let content: Value = serde_json::from_str(&text).unwrap();
             found.push(Recorded {
                 name: name.to_owned(),
-                rule: rule_of(name),
                 version: version.to_owned(),
                 content,
             });

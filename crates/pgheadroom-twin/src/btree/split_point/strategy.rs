@@ -5,7 +5,6 @@ use super::{
     Search, SplitPoint, item_bytes, short, signed_count,
 };
 use crate::btree::key::keep_natts;
-use crate::rules::{Rule, on};
 
 /// Source: `FindSplitStrat`, nbtsplitloc.c.
 #[derive(PartialEq, Eq)]
@@ -25,8 +24,6 @@ impl Search<'_> {
         let (strategy, perfect) = self.strategy(leftmost, rightmost);
         match strategy {
             Strategy::Default => {}
-            Strategy::ManyDuplicates if !on(Rule::ManyDuplicatesSplit) => {}
-            Strategy::SingleValue if !on(Rule::SingleValueSplit) => {}
             Strategy::ManyDuplicates => self.interval = self.candidates.len(),
             Strategy::SingleValue => {
                 self.sort(Some(SINGLE_VALUE_FILLFACTOR / 100.0));
