@@ -274,3 +274,86 @@ def test_what_the_twin_does_not_play_widens_and_is_said(
     found = width_of(profile, profile.tables[0])
     assert found.half > 0
     assert said in found.text
+
+
+INDEX_BYTES = 1000 * 8192
+
+
+def _with_indexes(**facts: Any) -> tuple[Profile, TableProfile]:
+    """A table with one observed B-tree of a thousand pages, or what `facts` make of it."""
+    profile, table = _profile(wal_bytes=None)
+    (played,) = table.indexes[:1]
+    listed = {"name": played.name, "method": "btree", "main_bytes": INDEX_BYTES} | facts
+    indexes = [{key: value for key, value in listed.items() if value is not None}]
+    table = replace(
+        table, indexes=(played,), observed={**(table.observed or {}), "indexes": indexes}
+    )
+    return replace(profile, tables=(table,)), table
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (1.0, None),
+        (1.45, None),
+        (0.55, None),
+        (1.6, "less than the twin makes"),
+        (0.4, "room that nobody has seen"),
+        (math.inf, "no size of the indexes"),
+    ],
+)
+def test_index_sizes_are_held_against_those_of_the_server(factor: float, said: str | None) -> None:
+    """Beyond half of them it is said, and none is shown; the rest of the answer stays."""
+    profile, table = _with_indexes()
+    twins = Twins(
+        wal_bytes_per_update=None,
+        heap_bytes=None,
+        done_frac=1,
+        index_bytes=INDEX_BYTES * factor,
+    )
+    guard = guard_of(profile, table, twins)
+    assert guard.measured.index_bytes == INDEX_BYTES
+    shown = guard.shown(_point(100, 100.0))
+    assert (shown.index_bytes is None) is (said is not None)
+    assert shown.heap_bytes == 1e6
+    assert guard.reason is None
+    assert bool(guard.contradicted) is (said is not None)
+    assert said is None or said in guard.contradicted[0]
+
+
+def test_an_interval_of_index_sizes_contradicts_with_both_ends() -> None:
+    """A sample's own error is no contradiction."""
+    profile, table = _with_indexes()
+    for low, high, contradicts in ((1.4, 1.9, False), (1.6, 1.9, True), (0.2, 0.6, False)):
+        found = Interval(
+            low=INDEX_BYTES * low, mid=INDEX_BYTES * high, high=INDEX_BYTES * high, level=0.9
+        )
+        twins = Twins(wal_bytes_per_update=None, heap_bytes=None, done_frac=1, index_bytes=found)
+        assert bool(guard_of(profile, table, twins).contradicted) is contradicts
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"method": "gin"},
+        {"expressions": ["lower(v)"]},
+        {"predicate": "v > 0"},
+        {"main_bytes": None},
+    ],
+)
+def test_what_stands_for_another_index_is_not_compared(facts: dict[str, Any]) -> None:
+    """Its entries are others than the twin's; of a method that is not priced none is shown."""
+    profile, table = _with_indexes(**facts)
+    twins = Twins(wal_bytes_per_update=None, heap_bytes=None, done_frac=1, index_bytes=1e12)
+    guard = guard_of(profile, table, twins)
+    assert guard.measured.index_bytes is None
+    assert not guard.contradicted
+    is_other = facts.get("method") is not None
+    assert (guard.shown(_point(100, 100.0)).index_bytes is None) is is_other
+
+
+def test_few_index_pages_contradict_nothing() -> None:
+    """Of few pages one is much."""
+    profile, table = _with_indexes(main_bytes=50 * 8192)
+    twins = Twins(wal_bytes_per_update=None, heap_bytes=None, done_frac=1, index_bytes=1e9)
+    assert not guard_of(profile, table, twins).contradicted

@@ -22,7 +22,7 @@ from pgheadroom.advise.updates import updates_of
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import PAGE_BYTES
 
 AGREES_WITHIN = 0.02
@@ -537,8 +537,20 @@ def _twins(best: _Trial) -> Twins:
     return Twins(
         wal_bytes_per_update=own_wal(runs, best.first, best.last, share=scenario.share),
         heap_bytes=pages * PAGE_BYTES / scenario.share,
+        index_bytes=_between(
+            [
+                run.columns["index_pages"][best.last - 1] * PAGE_BYTES / scenario.share
+                for run in runs
+            ]
+        ),
         done_frac=min(1.0, done / asked, last / (asked * steady)) if asked else 1.0,
     )
+
+
+def _between(found: Sequence[float]) -> Value:
+    """The mean of runs, from the least to the most."""
+    mid = math.fsum(found) / len(found)
+    return Interval(low=min(*found, mid), mid=mid, high=max(*found, mid), level=0.9)
 
 
 def own_wal(

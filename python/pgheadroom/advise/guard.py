@@ -32,6 +32,10 @@ LONG_RUN = 2.0
 SIZE_TOLERANCE = 0.5
 """A heap may be off by this part: a table that has lived has room that nobody has seen."""
 
+INDEX_TOLERANCE = 0.5
+"""B-trees may be off by this part, beside the interval: full pages from a build, half full ones
+after splits, and rows of before."""
+
 DONE_FRAC_MIN = 0.5
 """Of the updates asked for, that must find their row: rows that come and go are not followed."""
 
@@ -51,11 +55,13 @@ class Measured:
         most_wal_bytes_per_update: What an update can have written at most, images apart: all WAL of
             its statements, else all of the server's; None where neither is known.
         heap_bytes: Main fork of the table.
+        index_bytes: Main forks of its B-trees; None where what stands for one is not alike.
     """
 
     wal_bytes_per_update: Interval | None
     most_wal_bytes_per_update: float | None
     heap_bytes: float | None
+    index_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +75,7 @@ class Twins:
     wal_bytes_per_update: Value
     heap_bytes: float | None
     done_frac: float
+    index_bytes: Value = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,7 @@ class Guard:
         contradicted: What the twin has otherwise, in sentences.
         is_wal_shown: Whether WAL and the costs that are made of it are.
         is_size_shown: Whether sizes of the heap are.
+        is_index_size_shown: Whether sizes of the indexes are.
         reason: Why there is no answer at all; None where there may be one.
         unpriced: Indexes whose WAL is that of a B-tree over the same columns.
     """
@@ -91,6 +99,7 @@ class Guard:
     is_size_shown: bool
     reason: str | None
     unpriced: tuple[str, ...]
+    is_index_size_shown: bool = True
 
     def shown(self, point: Point) -> Point:
         """The point without what was contradicted."""
@@ -100,6 +109,8 @@ class Guard:
             )
         if not self.is_size_shown:
             point = replace(point, heap_bytes=None, seq_scan_pages=None)
+        if not self.is_index_size_shown:
+            point = replace(point, index_bytes=None)
         return point
 
     @property
@@ -152,7 +163,32 @@ def measured_of(profile: Profile, table: TableProfile) -> Measured:
         wal_bytes_per_update=own,
         most_wal_bytes_per_update=most,
         heap_bytes=None if heap_bytes is None else float(heap_bytes),
+        index_bytes=_index_bytes(table),
     )
+
+
+def _index_bytes(table: TableProfile) -> float | None:
+    """
+    Of the table's B-trees as the server has them.
+
+    None where something else stands for one of them: other methods, and expressions and predicates
+    whose entries are others than those of the columns that stand for them.
+    """
+    listed = [
+        found
+        for found in (table.observed or {}).get("indexes") or ()
+        if found.get("method") != _BRIN
+    ]
+    played = [index for index in table.indexes if index.method != _BRIN]
+    if len(listed) != len(played) or any(
+        found.get("method") != "btree"
+        or "expressions" in found
+        or "predicate" in found
+        or found.get("main_bytes") is None
+        for found in listed
+    ):
+        return None
+    return math.fsum(float(found["main_bytes"]) for found in listed)
 
 
 def wal_of_statements(
@@ -230,11 +266,15 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
         # them are: what it plays is not what happens to this table.
         if measured.heap_bytes is not None and (twins.heap_bytes or 0) > measured.heap_bytes:
             reason = reason or f"{size}: it plays something else than what happens to this table"
+    indexes = _indexes_contradict(measured, twins.index_bytes)
+    if indexes is not None:
+        said.append(indexes)
     return Guard(
         measured=measured,
         contradicted=tuple(said),
         is_wal_shown=wal is None and reason is None,
         is_size_shown=size is None and twins.done_frac >= DONE_FRAC_MIN,
+        is_index_size_shown=(indexes is None and not unpriced and twins.done_frac >= DONE_FRAC_MIN),
         reason=reason,
         unpriced=unpriced,
     )
@@ -276,6 +316,24 @@ def _size_contradicts(measured: Measured, found: float | None) -> str | None:
         if found < known
         else f"the heap has {show_bytes(known)}, less than the twin makes of its rows"
     )
+
+
+def _indexes_contradict(measured: Measured, found: Value) -> str | None:
+    """The twin's B-trees against those of the server, beyond the interval and a tolerance."""
+    known = measured.index_bytes
+    if known is None or found is None or known < 100 * PAGE_BYTES:
+        return None
+    low, high = (found.low, found.high) if isinstance(found, Interval) else (found, found)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "the twin has no size of the indexes"
+    if high < known * (1 - INDEX_TOLERANCE):
+        return (
+            f"the indexes have {show_bytes(known)}, which their entries and the twin do not "
+            "explain: they have room that nobody has seen"
+        )
+    if low > known * (1 + INDEX_TOLERANCE):
+        return f"the indexes have {show_bytes(known)}, less than the twin makes of their entries"
+    return None
 
 
 def _unpriced(table: TableProfile) -> list[str]:
