@@ -165,6 +165,10 @@ class Point:
         misses_per_update: Pages not found in shared buffers, over updates; None where unknown.
         vacuum_pages_per_update: Pages that vacuums look at, over updates; None without vacuums.
         cost: By the policy, a day; see `policy`.
+        is_settled: Whether the run went on until it no longer moved; else what stands here is of
+            its last half, and the long run may lie beyond.
+        hot_frac_seen: Where it has not settled: from where to where HOT has moved at its end.
+        updates_per_row: How far it was played; None in files of earlier versions.
     """
 
     fillfactor: int
@@ -179,6 +183,9 @@ class Point:
     vacuum_pages_per_update: Value = None
     cost: Value = None
     all_wal_bytes_per_update: Value = None
+    is_settled: bool = field(default=True, metadata={"is_added": True})
+    hot_frac_seen: Value = field(default=None, metadata={"is_added": True})
+    updates_per_row: float | None = field(default=None, metadata={"is_added": True})
 
 
 MEASURES: tuple[str, ...] = (

@@ -15,6 +15,7 @@ from pgheadroom.advise.policy import Policy, with_cost
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Scenario
+from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread
@@ -35,10 +36,15 @@ _LOWEST = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costed:
-    """A point and, run by run, what it costs a day: runs with the same seed are comparable."""
+    """
+    A point and, run by run, what it costs a day: runs with the same seed are comparable.
+
+    `scenario` is that of the runs; None for points that were made otherwise.
+    """
 
     point: Point
     costs: tuple[float, ...]
+    scenario: Scenario | None = None
 
 
 def candidates(table: TableProfile) -> tuple[int, ...]:
@@ -80,7 +86,7 @@ def curve_of(
     width: float = 0.0,
 ) -> tuple[Costed, ...]:
     """
-    Play each fillfactor to its steady state.
+    Play each fillfactor until it has settled.
 
     Args:
         table: As observed.
@@ -95,23 +101,17 @@ def curve_of(
     Raises:
         TwinError: The twin cannot play the table.
     """
-    pieces = [
-        Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
-        for fillfactor in fillfactors
-        for seed in range(SEEDS)
-    ]
-    played = runner.play(pieces)
+    played = long_runs(scenario, fillfactors, version, runner, seeds=SEEDS)
     found = []
-    for n, fillfactor in enumerate(fillfactors):
-        runs = played[n * SEEDS : (n + 1) * SEEDS]
-        point = _point(table, scenario, fillfactor, runs, math.hypot(off, width))
-        found.append(_costed(point, runs, table, scenario, policy))
+    for fillfactor in fillfactors:
+        long_run = played[fillfactor]
+        point = _point(table, long_run, fillfactor, math.hypot(off, width))
+        found.append(_costed(point, long_run.runs, table, long_run.scenario, policy))
     return tuple(found)
 
 
-def _point(
-    table: TableProfile, scenario: Scenario, fillfactor: int, runs: Sequence[Played], off: float
-) -> Point:
+def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) -> Point:
+    scenario, runs = long_run.scenario, long_run.runs
     figures = [run.figures() for run in runs]
     major = int(runs[0].piece.version.split(".")[0])
     outcome = spread(
@@ -125,7 +125,7 @@ def _point(
     heap_bytes = _times(outcome.heap_pages, PAGE_BYTES / scenario.share)
     return Point(
         fillfactor=fillfactor,
-        hot_frac=_widened(outcome.hot_frac, off),
+        hot_frac=_reaching(_widened(outcome.hot_frac, off), long_run.seen),
         newpage_frac=_widened(outcome.newpage_frac, off),
         heap_bytes=heap_bytes,
         index_bytes=_times(outcome.index_pages, PAGE_BYTES / scenario.share),
@@ -141,7 +141,19 @@ def _point(
             if updates and scenario.profile.server.autovacuum
             else None
         ),
+        is_settled=long_run.is_settled,
+        hot_frac_seen=long_run.seen,
+        updates_per_row=scenario.updates_per_row,
     )
+
+
+def _reaching(found: Value, seen: Interval | None) -> Value:
+    """A share as wide as what was seen of it while it moved."""
+    if found is None or seen is None:
+        return found
+    if not isinstance(found, Interval):
+        found = Interval(low=found, mid=found, high=found, level=0.9)
+    return replace(found, low=min(found.low, seen.low), high=max(found.high, seen.high))
 
 
 def _written(outcome: Any, scenario: Scenario) -> Value:
@@ -182,7 +194,9 @@ def _costed(
         cost = with_cost(single, policy.prices, **rates).cost
         assert isinstance(cost, float), "every part is a number"
         costs.append(cost)
-    return Costed(point=with_cost(point, policy.prices, **rates), costs=tuple(costs))
+    return Costed(
+        point=with_cost(point, policy.prices, **rates), costs=tuple(costs), scenario=scenario
+    )
 
 
 def seq_scans_per_s(table: TableProfile) -> float:

@@ -184,12 +184,12 @@ def decide(
     near = [found for found in allowed if _mean(found.costs) <= slack]
     best = min(near, key=lambda found: abs(found.point.fillfactor - table.fillfactor))
     if best is now:
-        gain = _gain(now, least, unsure)
+        gain = _gain(now, least, math.hypot(unsure, _moves(now), _moves(least)))
         return keep(table, _why_keep(now, least, gain, policy), gain)
     # A table loaded at 100 first pays for the way to its steady state: rows give pages up.
     roomy = [found for found in near if found.point.fillfactor < 100]
     best = max(roomy or near, key=lambda found: found.point.fillfactor)
-    foreseen = _gain(now, best, unsure)
+    foreseen = _gain(now, best, math.hypot(unsure, _moves(now), _moves(best)))
     gain = _not_more_than_missed(foreseen, calibration, now, best)
     if gain.low <= 0 < foreseen.low and foreseen.mid >= policy.min_gain_frac:
         return keep(table, _why_not_lost(calibration, now, best, gain), gain)
@@ -245,6 +245,20 @@ def _why_growth(table: TableProfile, found: Costed, growth_bytes: float) -> str:
     )
 
 
+def _moves(found: Costed) -> float:
+    """By how much its HOT share still moves where its run was ended."""
+    seen = found.point.hot_frac_seen
+    return seen.high - seen.low if isinstance(seen, Interval) else 0.0
+
+
+def _long_run(found: Costed) -> str:
+    """Its HOT share in the long run, or that nobody has seen that."""
+    share, seen = mid(found.point.hot_frac), found.point.hot_frac_seen
+    if isinstance(seen, Interval):
+        return f"{share:.1%} HOT, not settled ({seen.low:.1%} to {seen.high:.1%} seen)"
+    return f"{share:.1%} HOT in the long run"
+
+
 def _gain(now: Costed, then: Costed, off: float) -> Interval:
     """The part of the cost that is saved, from runs with the same seeds."""
     gains = [
@@ -287,21 +301,18 @@ def _why_not_lost(calibration: Calibration, now: Costed, then: Costed, gain: Int
     assert calibration.observed_hot_frac is not None, "a table with updates"
     return (
         f"{then.point.fillfactor} would save {gain.mid:.1%} of the cost by HOT updates that "
-        f"{now.point.fillfactor} is foreseen to lose ({mid(now.point.hot_frac):.2%} in the long "
-        f"run), but so many are not lost: {calibration.observed_hot_frac:.2%} measured"
+        f"{now.point.fillfactor} is foreseen to lose ({mid(now.point.hot_frac):.2%} "
+        f"{'in the long run' if now.point.is_settled else 'so far, not settled'}), but so many are "
+        f"not lost: {calibration.observed_hot_frac:.2%} measured"
     )
 
 
 def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
-    hot = mid(now.point.hot_frac)
     if then is now:
         if mid_or_none(now.point.hot_frac) is None:
             return "nothing tried costs less"
-        return f"nothing tried costs less: {hot:.1%} HOT in the long run at {now.point.fillfactor}"
-    trade = (
-        f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of {hot:.1%} at "
-        f"{now.point.fillfactor}"
-    )
+        return f"nothing tried costs less: {_long_run(now)} at {now.point.fillfactor}"
+    trade = _instead(now, then)
     size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
     if size and mid_or_none(now.point.heap_bytes) is not None:
         trade += f", {show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
@@ -317,10 +328,7 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
 
 
 def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
-    said = [
-        f"{mid(then.point.hot_frac):.1%} HOT in the long run instead of "
-        f"{mid(now.point.hot_frac):.1%} at {now.point.fillfactor}"
-    ]
+    said = [_instead(now, then)]
     wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
     images = _more(now.point.all_wal_bytes_per_update, then.point.all_wal_bytes_per_update)
     if wal is not None and images is not None:
@@ -329,6 +337,13 @@ def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
     if size is not None:
         said.append(f"heap {size:+.1%}")
     return f"{', '.join(said)}: saves {gain.mid:.0%} of the cost"
+
+
+def _instead(now: Costed, then: Costed) -> str:
+    before = f"{mid(now.point.hot_frac):.1%}"
+    if not now.point.is_settled:
+        before = _long_run(now)
+    return f"{_long_run(then)} instead of {before} at {now.point.fillfactor}"
 
 
 def _more(now: Value, then: Value) -> float | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pgheadroom import _core
-from pgheadroom.advise.scenario import Scenario
+from pgheadroom.advise.scenario import Scenario, longer
 from pgheadroom.outcome import SUMMED, with_quotients
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
@@ -57,27 +57,32 @@ class Played:
         piece: What was played.
         columns: By name: each window's own counts; sizes at its end.
         vacuum_pages: Pages that vacuums looked at, by window of their beginning.
+        cpu_s: Processor time that it took.
     """
 
     piece: Piece
     columns: Mapping[str, tuple[int, ...]]
     vacuum_pages: tuple[int, ...]
     simulated: _core.Simulated
+    cpu_s: float
 
     def figures(self, first: int | None = None, last: int | None = None) -> dict[str, Any]:
         """
         Sums and quotients over some windows, sizes at their end; of the sample, not of the whole.
+
+        Over the steady state sizes are those at the moment that the scenario names.
 
         Args:
             first: The first window, from 0; None: where the steady state begins.
             last: The window after the last one; None: the run's end.
         """
         first = self.piece.scenario.steady_from if first is None else first
+        sized = self.piece.scenario.sized_at if last is None else last
         last = self.piece.scenario.windows if last is None else last
         sums: dict[str, float | None] = {}
         for name in (*SUMMED, OWN_WAL):
             values = self.columns[name]
-            sums[name] = values[last - 1] if name in _SIZES else math.fsum(values[first:last])
+            sums[name] = values[sized - 1] if name in _SIZES else math.fsum(values[first:last])
         found = with_quotients(sums)
         found["vacuum_pages"] = sum(self.vacuum_pages[first:last])
         return found
@@ -109,6 +114,7 @@ class Runner:
         self._own = ThreadPoolExecutor(self._cores) if executor is None else None
         self._executor = executor or self._own
         self._known: dict[_Key, Played] = {}
+        self._longer: dict[int, Scenario | None] = {}
         self._kept: list[Scenario] = []
         self._progress: list[_core.Progress] = []
         self._is_cancelled = False
@@ -122,6 +128,17 @@ class Runner:
     def in_time(self) -> bool:
         """Whether the budget is not yet spent."""
         return self.spent_s < self._budget_s
+
+    def has_left(self, cpu_s: float, part: float) -> bool:
+        """Whether so much processor time is no more than a part of what is left of the budget."""
+        return cpu_s <= part * (self._budget_s - self.spent_s)
+
+    def longer(self, scenario: Scenario) -> Scenario | None:
+        """The scenario for twice as long, the same one each time; None where it cannot go on."""
+        if id(scenario) not in self._longer:
+            self._kept.append(scenario)
+            self._longer[id(scenario)] = longer(scenario)
+        return self._longer[id(scenario)]
 
     def __enter__(self) -> Runner:
         return self
@@ -216,6 +233,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
     )
     profile_json = json.dumps(to_json(profile))
     check_memory([_core.needed_bytes(profile_json)], [profile], 1)  # others hold theirs by now
+    cpu_began_s = time.thread_time()
     found = _core.simulate(
         profile_json,
         piece.version,
@@ -227,6 +245,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         ),
         progress=progress,
     )
+    cpu_s = time.thread_time() - cpu_began_s
     cumulative = found.series["tables"][table.name]
     columns = {
         name: tuple(cumulative[name])
@@ -239,7 +258,13 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         if kind == "autovacuum":
             place = int(scenario.windows * began_s / scenario.duration_s)
             vacuum_pages[min(place, scenario.windows - 1)] += pages
-    return Played(piece=piece, columns=columns, vacuum_pages=tuple(vacuum_pages), simulated=found)
+    return Played(
+        piece=piece,
+        columns=columns,
+        vacuum_pages=tuple(vacuum_pages),
+        simulated=found,
+        cpu_s=cpu_s,
+    )
 
 
 def _steps(sums: Sequence[int]) -> tuple[int, ...]:

@@ -43,6 +43,8 @@ _INSERT_THRESHOLD = 1000
 _CHECKPOINT_COMPLETION = 0.9
 _CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
 _SNAPSHOTS_MAX = 400
+_SNAPSHOTS_LONGER_MAX = 4 * _SNAPSHOTS_MAX
+_LONGER_MIN = 1.25  # times as long: less shows nothing
 _CYCLES_SHOWN_MAX = 40  # with more, where in a cycle a window ends makes no difference
 _WINDOWS, _WINDOWS_MAX = 16, 120
 _WINDOW_UPDATES = 0.2  # updates a row in a window, no more where that is possible
@@ -84,6 +86,9 @@ class Scenario:
         per_s: Transactions a second in the run.
         duration_s: Of the run, on the twin's clock.
         updates_per_row: In the whole run.
+        longest_s: Beyond which the run says nothing: the table would be another one, or it is
+            farther than anybody looks.
+        sized_s: When sizes are taken, of a table that grows: longer runs have the same moment.
         windows: Parts of the run whose figures are kept.
         steady_from: The first of those that count as the steady state, about the later half.
         assumed: What is not as observed, in sentences.
@@ -97,6 +102,15 @@ class Scenario:
     windows: int
     steady_from: int
     assumed: tuple[str, ...]
+    longest_s: float = math.inf
+    sized_s: float | None = None
+
+    @property
+    def sized_at(self) -> int:
+        """The window at whose end sizes are taken."""
+        if self.sized_s is None:
+            return self.windows
+        return max(1, min(self.windows, round(self.sized_s / self.duration_s * self.windows)))
 
     @property
     def table(self) -> TableProfile:
@@ -172,6 +186,54 @@ def make_scenario(
         windows=windows,
         steady_from=steady_from,
         assumed=tuple(assumed),
+        longest_s=work.longest_s(server),
+        sized_s=duration_s if work.growth_frac else None,
+    )
+
+
+def longer(scenario: Scenario) -> Scenario | None:
+    """
+    The same run for twice as long; None where it cannot go on.
+
+    It begins as the shorter one does, and ends in the middle between two checkpoints.
+    """
+    server, run = scenario.profile.server, scenario.profile.workload.run
+    distance = server.checkpoint_interval_s
+    assert distance is not None, "set for every scenario"
+    assert run.operations is not None, "set for every scenario"
+    wanted = min(2 * scenario.duration_s, scenario.longest_s)
+    cycles = round(wanted / distance)
+    duration_s = distance * (cycles + 0.5) if cycles else wanted
+    ratio = duration_s / scenario.duration_s
+    if ratio < _LONGER_MIN or len(run.snapshots) * ratio > _SNAPSHOTS_LONGER_MAX:
+        return None
+    updates_per_row = scenario.updates_per_row * ratio
+    windows, steady_from = _windows(duration_s, server, updates_per_row)
+    run = replace(
+        run, operations=round(run.operations * ratio), snapshots=tiled(scenario, duration_s)
+    )
+    workload = replace(scenario.profile.workload, run=run)
+    return replace(
+        scenario,
+        profile=replace(scenario.profile, workload=workload),
+        duration_s=duration_s,
+        updates_per_row=updates_per_row,
+        windows=windows,
+        steady_from=steady_from,
+    )
+
+
+def tiled(scenario: Scenario, duration_s: float) -> tuple[Snapshot, ...]:
+    """Snapshots as often and as long as the scenario has them, over a run of another length."""
+    ratio = scenario.duration_s / duration_s
+    return tuple(
+        Snapshot(
+            start_frac=start,
+            length_frac=max(0.0, min(one.length_frac * ratio, 1 - start) - 1e-9),
+        )
+        for turn in range(math.ceil(1 / ratio))
+        for one in scenario.profile.workload.run.snapshots
+        if (start := (one.start_frac + turn) * ratio) < 1
     )
 
 
@@ -223,13 +285,22 @@ class _Work:
         distance = server.checkpoint_interval_s
         assert distance is not None, "set for every scenario"
         at_least = max(at_least, _CHECKPOINTS_MIN * distance)
-        found = min(max(found, at_least), max(HORIZON_S, at_least))
-        if self.growth_frac:
-            found = min(found, _GROWTH_MAX * self.rows / self.growth_frac / self.per_s)
-        if self.deletes_frac:
-            found = min(found, _DELETED_MAX * self.rows / self.deletes_frac / self.per_s)
+        found = min(max(found, at_least), max(HORIZON_S, at_least), self._another_table_s())
         # Checkpoints begin at multiples of their distance; the run ends between two of them.
         return distance * (max(1, round(found / distance)) + 0.5)
+
+    def longest_s(self, server: ServerSettings) -> float:
+        """Of any run."""
+        return max(self.duration_s(server), min(HORIZON_S, self._another_table_s()))
+
+    def _another_table_s(self) -> float:
+        """Until so many rows have come or gone that it is another table."""
+        found = math.inf
+        if self.growth_frac:
+            found = _GROWTH_MAX * self.rows / self.growth_frac / self.per_s
+        if self.deletes_frac:
+            found = min(found, _DELETED_MAX * self.rows / self.deletes_frac / self.per_s)
+        return found
 
 
 def _windows(duration_s: float, server: ServerSettings, updates_per_row: float) -> tuple[int, int]:

@@ -156,9 +156,16 @@ class TableCase:
         self._decision = decision
         if decision.verdict == "CHANGE" and self._fitted is not None:
             assert decision.fillfactor is not None, "a change has a setting"
+            wanted = {self._table.fillfactor, decision.fillfactor}
+            played = [
+                found.scenario
+                for found in self._curve
+                if found.scenario is not None and found.point.fillfactor in wanted
+            ]
+            longest = max(played, key=lambda scenario: scenario.duration_s)
             self._transition = transition_of(
                 self._table,
-                self._fitted.scenario,
+                longest,
                 decision.fillfactor,
                 str(self._version),
                 runner,

@@ -9,14 +9,15 @@ than the one observed. Here it is the steady state of the run that repeats the o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
 from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import Played, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
+from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version
@@ -76,9 +77,11 @@ def what_if(
         scenario = fitted.scenario
         variant = replace(scenario, profile=changed(scenario.profile, changes))
         cells: list[PredictedCell] = []
+        unsettled: dict[int, LongRun] = {}
         for fillfactor in fillfactors or (found.fillfactor,):
             now, then = (
-                _outcome(one, fillfactor, str(version), runner) for one in (scenario, variant)
+                _outcome(one, fillfactor, str(version), runner, unsettled)
+                for one in (scenario, variant)
             )
             cells.append(PredictedCell(fillfactor=fillfactor, predicted=now))
             cells.append(
@@ -94,7 +97,7 @@ def what_if(
         storage="local",
         engine="heap",
         evidence="interval",
-        assumed={**told, **_assumed(found, fitted)},
+        assumed={**told, **_assumed(found, fitted), **_said(unsettled)},
         cells=tuple(cells),
     )
 
@@ -132,14 +135,19 @@ def _table(profile: Profile, changes: Sequence[IndexChange], name: str | None) -
     return next(iter(owners.values()))
 
 
-def _outcome(scenario: Scenario, fillfactor: int, version: str, runner: Runner) -> Outcome:
-    """The steady state, blown up from the sample to the table."""
-    played = runner.play(
-        Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
-        for seed in range(_SEEDS)
-    )
+def _outcome(
+    scenario: Scenario,
+    fillfactor: int,
+    version: str,
+    runner: Runner,
+    told: dict[int, LongRun],
+) -> Outcome:
+    """The steady state, blown up from the sample to the table; `told` takes what is none."""
+    long_run = long_runs(scenario, (fillfactor,), version, runner, seeds=_SEEDS)[fillfactor]
+    if not long_run.is_settled:
+        told[fillfactor] = long_run
     name = scenario.table.name
-    figures = [{**_whole(run, scenario.share), "by_table": {}} for run in played]
+    figures = [{**_whole(run, scenario.share), "by_table": {}} for run in long_run.runs]
     outcome = spread(
         [{**one, "by_table": {name: one}} for one in figures],
         clients=1,
@@ -155,6 +163,17 @@ def _whole(run: Played, share: float) -> dict[str, Any]:
     return with_quotients(
         {key: None if found[key] is None else found[key] / share for key in SUMMED}
     )
+
+
+def _said(unsettled: Mapping[int, LongRun]) -> dict[str, str]:
+    """At which fillfactors the run was ended before it had settled."""
+    return {
+        f"not settled at fillfactor {fillfactor}": f"HOT still moved, {seen.low:.1%} to "
+        f"{seen.high:.1%} seen until {found.scenario.updates_per_row:.3g} updates a row: its long "
+        "run may lie beyond"
+        for fillfactor, found in unsettled.items()
+        if (seen := found.seen) is not None
+    }
 
 
 def _assumed(table: TableProfile, fitted: Fitted) -> dict[str, Any]:

@@ -22,7 +22,12 @@ _NUMBER_MAX = 2**63
 def to_plain(value: Any) -> Any:
     """The value as JSON has it."""
     if is_dataclass(value):
-        return {item.name: to_plain(getattr(value, item.name)) for item in fields(value)}
+        return {
+            item.name: to_plain(found)
+            for item in fields(value)
+            if (found := getattr(value, item.name)) != item.default
+            or not item.metadata.get("is_added")
+        }
     if isinstance(value, Mapping):
         return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
@@ -108,14 +113,18 @@ def _dataclass(kind: Any, data: Any, where: str) -> Any:
     if not isinstance(data, Mapping):
         raise _refuse(where, data, "an object")
     names = {item.name for item in fields(kind)}
-    missing, unknown = sorted(names - set(data)), sorted(set(data) - names)
+    # Plans of earlier versions lack what was added since; left out, it changes no digest of theirs.
+    needed = {item.name for item in fields(kind) if not item.metadata.get("is_added")}
+    missing, unknown = sorted(needed - set(data)), sorted(set(data) - names)
     if missing or unknown:
         said = [f"lacks {', '.join(missing)}"] if missing else []
         said += [f"has unknown {', '.join(map(str, unknown))}"] if unknown else []
         raise InputError(f"{where} {' and '.join(said)}")
     hints = _hints(kind)
     try:
-        return kind(**{n: _value(hints[n], data[n], f"{where}.{n}") for n in sorted(names)})
+        return kind(
+            **{n: _value(hints[n], data[n], f"{where}.{n}") for n in sorted(names & set(data))}
+        )
     except ValueError as error:  # an interval whose ends are not in order
         raise InputError(f"{where}: {error}") from None
 

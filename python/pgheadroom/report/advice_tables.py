@@ -232,11 +232,15 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
 
 
 def mark(table: TableAdvice, point: Point) -> str:
-    """Whether a point is the setting in force, or the advised one."""
+    """Whether a point is the setting in force, or the advised one, and no long run."""
+    found = []
     if point.fillfactor == table.fillfactor:
-        same = table.advised_fillfactor == table.fillfactor
-        return "now, advised" if same else "now"
-    return "advised" if point.fillfactor == table.advised_fillfactor else ""
+        found.append("now")
+    if point.fillfactor == table.advised_fillfactor:
+        found.append("advised")
+    if not point.is_settled:
+        found.append("not settled")
+    return ", ".join(found)
 
 
 def prices(advice: Advice) -> Table:

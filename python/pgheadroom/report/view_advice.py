@@ -19,6 +19,7 @@ from pgheadroom.advise.advice import (
     Advice,
     Calibration,
     Observation,
+    Point,
     Remark,
     TableAdvice,
     Value,
@@ -29,6 +30,7 @@ from pgheadroom.report.advice_tables import blamed, causes, curve
 from pgheadroom.report.advice_values import given, middle, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.report.text import csv_text
+from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_duration
 
 _MOST_LISTED = 20
@@ -292,10 +294,10 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
     # Of a table without an answer nothing is foreseen.
     hot = wal = NOTHING
     if now is not None and table.verdict != "ABSTAIN":
-        hot, wal = share(now.hot_frac, ranged=False), short(now.wal_bytes_per_update)
+        hot, wal = _hot(now, ranged=False), short(now.wal_bytes_per_update)
     if change and then is not None:
         fillfactor += f" -> {table.advised_fillfactor}"
-        hot += f" -> {share(then.hot_frac)}"
+        hot += f" -> {_hot(then)}"
         wal += f" -> {short(then.wal_bytes_per_update)}"
     return (
         full_name(table),
@@ -311,6 +313,38 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
         table.decided_by,
         table.reason,
     )
+
+
+def _hot(point: Point, *, ranged: bool = True) -> str:
+    """HOT in the long run; where that was not reached, how far it has come."""
+    found = share(point.hot_frac, ranged=ranged)
+    return found if point.is_settled else f"{found} (not settled)"
+
+
+def unsettled(table: TableAdvice) -> list[str]:
+    """At which settings the run was ended before it had settled, and between what HOT moved."""
+    left = [point for point in table.curve if not point.is_settled]
+    if not left or table.verdict == "ABSTAIN":
+        return []
+    wanted = {table.fillfactor, table.advised_fillfactor}
+    named = [point for point in left if point.fillfactor in wanted] or left[:1]
+    told = [
+        f"fillfactor {point.fillfactor} (HOT {share(_end(point, 'low'))} to "
+        f"{share(_end(point, 'high'))} % seen"
+        + (f", {point.updates_per_row:.3g} updates a row)" if point.updates_per_row else ")")
+        for point in named
+    ]
+    more = len(left) - len(named)
+    rest = f" and {more} other settings" if more > 1 else " and another setting" if more else ""
+    return [
+        f"Not settled: the run at {', '.join(told)}{rest} was ended while it still moved, so its "
+        "long run may lie beyond."
+    ]
+
+
+def _end(point: Point, which: str) -> float | None:
+    seen = point.hot_frac_seen
+    return float(getattr(seen, which)) if isinstance(seen, Interval) else None
 
 
 def size(table: TableAdvice) -> str:
@@ -341,6 +375,7 @@ def _title(table: TableAdvice) -> str:
 
 def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
     said = [reading.printable(table.reason)]
+    said += unsettled(table)
     if table.verdict == "CHANGE" and table.gain_frac is not None:
         said.append(f"Saves {share(table.gain_frac)} % of the cost, by the policy.")
     if (found := table.calibration) is not None:

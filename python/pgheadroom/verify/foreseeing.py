@@ -25,7 +25,7 @@ from typing import Any
 from pgheadroom.advise.calibrate import calibrate, observed_shares
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.runs import Piece, Played, Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario, tiled
 from pgheadroom.errors import TwinError
 from pgheadroom.predict import minor_version
 from pgheadroom.predict.spread import OfSamples, spread
@@ -254,7 +254,7 @@ def _until_now(
     run = replace(
         scenario.profile.workload.run,
         operations=max(100, count),
-        snapshots=_tiled(scenario, duration_s),
+        snapshots=_thinned(tiled(scenario, duration_s)),
     )
     made = replace(
         scenario,
@@ -267,6 +267,7 @@ def _until_now(
         per_s=max(100, count) / duration_s,
         duration_s=duration_s,
         updates_per_row=updates_in_run / max(rows, 1),
+        sized_s=None,
         windows=windows,
         steady_from=first,
     )
@@ -307,20 +308,9 @@ def _as_counted(
     return scaled, statements
 
 
-def _tiled(scenario: Scenario, duration_s: float) -> tuple[Snapshot, ...]:
-    """Snapshots as often and as long as the scenario has them, over a run of another length."""
-    ratio = scenario.duration_s / duration_s
-    found = scenario.profile.workload.run.snapshots
-    made = [
-        Snapshot(
-            start_frac=start,
-            length_frac=max(0.0, min(one.length_frac * ratio, 1 - start) - 1e-9),
-        )
-        for turn in range(math.ceil(1 / ratio))
-        for one in found
-        if (start := (one.start_frac + turn) * ratio) < 1
-    ]
-    return tuple(made[:: max(1, math.ceil(len(made) / _SNAPSHOTS_MAX))])
+def _thinned(found: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
+    """So many that they can be played."""
+    return tuple(found[:: max(1, math.ceil(len(found) / _SNAPSHOTS_MAX))])
 
 
 class _Population:
