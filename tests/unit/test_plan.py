@@ -397,6 +397,23 @@ def with_digest(data: Any) -> str:
     return plan_text(Plan.from_json(data))
 
 
+def test_a_plan_from_before_a_field_was_added_is_read_by_its_own_digest(tmp_path: Path) -> None:
+    """What was added since has a default; left out, it changes no digest."""
+    text = plan_text(plan(step(1)))
+    assert '"is_settled"' not in text
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    forecast = read_plan(file).steps[0].forecast
+    assert forecast.after is not None
+    assert forecast.after.is_settled
+    moving = replace(forecast.after, is_settled=False, updates_per_row=32.0)
+    known = replace(step(1), forecast=replace(forecast, after=moving))
+    file.write_text(plan_text(plan(known)))
+    again = read_plan(file).steps[0].forecast.after
+    assert again is not None
+    assert (again.is_settled, again.updates_per_row) == (False, 32.0)
+
+
 def test_who_makes_the_digest_anew_still_gets_no_text_through(tmp_path: Path) -> None:
     """Lies about locks and risks are not refused then, but what is shown is made anew."""
     data = json.loads(plan_text(plan(step(1), step(2, "VACUUM FULL"))))

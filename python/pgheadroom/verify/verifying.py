@@ -309,7 +309,7 @@ class _Table:
         measured = before.wal_bytes_per_update, now.wal_bytes_per_update
         forecast: Interval | None = None
         verdict: Verdict | None = None
-        note = "not known: pg_stat_statements has not counted these statements both times"
+        note = "not attributed: pg_stat_statements has not counted these statements both times"
         if None not in measured:
             note = "shown only: the curve has no figure at the setting before"
             ratio = wal_ratio(found.before, found.after)
