@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.tprocc.run import MIX, latencies
 from pgheadroom.lab.experiments.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
-from pgheadroom.lab.experiments.tprocc.twin import profile_of, stride
-from pgheadroom.lab.experiments.tprocc.uneven import hottest, page_shares, prefixes
-from pgheadroom.profile import RowRange
+from pgheadroom.lab.experiments.tprocc.twin import DISTRICTS, RECENT_ORDERS, profile_of
+from pgheadroom.lab.experiments.tprocc.uneven import hottest, page_shares, prefixes, stride
+from pgheadroom.profile import RowRange, read_profile
 from pgheadroom.servers.pgbench import TransactionLog
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_mix_is_the_standards() -> None:
@@ -103,6 +106,37 @@ def test_the_profile_is_one_that_the_twin_takes() -> None:
             assert levels == fillfactors(level)
             # 45 + 43 + 10 x 4 + 4 + 4 + 20 x 4 for each hundred of the mix.
             assert profile.workload.run.operations == 1512
+
+
+def test_the_numbers_of_the_profile_follow_from_the_standard() -> None:
+    """Mix, hot pages and places as `twin.toml` has them; rows a page are those of a server."""
+    path = ROOT / "python/pgheadroom/lab/experiments/tprocc/twin.toml"
+    profile = read_profile(path)
+    rows = {table.name: table.rows for table in profile.tables}
+    operations = profile.workload.operations
+    weights = {operation.transaction: operation.weight for operation in operations}
+    assert weights == {
+        **MIX,
+        "delivery": MIX["delivery"] * DISTRICTS,
+        "stock_level_items": MIX["stock_level"] * RECENT_ORDERS,
+    }
+    hot = prefixes(page_shares(8191, rows["stock"], 23), 10)
+    for transaction in ("new_order", "stock_level_items"):
+        picks = [
+            operation.pick
+            for operation in operations
+            if (operation.transaction, operation.table) == (transaction, "stock")
+        ]
+        assert [1.0 if p is None or p.rows_frac is None else p.rows_frac for p in picks] == hot
+    # A quarter of the customers counts as hot, where their density crosses the mean; four payments
+    # in ten name the customer by number, the middle one of a name may be on any page.
+    drawn = hottest(page_shares(1023, rows["customer"] // DISTRICTS, 13), 0.25)
+    (paid,) = [o.pick for o in operations if (o.transaction, o.table) == ("payment", "customer")]
+    assert paid is not None
+    assert (paid.rows_frac, paid.weight) == (0.25, 0.4 * drawn + 0.6 * 0.25)
+    (order,) = [o.pick for o in operations if (o.table, o.kind) == ("orders", "update")]
+    assert order is not None
+    assert order.n == stride(rows["orders"], DISTRICTS)
 
 
 def test_orders_have_five_to_fifteen_lines() -> None:

@@ -5,9 +5,13 @@ NURand(A, 1, n) is the bitwise OR of a number up to A and one up to n: a key is 
 often, the more of its low bits are set. What counts for free space is how uneven the pages are, so
 keys are summed over the rows of a page, the pages put in the order of that sum, and the fall of
 their density made of uniform choices among the first so many of them.
+
+The numbers of `twin.toml` come from here; a test computes them again.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,3 +54,15 @@ def prefixes(shares: NDArray[np.float64], count: int) -> list[float]:
 def hottest(shares: NDArray[np.float64], rows_frac: float) -> float:
     """Share of the draws that falls on the first `rows_frac` of the pages."""
     return float(shares[: max(round(len(shares) * rows_frac), 1)].sum())
+
+
+def stride(keys: int, places: int) -> int:
+    """
+    Step by which keys are taken by turns from that many places, in order at each.
+
+    `places` steps come to one key further, modulo `keys`; a few places more than asked for, so that
+    such a step exists.
+    """
+    while math.gcd(places, keys) != 1:
+        places += 1
+    return pow(places, -1, keys)
