@@ -1,5 +1,5 @@
 """
-Measurement of one trial of `fillfactor`: settings, load, warm-up, counter and throughput window.
+One trial on the tables of pgbench: settings, load, warm-up, counter and throughput window.
 """
 
 from __future__ import annotations

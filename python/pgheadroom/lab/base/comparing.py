@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pgheadroom.lab import rounds
 from pgheadroom.lab.contrast import blocks, contrast
 from pgheadroom.lab.design import Cell, Request, Trial
 from pgheadroom.lab.experiment import (
@@ -31,6 +32,8 @@ class Comparing(Experiment):
     """Measures that get a ratio."""
     documents: tuple[dict[str, Any], ...] = ()
     """What a document says, as `references` of a result."""
+    steps: tuple[str, ...] = ()
+    """What one trial goes through, where each is a cell: the levels of the factor `step`."""
     own_server: str | None = None
     """What only a server of ours allows, as `require_own_server` has it; None: any will do."""
 
@@ -59,8 +62,15 @@ class Comparing(Experiment):
         return cell == self.reference(request, cell)
 
     def trials(self, request: Request) -> list[Trial]:
-        """Interleaved blocks, with a control arm at each reference."""
-        return blocks(request, lambda cell: self.is_controlled(request, cell))
+        """Interleaved blocks, with a control arm where there is one."""
+        cells = rounds.trial_cells(request, "step") if self.steps else None
+        return blocks(request, lambda cell: self.is_controlled(request, cell), cells=cells)
+
+    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+        """One sample a step."""
+        if not self.steps:
+            return list(samples)
+        return rounds.asked(request, samples, "step", self.steps)
 
     def findings(
         self,

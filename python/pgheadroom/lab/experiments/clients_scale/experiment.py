@@ -15,16 +15,12 @@ from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import guards
-from pgheadroom.lab.base import accounts_trial as fillfactor_measure
-from pgheadroom.lab.contrast import blocks, contrast, ratio_words
+from pgheadroom.lab.base import accounts_trial
+from pgheadroom.lab.base import shared_factors as shared
+from pgheadroom.lab.base.comparing import Comparing
+from pgheadroom.lab.contrast import ratio_words
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
-from pgheadroom.lab.experiment import (
-    Experiment,
-    Outcome,
-    Summary,
-    require_wal_counters,
-    summarise_cells,
-)
+from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.clients_scale import presentation
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import FigureForm
@@ -57,7 +53,7 @@ MEASURES = (
 )
 
 
-class ClientsScale(Experiment):
+class ClientsScale(Comparing):
     """See the module's docstring."""
 
     name = "clients-scale"
@@ -77,14 +73,14 @@ class ClientsScale(Experiment):
             default=(1, 2, 4, 8),
             bounds=(1, 100_000),
         ),
-        Factor(name="clients", description="pgbench clients", default=(1, 2, 4), bounds=(1, 1000)),
+        shared.clients(1, 2, 4),
     )
     options = (
         Factor(
             name="script",
             description="one of pgbench's own scripts",
             default=("select-only",),
-            words=fillfactor_measure.BUILTIN_SCRIPTS,
+            words=accounts_trial.BUILTIN_SCRIPTS,
             single=True,
         ),
         Factor(
@@ -94,34 +90,16 @@ class ClientsScale(Experiment):
             bounds=(0, 1_000_000),
             single=True,
         ),
-        Factor(
-            name="io",
-            description="direct: not through the operating system's cache (16 and later); cached; "
-            "auto: direct where the server can",
-            default=("auto",),
-            words=("auto", "direct", "cached"),
-            single=True,
-        ),
-        Factor(
-            name="window_s",
-            description="length of the window in seconds",
-            default=(8,),
-            bounds=(1, 86_400),
-            single=True,
-        ),
-        Factor(
-            name="protocol",
-            description="how pgbench sends statements",
-            default=("prepared",),
-            words=("simple", "extended", "prepared"),
-            single=True,
-        ),
+        shared.IO,
+        shared.window_s(8, of="length of the window in seconds"),
+        shared.protocol("prepared"),
     )
     measures = MEASURES
+    compared = ("tps", "latency_ms_p99")
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be set."""
-        require_wal_counters(version)
+        super().check(request, version, throw_away=throw_away)
         if request.options["io"] == "direct" and version.major < 16:
             raise UnsupportedServer(f"direct I/O needs PostgreSQL 16 or later, found {version}")
         if throw_away == (int(request.options["shared_buffers_mb"]) == 0):
@@ -130,9 +108,9 @@ class ClientsScale(Experiment):
                 "its own; a throw-away server needs a size"
             )
 
-    def trials(self, request: Request) -> list[Trial]:
-        """Interleaved blocks, with a control arm at the first clients of each scale."""
-        return blocks(request, lambda cell: cell == _reference(request, cell))
+    def reference(self, request: Request, cell: Cell) -> Cell:
+        """The fewest clients on the same data."""
+        return {**cell, "clients": min(int(level) for level in request.levels["clients"])}
 
     def trial_s(self, request: Request) -> float:
         """Copying, warming, the window."""
@@ -154,13 +132,13 @@ class ClientsScale(Experiment):
                 "measure": "throughput",
                 "clients": trial.cell["clients"],
                 "transactions": 0,
-                fillfactor_measure.SHARED_BUFFERS_OPTION: (
+                accounts_trial.SHARED_BUFFERS_OPTION: (
                     int(request.options["shared_buffers_mb"]) * request.scale * 1024**2
                 ),
             },
         )
         cell: Cell = {"fillfactor": 100, "memory": "fits", "autovacuum": "default"}
-        outcome = fillfactor_measure.measure(
+        outcome = accounts_trial.measure(
             inner, place, replace(trial, cell=cell), self.shape_name(trial)
         )
         found = dict(outcome.measures)
@@ -168,7 +146,7 @@ class ClientsScale(Experiment):
         buffers = found["shared_buffers_bytes"]
         data_bytes = pages * PAGE_BYTES
         found["data_frac"] = data_bytes / buffers if buffers else None
-        cached = place.throw_away and not fillfactor_measure.uses_direct_io(inner, place)
+        cached = place.throw_away and not accounts_trial.uses_direct_io(inner, place)
         found["memory_frac"] = data_bytes / place.memory_bytes if cached else None
         known = {measure.name for measure in MEASURES}
         series = outcome.series
@@ -180,28 +158,23 @@ class ClientsScale(Experiment):
             series=series,
         )
 
-    def summarise(
+    def findings(
         self,
         request: Request,
-        version: PgVersion,  # noqa: ARG002 - nothing depends on it
-        samples: Sequence[Sample],
-    ) -> Summary:
-        """More clients against the fewest at each scale; the peak; where data stop fitting."""
-        cells = summarise_cells(samples, request.cells(), MEASURES)
-        pairs = [(cell, _reference(request, cell)) for cell in request.cells()]
-        found = contrast(samples, pairs, ("tps", "latency_ms_p99"))
+        cells: Sequence[dict[str, Any]],
+        comparisons: Sequence[dict[str, Any]],
+    ) -> list[str]:
+        """What is found in memory; the knees; the peak; ratios with a verdict."""
+        return _findings(request, cells, comparisons)
+
+    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:
+        """Windows that are too short; clients that wait for each other."""
         warnings = guards.long_enough(samples, int(request.options["window_s"]))
         if request.options["script"] == "tpcb-like":
             smallest = request.scale * min(int(level) for level in request.levels["data_scale"])
             most = max(int(level) for level in request.levels["clients"])
             warnings += guards.clients_within_scale(smallest, most)
-        return Summary(
-            cells=cells,
-            comparisons=found.comparisons,
-            controls=found.controls,
-            findings=_findings(request, cells, found.comparisons),
-            warnings=warnings,
-        )
+        return warnings
 
     def figures_for(self, result: Result) -> tuple[FigureForm, ...]:
         """As `presentation` has them."""
@@ -210,11 +183,6 @@ class ClientsScale(Experiment):
     def answer(self, result: Result) -> str | None:
         """As `presentation` has it."""
         return presentation.answer(result)
-
-
-def _reference(request: Request, cell: Cell) -> Cell:
-    """The fewest clients on the same data."""
-    return {**cell, "clients": min(int(level) for level in request.levels["clients"])}
 
 
 def _findings(

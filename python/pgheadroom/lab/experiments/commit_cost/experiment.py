@@ -20,18 +20,13 @@ from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.base import plain_rows
+from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base import wal_arithmetic as wal
-from pgheadroom.lab.contrast import blocks, contrast, differences
+from pgheadroom.lab.base.comparing import Comparing
+from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.environment import describe_server, disk_syncs_per_s
-from pgheadroom.lab.experiment import (
-    Experiment,
-    Outcome,
-    Summary,
-    require_own_server,
-    require_wal_counters,
-    summarise_cells,
-)
+from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.commit_cost import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
@@ -108,7 +103,7 @@ MEASURES = (
 )
 
 
-class CommitCost(Experiment):
+class CommitCost(Comparing):
     """See the module's docstring."""
 
     name = "commit-cost"
@@ -127,9 +122,7 @@ class CommitCost(Experiment):
             words=("on", "local", "off"),
             only_by_name=("local",),
         ),
-        Factor(
-            name="clients", description="pgbench clients", default=(1, 2, 4, 8), bounds=(1, 1000)
-        ),
+        shared.clients(1, 2, 4, 8),
         Factor(
             name="commit_delay",
             description="the server's setting: how long the first of a group waits for others",
@@ -156,21 +149,17 @@ class CommitCost(Experiment):
             bounds=(0, 1000),
             single=True,
         ),
-        Factor(
-            name="window_s",
-            description="length of the window in seconds, multiplied by --scale",
-            default=(5,),
-            bounds=(1, 86_400),
-            single=True,
-        ),
+        shared.window_s(5, of="length of the window in seconds, multiplied by --scale"),
     )
     measures = MEASURES
+    compared = ("tps",)
+    documents = (BOOK,)
+    own_server = "commit-cost changes how the server syncs"
     figures = presentation.FIGURES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse a server whose fsync is not ours, and a delay that nothing can trigger."""
-        require_wal_counters(version)
-        require_own_server(throw_away, "commit-cost changes how the server syncs")
+        super().check(request, version, throw_away=throw_away)
         most = max(int(level) for level in request.levels["clients"])
         siblings = int(request.options["commit_siblings"])
         if any(request.levels.get("commit_delay", ())) and most <= siblings:
@@ -179,9 +168,20 @@ class CommitCost(Experiment):
                 f"are at most {most} clients: take more, or --set commit_siblings={most - 1}"
             )
 
-    def trials(self, request: Request) -> list[Trial]:
-        """Interleaved blocks; one cell of each group of settings has a control arm."""
-        return blocks(request, lambda cell: cell == _reference(request, cell))
+    def reference(self, request: Request, cell: Cell) -> Cell:
+        """The fewest clients, and the first level of synchronous_commit."""
+        first = request.levels["synchronous_commit"][0]
+        return {**cell, "clients": _fewest(request), "synchronous_commit": first}
+
+    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+        """Clients against the fewest, each setting against its first level."""
+        pairs: list[tuple[Cell, Cell]] = []
+        for cell in request.cells():
+            pairs.append((cell, {**cell, "clients": _fewest(request)}))
+            for name in ("synchronous_commit", *_SETTINGS):
+                if name in cell and cell[name] != request.levels[name][0]:
+                    pairs.append((cell, {**cell, name: request.levels[name][0]}))
+        return [(cell, against) for cell, against in pairs if cell != against]
 
     def trial_s(self, request: Request) -> float:
         """Starting, two probes of the disk, the window."""
@@ -211,38 +211,18 @@ class CommitCost(Experiment):
             measures=measures, notes=tuple(notes), series=series, environment=environment
         )
 
-    def summarise(
+    def findings(
         self,
-        request: Request,
-        version: PgVersion,  # noqa: ARG002 - nothing depends on it
-        samples: Sequence[Sample],
-    ) -> Summary:
-        """Settings and clients against their references, and the disk's rate beside."""
-        cells = summarise_cells(samples, request.cells(), MEASURES)
-        fewest = min(int(level) for level in request.levels["clients"])
-        pairs: list[tuple[Cell, Cell]] = []
-        for cell in request.cells():
-            pairs.append((cell, {**cell, "clients": fewest}))
-            for name in ("synchronous_commit", *_SETTINGS):
-                if name in cell and cell[name] != request.levels[name][0]:
-                    pairs.append((cell, {**cell, name: request.levels[name][0]}))
-        found = contrast(
-            samples,
-            [(cell, against) for cell, against in pairs if cell != against],
-            ("tps",),
-            control=lambda against: _reference(request, against),
-        )
-        return Summary(
-            cells=cells,
-            comparisons=found.comparisons,
-            controls=found.controls,
-            references=[BOOK],
-            findings=[
-                *_findings(cells),
-                *differences(found.comparisons, "Commits a second", _label),
-            ],
-            warnings=guards.long_enough(samples, _window_s(request)),
-        )
+        request: Request,  # noqa: ARG002
+        cells: Sequence[dict[str, Any]],
+        comparisons: Sequence[dict[str, Any]],
+    ) -> list[str]:
+        """The disk's rate beside one client's; groups; ratios with a verdict."""
+        return [*_findings(cells), *differences(comparisons, "Commits a second", _label)]
+
+    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:
+        """Windows that are too short to be believed."""
+        return guards.long_enough(samples, _window_s(request))
 
     def answer(self, result: Result) -> str | None:
         """As `presentation` has it."""
@@ -256,11 +236,8 @@ def _window_s(request: Request) -> int:
     return int(request.options["window_s"]) * request.scale
 
 
-def _reference(request: Request, cell: Cell) -> Cell:
-    """The fewest clients, and the first level of synchronous_commit."""
-    fewest = min(int(level) for level in request.levels["clients"])
-    first = request.levels["synchronous_commit"][0]
-    return {**cell, "clients": fewest, "synchronous_commit": first}
+def _fewest(request: Request) -> int:
+    return min(int(level) for level in request.levels["clients"])
 
 
 def _label(cell: dict[str, Any]) -> str:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.input_file import read_text
-from pgheadroom.lab.base import accounts_trial as fillfactor_measure
-from pgheadroom.lab.contrast import blocks
-from pgheadroom.lab.design import Factor, Measure, Request, Trial, Value, latency_measures
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
+from pgheadroom.lab.base import accounts_trial
+from pgheadroom.lab.base import shared_factors as shared
+from pgheadroom.lab.base.comparing import Comparing
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, latency_measures
+from pgheadroom.lab.experiment import Outcome, Summary
 from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predicted
 from pgheadroom.lab.experiments.fillfactor import presentation
 from pgheadroom.lab.experiments.fillfactor import summary as fillfactor_summary
@@ -64,28 +65,9 @@ OPTIONS = (
         default=("tpcb-like",),
         single=True,
     ),
-    Factor(
-        name="measure",
-        description="counters of a fixed number of transactions, throughput of a fixed time, both",
-        default=("both",),
-        words=("both", "counters", "throughput"),
-        single=True,
-    ),
-    Factor(
-        name="io",
-        description="direct: not through the operating system's cache (16 and later); cached; "
-        "auto: direct where the server can",
-        default=("auto",),
-        words=("auto", "direct", "cached"),
-        single=True,
-    ),
-    Factor(
-        name="clients",
-        description="pgbench clients",
-        default=(2,),
-        bounds=(1, 1000),
-        single=True,
-    ),
+    shared.windows("counters of a fixed number of transactions, throughput of a fixed time, both"),
+    shared.IO,
+    shared.clients(2, single=True),
     Factor(
         name="transactions",
         description="transactions of the counter window, all clients together; 0: 4,000 x scale",
@@ -93,20 +75,8 @@ OPTIONS = (
         bounds=(0, 1_000_000_000),
         single=True,
     ),
-    Factor(
-        name="window_s",
-        description="length of the throughput window in seconds",
-        default=(8,),
-        bounds=(1, 86_400),
-        single=True,
-    ),
-    Factor(
-        name="protocol",
-        description="how pgbench sends statements",
-        default=("simple",),
-        words=("simple", "extended", "prepared"),
-        single=True,
-    ),
+    shared.window_s(8),
+    shared.protocol("simple"),
 )
 
 _SCRIPT_BYTES_MAX = 16 * 1024**2  # the record holds it; arbitrary
@@ -188,7 +158,7 @@ _MEASURED = (
 MEASURES = (*_MEASURED, *measures_of(_MEASURED, fillfactor_predicted.PREDICTED))
 
 
-class FillfactorSweep(Experiment):
+class FillfactorSweep(Comparing):
     """See the module's docstring."""
 
     name = "fillfactor"
@@ -205,12 +175,13 @@ class FillfactorSweep(Experiment):
     factors = FACTORS
     options = OPTIONS
     measures = MEASURES
+    compared = fillfactor_summary.COMPARED
     figures = presentation.FIGURES
     series_by = "fillfactor"
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what this server, or this machine, cannot do."""
-        require_wal_counters(version)
+        super().check(request, version, throw_away=throw_away)
         if request.options["io"] == "direct" and version.major < 16:
             raise UnsupportedServer(
                 f"direct I/O needs PostgreSQL 16 or later, found {version}: take --io cached"
@@ -229,7 +200,7 @@ class FillfactorSweep(Experiment):
                 "throw-away one has no settings of its own"
             )
         script = str(request.options["script"])
-        if script not in (*fillfactor_measure.BUILTIN_SCRIPTS, *fillfactor_measure.OWN_SCRIPTS):
+        if script not in (*accounts_trial.BUILTIN_SCRIPTS, *accounts_trial.OWN_SCRIPTS):
             self._check_script(Path(script), request.options.get("script_text"))
 
     @staticmethod
@@ -244,7 +215,7 @@ class FillfactorSweep(Experiment):
             raise InputError(
                 f"script {path} cannot be read ({error}): expected the path of a pgbench script, "
                 "or one of "
-                + ", ".join((*fillfactor_measure.BUILTIN_SCRIPTS, *fillfactor_measure.OWN_SCRIPTS))
+                + ", ".join((*accounts_trial.BUILTIN_SCRIPTS, *accounts_trial.OWN_SCRIPTS))
             ) from error
         if not re.search(r"pgbench_", text):
             raise InputError(
@@ -253,20 +224,14 @@ class FillfactorSweep(Experiment):
                 "varies their fillfactor"
             )
 
-    def trials(self, request: Request) -> list[Trial]:
-        """Interleaved blocks, with a control arm in each group of memory and autovacuum."""
-        reference = self.reference(request)
-        return blocks(request, lambda cell: cell["fillfactor"] == reference)
-
-    @staticmethod
-    def reference(request: Request) -> int:
-        """The fillfactor that the others are compared with: the largest."""
-        return max(int(level) for level in request.levels["fillfactor"])
+    def reference(self, request: Request, cell: Cell) -> Cell:
+        """The largest fillfactor, all else equal."""
+        return {**cell, "fillfactor": _largest(request)}
 
     def trial_s(self, request: Request) -> float:
         """Copying and warming, the counter window at 2,000 tps, the throughput window."""
         kind = request.options["measure"]
-        counters_s = fillfactor_measure.transactions(request) / 2000 if kind != "throughput" else 0
+        counters_s = accounts_trial.transactions(request) / 2000 if kind != "throughput" else 0
         window_s = int(request.options["window_s"]) if kind != "counters" else 0
         return 1.5 + 0.05 * request.scale + counters_s + window_s
 
@@ -276,12 +241,12 @@ class FillfactorSweep(Experiment):
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """One trial: copy, start, warm, count, time."""
-        return fillfactor_measure.measure(request, place, trial, self.shape_name(trial))
+        return accounts_trial.measure(request, place, trial, self.shape_name(trial))
 
     def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
         """Cells, paired comparisons, controls, findings."""
         return fillfactor_summary.summarise(
-            request, version, samples, MEASURES, reference=self.reference(request)
+            request, version, samples, MEASURES, reference=_largest(request)
         )
 
     def tables_for(self, result: Result) -> tuple[TableForm, ...]:
@@ -291,6 +256,10 @@ class FillfactorSweep(Experiment):
     def answer(self, result: Result) -> str | None:
         """As `presentation` has it."""
         return presentation.answer(result)
+
+
+def _largest(request: Request) -> int:
+    return max(int(level) for level in request.levels["fillfactor"])
 
 
 EXPERIMENT = FillfactorSweep()

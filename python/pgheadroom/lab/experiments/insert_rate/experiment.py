@@ -17,18 +17,13 @@ from typing import Any
 from pgheadroom.errors import InputError
 from pgheadroom.lab import guards
 from pgheadroom.lab.base import plain_rows
+from pgheadroom.lab.base import shared_factors as shared
+from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
-from pgheadroom.lab.contrast import blocks, contrast, differences
+from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import (
-    Experiment,
-    Outcome,
-    Summary,
-    require_own_server,
-    require_wal_counters,
-    summarise_cells,
-)
+from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.insert_rate import presentation
 from pgheadroom.lab.experiments.insert_rate.measure import (
     ROWS_PER_SCALE,
@@ -47,7 +42,6 @@ from pgheadroom.lab.record import Sample
 from pgheadroom.types import PgVersion
 
 PREDICTED = ("wal_bytes_per_row", "wal_records_per_row", "heap_pages_per_million_rows")
-TIMES = ("rows_per_s",)
 
 BOOK = {
     "title": "What the book has",
@@ -105,7 +99,7 @@ MEASURES = (
 )
 
 
-class InsertRate(Experiment):
+class InsertRate(Comparing):
     """See the module's docstring."""
 
     name = "insert-rate"
@@ -117,12 +111,7 @@ class InsertRate(Experiment):
     scale_default = 1
     scale_meaning = "rows of the counter window / 20,000"
     factors = (
-        Factor(
-            name="method",
-            description="; ".join(f"{name}: {text}" for name, text in METHODS.items()),
-            default=tuple(METHODS),
-            words=tuple(METHODS),
-        ),
+        shared.told("method", METHODS),
         Factor(
             name="rows",
             description="rows per statement",
@@ -142,39 +131,26 @@ class InsertRate(Experiment):
             default=("none",),
             words=("none", "serial"),
         ),
-        Factor(name="clients", description="pgbench clients", default=(1,), bounds=(1, 1000)),
+        shared.clients(1),
     )
     options = (
-        Factor(
-            name="measure",
-            description="both windows, or one",
-            default=("both",),
-            words=("both", "counters", "throughput"),
-            single=True,
-        ),
-        Factor(
-            name="protocol",
-            description="simple: the values are in the statement's text; else they are parameters, "
+        shared.windows("both windows, or one"),
+        shared.protocol(
+            "simple",
+            how="simple: the values are in the statement's text; else they are parameters, "
             f"at most {PARAMETERS_MAX}",
-            default=("simple",),
-            words=("simple", "extended", "prepared"),
-            single=True,
         ),
-        Factor(
-            name="window_s",
-            description="length of the throughput window in seconds",
-            default=(3,),
-            bounds=(1, 86_400),
-            single=True,
-        ),
+        shared.window_s(3),
     )
     measures = MEASURES
+    compared = ("rows_per_s",)
+    documents = (BOOK,)
+    own_server = "insert-rate switches fsync, and COPY reads a file of ours"
     figures = presentation.FIGURES
 
     def check(self, request: Request, version: PgVersion, *, throw_away: bool) -> None:
         """Refuse what cannot be sent."""
-        require_wal_counters(version)
-        require_own_server(throw_away, "insert-rate switches fsync, and COPY reads a file of ours")
+        super().check(request, version, throw_away=throw_away)
         most = max(int(level) for level in request.levels["rows"])
         widest = max(int(level) for level in request.levels["value_bytes"])
         if request.options["protocol"] != "simple":
@@ -193,14 +169,22 @@ class InsertRate(Experiment):
                 f"rows={most} is more than the counter window's {ROWS_PER_SCALE * request.scale}"
             )
 
-    def trials(self, request: Request) -> list[Trial]:
-        """Interleaved blocks; the fewest rows of each group have a control arm."""
-        return blocks(
-            request,
-            lambda cell: (
-                request.options["measure"] != "counters" and cell == _reference(request, cell)
-            ),
-        )
+    def reference(self, request: Request, cell: Cell) -> Cell:
+        """The fewest rows a statement, all else equal."""
+        return {**cell, "rows": _fewest(request)}
+
+    def is_controlled(self, request: Request, cell: Cell) -> bool:
+        """The fewest rows of each group, where times are measured."""
+        return request.options["measure"] != "counters" and super().is_controlled(request, cell)
+
+    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+        """More rows a statement against the fewest; then the methods."""
+        first = request.levels["method"][0]
+        return super().pairs(request) + [
+            (cell, {**cell, "method": first})
+            for cell in request.cells()
+            if cell["method"] != first and cell["rows"] != _fewest(request)
+        ]
 
     def trial_s(self, request: Request) -> float:
         """Starting, the counter window, the throughput window."""
@@ -242,35 +226,22 @@ class InsertRate(Experiment):
             measures=measures, notes=tuple(notes), series=series, environment=environment
         )
 
-    def summarise(
+    def findings(
         self,
-        request: Request,
-        version: PgVersion,  # noqa: ARG002 - the arithmetic knows it
-        samples: Sequence[Sample],
-    ) -> Summary:
-        """Counters beside predictions; more rows a statement against the fewest; the methods."""
-        cells = summarise_cells(samples, request.cells(), MEASURES)
-        pairs = [(cell, _reference(request, cell)) for cell in request.cells()]
-        first = request.levels["method"][0]
-        pairs += [
-            (cell, {**cell, "method": first})
-            for cell in request.cells()
-            if cell["method"] != first and cell["rows"] != _fewest(request)
+        request: Request,  # noqa: ARG002
+        cells: Sequence[dict[str, Any]],
+        comparisons: Sequence[dict[str, Any]],
+    ) -> list[str]:
+        """Counters beside predictions, what is saved, rates."""
+        return [
+            *counts_as_predicted(cells, PREDICTED, _label),
+            *_savings(cells),
+            *differences(comparisons, "Rows a second", _label),
         ]
-        found = contrast(
-            samples, pairs, TIMES, control=lambda against: _reference(request, against)
-        )
-        findings = counts_as_predicted(cells, PREDICTED, _label)
-        findings += _savings(cells)
-        findings += differences(found.comparisons, "Rows a second", _label)
-        return Summary(
-            cells=cells,
-            comparisons=found.comparisons,
-            controls=found.controls,
-            references=[BOOK],
-            findings=findings,
-            warnings=guards.long_enough(samples, int(request.options["window_s"])),
-        )
+
+    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:
+        """Windows that are too short to be believed."""
+        return guards.long_enough(samples, int(request.options["window_s"]))
 
     def answer(self, result: Result) -> str | None:
         """As `presentation` has it."""
@@ -279,11 +250,6 @@ class InsertRate(Experiment):
 
 def _fewest(request: Request) -> int:
     return min(int(level) for level in request.levels["rows"])
-
-
-def _reference(request: Request, cell: Cell) -> Cell:
-    """The fewest rows a statement, all else equal."""
-    return {**cell, "rows": _fewest(request)}
 
 
 def _label(cell: dict[str, Any]) -> str:

@@ -20,26 +20,19 @@ from pgheadroom import _core
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import rounds
 from pgheadroom.lab.base import plain_rows
+from pgheadroom.lab.base import shared_factors as shared
+from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
-from pgheadroom.lab.contrast import blocks, contrast, differences
+from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import (
-    Experiment,
-    Outcome,
-    Summary,
-    require_own_server,
-    require_wal_counters,
-    summarise_cells,
-)
+from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.load_methods import model as load_model
 from pgheadroom.lab.experiments.load_methods import presentation
 from pgheadroom.lab.experiments.load_methods import script as load_script
 from pgheadroom.lab.experiments.load_methods.script import METHODS, TABLE, VALUE_BYTES
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
-from pgheadroom.types import PgVersion
 
 ROWS_PER_SCALE = 20_000
 _DATA_MIN_BYTES = 300 * 1024**2
@@ -98,7 +91,7 @@ MEASURES = (
 )
 
 
-class LoadMethods(Experiment):
+class LoadMethods(Comparing):
     """See the module's docstring."""
 
     name = "load-methods"
@@ -110,12 +103,7 @@ class LoadMethods(Experiment):
     scale_default = 1
     scale_meaning = "rows / 20,000; about 3 MB each"
     factors = (
-        Factor(
-            name="method",
-            description="; ".join(f"{name}: {text}" for name, text in METHODS.items()),
-            default=tuple(METHODS),
-            words=tuple(METHODS),
-        ),
+        shared.told("method", METHODS),
         Factor(
             name="index",
             description="a unique index on the key: none, before the load, after it",
@@ -139,35 +127,38 @@ class LoadMethods(Experiment):
             description="data checksums, chosen at initdb; as initdb has them if not set",
             words=("on", "off"),
         ),
-        Factor(
-            name="step",
-            description="; ".join(f"{name}: {text}" for name, text in STEPS.items()),
-            default=tuple(STEPS),
-            words=tuple(STEPS),
-        ),
+        shared.told("step", STEPS),
     )
     options: tuple[Factor, ...] = ()
     measures = MEASURES
+    compared = ("step_ms",)
+    documents = (BOOK,)
+    steps = tuple(STEPS)
+    own_server = "load-methods chooses wal_level and when checkpoints happen"
     figures = presentation.FIGURES
 
-    def check(
-        self,
-        request: Request,  # noqa: ARG002 - every request runs
-        version: PgVersion,
-        *,
-        throw_away: bool,
-    ) -> None:
-        """Refuse a server whose settings are not ours."""
-        require_wal_counters(version)
-        require_own_server(throw_away, "load-methods chooses wal_level and when checkpoints happen")
+    def reference(self, request: Request, cell: Cell) -> Cell:
+        """The same load by the method that others are compared with: COPY if it is among them."""
+        methods = request.levels["method"]
+        return {**cell, "method": "copy" if "copy" in methods else methods[0]}
 
-    def trials(self, request: Request) -> list[Trial]:
-        """Interleaved blocks of loads; the method that others are compared with has a control."""
-        return blocks(
-            request,
-            lambda cell: cell == _controlled(request, cell) and request.repetitions > 1,
-            cells=rounds.trial_cells(request, "step"),
-        )
+    def is_controlled(self, request: Request, cell: Cell) -> bool:
+        """That method, where there are blocks to compare."""
+        return request.repetitions > 1 and super().is_controlled(request, cell)
+
+    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+        """Methods against the reference, index before against after, minimal against replica."""
+        loads = [cell for cell in request.cells() if cell["step"] == "load"]
+        pairs: list[tuple[Cell, Cell]] = [(cell, self.reference(request, cell)) for cell in loads]
+        for factor, first, second in (
+            ("index", "after", "before"),
+            ("wal_level", "replica", "minimal"),
+        ):
+            if {first, second} <= set(request.levels[factor]):
+                pairs += [
+                    (cell, {**cell, factor: first}) for cell in loads if cell[factor] == second
+                ]
+        return pairs
 
     def trial_s(self, request: Request) -> float:
         """Starting, loading; a commit a row takes the longest."""
@@ -177,10 +168,6 @@ class LoadMethods(Experiment):
     def shape_name(self, trial: Trial) -> str:
         """The source of INSERT ... SELECT lies in the order of the data."""
         return f"source-{trial.cell['order']}-{trial.cell.get('checksums', 'default')}"
-
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
-        """One sample a step."""
-        return rounds.asked(request, samples, "step", tuple(STEPS))
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """Load, vacuum, count the rows."""
@@ -233,48 +220,22 @@ class LoadMethods(Experiment):
             found[number]["predicted_index_pages"] = plan.index
         return Outcome(measures=rounds.flat(found), environment=environment)
 
-    def summarise(
+    def findings(
         self,
-        request: Request,
-        version: PgVersion,  # noqa: ARG002 - the arithmetic knows it
-        samples: Sequence[Sample],
-    ) -> Summary:
-        """Methods against the reference, index before against after, minimal against replica."""
-        expanded = self.expand(request, samples)
-        cells = summarise_cells(expanded, request.cells(), MEASURES)
-        loads = [cell for cell in request.cells() if cell["step"] == "load"]
-        pairs: list[tuple[Cell, Cell]] = [(cell, _controlled(request, cell)) for cell in loads]
-        for factor, first, second in (
-            ("index", "after", "before"),
-            ("wal_level", "replica", "minimal"),
-        ):
-            if {first, second} <= set(request.levels[factor]):
-                pairs += [
-                    (cell, {**cell, factor: first}) for cell in loads if cell[factor] == second
-                ]
-        found = contrast(
-            expanded, pairs, ("step_ms",), control=lambda cell: _controlled(request, cell)
-        )
-        findings = counts_as_predicted(cells, PREDICTED, _label)
-        findings += _wal_sentences(cells)
-        findings += differences(found.comparisons, "Time", _label)
-        return Summary(
-            cells=cells,
-            comparisons=found.comparisons,
-            controls=found.controls,
-            references=[BOOK],
-            findings=findings,
-        )
+        request: Request,  # noqa: ARG002
+        cells: Sequence[dict[str, Any]],
+        comparisons: Sequence[dict[str, Any]],
+    ) -> list[str]:
+        """Pages beside predictions, WAL, times."""
+        return [
+            *counts_as_predicted(cells, PREDICTED, _label),
+            *_wal_sentences(cells),
+            *differences(comparisons, "Time", _label),
+        ]
 
     def answer(self, result: Result) -> str | None:
         """As `presentation` has it."""
         return presentation.answer(result)
-
-
-def _controlled(request: Request, cell: Cell) -> Cell:
-    """The same load by the method that others are compared with: COPY if it is among them."""
-    methods = request.levels["method"]
-    return {**cell, "method": "copy" if "copy" in methods else methods[0]}
 
 
 def _vacuum(server: Running) -> float:

@@ -21,25 +21,18 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import rounds
 from pgheadroom.lab.base import plain_rows
+from pgheadroom.lab.base import shared_factors as shared
+from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.base.plain_rows import TABLE
-from pgheadroom.lab.contrast import blocks, contrast, differences
-from pgheadroom.lab.design import Factor, Measure, Request, Trial
+from pgheadroom.lab.contrast import differences
+from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import (
-    Experiment,
-    Outcome,
-    Summary,
-    require_own_server,
-    require_wal_counters,
-    summarise_cells,
-)
+from pgheadroom.lab.experiment import Outcome
 from pgheadroom.lab.experiments.read_writes import model as read_writes_model
 from pgheadroom.lab.experiments.read_writes import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
-from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -102,7 +95,7 @@ MEASURES = (
 )
 
 
-class ReadWrites(Experiment):
+class ReadWrites(Comparing):
     """See the module's docstring."""
 
     name = "read-writes"
@@ -114,12 +107,7 @@ class ReadWrites(Experiment):
     scale_default = 1
     scale_meaning = "rows / 100,000; about 10 MB each"
     factors = (
-        Factor(
-            name="method",
-            description="; ".join(f"{name}: {text}" for name, text in METHODS.items()),
-            default=tuple(METHODS),
-            words=tuple(METHODS),
-        ),
+        shared.told("method", METHODS),
         Factor(
             name="checksums",
             description="data checksums, chosen at initdb",
@@ -151,26 +139,28 @@ class ReadWrites(Experiment):
         ),
     )
     measures = MEASURES
+    compared = ("step_ms",)
+    documents = (BOOK,)
+    steps = STEPS
+    own_server = "read-writes chooses checksums and when checkpoints happen"
     figures = presentation.FIGURES
 
     def repetitions_default(self, scale: int) -> int:  # noqa: ARG002 - the same at every scale
         """One: there is nothing random in it but the time, which asks for five."""
         return 1
 
-    def check(
-        self,
-        request: Request,  # noqa: ARG002 - every request runs
-        version: PgVersion,
-        *,
-        throw_away: bool,
-    ) -> None:
-        """Refuse a server whose checksums and checkpoints are not ours to decide."""
-        require_wal_counters(version)
-        require_own_server(throw_away, "read-writes chooses checksums and when checkpoints happen")
+    def reference(self, request: Request, cell: Cell) -> Cell:  # noqa: ARG002
+        """The second read of the same."""
+        return {**cell, "step": "second-read"}
 
-    def trials(self, request: Request) -> list[Trial]:
-        """One trial goes through all steps of a method."""
-        return blocks(request, cells=rounds.trial_cells(request, "step"))
+    def is_controlled(self, request: Request, cell: Cell) -> bool:  # noqa: ARG002
+        """None is: counters repeat, and the second read is beside each first one."""
+        return False
+
+    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+        """The first read against the second, where there is more than one."""
+        firsts = [cell for cell in request.cells() if cell["step"] == "first-read"]
+        return [(cell, self.reference(request, cell)) for cell in firsts if request.repetitions > 1]
 
     def trial_s(self, request: Request) -> float:
         """Starting, loading, reading."""
@@ -179,10 +169,6 @@ class ReadWrites(Experiment):
     def shape_name(self, trial: Trial) -> str:
         """An empty cluster with or without checksums."""
         return f"empty-{trial.cell['checksums']}"
-
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
-        """One sample a step."""
-        return rounds.asked(request, samples, "step", STEPS)
 
     def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
         """Load, treat, checkpoint, read twice."""
@@ -234,31 +220,18 @@ class ReadWrites(Experiment):
             found[STEPS.index("second-read")][f"predicted_{name}"] = 0
         return Outcome(measures=rounds.flat(found), environment=environment)
 
-    def summarise(
+    def findings(
         self,
-        request: Request,
-        version: PgVersion,  # noqa: ARG002 - the arithmetic knows it
-        samples: Sequence[Sample],
-    ) -> Summary:
+        request: Request,  # noqa: ARG002
+        cells: Sequence[dict[str, Any]],
+        comparisons: Sequence[dict[str, Any]],
+    ) -> list[str]:
         """What each first read wrote, measured beside predicted; its time against the second."""
-        expanded = self.expand(request, samples)
-        cells = summarise_cells(expanded, request.cells(), MEASURES)
-        pairs = [
-            (cell, {**cell, "step": "second-read"})
-            for cell in request.cells()
-            if cell["step"] == "first-read" and request.repetitions > 1
+        return [
+            *counts_as_predicted(cells, PREDICTED, _label),
+            *_findings(cells),
+            *differences(comparisons, "Time of the first read", _label),
         ]
-        found = contrast(expanded, pairs, ("step_ms",))
-        findings = counts_as_predicted(cells, PREDICTED, _label)
-        findings += _findings(cells)
-        findings += differences(found.comparisons, "Time of the first read", _label)
-        return Summary(
-            cells=cells,
-            comparisons=found.comparisons,
-            controls=found.controls,
-            references=[BOOK],
-            findings=findings,
-        )
 
     def answer(self, result: Result) -> str | None:
         """As `presentation` has it."""
