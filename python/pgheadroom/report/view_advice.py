@@ -324,10 +324,12 @@ def _hot(point: Point, *, ranged: bool = True) -> str:
 def unsettled(table: TableAdvice) -> list[str]:
     """At which settings the run was ended before it had settled, and between what HOT moved."""
     left = [point for point in table.curve if not point.is_settled]
-    if not left or table.verdict == "ABSTAIN":
+    if table.verdict == "ABSTAIN":
         return []
     wanted = {table.fillfactor, table.advised_fillfactor}
-    named = [point for point in left if point.fillfactor in wanted] or left[:1]
+    named = [point for point in left if point.fillfactor in wanted]
+    if not named:  # the curve marks the others
+        return []
     told = [
         f"fillfactor {point.fillfactor} (HOT {share(_end(point, 'low'))} to "
         f"{share(_end(point, 'high'))} % seen"
