@@ -17,7 +17,7 @@ from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
 from pgheadroom.migration.work import Effect
 from pgheadroom.profile import ColumnProfile, IndexProfile, TableProfile, Values, Width
-from pgheadroom.profile.model import KINDS
+from pgheadroom.profile.spelling import KINDS
 
 _UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
 _FIXED = {1: "bool", 2: "int2", 4: "int4", 8: "int8"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.forms import FieldError
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass
@@ -20,7 +21,6 @@ from pgheadroom.observe.operations import make_operations
 from pgheadroom.observe.sample import fit_skew
 from pgheadroom.observe.tables import Table, make_table, read_answers
 from pgheadroom.profile import Profile, parse_profile
-from pgheadroom.profile.fields import FieldError
 from pgheadroom.sources.recording import Recording, Row
 
 _INDEX_RETRIES_MAX = 40  # a table has seldom more indexes than that; arbitrary

@@ -16,7 +16,8 @@ from typing import Any
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile.model import INTEGER_MAX, KINDS
+from pgheadroom.profile.model import INTEGER_MAX
+from pgheadroom.profile.spelling import KINDS
 from pgheadroom.sources.recording import Row
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}

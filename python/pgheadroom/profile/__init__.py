@@ -12,7 +12,6 @@ from pgheadroom.profile.model import (
     Change,
     ColumnProfile,
     IndexProfile,
-    Kind,
     Operation,
     PgbenchBuiltin,
     Pick,
@@ -26,8 +25,8 @@ from pgheadroom.profile.model import (
     Width,
     Workload,
 )
-from pgheadroom.profile.reading import parse_profile, read_profile
-from pgheadroom.profile.saving import to_json
+from pgheadroom.profile.reading import parse_profile, read_profile, to_json
+from pgheadroom.profile.spelling import Kind
 
 __all__ = [
     "Change",

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
-from pgheadroom.profile.fields import FieldError, fail
+from pgheadroom.forms import FieldError, fail
 from pgheadroom.profile.model import (
     INTEGER_MAX,
-    Kind,
     Operation,
     Profile,
     RowRange,
     TableProfile,
 )
+from pgheadroom.profile.spelling import Kind
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _TOAST_POINTER_BYTES = 18

@@ -1,15 +1,26 @@
 """
 The values of a profile: what a table looks like, what is done to it, on which server.
 
-Frozen, with units in the names; `reading.py` makes them and has checked them.
+Frozen, with units in the names. What a file may say of each is declared beside it, and read and
+written by that (`pgheadroom.forms`); what has to fit together is in `completing.py` and `check.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from pgheadroom.forms import (
+    Expected,
+    Names,
+    Stored,
+    Text,
+    between,
+    in_file,
+    show,
+)
+from pgheadroom.profile.spelling import KINDS, Kind, Name, Words, memory, server_version, type_name
 
 ValuesKind = Literal["serial", "constant", "random"]
 OperationKind = Literal["insert", "update", "delete", "select", "upsert", "lock"]
@@ -24,32 +35,23 @@ CHECKSUMS_FROM_MAJOR = 18
 PGBENCH_TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pgbench_history")
 
 
-class Kind(StrEnum):
-    """What a column's values are, which decides how they are made and changed."""
-
-    INTEGER = "integer"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"
-    STRING = "string"
-    PADDED = "padded"
-
-
-KINDS: Mapping[str, Kind] = {
-    "int2": Kind.INTEGER,
-    "int4": Kind.INTEGER,
-    "int8": Kind.INTEGER,
-    "float4": Kind.NUMBER,
-    "float8": Kind.NUMBER,
-    "numeric": Kind.NUMBER,
-    "bool": Kind.BOOLEAN,
-    "timestamp": Kind.TIMESTAMP,
-    "timestamptz": Kind.TIMESTAMP,
-    "text": Kind.STRING,
-    "varchar": Kind.STRING,
-    "bpchar": Kind.PADDED,
+ROWS_MAX = 2**40  # far beyond what one machine loads
+STRING_BYTES_MAX = 1024**2  # made of hashes row by row; longer ones would take for ever; arbitrary
+GROWTH_BYTES_MAX = 1_000_000
+STATEMENT_ROWS_MAX = 10_000  # one VALUES list in one script; arbitrary
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "uniform": ("scatter",),
+    "zipfian": ("theta", "scatter"),
+    "gaussian": ("param", "scatter"),
+    "hot_set": ("rows_frac", "weight", "scatter"),
+    "sequential": (),
+    "stride": ("n",),
+    "newest": (),
+    "oldest": (),
 }
-"""Types that a profile's columns may have, by PostgreSQL's own name without a modifier."""
+"""Which fields of a pick belong to a distribution; all of them but `scatter` have to be given."""
+
+_BELOW_ONE = 1 - 1e-9
 
 INTEGER_MAX = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 
@@ -58,18 +60,23 @@ INTEGER_MAX = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 class ServerSettings:
     """The server of a profile; None where PostgreSQL's or the run's own default stands."""
 
-    version: str
-    shared_buffers_bytes: int
-    full_page_writes: bool
-    wal_level: Literal["minimal", "replica", "logical"]
-    wal_compression: Literal["off", "pglz", "lz4", "zstd", "on"]
-    wal_log_hints: bool
-    data_checksums: bool | None
-    autovacuum: bool
-    autovacuum_naptime_s: float | None
-    checkpoint_interval_s: float | None
-    max_wal_size_bytes: int | None
-    settings: Mapping[str, str]
+    version: Annotated[str, Stored(Text, server_version)] = "18"
+    shared_buffers_bytes: Annotated[int, memory(128 * 1024)] = field(
+        default=1024**3, metadata=in_file("shared_buffers")
+    )
+    full_page_writes: bool = True
+    wal_level: Literal["minimal", "replica", "logical"] = "replica"
+    wal_compression: Literal["off", "on", "pglz", "lz4", "zstd"] = "off"
+    wal_log_hints: bool = False
+    data_checksums: bool | None = None
+    autovacuum: bool = False
+    autovacuum_naptime_s: Annotated[float, between(1, 2147483)] | None = None
+    # PostgreSQL's checkpoint_timeout is at least 30 s.
+    checkpoint_interval_s: Annotated[float, between(30, 86400)] | None = None
+    max_wal_size_bytes: Annotated[int, memory(32 * 1024**2)] | None = field(
+        default=None, metadata=in_file("max_wal_size")
+    )
+    settings: Words = field(default_factory=dict)
     observed: Mapping[str, Any] | None = None
 
 
@@ -77,8 +84,8 @@ class ServerSettings:
 class Width:
     """Payload bytes of a string, uniform between the two."""
 
-    min_bytes: int
-    max_bytes: int
+    min_bytes: Annotated[int, between(0, STRING_BYTES_MAX)]
+    max_bytes: Annotated[int, between(0, STRING_BYTES_MAX)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +93,18 @@ class Values:
     """How a column's values are made; `ndistinct` is set for random ones only."""
 
     kind: ValuesKind
-    ndistinct: int | None = None
+    ndistinct: Annotated[int, between(1, 2**62)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
     """A column; `type` is canonical (`int4`, `bpchar(84)`), `width` stands for strings only."""
 
-    name: str
-    type: str
-    values: Values
+    name: Name
+    type: Annotated[str, Stored(Text, type_name)]
+    values: Values = Values(kind="constant")
     width: Width | None = None
-    null_frac: float = 0.0
+    null_frac: Annotated[float, between(0, 1)] = 0.0
 
     @property
     def kind(self) -> Kind:
@@ -121,27 +128,27 @@ class ColumnProfile:
 class IndexProfile:
     """An index over columns or over expressions (one of the two is empty)."""
 
-    name: str
-    columns: tuple[str, ...]
-    expressions: tuple[str, ...]
-    unique: bool
-    method: Literal["btree", "brin"]
-    include: tuple[str, ...]
-    where: str | None
-    fillfactor: int | None
-    deduplicate_items: bool | None
+    name: Name
+    columns: Names = field(default=(), metadata=in_file(unless_empty=True))
+    expressions: Names = field(default=(), metadata=in_file(unless_empty=True))
+    unique: bool = False
+    method: Literal["btree", "brin"] = "btree"
+    include: Names = field(default=(), metadata=in_file(unless_empty=True))
+    where: Text | None = None
+    fillfactor: Annotated[int, between(10, 100)] | None = None
+    deduplicate_items: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProfile:
     """A table as it is loaded; `fillfactor` in percent."""
 
-    name: str
-    rows: int
-    fillfactor: int
-    columns: tuple[ColumnProfile, ...]
-    indexes: tuple[IndexProfile, ...]
-    reloptions: Mapping[str, str]
+    name: Name
+    rows: Annotated[int, between(0, ROWS_MAX)]
+    fillfactor: Annotated[int, between(10, 100)] = 100
+    reloptions: Words = field(default_factory=dict)
+    columns: Annotated[tuple[ColumnProfile, ...], Expected("a list of columns")]
+    indexes: Annotated[tuple[IndexProfile, ...], Expected("a list of indexes")] = ()
     observed: Mapping[str, Any] | None = None
 
     def column(self, name: str) -> ColumnProfile:
@@ -176,39 +183,103 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Growth:
+    min_bytes: Annotated[int, between(0, GROWTH_BYTES_MAX)] = field(metadata=in_file("min"))
+    max_bytes: Annotated[int, between(0, GROWTH_BYTES_MAX)] = field(metadata=in_file("max"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChangeInFile:
+    """A change under its column's name."""
+
+    changed_frac: Annotated[float, between(0, 1)] = 1.0
+    grows_bytes: _Growth | None = None
+
+
+SETS_EXPECTED = "a list of columns, or a table of columns and changes, not empty"
+
+
+def _changes(found: tuple[str, ...] | Mapping[str, _ChangeInFile]) -> tuple[Change, ...]:
+    """Of a table of columns and changes, or of a list of columns that just change."""
+    if isinstance(found, tuple):
+        if len(set(found)) != len(found):
+            raise ValueError(f"found {show(list(found))}, expected each column once")
+        return tuple(Change(column=column) for column in found)
+    return tuple(
+        Change(
+            column=column,
+            changed_frac=change.changed_frac,
+            grows_min_bytes=0 if change.grows_bytes is None else change.grows_bytes.min_bytes,
+            grows_max_bytes=0 if change.grows_bytes is None else change.grows_bytes.max_bytes,
+        )
+        for column, change in found.items()
+    )
+
+
+def _changes_in_file(changes: tuple[Change, ...]) -> dict[str, _ChangeInFile]:
+    return {
+        change.column: _ChangeInFile(
+            changed_frac=change.changed_frac,
+            grows_bytes=_Growth(min_bytes=change.grows_min_bytes, max_bytes=change.grows_max_bytes)
+            if change.grows_max_bytes
+            else None,
+        )
+        for change in changes
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
     """Which key an operation works on; parameters that a distribution lacks are None."""
 
     distribution: Distribution
-    theta: float | None = None
-    param: float | None = None
-    rows_frac: float | None = None
-    weight: float | None = None
-    n: int | None = None
-    scatter: bool = False
+    # pgbench's own bounds: MIN_ZIPFIAN_PARAM, MAX_ZIPFIAN_PARAM, MIN_GAUSSIAN_PARAM.
+    theta: Annotated[float, between(1.001, 1000)] | None = None
+    param: Annotated[float, between(2, 1e6)] | None = None
+    rows_frac: Annotated[float, between(0, _BELOW_ONE)] | None = None
+    weight: Annotated[float, between(0, 1)] | None = None
+    n: Annotated[int, between(1, 2**40)] | None = None
+    scatter: bool = field(default=False, metadata=in_file(unless_empty=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRange:
     """Rows of a statement that draws their number each time, evenly between the two."""
 
-    min_rows: int
-    max_rows: int
+    min_rows: Annotated[int, between(1, STATEMENT_ROWS_MAX)] = field(metadata=in_file("min"))
+    max_rows: Annotated[int, between(1, STATEMENT_ROWS_MAX)] = field(metadata=in_file("max"))
+
+
+def _rows(found: int | RowRange) -> int | RowRange:
+    """Two ends that are equal are that number."""
+    if isinstance(found, RowRange) and found.min_rows == found.max_rows:
+        return found.min_rows
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One `[[operation]]`; `pick` is None for an insert."""
 
-    table: str
+    table: Text
     kind: OperationKind
-    weight: int
-    rows_per_statement: int | RowRange
-    abort_frac: float
-    sets: tuple[Change, ...]
-    pick: Pick | None
-    find: Literal["index", "seqscan"]
-    transaction: str | None
+    weight: Annotated[int, between(1, 2**31 - 1)] = 1
+    rows_per_statement: Annotated[
+        int | RowRange,
+        Stored(Annotated[int, between(1, STATEMENT_ROWS_MAX)] | RowRange, _rows),
+        Expected(f"a whole number from 1 to {STATEMENT_ROWS_MAX}, or {{ min, max }} of such"),
+    ] = 1
+    abort_frac: Annotated[float, between(0, 1)] = 0.0
+    sets: Annotated[
+        tuple[Change, ...],
+        Stored(Names | Mapping[str, _ChangeInFile], _changes, _changes_in_file),
+        Expected(SETS_EXPECTED),
+    ] = field(default=(), metadata=in_file(unless_empty=True))
+    pick: Pick | None = None
+    find: Literal["index", "seqscan"] = field(
+        default="index", metadata=in_file(only=lambda it: it.kind not in ("insert", "upsert"))
+    )
+    transaction: Text | None = None
 
     @property
     def rows_max(self) -> int:
@@ -227,20 +298,36 @@ class Operation:
 class Snapshot:
     """A snapshot held by another session, in fractions of the run."""
 
-    start_frac: float
-    length_frac: float
+    start_frac: Annotated[float, between(0, 1)]
+    length_frac: Annotated[float, between(0, 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """How long and by whom; exactly one of `operations` and `duration_s` is set."""
 
-    operations: int | None
-    duration_s: float | None
-    rate_per_s: float | None
-    clients: int
-    seed: int
-    snapshots: tuple[Snapshot, ...]
+    operations: Annotated[int, between(1, 2**31 - 1)] | None = None
+    duration_s: Annotated[float, between(1, 10 * 86400)] | None = None
+    rate_per_s: Annotated[float, between(0.001, 1e9)] | None = None
+    clients: Annotated[int, between(1, 10_000)] = 1
+    seed: Annotated[int, between(0, 2**63 - 1)] = 1
+    snapshots: Annotated[tuple[Snapshot, ...], Expected("a list of snapshots")] = field(
+        default=(), metadata=in_file("snapshot", unless_empty=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PgbenchFillfactors:
+    """The fillfactor of each of pgbench's tables."""
+
+    pgbench_accounts: Annotated[int, between(10, 100)] = 100
+    pgbench_branches: Annotated[int, between(10, 100)] = 100
+    pgbench_tellers: Annotated[int, between(10, 100)] = 100
+    pgbench_history: Annotated[int, between(10, 100)] = 100
+
+
+def _of_pgbench(fillfactor: Mapping[str, int]) -> PgbenchFillfactors:
+    return PgbenchFillfactors(**fillfactor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +335,11 @@ class PgbenchBuiltin:
     """A script that pgbench has built in, on its own tables; fillfactor by table name."""
 
     builtin: Builtin
-    scale: int
-    fillfactor: Mapping[str, int]
+    scale: Annotated[int, between(1, 100_000)]
+    fillfactor: Annotated[
+        Mapping[str, int],
+        Stored(PgbenchFillfactors, asdict, _of_pgbench),
+    ] = field(default_factory=lambda: dict.fromkeys(PGBENCH_TABLES, 100))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

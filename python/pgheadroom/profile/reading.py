@@ -1,59 +1,54 @@
 """
-A file becomes a profile: parse, read each section, fill in defaults, check across sections.
+A file becomes a profile, and a profile data again: every field written out.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pgheadroom import forms
 from pgheadroom.errors import InputError
+from pgheadroom.forms import Expected, FieldError, between, fail, in_file
 from pgheadroom.input_file import read_text
+from pgheadroom.profile.assumed import assumed_of
 from pgheadroom.profile.check import check
-from pgheadroom.profile.fields import FieldError, Fields, fail
+from pgheadroom.profile.completing import completed_operation, completed_table
 from pgheadroom.profile.lines import line_of
 from pgheadroom.profile.model import (
-    CHECKSUMS_FROM_MAJOR,
-    PGBENCH_TABLES,
     Operation,
     PgbenchBuiltin,
     Profile,
     Run,
     ServerSettings,
-    Snapshot,
     TableProfile,
     Workload,
 )
 from pgheadroom.profile.observed import SERVER
-from pgheadroom.profile.reading_operation import read_operation
-from pgheadroom.profile.reading_table import read_table
 from pgheadroom.profile.settings import check_setting
-from pgheadroom.types import PgVersion
-from pgheadroom.units import parse_setting_bytes
 
 SCHEMA_VERSION = 1
-VERSION_MIN, VERSION_MAX = 15, 19
 
 _FILE_BYTES_MAX = 64 * 1024**2  # a profile of thousands of tables has a few; arbitrary
-_TOP = ("schema_version", "server", "table", "operation", "pgbench", "run")
-_SERVER = (
-    "version",
-    "shared_buffers",
-    "full_page_writes",
-    "wal_level",
-    "wal_compression",
-    "wal_log_hints",
-    "data_checksums",
-    "autovacuum",
-    "autovacuum_naptime_s",
-    "checkpoint_interval_s",
-    "max_wal_size",
-    "settings",
-    "observed",
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile:
+    """What stands in the file: tables and operations, or `[pgbench]`."""
+
+    schema_version: Annotated[int, between(SCHEMA_VERSION, SCHEMA_VERSION)]
+    server: ServerSettings = field(default_factory=ServerSettings)
+    tables: Annotated[
+        tuple[TableProfile, ...], Expected("at least one [[table]], or [pgbench]")
+    ] = field(default=(), metadata=in_file("table", unless_empty=True))
+    operations: Annotated[tuple[Operation, ...], Expected("at least one [[operation]]")] = field(
+        default=(), metadata=in_file("operation", unless_empty=True)
+    )
+    builtin: PgbenchBuiltin | None = field(default=None, metadata=in_file("pgbench"))
+    run: Annotated[Run, Expected("a table [run] with operations or duration_s")]
 
 
 def read_profile(path: Path) -> Profile:
@@ -101,138 +96,79 @@ def parse_profile(data: object) -> Profile:
         FieldError: A field is unknown, missing, of a wrong type, out of range, or does not fit
             to another one.
     """
-    assumed: dict[str, Any] = {}
-    top = Fields(data, "", _TOP, assumed)
-    top.integer("schema_version", SCHEMA_VERSION, SCHEMA_VERSION)
-    server = _server(top.get("server") if top.has("server") else {}, assumed)
-    tables: tuple[TableProfile, ...] = ()
-    operations: tuple[Operation, ...] = ()
-    builtin = None
-    if top.has("pgbench"):
-        for name in ("table", "operation"):
-            if top.has(name):
-                raise FieldError(name, "stands beside [pgbench], expected only one of them")
-        builtin = _pgbench(top.get("pgbench"), assumed)
-    else:
-        found = top.items("table", "at least one [[table]], or [pgbench]", required=True)
-        tables = tuple(read_table(item, f"table[{n}]", assumed) for n, item in enumerate(found))
-        done = top.items("operation", "at least one [[operation]]", required=True)
-        operations = tuple(
-            read_operation(item, f"operation[{n}]", tables, assumed) for n, item in enumerate(done)
-        )
-    if not top.has("run"):
-        raise FieldError("run", "missing, expected [run] with operations or duration_s")
-    run = _run(top.get("run"), assumed)
-    workload = Workload(operations=operations, builtin=builtin, run=run)
-    profile = Profile(server=server, tables=tables, workload=workload, assumed=assumed)
+    found = forms.read(ProfileFile, data, nulls=False)
+    assert isinstance(data, dict)
+    _check_parts(data)
+    for name, setting in found.server.settings.items():
+        check_setting(f"server.settings.{name}", name, setting)
+    if found.server.observed is not None:
+        SERVER(found.server.observed, "server.observed")
+    raw = data.get("table", ())
+    tables = tuple(
+        completed_table(table, raw[n], f"table[{n}]") for n, table in enumerate(found.tables)
+    )
+    done = data.get("operation", ())
+    operations = tuple(
+        completed_operation(operation, done[n], f"operation[{n}]", tables)
+        for n, operation in enumerate(found.operations)
+    )
+    _check_run(found.run)
+    workload = Workload(operations=operations, builtin=found.builtin, run=found.run)
+    profile = Profile(
+        server=found.server, tables=tables, workload=workload, assumed=assumed_of(data, tables)
+    )
     check(profile)
     return profile
 
 
-def _server(value: object, assumed: dict[str, Any]) -> ServerSettings:
-    fields = Fields(value, "server", _SERVER, assumed)
-    version = fields.text("version", "18")
-    major, _, minor = version.partition(".")
-    digits = major.isascii() and major.isdecimal() and len(major) == 2
-    minor_fits = not minor or (minor.isascii() and minor.isdecimal() and len(minor) <= 2)
-    if not (digits and minor_fits and VERSION_MIN <= int(major) <= VERSION_MAX):
-        fail(
-            fields.at("version"),
-            version,
-            f'a version from {VERSION_MIN} to {VERSION_MAX}, such as "18" or "18.4"',
-        )
-    version = version.rstrip(".")
-    settings = fields.words("settings")
-    for name, setting in settings.items():
-        check_setting(f"{fields.at('settings')}.{name}", name, setting)
-    major_number = PgVersion(int(major), 0).major
-    if not fields.has("data_checksums"):
-        fields.assume("data_checksums", major_number >= CHECKSUMS_FROM_MAJOR)
-    for name, what in (
-        ("checkpoint_interval_s", "no checkpoint inside the run"),
-        ("max_wal_size", "out of reach"),
+def to_json(profile: Profile) -> dict[str, Any]:
+    """The profile under the file's names; reading it again gives an equal profile."""
+    workload = profile.workload
+    is_own = workload.builtin is None
+    file = ProfileFile(
+        schema_version=SCHEMA_VERSION,
+        server=profile.server,
+        tables=profile.tables if is_own else (),
+        operations=workload.operations if is_own else (),
+        builtin=workload.builtin,
+        run=workload.run,
+    )
+    made: dict[str, Any] = forms.write(file, nulls=False)
+    return made
+
+
+def _check_parts(data: dict[str, Any]) -> None:
+    for name, expected in (
+        ("table", "at least one [[table]], or [pgbench]"),
+        ("operation", "at least one [[operation]]"),
     ):
-        if not fields.has(name):
-            fields.assume(name, what)
-    return ServerSettings(
-        version=version,
-        shared_buffers_bytes=_size(fields, "shared_buffers", "1GB", 128 * 1024),
-        full_page_writes=fields.flag("full_page_writes", True),
-        wal_level=fields.choice("wal_level", ("minimal", "replica", "logical"), "replica"),
-        wal_compression=fields.choice(
-            "wal_compression", ("off", "on", "pglz", "lz4", "zstd"), "off"
-        ),
-        wal_log_hints=fields.flag("wal_log_hints", False),
-        data_checksums=fields.flag("data_checksums", None),
-        autovacuum=fields.flag("autovacuum", False),
-        autovacuum_naptime_s=fields.number("autovacuum_naptime_s", 1, 2147483, None),
-        # PostgreSQL's checkpoint_timeout is at least 30 s.
-        checkpoint_interval_s=fields.number("checkpoint_interval_s", 30, 86400, None),
-        max_wal_size_bytes=(
-            _size(fields, "max_wal_size", "", 32 * 1024**2) if fields.has("max_wal_size") else None
-        ),
-        settings=settings,
-        observed=fields.checked("observed", SERVER),
-    )
+        if "pgbench" in data:
+            if name in data:
+                raise FieldError(name, "stands beside [pgbench], expected only one of them")
+        elif name not in data:
+            raise FieldError(name, f"missing, expected {expected}")
+        elif not data[name]:
+            fail(name, data[name], expected)
 
 
-def _size(fields: Fields, name: str, default: str, low_bytes: int) -> int:
-    text = fields.text(name, default)
-    try:
-        size_bytes = parse_setting_bytes(text)
-    except InputError as error:
-        raise FieldError(fields.at(name), str(error)) from None
-    if not low_bytes <= size_bytes <= 2**50:
-        fail(fields.at(name), text, f"at least {low_bytes // 1024}kB and at most 1024TB")
-    return size_bytes
-
-
-def _pgbench(value: object, assumed: dict[str, Any]) -> PgbenchBuiltin:
-    fields = Fields(value, "pgbench", ("builtin", "scale", "fillfactor"), assumed)
-    chosen: Mapping[str, Any] = fields.opaque("fillfactor") or {}
-    fillfactors = Fields(chosen, fields.at("fillfactor"), PGBENCH_TABLES, assumed)
-    return PgbenchBuiltin(
-        builtin=fields.choice("builtin", ("tpcb-like", "simple-update", "select-only")),
-        scale=fields.integer("scale", 1, 100_000),
-        fillfactor={name: fillfactors.integer(name, 10, 100, 100) for name in PGBENCH_TABLES},
-    )
-
-
-def _run(value: object, assumed: dict[str, Any]) -> Run:
-    known = ("operations", "duration_s", "rate_per_s", "clients", "seed", "snapshot")
-    fields = Fields(value, "run", known, assumed)
-    clients = fields.integer("clients", 1, 10_000, 1)
-    if fields.has("operations") == fields.has("duration_s"):
-        found = "both" if fields.has("operations") else "neither"
+def _check_run(run: Run) -> None:
+    if (run.operations is None) == (run.duration_s is None):
+        found = "neither" if run.operations is None else "both"
         raise FieldError("run", f"found {found} of operations and duration_s, expected one")
-    operations = fields.integer("operations", 1, 2**31 - 1, None)
-    if operations is not None and operations % clients:
-        fail("run.operations", operations, f"a multiple of run.clients, which is {clients}")
-    rate_per_s = fields.number("rate_per_s", 0.001, 1e9, None)
-    if rate_per_s is not None and operations is not None:
+    if run.operations is not None and run.operations % run.clients:
+        fail(
+            "run.operations",
+            run.operations,
+            f"a multiple of run.clients, which is {run.clients}",
+        )
+    if run.rate_per_s is not None and run.operations is not None:
         raise FieldError("run.rate_per_s", "stands beside operations, expected beside duration_s")
-    duration_s = fields.number("duration_s", 1, 10 * 86400, None)
-    if duration_s is not None and not duration_s.is_integer():
-        fail("run.duration_s", duration_s, "whole seconds, which is what pgbench takes")
-    snapshots = tuple(
-        _snapshot(item, f"run.snapshot[{n}]", assumed)
-        for n, item in enumerate(fields.items("snapshot", "a list of snapshots"))
-    )
-    return Run(
-        operations=operations,
-        duration_s=duration_s,
-        rate_per_s=rate_per_s,
-        clients=clients,
-        seed=fields.integer("seed", 0, 2**63 - 1, 1),
-        snapshots=snapshots,
-    )
-
-
-def _snapshot(value: object, path: str, assumed: dict[str, Any]) -> Snapshot:
-    fields = Fields(value, path, ("start_frac", "length_frac"), assumed)
-    found = Snapshot(
-        start_frac=fields.number("start_frac", 0, 1), length_frac=fields.number("length_frac", 0, 1)
-    )
-    if found.start_frac + found.length_frac > 1 + 1e-9:
-        fail(fields.at("length_frac"), found.length_frac, "a snapshot that ends within the run")
-    return found
+    if run.duration_s is not None and not run.duration_s.is_integer():
+        fail("run.duration_s", run.duration_s, "whole seconds, which is what pgbench takes")
+    for n, held in enumerate(run.snapshots):
+        if held.start_frac + held.length_frac > 1 + 1e-9:
+            fail(
+                f"run.snapshot[{n}].length_frac",
+                held.length_frac,
+                "a snapshot that ends within the run",
+            )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from pgheadroom.profile.fields import FieldError, fail
+from pgheadroom.forms import FieldError, fail
 
 FIELDS = {
     "shared_buffers": "server.shared_buffers",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pgheadroom.profile.fields import FieldError, encodable, fail
+from pgheadroom.forms import FieldError, encodable, fail
 
 Shape = Callable[[Any, str], None]
 

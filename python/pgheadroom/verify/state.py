@@ -11,12 +11,12 @@ from typing import Any, Self
 
 from pgheadroom.advise.runs import Runner
 from pgheadroom.errors import InputError
+from pgheadroom.forms import FieldError
 from pgheadroom.plan.measured import Measured
 from pgheadroom.plan.record import StepRecord
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Forecast, Plan
 from pgheadroom.profile import Profile, parse_profile
-from pgheadroom.profile.fields import FieldError
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, foresee
 

@@ -1,0 +1,117 @@
+"""
+Which defaults stand where a profile's file says nothing: by the path of the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgheadroom.forms import defaults, write
+from pgheadroom.profile.model import (
+    CHECKSUMS_FROM_MAJOR,
+    PARAMETERS,
+    IndexProfile,
+    Operation,
+    PgbenchFillfactors,
+    Run,
+    ServerSettings,
+    TableProfile,
+)
+from pgheadroom.profile.spelling import KINDS, Kind
+
+_INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h
+
+Raw = Mapping[str, Any]
+
+
+class _Notes(dict[str, Any]):
+    """The defaults that were used."""
+
+    def add(self, path: str, raw: Raw, known: Raw, names: Sequence[str] | None = None) -> None:
+        """Those of one table of fields, in the order of the names."""
+        for name in known if names is None else names:
+            if name not in raw:
+                self[f"{path}.{name}"] = known[name]
+
+
+def assumed_of(data: Raw, tables: Sequence[TableProfile]) -> dict[str, Any]:
+    """
+    The defaults that were used.
+
+    Args:
+        data: The file, which was read.
+        tables: Its tables, with what followed from other fields.
+    """
+    notes = _Notes()
+    _server(notes, data.get("server", {}))
+    for n, (raw, table) in enumerate(zip(data.get("table", ()), tables, strict=True)):
+        _table(notes, raw, table, f"table[{n}]")
+    for n, raw in enumerate(data.get("operation", ())):
+        _operation(notes, raw, f"operation[{n}]")
+    if "pgbench" in data:
+        chosen = data["pgbench"].get("fillfactor", {})
+        notes.add("pgbench.fillfactor", chosen, defaults(PgbenchFillfactors))
+    notes.add("run", data["run"], defaults(Run), ("clients", "seed"))
+    return dict(notes)
+
+
+def _server(notes: _Notes, raw: Raw) -> None:
+    known = defaults(ServerSettings) | {
+        "shared_buffers": "1GB",
+        "checkpoint_interval_s": "no checkpoint inside the run",
+        "max_wal_size": "out of reach",
+    }
+    major = int(raw.get("version", known["version"]).partition(".")[0])
+    known["data_checksums"] = major >= CHECKSUMS_FROM_MAJOR
+    notes.add(
+        "server",
+        raw,
+        known,
+        (
+            "version",
+            "data_checksums",
+            "checkpoint_interval_s",
+            "max_wal_size",
+            "shared_buffers",
+            "full_page_writes",
+            "wal_level",
+            "wal_compression",
+            "wal_log_hints",
+            "autovacuum",
+        ),
+    )
+
+
+def _table(notes: _Notes, raw: Raw, table: TableProfile, path: str) -> None:
+    for n, index in enumerate(raw.get("indexes", ())):
+        notes.add(f"{path}.indexes[{n}]", index, defaults(IndexProfile), ("method", "unique"))
+        if index.get("method") != "brin":
+            notes.add(f"{path}.indexes[{n}]", index, {"fillfactor": _INDEX_FILLFACTOR})
+    for n, (given, column) in enumerate(zip(raw["columns"], table.columns, strict=True)):
+        place = f"{path}.columns[{n}]"
+        if KINDS[column.base_type] is Kind.TIMESTAMP and "(" in given["type"]:
+            notes[f"{place}.type"] = (
+                f"{column.base_type}, to the microsecond: the precision is not played"
+            )
+        made = {"null_frac": 0.0, "values": write(column.values, nulls=False)}
+        notes.add(place, given, made)
+        if given.get("values", {}).get("kind") == "random":
+            notes.add(f"{place}.values", given["values"], {"ndistinct": column.values.ndistinct})
+    notes.add(path, raw, {"fillfactor": table.fillfactor})
+
+
+def _operation(notes: _Notes, raw: Raw, path: str) -> None:
+    known = defaults(Operation)
+    notes.add(path, raw, known, ("weight", "rows_per_statement", "abort_frac"))
+    changes = raw.get("sets", ())
+    for name in changes:
+        change = changes[name] if isinstance(changes, Mapping) else {}
+        notes.add(f"{path}.sets.{name}", change, {"changed_frac": 1.0})
+    if raw["kind"] != "insert":
+        notes.add(path, raw, {"pick": {"distribution": "uniform"}})
+        pick = raw.get("pick")
+        if pick is not None and "scatter" in PARAMETERS[pick["distribution"]]:
+            notes.add(f"{path}.pick", pick, {"scatter": False})
+    if raw["kind"] not in ("insert", "upsert"):
+        notes.add(path, raw, known, ("find",))

@@ -1,0 +1,110 @@
+"""
+How a profile's file spells what the values have in another form: versions, sizes, types, names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.forms import Expected, Stored, Text, show
+from pgheadroom.units import parse_setting_bytes, setting_bytes
+
+VERSION_MIN, VERSION_MAX = 15, 19
+
+
+class Kind(StrEnum):
+    """What a column's values are, which decides how they are made and changed."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+    STRING = "string"
+    PADDED = "padded"
+
+
+KINDS: Mapping[str, Kind] = {
+    "int2": Kind.INTEGER,
+    "int4": Kind.INTEGER,
+    "int8": Kind.INTEGER,
+    "float4": Kind.NUMBER,
+    "float8": Kind.NUMBER,
+    "numeric": Kind.NUMBER,
+    "bool": Kind.BOOLEAN,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamptz": Kind.TIMESTAMP,
+    "text": Kind.STRING,
+    "varchar": Kind.STRING,
+    "bpchar": Kind.PADDED,
+}
+"""Types that a profile's columns may have, by PostgreSQL's own name without a modifier."""
+
+
+def server_version(found: str) -> str:
+    """A major version that we know, with or without its minor."""
+    major, _, minor = found.partition(".")
+    digits = major.isascii() and major.isdecimal() and len(major) == 2
+    minor_fits = not minor or (minor.isascii() and minor.isdecimal() and len(minor) <= 2)
+    if not (digits and minor_fits and VERSION_MIN <= int(major) <= VERSION_MAX):
+        raise ValueError(
+            f"found {show(found)}, expected a version from {VERSION_MIN} to {VERSION_MAX}, "
+            'such as "18" or "18.4"'
+        )
+    return found.rstrip(".")
+
+
+def memory(low_bytes: int) -> Stored:
+    """Bytes as PostgreSQL's settings spell them."""
+
+    def load(found: str) -> int:
+        try:
+            size_bytes = parse_setting_bytes(found)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        if not low_bytes <= size_bytes <= 2**50:
+            raise ValueError(
+                f"found {show(found)}, expected at least {low_bytes // 1024}kB and at most 1024TB"
+            )
+        return size_bytes
+
+    return Stored(Text, load, setting_bytes)
+
+
+def type_name(found: str) -> str:
+    """A column's type by PostgreSQL's own name: `bpchar(84)` for `character(84)`."""
+    try:
+        column = _core.Column(found, is_null=True)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    base = column.type_name.partition("(")[0]
+    if base not in KINDS or column.type_name.endswith("]"):
+        raise ValueError(f"found {show(found)}, expected one of {', '.join(KINDS)}")
+    return column.type_name
+
+
+def _name(found: str) -> str:
+    # Colons and backslashes mean something in pgbench's scripts even inside quotes.
+    if len(found.encode()) > 63 or not found.isprintable() or ":" in found or "\\" in found:
+        raise ValueError(
+            f"found {show(found)}, expected a name of at most 63 bytes, printable, without ':' "
+            "and '\\'"
+        )
+    return found
+
+
+Name = Annotated[str, Stored(Text, _name)]
+"""A name that PostgreSQL and pgbench can take."""
+
+
+def _word(found: str | float) -> str:
+    return ("on" if found else "off") if isinstance(found, bool) else str(found)
+
+
+Word = Annotated[str, Stored(str | bool | int | float, _word), Expected("a string", whole=True)]
+"""A setting; numbers and booleans are taken as text."""
+
+Words = Annotated[Mapping[str, Word], Expected("a table of strings")]
