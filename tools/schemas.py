@@ -13,15 +13,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pgheadroom.advise import advice
 from pgheadroom.forms import json_schema
+from pgheadroom.plan import record as applied
+from pgheadroom.plan import values as plan
 from pgheadroom.profile.reading import ProfileFile
+from pgheadroom.verify import values as verification
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
 
 def schemas() -> Mapping[str, dict[str, Any]]:
     """Each file's schema, by its name."""
-    return {"profile": json_schema(ProfileFile, title="Profile", nulls=False)}
+    plan_frame = _frame("plan", plan.SCHEMA_VERSION) | {"digest": {"type": "string"}}
+    return {
+        "profile": json_schema(ProfileFile, title="Profile", nulls=False),
+        "advice": json_schema(
+            advice.Advice, title="Advice", frame=_frame("advice", advice.SCHEMA_VERSION)
+        ),
+        "plan": json_schema(plan.Plan, title="Plan", frame=plan_frame),
+        "applied": json_schema(
+            applied.Record,
+            title="Applied record",
+            frame=_frame("applied", applied.SCHEMA_VERSION),
+        ),
+        "verification": json_schema(
+            verification.Verification,
+            title="Verification",
+            frame=_frame("verification", verification.SCHEMA_VERSION),
+        ),
+    }
+
+
+def _frame(kind: str, version: int) -> dict[str, Any]:
+    return {"schema_version": {"const": version}, "kind": {"const": kind}}
 
 
 def main() -> int:

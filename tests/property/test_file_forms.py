@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from schemas import schemas
+from values_of import values_of
 
+from pgheadroom.advise.advice import Advice
+from pgheadroom.forms import read, write
+from pgheadroom.plan.record import Record
+from pgheadroom.plan.values import Plan
 from pgheadroom.profile import parse_profile, to_json
+from pgheadroom.verify.values import Verification
 
 Json = dict[str, Any]
 VALID = {name: Draft202012Validator(schema) for name, schema in schemas().items()}
@@ -102,7 +109,7 @@ def profiles(draw: st.DrawFn) -> Json:
     }
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(profiles())
 def test_profiles(data: Json) -> None:
     """A profile says after saving what it said before, and nothing new is assumed of it."""
@@ -116,3 +123,19 @@ def test_profiles(data: Json) -> None:
     # A pick that was assumed as a whole is written out, but for what it does not do.
     new = set(again.assumed) - set(profile.assumed)
     assert all(path.endswith(".pick.scatter") for path in new)
+
+
+FORMS = {"advice": Advice, "plan": Plan, "applied": Record, "verification": Verification}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_every_form(name: str, data: st.DataObject) -> None:
+    """A value is its file, whatever stands in it: read again it is equal, and its text too."""
+    value: Any = data.draw(values_of(FORMS[name]))
+    text = json.dumps(value.to_json() if name != "plan" else value.to_json() | {"digest": "x"})
+    assert VALID[name].is_valid(json.loads(text))
+    again = read(FORMS[name], json.loads(json.dumps(write(value))), exact=True)
+    assert again == value
+    assert json.dumps(write(again)) == json.dumps(write(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,15 @@ import pytest
 from jsonschema import Draft202012Validator
 from schemas import FOLDER, schemas
 
+from pgheadroom.advise.advice import Advice
+from pgheadroom.forms import read, write
+from pgheadroom.plan.reading import plan_text
+from pgheadroom.plan.record import Record
+from pgheadroom.plan.values import Plan
+from pgheadroom.verify.values import Verification
+
 ROOT = Path(__file__).parents[2]
+WRITTEN = Path(__file__).parent / "written"
 
 
 def _files() -> Iterator[tuple[str, Path]]:
@@ -21,6 +29,7 @@ def _files() -> Iterator[tuple[str, Path]]:
         yield from (("profile", path) for path in sorted(ROOT.glob(pattern)))
     recorded = sorted((ROOT / "experiments" / "advice" / "record" / "observed").glob("*.json"))
     yield from (("profile", path) for path in recorded[::10])
+    yield from ((path.stem, path) for path in sorted(WRITTEN.glob("*.json")))
 
 
 def _data(path: Path) -> Any:
@@ -50,6 +59,35 @@ def test_files_of_ours_are_valid(name: str) -> None:
     assert paths
     for path in paths:
         assert [error.message for error in validator.iter_errors(_data(path))] == [], path
+
+
+def _plan(text: str) -> str:
+    return plan_text(Plan.from_json(json.loads(text)))
+
+
+def _by(kind: Any) -> Callable[[str], str]:
+    def again(text: str) -> str:
+        data = json.loads(text)
+        frame = {name: data.pop(name) for name in ("schema_version", "kind")}
+        made = frame | write(read(kind, data, exact=True), added=False)
+        return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+    return again
+
+
+@pytest.mark.parametrize(
+    ("name", "again"),
+    [
+        ("plan", _plan),
+        ("advice", _by(Advice)),
+        ("applied", _by(Record)),
+        ("verification", _by(Verification)),
+    ],
+)
+def test_files_that_were_written_before_are_read(name: str, again: Callable[[str], str]) -> None:
+    """0.1.0 has written them by other code; they are the same text after reading, digest too."""
+    text = (WRITTEN / f"{name}.json").read_text(encoding="utf-8")
+    assert again(text) == text
 
 
 def test_a_schema_refuses_what_the_reader_refuses() -> None:

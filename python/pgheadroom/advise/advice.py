@@ -7,11 +7,17 @@ Made by `advise`, saved as JSON (`kind = "advice"`), read by plans, verification
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
 
+from pgheadroom.forms import Earlier, in_file, read, write
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Interval
+
+SCHEMA_VERSION = 1
+
+FRAME = ("schema_version", "kind")
+"""Keys of the file beside the advice's own."""
 
 Value = float | Interval | None
 """A number where it is certain, an interval where it is not, None where nothing is known."""
@@ -183,9 +189,17 @@ class Point:
     vacuum_pages_per_update: Value = None
     cost: Value = None
     all_wal_bytes_per_update: Value = None
-    is_settled: bool = field(default=True, metadata={"is_added": True})
-    hot_frac_seen: Value = field(default=None, metadata={"is_added": True})
-    updates_per_row: float | None = field(default=None, metadata={"is_added": True})
+    is_settled: bool = field(default=True, metadata=in_file(added_later=True))
+    hot_frac_seen: Value = field(default=None, metadata=in_file(added_later=True))
+    updates_per_row: float | None = field(default=None, metadata=in_file(added_later=True))
+
+
+def _of_one_wal(found: Any) -> Any:
+    """Until a version that has both, WAL per update was all of the table's."""
+    if not isinstance(found, Mapping) or "all_wal_bytes_per_update" in found:
+        return found
+    all_wal = found.get("wal_bytes_per_update")
+    return {**found, "wal_bytes_per_update": None, "all_wal_bytes_per_update": all_wal}
 
 
 MEASURES: tuple[str, ...] = (
@@ -335,7 +349,7 @@ class TableAdvice:
     gain_frac: Value
     causes: tuple[Cause, ...]
     calibration: Calibration | None
-    curve: tuple[Point, ...]
+    curve: tuple[Annotated[Point, Earlier(_of_one_wal)], ...]
     transition: Transition | None
     remarks: tuple[Remark, ...]
     missing: tuple[str, ...]
@@ -385,27 +399,16 @@ class Advice(Tabular):
     observation: Observation
     policy: Mapping[str, Any]
     first: tuple[Remark, ...]
+    # An advice of an earlier version has neither.
+    indexes: tuple[IndexFinding, ...] = ()
+    budget: Mapping[str, Any] = field(default_factory=dict)
     tables: tuple[TableAdvice, ...]
     partitioned: tuple[Mapping[str, Any], ...]
     assumed: tuple[str, ...]
-    indexes: tuple[IndexFinding, ...] = ()
-    budget: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        return {
-            "schema_version": 1,
-            "kind": "advice",
-            "tool_version": self.tool_version,
-            "observation": _plain(self.observation),
-            "policy": dict(self.policy),
-            "first": [_plain(remark) for remark in self.first],
-            "indexes": [_plain(found) for found in self.indexes],
-            "budget": dict(self.budget),
-            "tables": [_plain(table) for table in self.tables],
-            "partitioned": [dict(item) for item in self.partitioned],
-            "assumed": list(self.assumed),
-        }
+        return {"schema_version": SCHEMA_VERSION, "kind": "advice", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a table: the verdict, what was measured, and the long run now and as advised."""
@@ -418,23 +421,14 @@ class Advice(Tabular):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        observation: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in data["observation"].items()
-        }
-        return cls(
-            tool_version=data["tool_version"],
-            observation=Observation(**observation),
-            policy=data["policy"],
-            first=tuple(map(_remark, data["first"])),
-            tables=tuple(map(_table, data["tables"])),
-            partitioned=tuple(data["partitioned"]),
-            assumed=tuple(data["assumed"]),
-            # An advice of an earlier version has neither.
-            indexes=tuple(map(_finding, data.get("indexes", ()))),
-            budget=data.get("budget", {}),
-        )
+        """
+        Read what `to_json` wrote.
+
+        Raises:
+            InputError: It is no advice, or a field is not as it must be.
+        """
+        rest = {key: value for key, value in data.items() if key not in FRAME}
+        return read(cls, rest, at="advice", exact=True)
 
 
 def _row(table: TableAdvice) -> Row:
@@ -453,70 +447,3 @@ def _row(table: TableAdvice) -> Row:
             value = None if point is None else getattr(point, measure)
             found |= columns(f"{measure}_{when}", value)
     return found | {"reason": table.reason}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Interval):
-        return value.to_json()
-    if hasattr(value, "__dataclass_fields__"):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _value(found: Any) -> Any:
-    if isinstance(found, Mapping) and set(found) == {"low", "mid", "high", "level"}:
-        return Interval(**found)
-    return found
-
-
-def _values(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _value(value) for key, value in data.items()}
-
-
-def _remark(data: Mapping[str, Any]) -> Remark:
-    return Remark(**{**data, "statements": tuple(data["statements"])})
-
-
-def _finding(data: Mapping[str, Any]) -> IndexFinding:
-    lists = {key: tuple(data[key]) for key in ("columns", "only_with")}
-    return IndexFinding(**{**_values(data), **lists})
-
-
-def _cause(data: Mapping[str, Any]) -> Cause:
-    indexes = tuple(
-        Blamed(**{**_values(item), "columns": tuple(item["columns"])}) for item in data["indexes"]
-    )
-    return Cause(**{**_values(data), "indexes": indexes})
-
-
-def _calibration(data: Mapping[str, Any]) -> Calibration:
-    return Calibration(**{**_values(data), "contradicted": tuple(data.get("contradicted", ()))})
-
-
-def _point(data: Mapping[str, Any]) -> Point:
-    """A point; until a version that has both, WAL per update was all of the table's."""
-    found = _values(data)
-    if "all_wal_bytes_per_update" not in found:
-        found["all_wal_bytes_per_update"] = found["wal_bytes_per_update"]
-        found["wal_bytes_per_update"] = None
-    return Point(**found)
-
-
-def _table(data: Mapping[str, Any]) -> TableAdvice:
-    found = _values(data)
-    calibration, transition = data["calibration"], data["transition"]
-    return TableAdvice(
-        **{
-            **found,
-            "causes": tuple(map(_cause, data["causes"])),
-            "calibration": None if calibration is None else _calibration(calibration),
-            "curve": tuple(map(_point, data["curve"])),
-            "transition": None if transition is None else Transition(**_values(transition)),
-            "remarks": tuple(map(_remark, data["remarks"])),
-            "missing": tuple(data["missing"]),
-        }
-    )

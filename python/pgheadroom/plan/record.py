@@ -20,7 +20,7 @@ from typing import Any, Literal
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.plan.form import from_plain, to_plain
+from pgheadroom.forms import read, write
 from pgheadroom.plan.reading import digest, read_object
 from pgheadroom.plan.values import Plan, Target
 from pgheadroom.quoting import printable_json
@@ -104,8 +104,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        made: dict[str, Any] = to_plain(self)
-        return {"schema_version": SCHEMA_VERSION, "kind": "applied"} | made
+        return {"schema_version": SCHEMA_VERSION, "kind": "applied", **write(self, added=False)}
 
 
 def record_path(plan_path: Path) -> Path:
@@ -141,7 +140,7 @@ def read_record(path: Path, plan: Plan) -> Record | None:
             f"{SCHEMA_VERSION}: move it away if it is something else"
         )
     rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
-    record = from_plain(Record, rest, str(path))
+    record = read(Record, rest, at=str(path))
     if record.plan_sha256 != digest(plan):
         raise InputError(
             f"{path} is the record of another plan: expected that of this one. Move the record "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pgheadroom.advise.advice import Point, Transition
-from pgheadroom.plan.form import from_plain, to_plain
+from pgheadroom.forms import read, write
 from pgheadroom.plan.measured import Measured
 from pgheadroom.quoting import shown_identifier
 from pgheadroom.types import Interval, PgVersion
@@ -270,8 +270,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        made: dict[str, Any] = to_plain(self)
-        return {"schema_version": SCHEMA_VERSION, "kind": "plan"} | made
+        return {"schema_version": SCHEMA_VERSION, "kind": "plan", **write(self, added=False)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
@@ -282,4 +281,4 @@ class Plan:
             InputError: It is no plan of this version, or a field is not as it must be.
         """
         rest = {key: value for key, value in data.items() if key not in FRAME}
-        return from_plain(cls, rest, "plan")
+        return read(cls, rest, at="plan")

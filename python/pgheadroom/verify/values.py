@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom.advise.advice import Value
-from pgheadroom.plan.form import to_plain
+from pgheadroom.forms import write
 from pgheadroom.verify.comparing import Likeness, Verdict
+
+SCHEMA_VERSION = 1
 
 FAILED: tuple[Verdict, ...] = ("failed", "no effect")
 """Verdicts that make `verify` end with 1."""
@@ -85,5 +87,4 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        made: dict[str, Any] = to_plain(self)
-        return {"schema_version": 1, "kind": "verification"} | made
+        return {"schema_version": SCHEMA_VERSION, "kind": "verification", **write(self)}

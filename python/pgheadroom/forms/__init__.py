@@ -1,0 +1,49 @@
+"""
+Frozen values and their form in a file: one declaration reads, refuses, writes and describes it.
+
+A form is a frozen dataclass. pydantic reads its annotations; what is ours is said beside them:
+
+    rows: Annotated[int, between(0, 5)]
+    snapshots: tuple[Snapshot, ...] = field(default=(), metadata=in_file("snapshot"))
+    size_bytes: Annotated[int, Stored(str, load=parse_bytes, dump=show_bytes)]
+
+Nothing is coerced: a number in quotes is a text, and `true` is no number. What is refused ends in a
+`FieldError` with the path, what was found and what was expected. Values that our own code makes
+are not checked again, and pydantic is loaded with the first file.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.forms.foreign import FieldError, encodable, fail, keepable, show
+from pgheadroom.forms.form import defaults, expected_of, json_schema, read, write
+from pgheadroom.forms.marks import (
+    Earlier,
+    Expected,
+    Limits,
+    Names,
+    Stored,
+    Text,
+    between,
+    in_file,
+)
+
+__all__ = [
+    "Earlier",
+    "Expected",
+    "FieldError",
+    "Limits",
+    "Names",
+    "Stored",
+    "Text",
+    "between",
+    "defaults",
+    "encodable",
+    "expected_of",
+    "fail",
+    "in_file",
+    "json_schema",
+    "keepable",
+    "read",
+    "show",
+    "write",
+]

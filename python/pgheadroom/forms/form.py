@@ -1,0 +1,234 @@
+"""
+A form read, written and described: pydantic does it as the declaration says, and nothing more.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pgheadroom.forms.foreign import keepable
+from pgheadroom.forms.marks import Node, Stored, file_name
+from pgheadroom.forms.refusing import ANY_NUMBER, Found, refusal
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
+
+T = TypeVar("T")
+
+KEEPABLE = r"^[^\x00]*$"
+_KEEP = {"type": "no-info", "function": keepable}
+
+
+def read(
+    kind: type[T], data: object, *, at: str = "", nulls: bool = True, exact: bool = False
+) -> T:
+    """
+    A value out of what JSON or TOML gave.
+
+    Args:
+        kind: A frozen dataclass.
+        data: What stands in the file.
+        at: Its place there, for messages.
+        nulls: As for `write`; without them a null is refused like any other value.
+        exact: Whether 5 stays 5 where a number need not be whole, or becomes 5.0.
+
+    Raises:
+        FieldError: A field is unknown, missing, of another type or out of range.
+    """
+    from pydantic_core import ValidationError  # noqa: PLC0415 - loaded with the first file
+
+    declared: Any = kind
+    schema, validator = _form(declared, nulls, exact)
+    try:
+        made: T = validator.validate_python(data)
+    except ValidationError as error:
+        raise refusal(schema, error, data, at) from None
+    return made
+
+
+def write(value: Any, *, nulls: bool = True, added: bool = True) -> Any:
+    """
+    The value as JSON has it, its fields in their order.
+
+    Args:
+        value: A frozen value, or anything that stands in one.
+        nulls: Whether the file says of a field that it is None, or leaves it out.
+        added: Whether it has those fields that earlier versions do not have (`added_later`) where
+            they are as they are by default; left out, an earlier file keeps its digest.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        made = {}
+        kind: Any = type(value)
+        for item, stored in _written(kind):
+            found = getattr(value, item.name)
+            if stored is not None and found is not None:
+                found = stored.dump(found)
+            if _is_left_out(item, value, found, nulls=nulls, added=added):
+                continue
+            made[file_name(item)] = write(found, nulls=nulls, added=added)
+        return made
+    if isinstance(value, Mapping):
+        return {key: write(item, nulls=nulls, added=added) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [write(item, nulls=nulls, added=added) for item in value]
+    return value
+
+
+def _is_left_out(item: Field[Any], owner: Any, found: Any, *, nulls: bool, added: bool) -> bool:
+    marks = item.metadata
+    only = marks.get("only")
+    return (
+        (found is None and not nulls)
+        or (not found and bool(marks.get("unless_empty")))
+        or (only is not None and not only(owner))
+        or (not added and bool(marks.get("added_later")) and found == item.default)
+    )
+
+
+def defaults(kind: Any) -> dict[str, Any]:
+    """What the fields of a form are where the file does not have them, by their names there."""
+    return {
+        file_name(item): item.default if stored is None else stored.dump(item.default)
+        for item, stored in _written(kind)
+        if item.default is not MISSING and item.default is not None
+    }
+
+
+def expected_of(kind: Any, name: str) -> str:
+    """What a message says is expected of a field, by its name in the file."""
+    return Found(_form(kind, False)[0], (name,), {}, "").expected
+
+
+def json_schema(
+    kind: Any, *, title: str, nulls: bool = True, frame: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """
+    The JSON Schema (draft 2020-12) of a file that holds such a value.
+
+    Args:
+        kind: A frozen dataclass.
+        title: Of the file.
+        nulls: As for `read`.
+        frame: Schemas of what stands in the file beside the value's fields, by name.
+    """
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415 - see above
+
+    made = _tidy(GenerateJsonSchema().generate(_form(kind, nulls)[0]))
+    if "$ref" in made:  # a value that holds others of its kind
+        made |= made["$defs"].pop(made.pop("$ref").rpartition("/")[2])
+    around = dict(frame or {})
+    made["properties"] = around | made["properties"]
+    made["required"] = [*around, *made.get("required", ())]
+    return {"$schema": GenerateJsonSchema.schema_dialect, **made, "title": title}
+
+
+def _tidy(schema: Any) -> Any:
+    """Without what says nothing, and closed against unknown fields."""
+    if isinstance(schema, list):
+        return [_tidy(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: item if key == "default" else _tidy(item) for key, item in schema.items()}
+    if made.get("pattern") == KEEPABLE:
+        del made["pattern"]
+    if "patternProperties" in made:
+        made["additionalProperties"] = made.pop("patternProperties")[KEEPABLE]
+    if made.get("type") in ("integer", "number"):
+        ends = ANY_NUMBER["int" if made["type"] == "integer" else "float"]
+        if (made.get("minimum"), made.get("maximum")) == ends:
+            del made["minimum"], made["maximum"]
+    for item in made.get("properties", {}).values():
+        item.pop("title", None)
+        if not isinstance(item.get("default"), str | bool | int | float):
+            item.pop("default", None)
+    if "properties" in made:
+        made["additionalProperties"] = False
+    return made
+
+
+@functools.cache
+def _written(kind: type[Any]) -> tuple[tuple[Field[Any], Stored | None], ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple((item, _stored(hints[item.name])) for item in fields(kind))
+
+
+def _stored(hint: Any) -> Stored | None:
+    """How a field is stored, which may be None too."""
+    hints = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    marks = (mark for one in hints for mark in getattr(one, "__metadata__", ()))
+    return next((mark for mark in marks if isinstance(mark, Stored)), None)
+
+
+@functools.cache
+def _form(kind: type[Any], nulls: bool, exact: bool = False) -> tuple[Node, SchemaValidator]:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - loaded with the first file
+    from pydantic_core import SchemaValidator  # noqa: PLC0415 - see above
+
+    schema = _strict(TypeAdapter(kind).core_schema, nulls, exact)
+    return schema, SchemaValidator(schema)
+
+
+def _strict(node: Any, nulls: bool, exact: bool) -> Any:
+    """The same, with our names and without pydantic's good will towards other types."""
+    if isinstance(node, list):
+        return [_strict(item, nulls, exact) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made: Node = {
+        key: item if key in ("default", "metadata", "config") else _strict(item, nulls, exact)
+        for key, item in node.items()
+    }
+    kind = made.get("type")
+    if kind == "nullable" and not nulls:
+        return made["schema"]
+    if kind == "any":
+        made = {"type": "function-after", "schema": made, "function": _KEEP}
+    if kind in ("int", "float") and "ge" not in made:
+        made["ge"], made["le"] = ANY_NUMBER[kind]
+    if kind in ("int", "float", "bool", "str"):
+        made["strict"] = True
+    if kind == "float":
+        made["allow_inf_nan"] = False
+    if kind == "float" and exact:
+        ends = {"ge": math.ceil(made["ge"]), "le": math.floor(made["le"])}
+        return {"type": "union", "choices": [{"type": "int", "strict": True, **ends}, made]}
+    if kind == "str":
+        made.setdefault("pattern", KEEPABLE)
+    if kind in ("tuple", "list"):
+        made["fail_fast"] = True  # the first is said, and a file may have millions
+    if kind == "dataclass":
+        made["schema"]["extra_behavior"] = "forbid"
+        names = {item.name: file_name(item) for item in fields(made["cls"])}
+        for item in made["schema"]["fields"]:
+            item["validation_alias"] = names[item["name"]]
+    return _tagged(made) if kind == "union" else made
+
+
+def _tagged(node: Node) -> Node:
+    """A choice, made by what stands there: a table, a list, or a plain value."""
+    choices = {_SHAPES.get(item["type"], "plain"): item for item in node["choices"]}
+    if len(choices) < len(node["choices"]):
+        return node  # several plain ones, of which pydantic takes the one that fits
+    return {
+        "type": "tagged-union",
+        "choices": choices,
+        "discriminator": _shape_of,
+        "metadata": node.get("metadata", {}),
+    }
+
+
+_SHAPES = {
+    **dict.fromkeys(("dataclass", "definition-ref", "dict"), "table"),
+    **dict.fromkeys(("tuple", "list"), "list"),
+}
+
+
+def _shape_of(found: object) -> str:
+    if isinstance(found, Mapping):
+        return "table"
+    return "list" if isinstance(found, list | tuple) else "plain"

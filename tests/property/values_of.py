@@ -1,0 +1,65 @@
+"""Values of any of our forms, made from its declaration."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from pgheadroom.forms import Limits
+from pgheadroom.types import Interval
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
+NUMBERS = st.floats(-1e15, 1e15)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**62), 2**62) | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
+    Any: ANYTHING,
+    str: TEXTS,
+    bool: st.booleans(),
+    int: st.integers(-(2**62), 2**62),
+    float: NUMBERS,
+    types.NoneType: st.none(),
+}
+
+
+@cache
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Values that the annotation allows."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Interval:
+        return _intervals()
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if origin is Annotated:
+        limits = [mark for mark in hint.__metadata__ if isinstance(mark, Limits)]
+        ends = dict(limits[0].of) if limits else {}
+        if "ge" in ends:
+            return (st.integers if inner[0] is int else st.floats)(ends["ge"], ends["le"])
+        return values_of(inner[0])
+    if origin in (Union, types.UnionType):
+        return st.one_of(*map(values_of, inner))
+    if origin is Literal:
+        return st.sampled_from(inner)
+    if origin is tuple:
+        if inner[1:] == (Ellipsis,):
+            return st.lists(values_of(inner[0]), max_size=2).map(tuple)
+        return st.tuples(*map(values_of, inner))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return st.dictionaries(TEXTS, values_of(inner[1]), max_size=2)
+    assert is_dataclass(hint), f"no values of {hint}"
+    hints = get_type_hints(hint, include_extras=True)
+    return st.builds(hint, **{item.name: values_of(hints[item.name]) for item in fields(hint)})
+
+
+@st.composite
+def _intervals(draw: st.DrawFn) -> Interval:
+    low, mid, high = sorted(draw(st.tuples(NUMBERS, NUMBERS, NUMBERS)))
+    return Interval(low=low, mid=mid, high=high, level=draw(st.floats(0.01, 1)))
