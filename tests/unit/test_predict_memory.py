@@ -12,7 +12,9 @@ import pytest
 
 from pgheadroom import _core
 from pgheadroom.errors import TwinError
-from pgheadroom.predict import memory, predict
+from pgheadroom.predict import Timing, memory, predict
+from pgheadroom.predict.memory import check_memory
+from pgheadroom.predict.sampling import sample_if_big, sample_of
 from pgheadroom.profile import Profile, parse_profile, to_json
 
 ID = {"name": "id", "type": "int4", "values": {"kind": "serial"}}
@@ -148,6 +150,41 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TwinError, match=wanted):
         predict(read(data))
     assert predict(read(data), sample_pages=200).cells[0].predicted is not None
+
+
+@pytest.mark.parametrize("builtin", ["tpcb-like", "simple-update"])
+@pytest.mark.parametrize(("scale", "clients"), [(140, 1), (150, 4)])
+def test_the_sample_that_is_named_fits(
+    builtin: str, scale: int, clients: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below what is sampled unasked: the pages in the message are accepted, many more are not."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 700_000_000)
+    monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 1})
+    profile = read(pgbench(scale, clients, builtin, operations=1_000_000))
+    with pytest.raises(TwinError, match=r"or --sample-pages (\d+)") as told:
+        predict(profile)
+    assert told.value.exit_code == 5
+    pages = int(str(told.value).rpartition("--sample-pages ")[2].split(",")[0])
+
+    def needed(pages: int) -> int:
+        return _core.needed_bytes(sample_of(profile, pages).twin_json(0))
+
+    check_memory([needed(pages)], [profile], 8)
+    with pytest.raises(TwinError):
+        check_memory([needed(2 * pages)], [profile], 8)
+    with pytest.raises(TwinError) as told:
+        predict(profile, timing=Timing(windows=4))
+    assert "--sample-pages" not in str(told.value), "a sample gives no series"
+
+
+@pytest.mark.parametrize("scale", [500, 2000, 10_000])
+def test_big_scales_are_small_samples(scale: int) -> None:
+    """Unasked; what a run takes is what its accounts, its branches and its tellers take."""
+    profile = read(pgbench(scale, 4, operations=10_000_000))
+    sample = sample_if_big(profile)
+    assert sample is not None
+    assert _core.needed_bytes(sample.twin_json(0)) < 120_000_000
+    assert _core.needed_bytes(json.dumps(to_json(profile))) > 10_000_000_000
 
 
 def test_what_fits_is_played(monkeypatch: pytest.MonkeyPatch) -> None:

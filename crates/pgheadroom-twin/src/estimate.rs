@@ -118,7 +118,7 @@ impl Shape {
 pub fn needed_bytes(spec: &ProfileSpec, transactions: Option<u64>) -> u64 {
     let transactions = transactions.map_or_else(|| transactions_of(spec), float);
     let shapes = match &spec.pgbench {
-        Some(pgbench) => pgbench_shapes(pgbench, transactions),
+        Some(pgbench) => pgbench_shapes(spec, pgbench, transactions),
         None => own_shapes(spec, transactions),
     };
     let kept: f64 = shapes.iter().map(Shape::kept_bytes).sum();
@@ -145,9 +145,11 @@ fn transactions_of(spec: &ProfileSpec) -> f64 {
     )
 }
 
-fn pgbench_shapes(spec: &PgbenchSpec, transactions: f64) -> Vec<Shape> {
-    let table = |name: &str, per_scale: i64, tuple_bytes: f64, updates: f64| {
-        let rows = float((per_scale * spec.scale).max(0).unsigned_abs());
+fn pgbench_shapes(whole: &ProfileSpec, spec: &PgbenchSpec, transactions: f64) -> Vec<Shape> {
+    let whole_scale = whole.sample.and_then(|sample| sample.whole_scale);
+    let whole_scale = whole_scale.unwrap_or(spec.scale);
+    let table = |name: &str, (per_scale, scale): (i64, i64), tuple_bytes: f64, updates: f64| {
+        let rows = float(per_scale.saturating_mul(scale).max(0).unsigned_abs());
         let percent = spec.fillfactor.get(name).copied().unwrap_or(100);
         Shape {
             rows,
@@ -164,10 +166,27 @@ fn pgbench_shapes(spec: &PgbenchSpec, transactions: f64) -> Vec<Shape> {
     } else {
         transactions
     };
+    let all = whole.sample.map(|sample| float(sample.whole_operations));
+    let all_updates = all.filter(|_| updates > 0.0).unwrap_or(updates);
     vec![
-        table("pgbench_branches", BRANCHES_PER_SCALE, 32.0, updates),
-        table("pgbench_tellers", TELLERS_PER_SCALE, 36.0, updates),
-        table("pgbench_accounts", ACCOUNTS_PER_SCALE, 128.0, updates),
+        table(
+            "pgbench_branches",
+            (BRANCHES_PER_SCALE, whole_scale),
+            32.0,
+            all_updates,
+        ),
+        table(
+            "pgbench_tellers",
+            (TELLERS_PER_SCALE, whole_scale),
+            36.0,
+            all_updates,
+        ),
+        table(
+            "pgbench_accounts",
+            (ACCOUNTS_PER_SCALE, spec.scale),
+            128.0,
+            updates,
+        ),
         Shape {
             columns: 6.0,
             tuple_bytes: 48.0,

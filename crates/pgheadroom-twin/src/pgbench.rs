@@ -334,9 +334,9 @@ pub struct Drawn {
 }
 
 impl Builtin {
-    /// Draws one transaction's variables, in the script's order.
-    pub fn draw(self, client: &mut Prng, scale: i64) -> Drawn {
-        let aid = client.random(1, ACCOUNTS_PER_SCALE * scale);
+    /// Draws one transaction's variables, in the script's order; accounts may be of another scale.
+    pub fn draw(self, client: &mut Prng, scale: i64, accounts_scale: i64) -> Drawn {
+        let aid = client.random(1, ACCOUNTS_PER_SCALE * accounts_scale);
         if self == Self::SelectOnly {
             return Drawn {
                 aid,

@@ -8,6 +8,7 @@
 //! of several clients' transactions, checkpoints and autovacuums.
 
 mod ahead;
+mod elsewhere;
 mod events;
 mod outside;
 mod rewrites;
@@ -29,6 +30,8 @@ use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
 use crate::workload::{Access, Deed, End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
 use ahead::Ahead;
+use elsewhere::Elsewhere;
+pub use elsewhere::Whole;
 use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
 use outside::Outside;
@@ -178,20 +181,23 @@ fn play_in(
         ..spec.clone()
     };
     let plan = Plan::new(spec, conditions)?;
-    monitor.start(rows_to_load(spec) + plan.transactions);
+    monitor.start(rows_to_load(spec) + plan.transactions.max(transactions_here(&plan, spec)));
     let mut db = load::database(&spec.server, version);
     let before;
     let outcome = if let Some(pgbench) = &spec.pgbench {
-        let tables = load::load_pgbench(&mut db, pgbench, monitor)?;
+        let whole_scale = spec.sample.and_then(|sample| sample.whole_scale);
+        let whole_scale = whole_scale.unwrap_or(pgbench.scale);
+        let tables = load::load_pgbench(&mut db, pgbench, whole_scale, monitor)?;
         let builtin = match pgbench.builtin {
             BuiltinName::TpcbLike => Builtin::TpcbLike,
             BuiltinName::SimpleUpdate => Builtin::SimpleUpdate,
             BuiltinName::SelectOnly => Builtin::SelectOnly,
         };
-        let (scale, seed) = (pgbench.scale, spec.run.seed);
+        let seed = spec.run.seed;
         let clients = spec.run.clients as usize;
         let each = plan.transactions_each;
-        let mut workload = PgbenchWorkload::new(builtin, scale, tables, seed, clients, each);
+        let mut workload = PgbenchWorkload::new(builtin, whole_scale, tables, seed, clients, each)
+            .with_accounts_of(pgbench.scale);
         let names = load::PGBENCH_TABLES.map(str::to_owned);
         watch(&mut db, &names, conditions)?;
         let outside = start(&mut db, spec, conditions, &plan)?;
@@ -271,10 +277,27 @@ fn watch(db: &mut Database, names: &[String], conditions: &Conditions) -> Result
 }
 
 fn rows_to_load(spec: &ProfileSpec) -> u64 {
-    let loaded: i64 = spec.table.iter().map(|table| table.rows).sum();
-    let per_scale = BRANCHES_PER_SCALE + TELLERS_PER_SCALE + ACCOUNTS_PER_SCALE;
+    let rows = |rows: i64| u64::try_from(rows).unwrap_or(0);
+    let loaded = spec.table.iter().map(|table| rows(table.rows));
+    let loaded = loaded.fold(0, u64::saturating_add);
     let scale = spec.pgbench.as_ref().map_or(0, |pgbench| pgbench.scale);
-    u64::try_from(loaded + scale * per_scale).unwrap_or(0)
+    let whole_scale = spec.sample.and_then(|sample| sample.whole_scale);
+    let few = BRANCHES_PER_SCALE + TELLERS_PER_SCALE;
+    let few = few.saturating_mul(whole_scale.unwrap_or(scale));
+    let accounts = ACCOUNTS_PER_SCALE.saturating_mul(scale);
+    loaded
+        .saturating_add(rows(few))
+        .saturating_add(rows(accounts))
+}
+
+/// Transactions that do something to a table that is there.
+fn transactions_here(plan: &Plan, spec: &ProfileSpec) -> u64 {
+    let whole = plan.whole.as_ref().filter(|whole| !whole.tables.is_empty());
+    whole.map_or(plan.transactions, |whole| {
+        whole
+            .transactions_each
+            .saturating_mul(u64::from(spec.run.clients))
+    })
 }
 
 /// Carries out a workload in new sessions.
@@ -307,6 +330,10 @@ fn run_with(
     let mut schedule = Schedule::new(workload.clients(), plan.interleaving, plan.rate_per_s);
     let mut events = Events::new(plan);
     let mut ahead = Ahead::new(workload.clients());
+    let mut elsewhere = plan
+        .whole
+        .as_ref()
+        .map(|whole| Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving));
     let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
     let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
     while let Some(turn) = schedule.next() {
@@ -317,6 +344,21 @@ fn run_with(
                 continue;
             }
         };
+        if let Some(elsewhere) = &mut elsewhere {
+            if transactions == plan.transactions && !elsewhere.goes_on() {
+                continue;
+            }
+            if elsewhere.is_next(client) {
+                let done = elsewhere.carry_out(client, &mut schedule, db);
+                done.map_err(|(error, table)| {
+                    let name = &names[table.0];
+                    load::failure(error, transactions, name, name)
+                })?;
+                elsewhere.skip(&schedule);
+                monitor.advance(u64::from(elsewhere.goes_on()))?;
+                continue;
+            }
+        }
         if transactions == plan.transactions {
             continue;
         }
@@ -379,6 +421,9 @@ fn run_with(
             End::Rollback => db.rollback(),
         }
         schedule.hold(client, (xmin, xid), db.horizon_mut());
+        if let Some(elsewhere) = &mut elsewhere {
+            elsewhere.played(xid);
+        }
         if let Some(outside) = &mut outside {
             outside.end_transaction(client, db);
         }

@@ -158,4 +158,13 @@ pub trait Workload {
     /// Puts the client's next transaction into `operations`, in the place of an earlier one of this
     /// workload if there is one, and says how it ends; `None` when this client has no more.
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End>;
+
+    /// Transactions like these with draws of their own, and without end; `None` when there are no
+    /// others like these.
+    fn others(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }

@@ -55,7 +55,7 @@ fn scripts_are_chosen_as_pgbench_chooses() {
         for (number, row) in common::table(&text, "transactions").into_iter().enumerate() {
             let script = generators.choose_script(&[3, 2]);
             let builtin = [Builtin::TpcbLike, Builtin::SelectOnly][script];
-            let drawn = builtin.draw(&mut generators.clients[0], 3);
+            let drawn = builtin.draw(&mut generators.clients[0], 3, 3);
             let script = i64::try_from(script).unwrap();
             let drawn = [script, drawn.aid, drawn.bid, drawn.tid, drawn.delta];
             assert_eq!(row, drawn, "{version}, transaction {number}");

@@ -92,7 +92,7 @@ fn tpcb_like() {
                     .collect(),
             };
             let monitor = Monitor::default();
-            let tables = load::load_pgbench(&mut db, &spec, &monitor).unwrap();
+            let tables = load::load_pgbench(&mut db, &spec, spec.scale, &monitor).unwrap();
             let mut workload = PgbenchWorkload::new(Builtin::TpcbLike, 2, tables, 42, 1, 20_000);
             let plan = Plan::of_one_client(20_000);
             let names = load::PGBENCH_TABLES.map(str::to_owned);

@@ -13,10 +13,17 @@ import resource
 from collections.abc import Sequence
 from pathlib import Path
 
+from pgheadroom import _core
 from pgheadroom.errors import TwinError
-from pgheadroom.predict.sampling import heap_pages, obstacle
+from pgheadroom.predict.sampling import heap_pages, least_pages, obstacle, sample_of
 from pgheadroom.profile import Profile
 from pgheadroom.units import show_bytes
+
+_ALWAYS_BYTES = 16_000_000
+"""Of a run, whatever it plays (`ALWAYS_BYTES` of crates/pgheadroom-twin/src/estimate.rs)."""
+
+_NEXT_TRY = 0.9
+"""Of the pages that do not fit. Arbitrary."""
 
 _FREE_FRAC = 0.9
 """Of the memory that is available; the rest is for everything else. Arbitrary."""
@@ -30,7 +37,9 @@ _CGROUPS = (
 )
 
 
-def check_memory(needed: Sequence[int], profiles: Sequence[Profile], runs: int) -> None:
+def check_memory(
+    needed: Sequence[int], profiles: Sequence[Profile], runs: int, *, may_sample: bool = False
+) -> None:
     """
     Refuse what would not fit.
 
@@ -38,6 +47,7 @@ def check_memory(needed: Sequence[int], profiles: Sequence[Profile], runs: int) 
         needed: Bytes of a run of each profile.
         profiles: What each of them plays.
         runs: How many there are of all profiles together; as many at once as there are cores.
+        may_sample: Whether `--sample-pages` goes with what is asked for.
 
     Raises:
         TwinError: Too little memory; with what would fit.
@@ -45,17 +55,21 @@ def check_memory(needed: Sequence[int], profiles: Sequence[Profile], runs: int) 
     free_bytes = available_bytes()
     if not needed or free_bytes is None:
         return
-    at_once = max(1, min(runs, len(os.sched_getaffinity(0))))
+    cores = len(os.sched_getaffinity(0))
+    at_once = max(1, min(runs, cores))
     each, profile = max(zip(needed, profiles, strict=True), key=lambda pair: pair[0])
     # The largest, and beside it as large ones: seeds of one cell run side by side.
     if each * at_once <= free_bytes * _FREE_FRAC:
         return
-    fits = free_bytes * _FREE_FRAC / (each * at_once)
     several = f"{at_once} runs at once" if at_once > 1 else "a run"
+    fewer = ", or fewer cores (taskset)" if at_once > 1 else ""
+    fits = _what_fits(profile, each, free_bytes * _FREE_FRAC / at_once)
+    # Of samples there are several, where a profile of one client is one run.
+    pages = _pages_that_fit(profile, free_bytes * _FREE_FRAC / cores) if may_sample else None
     raise TwinError(
         f"{_largest(profile)} would take about {show_bytes(each * at_once)} of memory for "
         f"{several}, and {show_bytes(free_bytes)} are available: expected at most "
-        f"{_what_fits(profile, fits)}{', or fewer cores (taskset)' if at_once > 1 else ''}"
+        f"{fits}{'' if pages is None else f', or --sample-pages {pages}'}{fewer}"
     )
 
 
@@ -67,9 +81,10 @@ def _largest(profile: Profile) -> str:
     return f"table {table.name} with {table.rows} rows"
 
 
-def _what_fits(profile: Profile, share: float) -> str:
+def _what_fits(profile: Profile, needed: int, free_bytes: float) -> str:
     """The same profile made so much smaller, in the words of whoever writes one."""
     builtin, run = profile.workload.builtin, profile.workload.run
+    share = max(0.0, free_bytes - _ALWAYS_BYTES) / (needed - _ALWAYS_BYTES)
     if builtin is not None:
         found = f"scale {int(builtin.scale * share)}"
     else:
@@ -77,9 +92,19 @@ def _what_fits(profile: Profile, share: float) -> str:
         found = f"{int(rows * share)} rows"
     if run.operations is not None:
         found += f" with {int(run.operations * share)} operations"
-    if obstacle(profile) is None:
-        found += f", or --sample-pages {max(1, int(heap_pages(profile) * share))}"
     return found
+
+
+def _pages_that_fit(profile: Profile, free_bytes: float) -> int | None:
+    """Pages of a sample that fits, a little fewer than would; None where none does."""
+    if obstacle(profile) is not None:
+        return None
+    pages = heap_pages(profile)
+    while pages >= least_pages(profile):
+        if _core.needed_bytes(sample_of(profile, pages).twin_json(0)) <= free_bytes:
+            return pages
+        pages = int(pages * _NEXT_TRY)
+    return None
 
 
 def available_bytes() -> int | None:

@@ -4,7 +4,8 @@ pgbench's own tables as they are loaded, and a smaller scale that stands for a l
 A transaction of `simple-update` and `select-only` touches one account, picked uniformly, and adds
 one line to the history; so a smaller scale with as many transactions for each account is a sample
 as any other. Branches and tellers are not touched: their sizes are computed. `tpcb-like` updates a
-branch and a teller each time; a few rows that everybody meets have no smaller likeness.
+branch and a teller each time; a few rows that everybody meets have no smaller likeness, so they are
+played whole, all transactions of it, and only accounts and history are a sample.
 """
 
 from __future__ import annotations
@@ -32,21 +33,12 @@ _COLUMNS: Mapping[str, tuple[tuple[str, int | None], ...]] = {
     ACCOUNTS: (_INT4, _INT4, _INT4, ("bpchar(84)", 84)),
 }
 _KEY_TUPLE_BYTES = 16  # of an int4
+_MET_BY_ALL = ("pgbench_branches", "pgbench_tellers")
 
 
-def obstacle(builtin: PgbenchBuiltin, clients: int) -> str | None:
-    """Why a script has no smaller likeness; None when it has."""
-    if clients > 1 and builtin.builtin != "select-only":
-        return (
-            f"run.clients {clients}: clients meet on a page more often the fewer pages there are; "
-            "give one client, or a smaller scale"
-        )
-    if builtin.builtin != "tpcb-like":
-        return None
-    return (
-        "tpcb-like updates branches and tellers, a few rows that all transactions meet, however "
-        "many accounts there are; give a smaller scale, or simple-update"
-    )
+def entire(builtin: PgbenchBuiltin) -> frozenset[str]:
+    """Tables whose few rows all transactions meet: a sample has them whole."""
+    return frozenset(_MET_BY_ALL if builtin.builtin == "tpcb-like" else ())
 
 
 def heap_pages(builtin: PgbenchBuiltin, table: str = ACCOUNTS) -> int:
@@ -68,7 +60,7 @@ def untouched(builtin: PgbenchBuiltin) -> dict[str, dict[str, int]]:
             ),
         }
         for name in ROWS_A_SCALE
-        if name != ACCOUNTS or builtin.builtin == "select-only"
+        if name not in entire(builtin) and (name != ACCOUNTS or builtin.builtin == "select-only")
     }
 
 

@@ -7,11 +7,18 @@ the same way, has a tenth of the pages, updates and WAL; only what is there once
 metapage and root, the upper levels of the free space map) does not shrink. Several samples, each
 with another seed, say how far one lies from the whole.
 
+Several clients are all there in a sample. Between two transactions that are played each of them has
+as many elsewhere as in the whole (`Sample.of_whole`), so that between two visits of a page as much
+time passes, and who holds others from pruning is as far along. What several clients visit together
+page after page (new rows, the oldest ones, a walk through the table) would be visited more slowly
+than in the whole; with several clients that is refused.
+
 Not everything shrinks: what does not is refused by name (`share_of`).
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +29,7 @@ from pgheadroom.layout import TableLayout, of_profile
 from pgheadroom.outcome import SUMMED, put_together
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
-from pgheadroom.profile import Operation, Profile, Run, TableProfile
+from pgheadroom.profile import Operation, Profile, Run, TableProfile, to_json
 
 WHOLE_PAGES_MAX = 262_144
 """Heap pages of the largest table (2 GB) that are simulated whole unless a sample is asked for."""
@@ -32,6 +39,15 @@ SAMPLE_PAGES = 4096
 
 _ROWS_MIN = 1000
 """Rows that each table of a sample keeps at least: fewer fill too few pages to be a sample."""
+
+_OPERATIONS_MIN = 200
+"""
+Operations of each client that a sample keeps at least: so that their share is the rows' share, and
+what they do to pages is no accident.
+"""
+
+_UNASKED_PAGES_MAX = 16 * SAMPLE_PAGES
+"""Where a sample has to be larger, it is only taken when it is asked for. Arbitrary."""
 
 _ONCE_PER_BTREE = 2
 """Its metapage and its root."""
@@ -43,6 +59,13 @@ _NOT_SHRINKING: Mapping[str, str] = {
     "zipfian": "its hottest rows get the same share of the updates however few rows there are",
     "stride": "which rows its steps meet depends on their number",
 }
+_TOGETHER = ("newest", "oldest", "sequential")
+
+_PAGES_PER_CLIENT = 64
+"""
+Pages of the largest table that a sample has at least for each of several clients: each fills a page
+of its own, and those must be few among all.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +78,17 @@ class Sample:
         share: Its operations over those of the whole; rows follow it to within one per client.
         once: Pages of each table's indexes that are there once, whatever its size.
         untouched: Sizes of the whole's tables that the run does nothing to.
+        entire: Tables that are there whole, and to which every transaction of the whole does what
+            it does.
+        of_whole: What the twin has to know of the whole; None when nobody meets anybody.
     """
 
     profile: Profile
     share: float
     once: Mapping[str, int]
     untouched: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    entire: frozenset[str] = frozenset()
+    of_whole: Mapping[str, int] | None = None
 
     @property
     def doubt(self) -> OfSamples:
@@ -68,8 +96,12 @@ class Sample:
         if self.share == 1:
             return WHOLE
         btree_pages = sum(self.once.values())
+        clients = self.profile.workload.run.clients
         return OfSamples(
-            share=self.share,
+            # How clients meet is drawn for each sample as for the whole, whatever the share.
+            share=self.share if clients == 1 else 1.0,
+            entire=self.entire,
+            open_pages=clients * (1 / self.share - 1),
             index_pages=btree_pages / _ONCE_PER_BTREE / self.share,
             modified_pages=(btree_pages + _MAP_PAGES * len(self.once)) * (1 / self.share - 1),
         )
@@ -79,6 +111,11 @@ class Sample:
         run = self.profile.workload.run
         workload = replace(self.profile.workload, run=replace(run, seed=run.seed + n))
         return replace(self.profile, workload=workload)
+
+    def twin_json(self, n: int) -> str:
+        """What the twin is given to play the sample of this number."""
+        data = to_json(self.with_seed(n))
+        return json.dumps(data | ({} if self.of_whole is None else {"sample": dict(self.of_whole)}))
 
     def blown_up(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -91,15 +128,18 @@ class Sample:
         transactions = {key: whole[key] or 0 for key in SUMMED}
         for name, figures in whole["by_table"].items():
             found = {}
+            share = 1.0 if name in self.entire else self.share
             for key in SUMMED:
                 value = figures[key]
                 if value is not None:
                     transactions[key] -= value
                     once = self.once.get(name, 0) if key == "index_pages" else 0
-                    value = (value - once) / self.share + once
+                    value = (value - once) / share + once
                 found[key] = value
             by_table[name] = found | dict(self.untouched.get(name, {}))
-        records = {key: transactions[key] / self.share for key in ("wal_records", "wal_bytes")}
+        # Where tables are there whole, all of the whole's transactions have ended.
+        share = 1.0 if self.entire else self.share
+        records = {key: transactions[key] / share for key in ("wal_records", "wal_bytes")}
         return put_together(by_table, records)
 
 
@@ -138,10 +178,12 @@ def sample_of(profile: Profile, pages: int) -> Sample:
         for table in tables
     }
     shrunk = _shorter(run, share)
+    is_met = run.clients > 1 and share < 1
     return Sample(
         profile=replace(profile, tables=tables, workload=replace(profile.workload, run=shrunk)),
         share=_operations(shrunk) / _operations(run),
         once=once,
+        of_whole={"whole_operations": _operations(run)} if is_met else None,
     )
 
 
@@ -152,11 +194,18 @@ def _smaller_scale(profile: Profile, share: float) -> Sample:
     scale = max(1, int(builtin.scale * share))
     shrunk = _shorter(run, scale / builtin.scale)
     smaller = pgbench_tables.at_scale(profile, scale)
+    entire = pgbench_tables.entire(builtin) if scale < builtin.scale else frozenset()
+    of_whole = None
+    if scale < builtin.scale and (run.clients > 1 or entire):
+        of_whole = {"whole_operations": _operations(run)}
+        of_whole |= {"whole_scale": builtin.scale} if entire else {}
     return Sample(
         profile=replace(smaller, workload=replace(smaller.workload, run=shrunk)),
         share=_operations(shrunk) / _operations(run),
         once={pgbench_tables.ACCOUNTS: _ONCE_PER_BTREE, "pgbench_history": 0},
         untouched=pgbench_tables.untouched(builtin),
+        entire=entire,
+        of_whole=of_whole,
     )
 
 
@@ -164,7 +213,23 @@ def sample_if_big(profile: Profile) -> Sample | None:
     """The sample of a profile too large to be simulated whole; None if it is not, or has none."""
     if obstacle(profile) is not None:
         return None
-    return sample_of(profile, SAMPLE_PAGES) if heap_pages(profile) > WHOLE_PAGES_MAX else None
+    if heap_pages(profile) <= WHOLE_PAGES_MAX:
+        return None
+    pages = max(SAMPLE_PAGES, least_pages(profile))
+    return sample_of(profile, pages) if pages <= _UNASKED_PAGES_MAX else None
+
+
+def least_pages(profile: Profile) -> int:
+    """Pages of the largest table that a sample of this profile has to have at least."""
+    whole = heap_pages(profile)
+    run, builtin = profile.workload.run, profile.workload.builtin
+    least = 1 if run.clients == 1 else run.clients * _PAGES_PER_CLIENT
+    least = max(least, math.ceil(_OPERATIONS_MIN * run.clients / _operations(run) * whole))
+    if builtin is not None:
+        least = max(least, math.ceil(whole / builtin.scale))
+    for table in profile.tables:
+        least = max(least, math.ceil(_ROWS_MIN / table.rows * whole))
+    return min(least, whole)
 
 
 def share_of(profile: Profile, pages: int) -> float:
@@ -179,13 +244,26 @@ def share_of(profile: Profile, pages: int) -> float:
     if (why := obstacle(profile)) is not None:
         raise ParameterError("sample_pages", f": {why}")
     share = min(1.0, pages / heap_pages(profile))
+    clients = profile.workload.run.clients
+    if share < 1 and clients > 1 and pages < clients * _PAGES_PER_CLIENT:
+        raise ParameterError(
+            "sample_pages",
+            f"{pages}: {clients} clients each fill a page of their own, expected at "
+            f"least {_PAGES_PER_CLIENT} pages for each; take {least_pages(profile)} pages or more",
+        )
+    operations = share * _operations(profile.workload.run)
+    if share < 1 and operations < _OPERATIONS_MIN * clients:
+        raise ParameterError(
+            "sample_pages",
+            f"{pages}: {operations:.0f} operations would be left, expected at least "
+            f"{_OPERATIONS_MIN * clients}; take {least_pages(profile)} pages or more",
+        )
     for table in profile.tables:
         if share < 1 and share * table.rows < _ROWS_MIN:
-            needed = math.ceil(_ROWS_MIN / table.rows * heap_pages(profile))
             raise ParameterError(
                 "sample_pages",
-                f"{pages}: {share * table.rows:.0f} rows would be left of table "
-                f"{table.name}, expected at least {_ROWS_MIN}; take {needed} pages or more",
+                f"{pages}: {share * table.rows:.0f} rows would be left of table {table.name}, "
+                f"expected at least {_ROWS_MIN}; take {least_pages(profile)} pages or more",
             )
     return share
 
@@ -193,25 +271,29 @@ def share_of(profile: Profile, pages: int) -> float:
 def obstacle(profile: Profile) -> str | None:
     """What of the profile has no smaller likeness; None when all has."""
     workload = profile.workload
-    if workload.builtin is not None:
-        why = pgbench_tables.obstacle(workload.builtin, workload.run.clients)
-        if why is not None:
-            return why
     if workload.run.operations is None:
         return "run.duration_s: a sample needs run.operations, the number that it takes a share of"
     server = profile.server
     if server.autovacuum or server.checkpoint_interval_s or server.max_wal_size_bytes:
         return "autovacuum and checkpoints do not shrink with the tables"
-    return next(filter(None, map(_operation_obstacle, workload.operations)), None)
+    clients = workload.run.clients
+    found = (_operation_obstacle(operation, clients) for operation in workload.operations)
+    return next(filter(None, found), None)
 
 
-def _operation_obstacle(operation: Operation) -> str | None:
+def _operation_obstacle(operation: Operation, clients: int) -> str | None:
     if operation.find == "seqscan":
         return f"{operation.kind} on {operation.table} reads whole tables, which are smaller then"
     pick = operation.pick
     if pick is not None and pick.distribution in _NOT_SHRINKING:
         why = _NOT_SHRINKING[pick.distribution]
         return f"{operation.kind} on {operation.table} picks {pick.distribution} keys: {why}"
+    if pick is not None and pick.distribution in _TOGETHER and clients > 1:
+        return (
+            f"{operation.kind} on {operation.table} picks {pick.distribution} keys: {clients} "
+            "clients visit the same pages one after the other there, more slowly in a sample; "
+            "one client can be sampled, or fewer rows simulated whole"
+        )
     return None
 
 

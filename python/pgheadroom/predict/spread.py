@@ -118,11 +118,16 @@ class OfSamples:
             sample.
         modified_pages: By how many pages and images the whole may be too high, since some are
             there once, but in each sample.
+        open_pages: By how many pages a table that grows may be too high, since each client fills
+            one whatever the share.
+        entire: Tables that were there whole.
     """
 
     share: float = 1.0
     index_pages: float = 0.0
     modified_pages: float = 0.0
+    open_pages: float = 0.0
+    entire: frozenset[str] = frozenset()
 
 
 WHOLE = OfSamples()
@@ -153,14 +158,33 @@ def spread(
     parts = {name: [run["by_table"][name] for run in runs] for name in runs[0]["by_table"]}
     growths = {name: _growth(part, clients, major, logs_hints) for name, part in parts.items()}
     tables = {
-        name: Outcome(**_spread_of(part, growths[name], samples, by_clock))
+        name: Outcome(
+            **_spread_of(
+                part,
+                growths[name],
+                WHOLE if name in samples.entire else _of_table(part, samples),
+                by_clock,
+            )
+        )
         for name, part in parts.items()
     }
     growth = replace(
         _growth(runs, clients, major, logs_hints=False),
         map_pages=sum(one.map_pages for one in growths.values()),
     )
-    return replace(Outcome(**_spread_of(runs, growth, samples, by_clock)), by_table=tables)
+    sampled = [part for name, part in parts.items() if name not in samples.entire]
+    opened = sum(_of_table(part, samples).open_pages for part in sampled)
+    of_all = replace(samples, open_pages=opened)
+    return replace(Outcome(**_spread_of(runs, growth, of_all, by_clock)), by_table=tables)
+
+
+def _of_table(runs: Sequence[Mapping[str, Any]], samples: OfSamples) -> OfSamples:
+    return samples if _grows(runs) else replace(samples, open_pages=0.0)
+
+
+def _grows(runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a table takes pages in the run."""
+    return any(run["n_tup_ins"] or run["n_tup_hot_upd"] < run["n_tup_upd"] for run in runs)
 
 
 def counted(numbers: Sequence[int]) -> Value:
@@ -189,8 +213,7 @@ def _spread_of(
 def _growth(
     runs: Sequence[Mapping[str, Any]], clients: int, major: int, logs_hints: bool
 ) -> _Growth:
-    grows = any(run["n_tup_ins"] or run["n_tup_hot_upd"] < run["n_tup_upd"] for run in runs)
-    if clients == 1 or not grows:
+    if clients == 1 or not _grows(runs):
         return _Growth()
     if major <= _EXTRA_PAGES_UNTIL_MAJOR:
         return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients)
@@ -231,6 +254,9 @@ def _interval(
         high += growth.more
     high += new_map
     low = mean - half - samples.modified_pages * _PER_MODIFIED_PAGE.get(key, 0)
+    if key in _COUNTS_OF_PAGES:
+        low -= samples.open_pages
+        mean = max(0.0, mean - samples.open_pages / 2)  # half full, as a page is at any time
     return Interval(low=max(0.0, low), mid=mean, high=max(high, mean), level=LEVEL)
 
 

@@ -182,6 +182,8 @@ def predict_cells(
             played = replace(played, profile=_with_seed(played.profile, drawn[seed % len(drawn)]))
         made = _piece(played, told[cell], version, cell, seed, seeds, timing)
         made = replace(made, model=model)
+        if samples is not None:
+            made = replace(made, profile_json=samples[cell].twin_json(seed))
         return made if timing is None else _on_clock(made, cells[cell], timing)
 
     begun = [piece(n, 0) for n in range(len(cells))]
@@ -191,6 +193,7 @@ def predict_cells(
         [_needed_bytes(one) for one in begun],
         [cell.profile for cell in cells] if samples is None else [s.profile for s in samples],
         len(cells) * (seeds if repeated else 1),
+        may_sample=given is None and all(_can_be_sampled(cell, model, timing) for cell in cells),
     )
     with _Runs(executor, report) as runs:
         first = runs.run(begun)
@@ -221,6 +224,12 @@ def predict_cells(
         )
         for n in range(len(cells))
     ]
+
+
+def _can_be_sampled(cell: Cell, model: Model, timing: Timing | None) -> bool:
+    """Whether what is asked for is something that a sample can give."""
+    windows = 0 if timing is None else timing.windows
+    return not (windows or model.order or cell.later or cell.rewrites)
 
 
 def _needed_bytes(piece: _Piece) -> int:

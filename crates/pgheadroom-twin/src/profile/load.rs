@@ -273,12 +273,15 @@ pub(crate) fn failure(
 /// Source: `initGenerateDataServerSide` and `initCreatePKeys`, src/bin/pgbench/pgbench.c
 /// (REL_18_STABLE).
 ///
+/// Branches and tellers have the rows of `whole_scale`, of which the accounts may be a sample.
+///
 /// # Errors
 /// [`ProfileError`] when a table cannot grow, a fillfactor is out of range, or it was told to
 /// stop.
 pub fn load_pgbench(
     db: &mut Database,
     spec: &PgbenchSpec,
+    whole_scale: i64,
     monitor: &Monitor,
 ) -> Result<PgbenchTables, ProfileError> {
     // In the order of creation, which nothing depends on: each table has its own forks.
@@ -322,13 +325,13 @@ pub fn load_pgbench(
     fill(
         branches,
         "pgbench_branches",
-        BRANCHES_PER_SCALE * scale,
+        BRANCHES_PER_SCALE * whole_scale,
         &|row| vec![Value::Integer(row), zero.clone(), Value::Null],
     )?;
     fill(
         tellers,
         "pgbench_tellers",
-        TELLERS_PER_SCALE * scale,
+        TELLERS_PER_SCALE * whole_scale,
         &|row| {
             let bid = branch(row, TELLERS_PER_SCALE);
             vec![Value::Integer(row), bid, zero.clone(), Value::Null]

@@ -19,7 +19,7 @@ pub use load::LoadedTable;
 pub use spec::{
     BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, GrowsSpec, IndexSpec,
     KindName, Method, OperationSpec, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec,
-    ServerSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WalLevel, WidthSpec,
+    SampleSpec, ServerSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WalLevel, WidthSpec,
 };
 
 /// Why a profile is not played.

@@ -26,6 +26,20 @@ pub struct ProfileSpec {
     pub pgbench: Option<PgbenchSpec>,
     /// How long, and by whom.
     pub run: RunSpec,
+    /// What this is a share of.
+    #[serde(default)]
+    pub sample: Option<SampleSpec>,
+}
+
+/// That a profile has a share of the rows and transactions of a whole, and stands for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleSpec {
+    /// Transactions of the whole.
+    pub whole_operations: u64,
+    /// pgbench's scale of the whole, where its branches and tellers are there whole.
+    #[serde(default)]
+    pub whole_scale: Option<i64>,
 }
 
 impl ProfileSpec {

@@ -7,7 +7,8 @@
 use crate::engine::Engine;
 use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
 use crate::horizon::HeldSnapshot;
-use crate::profile::{ProfileError, ProfileSpec, load, support};
+use crate::profile::{ProfileError, ProfileSpec, SampleSpec, load, support};
+use crate::run::elsewhere::Whole;
 use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
 use crate::storage::Storage;
@@ -123,6 +124,8 @@ pub struct Plan {
     pub interleaving: u64,
     /// Transactions a second, if they come at a rate.
     pub rate_per_s: Option<f64>,
+    /// What this is a share of.
+    pub whole: Option<Whole>,
     /// What is not played as a server would, in sentences.
     pub approximations: Vec<String>,
     /// In order: after how many transactions, and what.
@@ -206,9 +209,24 @@ impl Plan {
             transactions_each: transactions.div_ceil(u64::from(spec.run.clients)),
             interleaving: conditions.interleaving,
             rate_per_s: spec.run.rate_per_s,
+            whole: spec.sample.map(|sample| whole_of(spec, sample)),
             approximations,
             actions,
         })
+    }
+}
+
+/// The whole that a sample stands for. Branches and tellers are there whole when their scale is.
+fn whole_of(spec: &ProfileSpec, sample: SampleSpec) -> Whole {
+    let tables = ["pgbench_branches", "pgbench_tellers"];
+    let tables = tables.iter().filter(|_| sample.whole_scale.is_some());
+    Whole {
+        transactions_each: sample
+            .whole_operations
+            .div_ceil(u64::from(spec.run.clients)),
+        tables: tables
+            .filter_map(|name| table_of(spec, Some(name)))
+            .collect(),
     }
 }
 

@@ -91,6 +91,14 @@ impl PartialEq for Due {
 
 impl Eq for Due {}
 
+/// What a transaction that is done here holds for the others.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    snapshot: HeldSnapshot,
+    xmin: Xid,
+    xid: Option<Xid>,
+}
+
 /// Clients' turns by time, and what their running transactions hold.
 #[derive(Debug)]
 pub(super) struct Schedule {
@@ -102,8 +110,8 @@ pub(super) struct Schedule {
     now: f64,
     /// Whether the only client has ended a transaction and begins the next.
     is_idle: bool,
-    /// By client: its snapshot, and its transaction's number.
-    running: Vec<Option<(HeldSnapshot, Option<Xid>)>>,
+    /// By client.
+    running: Vec<Option<Running>>,
     /// By client: how long its pauses are, in those of an even one.
     pauses: Vec<f64>,
     /// With a rate: the time of the last transaction that has one.
@@ -184,7 +192,12 @@ impl Schedule {
             self.go_on();
             return; // nobody is there to be held up
         }
-        self.running[client] = Some((horizon.hold_at(xmin), xid));
+        let snapshot = horizon.hold_at(xmin);
+        self.running[client] = Some(Running {
+            snapshot,
+            xmin,
+            xid,
+        });
         let time = horizon.clock();
         if let Some(xid) = xid {
             horizon.run_on(xid, time);
@@ -203,12 +216,27 @@ impl Schedule {
 
     /// The client's transaction has ended; its next one follows.
     pub fn release(&mut self, client: usize, horizon: &mut Horizon) {
-        let (snapshot, xid) = self.running[client].take().expect("a transaction");
-        horizon.release(snapshot);
-        if let Some(xid) = xid {
+        let running = self.running[client].take().expect("a transaction");
+        horizon.release(running.snapshot);
+        if let Some(xid) = running.xid {
             horizon.end(xid);
         }
         self.begin_after(self.gap * self.pauses[client], client);
+    }
+
+    /// Whether a transaction in progress keeps what this one removed.
+    pub fn holds(&self, xid: Xid) -> bool {
+        let mut running = self.running.iter().flatten();
+        running.any(|running| running.xmin <= xid)
+    }
+
+    /// How fast a client's transactions of one statement follow each other, beside the others'.
+    pub fn pace_of(&self, client: usize) -> f64 {
+        if self.throttle.is_some() {
+            1.0
+        } else {
+            1.0 / (1.0 + self.gap * self.pauses[client])
+        }
     }
 
     /// The client begins its next transaction: after a pause with this mean, or at the next time

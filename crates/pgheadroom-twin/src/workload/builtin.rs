@@ -23,6 +23,8 @@ pub struct PgbenchTables {
 pub struct PgbenchWorkload {
     builtin: Builtin,
     scale: i64,
+    accounts_scale: i64,
+    seed: u64,
     tables: PgbenchTables,
     generators: Generators,
     /// By client.
@@ -44,10 +46,19 @@ impl PgbenchWorkload {
         Self {
             builtin,
             scale,
+            accounts_scale: scale,
+            seed,
             tables,
             generators: Generators::new(seed, clients),
             left: vec![transactions; clients],
         }
+    }
+
+    /// The same where only the accounts of a smaller scale are there.
+    #[must_use]
+    pub const fn with_accounts_of(mut self, scale: i64) -> Self {
+        self.accounts_scale = scale;
+        self
     }
 }
 
@@ -64,7 +75,9 @@ impl Workload for PgbenchWorkload {
         operations.clear();
         self.left[client] = self.left[client].checked_sub(1)?;
         let generator = &mut self.generators.clients[client];
-        let drawn = self.builtin.draw(generator, self.scale);
+        let drawn = self
+            .builtin
+            .draw(generator, self.scale, self.accounts_scale);
         let by_key = |table, key, deed| Operation::Find {
             table,
             by: Access::Index(0),
@@ -96,5 +109,14 @@ impl Workload for PgbenchWorkload {
             });
         }
         Some(End::Commit)
+    }
+
+    fn others(&self) -> Option<Self> {
+        let clients = self.left.len();
+        Some(Self {
+            generators: Generators::new(!self.seed, clients),
+            left: vec![u64::MAX; clients],
+            ..self.clone()
+        })
     }
 }

@@ -233,6 +233,7 @@ pub struct ProfileWorkload {
     scripts: Vec<(Vec<usize>, Option<i64>)>,
     weights: Vec<i64>,
     generators: Generators,
+    seed: u64,
     clients: Vec<Client>,
     /// Whether all transactions are one statement that differs in nothing but its keys.
     is_one_statement: bool,
@@ -285,6 +286,7 @@ impl ProfileWorkload {
                 .collect(),
             operations,
             generators: Generators::new(spec.run.seed, clients),
+            seed: spec.run.seed,
             clients: vec![client; clients],
         })
     }
@@ -363,5 +365,14 @@ impl Workload for ProfileWorkload {
         }
         let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
         Some(if fails { End::Rollback } else { End::Commit })
+    }
+
+    fn others(&self) -> Option<Self> {
+        let mut others = self.clone();
+        others.generators = Generators::new(!self.seed, self.clients.len());
+        for client in &mut others.clients {
+            client.left = u64::MAX;
+        }
+        Some(others)
     }
 }
