@@ -17,7 +17,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz-inputs bench bench-advice accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz-inputs fuzz-twin bench bench-advice accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -91,6 +91,9 @@ unit: setup ## Python tests without a server
 
 fuzz-inputs: setup ## Damaged files through the real commands, whole (some minutes); SEED=1 COUNT=40
 	PYTHONPATH=tools $(BIN)/python tools/fuzz_inputs.py --seed $(or $(SEED),1) --count $(or $(COUNT),40)
+
+fuzz-twin: ## Random whole profiles through the twin, none a panic; SEED=1 COUNT=20000
+	SEED=$(or $(SEED),1) PROFILES=$(or $(COUNT),20000) cargo test --profile checked --locked --package pgheadroom-twin --test random_profiles no_profile_panics
 
 bench: setup ## Benchmarks of the core
 	cargo bench --locked

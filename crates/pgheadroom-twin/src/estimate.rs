@@ -11,9 +11,11 @@
 
 use pgheadroom_layout::ColumnType;
 
+use crate::btree::SHAPES_MAX;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
 use crate::profile::{
-    BuiltinName, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec, ValuesKind,
+    BuiltinName, ColumnSpec, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
+    ValuesKind,
 };
 use crate::row::kind::fixed_width;
 
@@ -40,6 +42,13 @@ const CODE_BYTES: f64 = 8.0 * 1.4;
 /// are an array of their own.
 const BUILD_BYTES: f64 = 12.0 + 56.0 + 32.0;
 const BUILD_MANY_BYTES: f64 = 48.0;
+/// The sizes of an entry that are its own: twice its columns' sizes, and their places in two tables
+/// that are half empty.
+const SIZES_BYTES: f64 = 200.0;
+/// Sizes of entries are multiples of this.
+const SIZE_STEP: f64 = 8.0;
+/// What is remembered of an index's last entries (`KNOWN_PAYLOADS_MAX` in executor/index.rs).
+const KNOWN_BYTES: f64 = 6e6;
 /// Strings from here on may go out of line, in chunks of so many bytes.
 const LONG_BYTES: f64 = 1900.0;
 const CHUNK_BYTES: f64 = 1996.0;
@@ -65,6 +74,8 @@ struct Shape {
     fillfactor: f64,
     /// Key columns of each index.
     indexes: Vec<f64>,
+    /// Different sizes that each index's entries may have.
+    sizes: Vec<f64>,
     inserted: f64,
     /// Versions that updates add and nobody removes.
     added: f64,
@@ -92,7 +103,17 @@ impl Shape {
             + long
             + self.version_bytes()
             + self.entries_bytes();
-        (self.rows + self.inserted) * row
+        (self.rows + self.inserted) * row + self.sizes_bytes()
+    }
+
+    fn sizes_bytes(&self) -> f64 {
+        let entries = self.rows + self.inserted + self.added;
+        let several = self.sizes.iter().filter(|&&sizes| sizes > 1.0);
+        let of = |sizes: &f64| {
+            let sizes = sizes.min(entries).min(f64::from(SHAPES_MAX));
+            sizes * SIZES_BYTES + KNOWN_BYTES.min(sizes * SIZE_STEP * SIZES_BYTES)
+        };
+        several.map(of).sum()
     }
 
     fn build_bytes(&self) -> f64 {
@@ -280,12 +301,32 @@ fn own_shape(table: &TableSpec) -> Shape {
             }
         }
     }
-    #[allow(clippy::cast_precision_loss)] // at most 1600 columns
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // at most 1600 columns
+    #[allow(clippy::cast_possible_wrap)] // likewise
     for index in &table.indexes {
         let columns = index.columns.len() + index.expressions.len();
         shape.indexes.push(columns as f64);
+        let named = index.columns.iter().chain(&index.include);
+        let of = |name: &String| table.columns.iter().find(|column| column.name == *name);
+        let columns = named.filter_map(of).map(sizes_of_column);
+        let made = index.expressions.len() as i32;
+        shape
+            .sizes
+            .push(columns.product::<f64>() * EXPRESSION_SIZES.powi(made));
     }
     shape
+}
+
+/// How many sizes an expression's values may have: any that fits an entry.
+const EXPRESSION_SIZES: f64 = 2704.0 / SIZE_STEP;
+
+fn sizes_of_column(column: &ColumnSpec) -> f64 {
+    let nulls = if column.null_frac > 0.0 { 1.0 } else { 0.0 };
+    let spread = column.width.map_or(0.0, |width| {
+        let bytes = width.max_bytes.saturating_sub(width.min_bytes);
+        (float(bytes.max(0).unsigned_abs()) / SIZE_STEP).ceil()
+    });
+    1.0 + spread.min(EXPRESSION_SIZES) + nulls
 }
 
 #[allow(clippy::cast_precision_loss)] // an estimate
@@ -301,6 +342,7 @@ fn whole(bytes: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::IndexSpec;
 
     fn spec(scale: i64, builtin: &str, operations: u64) -> ProfileSpec {
         let text = format!(
@@ -315,6 +357,21 @@ mod tests {
         ProfileSpec::from_json(&text).expect("a profile")
     }
 
+    fn string(name: &str) -> ColumnSpec {
+        let text = format!(
+            r#"{{"name": "{name}", "type": "text", "values": {{"kind": "random", "ndistinct": 9}},
+            "width": {{"min_bytes": 1, "max_bytes": 400}}, "null_frac": 0}}"#
+        );
+        serde_json::from_str(&text).expect("a column")
+    }
+
+    fn over(columns: &[&str]) -> IndexSpec {
+        let columns = serde_json::to_string(columns).expect("names");
+        let text =
+            format!(r#"{{"name": "i", "columns": {columns}, "unique": false, "method": "btree"}}"#);
+        serde_json::from_str(&text).expect("an index")
+    }
+
     /// Rows and work cost memory, reading does not; absurd numbers give large ones, no overflow.
     #[test]
     fn more_takes_more() {
@@ -325,6 +382,17 @@ mod tests {
         assert_eq!(of(10, "select-only", 10_000_000), of(10, "select-only", 1));
         assert!(of(500, "tpcb-like", 1) > 10_000_000_000);
         assert!(of(i64::MAX / 1_000_000, "tpcb-like", u64::MAX) > 1 << 60);
+        let own = own_shape(&TableSpec {
+            name: "t".to_owned(),
+            rows: 150_000,
+            fillfactor: 100,
+            reloptions: std::collections::BTreeMap::new(),
+            columns: ["a", "b", "c"].map(string).to_vec(),
+            indexes: vec![over(&["a", "b", "c"])],
+            observed: None,
+        });
+        assert!(own.sizes[0] > 100_000.0, "three strings of up to 400 bytes");
+        assert!(own.sizes_bytes() > 100_000.0 * SIZES_BYTES);
         let told = needed_bytes(&spec(10, "simple-update", 1), Some(10_000_000));
         assert_eq!(told, of(10, "simple-update", 10_000_000));
     }

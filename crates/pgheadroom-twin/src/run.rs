@@ -24,7 +24,7 @@ use crate::executor::{Action, Assignments, Database, Row, StatementError, TableI
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
-use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load};
+use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges};
 use crate::reserve::{self, Playing};
 use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
@@ -150,6 +150,7 @@ pub fn play(
     conditions: &Conditions,
     monitor: &Monitor,
 ) -> Result<(Database, Outcome), ProfileError> {
+    ranges::check(spec, conditions.transactions)?;
     let needed = needed_bytes(spec, conditions.transactions);
     let is_short = |_| out_of_memory(needed);
     let _playing = Playing::begin().map_err(is_short)?;

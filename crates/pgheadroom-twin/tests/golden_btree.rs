@@ -64,7 +64,7 @@ impl Case {
         let behaviour = version.parse::<PgVersion>().unwrap().behaviour();
         let columns = u8::try_from(self.widths.len()).unwrap();
         let mut tree = Btree::new(behaviour, Definition::new(columns, self.is_unique));
-        let shape = tree.shape(TupleSizes::of_integers(self.widths));
+        let shape = tree.shape(TupleSizes::of_integers(self.widths)).unwrap();
         (tree, shape)
     }
 
@@ -273,7 +273,7 @@ fn index_build_wal() {
     for (version, records, bytes) in [("16.14", 166, 1_221_354), ("18.4", 6, 1_215_594)] {
         let behaviour = version.parse::<PgVersion>().unwrap().behaviour();
         let mut tree = Btree::new(behaviour, Definition::new(1, true));
-        let shape = tree.shape(TupleSizes::of_integers(&[4]));
+        let shape = tree.shape(TupleSizes::of_integers(&[4])).unwrap();
         let entries = keys.iter().enumerate().map(|(row, key)| Entry {
             key,
             shape,

@@ -69,7 +69,7 @@ impl Index {
     fn new(version: &str, is_unique: bool) -> Self {
         let behaviour = version.parse::<PgVersion>().unwrap().behaviour();
         let mut tree = Btree::new(behaviour, Definition::new(1, is_unique));
-        let shape = tree.shape(TupleSizes::of_integers(&[4]));
+        let shape = tree.shape(TupleSizes::of_integers(&[4])).unwrap();
         Self {
             tree,
             shape,

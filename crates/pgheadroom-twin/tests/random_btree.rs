@@ -156,6 +156,7 @@ impl Pair {
             .collect();
         self.tree
             .shape(TupleSizes::of_columns(&columns, &[]).unwrap())
+            .unwrap()
     }
 
     fn insert(&mut self, count: u16, seed: u32, unchanged: bool) {

@@ -30,12 +30,17 @@ pub struct Item {
     block: u32,
     offset: u16,
     bytes: u16,
-    shape: ShapeId,
+    /// The lower two bytes of the shape, and the third.
+    shape_low: u16,
+    shape_high: u8,
+    /// Columns kept, and [`DEAD`].
     kept_columns: u8,
-    is_dead: bool,
     child: u32,
     posting: Option<Box<PostingList>>,
 }
+
+/// Beside the number of columns, of which an index has at most 32.
+const DEAD: u8 = 0x80;
 
 const _: () = assert!(size_of::<Item>() == 24);
 
@@ -46,9 +51,9 @@ impl Item {
             block: tid.block.0,
             offset: tid.offset.0,
             bytes,
-            shape,
+            shape_low: low(shape),
+            shape_high: high(shape),
             kept_columns: columns,
-            is_dead: false,
             child: 0,
             posting: None,
         }
@@ -67,9 +72,9 @@ impl Item {
             block,
             offset,
             bytes,
-            shape,
+            shape_low: low(shape),
+            shape_high: high(shape),
             kept_columns,
-            is_dead: false,
             child: child.0,
             posting: None,
         }
@@ -85,7 +90,7 @@ impl Item {
         } else {
             base_bytes
         };
-        let mut item = Self::leaf(tids[0], base.shape, bytes, base.kept_columns);
+        let mut item = Self::leaf(tids[0], base.shape(), bytes, base.kept_columns());
         if tids.len() > 1 {
             item.posting = Some(Box::new(PostingList { tids, base_bytes }));
         }
@@ -186,14 +191,15 @@ impl Item {
     }
 
     /// Which sizes the tuple has.
+    #[inline]
     pub(crate) const fn shape(&self) -> ShapeId {
-        self.shape
+        ShapeId(self.shape_low as u32 | (self.shape_high as u32) << 16)
     }
 
     /// Key columns that a pivot tuple kept; all those of a leaf tuple.
     #[must_use]
     pub const fn kept_columns(&self) -> u8 {
-        self.kept_columns
+        self.kept_columns & !DEAD
     }
 
     /// The page below.
@@ -209,12 +215,25 @@ impl Item {
     /// Whether a scan found every row version of this entry dead to all.
     #[must_use]
     pub const fn is_dead(&self) -> bool {
-        self.is_dead
+        self.kept_columns & DEAD != 0
     }
 
     pub(crate) fn mark_dead(&mut self) {
-        self.is_dead = true;
+        self.kept_columns |= DEAD;
     }
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // the lower two bytes
+const fn low(shape: ShapeId) -> u16 {
+    shape.0 as u16
+}
+
+/// The third byte; there is no fourth (`SHAPES_MAX`).
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // below 2^24
+const fn high(shape: ShapeId) -> u8 {
+    (shape.0 >> 16) as u8
 }
 
 /// Size of a posting list: the key and so many TIDs, aligned.

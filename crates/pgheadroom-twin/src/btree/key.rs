@@ -157,31 +157,46 @@ fn narrow(bytes: u32) -> u16 {
     u16::try_from(bytes).expect("an index tuple is smaller than a page")
 }
 
-/// Which sizes a tuple has, in its index.
+/// Which sizes a tuple has, in its index; below [`SHAPES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ShapeId(pub(crate) u16);
+pub struct ShapeId(pub(crate) u32);
+
+/// Different sizes that the tuples of one index may have: an entry has three bytes for them.
+pub const SHAPES_MAX: u32 = 1 << 24;
 
 /// The different sizes that tuples of an index have.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Shapes {
     sizes: Vec<TupleSizes>,
     known: HashMap<TupleSizes, ShapeId>,
+    most: u32,
+}
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Self {
+            sizes: Vec::new(),
+            known: HashMap::new(),
+            most: SHAPES_MAX,
+        }
+    }
 }
 
 impl Shapes {
-    pub fn intern(&mut self, sizes: TupleSizes) -> ShapeId {
+    /// `None` when there are as many others as there can be.
+    pub fn intern(&mut self, sizes: TupleSizes) -> Option<ShapeId> {
         if let Some(&shape) = self.known.get(&sizes) {
-            return shape;
+            return Some(shape);
         }
-        let number = u16::try_from(self.sizes.len()).expect("fewer than 65536 tuple shapes");
-        let shape = ShapeId(number);
+        let number = u32::try_from(self.sizes.len()).ok();
+        let shape = ShapeId(number.filter(|&number| number < self.most)?);
         self.known.insert(sizes.clone(), shape);
         self.sizes.push(sizes);
-        shape
+        Some(shape)
     }
 
     pub fn get(&self, shape: ShapeId) -> &TupleSizes {
-        &self.sizes[usize::from(shape.0)]
+        &self.sizes[shape.0 as usize]
     }
 }
 
@@ -202,6 +217,21 @@ mod tests {
         ] {
             assert_eq!(TupleSizes::of_integers(widths).leaf_bytes(), leaf);
         }
+    }
+
+    /// More sizes than there may be are refused, and those that are known stay.
+    #[test]
+    fn shapes_are_bounded() {
+        let mut shapes = Shapes {
+            most: 2,
+            ..Shapes::default()
+        };
+        let of = |widths: &[u32]| TupleSizes::of_integers(widths);
+        let (one, other) = (shapes.intern(of(&[4])), shapes.intern(of(&[4, 8])));
+        assert!(one.is_some() && other.is_some() && one != other);
+        assert_eq!(shapes.intern(of(&[8, 8, 8])), None);
+        assert_eq!(shapes.intern(of(&[4])), one);
+        assert_eq!(shapes.get(other.unwrap()).leaf_bytes(), 24);
     }
 
     /// The count of distinguishing columns is one more than what is shared.

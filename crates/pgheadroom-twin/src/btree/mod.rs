@@ -51,7 +51,7 @@ mod vacuum;
 pub use build::Built;
 pub use insert::UniqueViolation;
 pub use item::Item;
-pub use key::{NULL_FIRST, NULL_LAST, ShapeId, TupleSizes, has_null};
+pub use key::{NULL_FIRST, NULL_LAST, SHAPES_MAX, ShapeId, TupleSizes, has_null};
 pub use page::{BtreePage, PageState};
 pub(crate) use record::METAPAGE_HOLE;
 pub use record::{Record, RecordCounts, RecordKind, RegisteredBlock, Sink};
@@ -192,11 +192,11 @@ impl Btree {
         }
     }
 
-    /// Names the sizes of tuples, for entries.
+    /// Names the sizes of tuples, for entries; `None` with more than [`SHAPES_MAX`] different ones.
     ///
     /// # Panics
-    /// When the key has another number of columns, or with more than 65,536 different sizes.
-    pub fn shape(&mut self, sizes: TupleSizes) -> ShapeId {
+    /// When the key has another number of columns.
+    pub fn shape(&mut self, sizes: TupleSizes) -> Option<ShapeId> {
         let columns = usize::from(self.definition.key_columns);
         assert_eq!(sizes.key_columns(), columns, "columns of the key");
         self.shapes.intern(sizes)

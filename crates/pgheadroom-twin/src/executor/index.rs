@@ -7,7 +7,7 @@ use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 
-use crate::btree::{self, Btree, NULL_LAST, Piece, ShapeId, TupleSizes};
+use crate::btree::{self, Btree, NULL_LAST, Piece, SHAPES_MAX, ShapeId, TupleSizes};
 use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
 use crate::executor::text_order::TextOrder;
@@ -127,11 +127,15 @@ pub(super) struct Index {
     pub blocking: Vec<usize>,
     /// Sizes of entries without NULLs, when all columns have fixed lengths.
     fixed_shape: Option<ShapeId>,
-    /// Sizes of other entries, by the columns' payloads.
+    /// Sizes of other entries, by the columns' payloads: the last ones, up to
+    /// [`KNOWN_PAYLOADS_MAX`].
     shapes: HashMap<Box<[u32]>, ShapeId>,
     pub main: ForkId,
     pub fsm: ForkId,
 }
+
+/// Combinations of payloads whose shape is remembered; more are computed again. Arbitrary: 5 MB.
+const KNOWN_PAYLOADS_MAX: usize = 1 << 16;
 
 /// What stands for NULL among payloads.
 const NULL_PAYLOAD: u32 = u32::MAX;
@@ -171,7 +175,7 @@ impl Index {
                 let widths = keys.iter().chain(&include).filter_map(|part| part.width);
                 sizes_of(&keys, &include, widths)?
             };
-            Some(tree.shape(sizes))
+            tree.shape(sizes)
         } else {
             None
         };
@@ -328,7 +332,15 @@ impl Index {
             return Ok(shape);
         }
         let sizes = sizes_of(&self.keys, &self.include, payloads.iter().copied())?;
-        let shape = self.tree.shape(sizes);
+        let shape = self.tree.shape(sizes).ok_or_else(|| {
+            StatementError::Unsupported(format!(
+                "an index whose entries have more than {SHAPES_MAX} different sizes: leave the \
+                 index out, or give its columns fewer different widths"
+            ))
+        })?;
+        if self.shapes.len() >= KNOWN_PAYLOADS_MAX {
+            self.shapes.clear(); // found again from the sizes
+        }
         self.shapes.insert(payloads.into(), shape);
         Ok(shape)
     }

@@ -12,6 +12,7 @@
 //! program, and is refused with the field's name.
 
 pub mod load;
+pub(crate) mod ranges;
 mod spec;
 pub mod support;
 

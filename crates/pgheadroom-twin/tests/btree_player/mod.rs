@@ -185,7 +185,9 @@ impl<'a> Player<'a> {
         let values = self.values(row);
         let keys = self.key_columns();
         let (key, include) = values.columns[2..].split_at(keys);
-        let shape = tree.shape(TupleSizes::of_columns(key, include).unwrap());
+        let shape = tree
+            .shape(TupleSizes::of_columns(key, include).unwrap())
+            .unwrap();
         let entry = Entry {
             key: &values.codes[..keys],
             shape,
@@ -301,7 +303,9 @@ impl<'a> Player<'a> {
             for (offset, row, _) in self.visible(block) {
                 let values = self.values(i64::from(row));
                 let (key, include) = values.columns[2..].split_at(keys);
-                let shape = tree.shape(TupleSizes::of_columns(key, include).unwrap());
+                let shape = tree
+                    .shape(TupleSizes::of_columns(key, include).unwrap())
+                    .unwrap();
                 rows.push((values.codes, shape, Tid { block, offset }));
             }
         }

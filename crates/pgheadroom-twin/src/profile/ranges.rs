@@ -1,0 +1,295 @@
+//! Which numbers of a profile can be played: whatever the file says, nothing overflows.
+//!
+//! The Python side has checked what belongs together, and tells a person more; this is what the
+//! twin's own arithmetic relies on, so that a text from anywhere is refused and never a panic.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use pgheadroom_layout::ColumnType;
+
+use crate::pgbench::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::{
+    Distribution, IndexSpec, KindName, Method, OperationSpec, PickSpec, ProfileError, ProfileSpec,
+    TableSpec,
+};
+use crate::row::kind::Kind;
+
+/// Source: `MAX_BACKENDS`, src/include/storage/procnumber.h (REL_18_STABLE).
+const CLIENTS_MAX: u32 = (1 << 18) - 1;
+/// `aid` is an int4. Source: src/bin/pgbench/pgbench.c.
+const SCALE_MAX: i64 = i32::MAX as i64 / ACCOUNTS_PER_SCALE;
+/// Rows, statements and transactions have 32-bit numbers here, a few of which are taken.
+const NUMBERS_MAX: u64 = u32::MAX as u64 - 1000;
+/// Source: `MaxHeapAttributeNumber`, src/include/access/htup_details.h.
+const COLUMNS_MAX: usize = 1600;
+/// Source: `INDEX_MAX_KEYS`, src/include/pg_config_manual.h.
+const INDEX_COLUMNS_MAX: usize = 32;
+/// Source: `MaxAllocSize`, src/include/utils/memutils.h.
+const ROW_BYTES_MAX: i64 = 0x3fff_ffff;
+const GROWS_BYTES_MAX: i64 = 1_000_000;
+
+/// Refuses numbers that the twin cannot count with.
+///
+/// # Errors
+/// [`ProfileError::Unsupported`] with the field.
+pub fn check(spec: &ProfileSpec, transactions: Option<u64>) -> Result<(), ProfileError> {
+    let run = &spec.run;
+    within("run.clients", run.clients, 1..=CLIENTS_MAX)?;
+    if let Some(rate) = run.rate_per_s {
+        within("run.rate_per_s", rate, f64::MIN_POSITIVE..=f64::MAX)?;
+    }
+    for (number, snapshot) in run.snapshot.iter().enumerate() {
+        let field = format!("run.snapshot[{number}]");
+        within(
+            &format!("{field}.start_frac"),
+            snapshot.start_frac,
+            0.0..=1.0,
+        )?;
+        within(
+            &format!("{field}.length_frac"),
+            snapshot.length_frac,
+            0.0..=1.0,
+        )?;
+    }
+    for (number, table) in spec.table.iter().enumerate() {
+        check_table(&format!("table[{number}]"), table)?;
+    }
+    for (number, operation) in spec.operation.iter().enumerate() {
+        check_operation(&format!("operation[{number}]"), operation, spec)?;
+    }
+    let most_rows = match &spec.pgbench {
+        Some(pgbench) => {
+            within("pgbench.scale", pgbench.scale, 1..=SCALE_MAX)?;
+            3 // changed and added by a transaction
+        }
+        None => check_scripts(spec)?,
+    };
+    let loaded: u64 = spec
+        .table
+        .iter()
+        .map(|table| table.rows.unsigned_abs())
+        .sum();
+    let operations = run.operations.or(transactions).unwrap_or(0);
+    if let Some(sample) = spec.sample {
+        within(
+            "sample.whole_operations",
+            sample.whole_operations,
+            operations..=u64::MAX >> 1,
+        )?;
+        let pgbench = spec.pgbench.as_ref().map(|pgbench| pgbench.scale);
+        if let (Some(scale), Some(whole)) = (pgbench, sample.whole_scale) {
+            let most = i64::from(i32::MAX) / TELLERS_PER_SCALE;
+            within("sample.whole_scale", whole, scale..=most)?;
+            within(
+                "sample.whole_operations",
+                sample.whole_operations,
+                0..=NUMBERS_MAX / most_rows,
+            )?;
+        }
+    }
+    let left = NUMBERS_MAX.saturating_sub(loaded);
+    within("run.operations", operations, 0..=left / most_rows.max(1))
+}
+
+/// Something can be run; rows and statements of a transaction at most.
+fn check_scripts(spec: &ProfileSpec) -> Result<u64, ProfileError> {
+    let scripts = spec.transactions();
+    let weights = scripts
+        .iter()
+        .map(|script| spec.operation[script[0]].weight);
+    within("operation.weight, their sum", weights.sum(), 1..=i64::MAX)?;
+    let of = |script: &Vec<usize>| {
+        let rows = script.iter().map(|&number| {
+            let rows = spec.operation[number].rows_per_statement.max;
+            rows.unsigned_abs() + 1
+        });
+        rows.sum()
+    };
+    Ok(scripts.iter().map(of).max().unwrap_or(1))
+}
+
+fn check_table(path: &str, table: &TableSpec) -> Result<(), ProfileError> {
+    within(&format!("{path}.rows"), table.rows, 0..=i64::from(u32::MAX))?;
+    within(
+        &format!("{path}.columns, their number"),
+        table.columns.len(),
+        1..=COLUMNS_MAX,
+    )?;
+    let mut row_bytes = 0;
+    for (number, column) in table.columns.iter().enumerate() {
+        let path = format!("{path}.columns[{number}]");
+        within(&format!("{path}.null_frac"), column.null_frac, 0.0..=1.0)?;
+        if let Some(ndistinct) = column.values.ndistinct {
+            within(&format!("{path}.values.ndistinct"), ndistinct, 1..=i64::MAX)?;
+        }
+        if let Some(width) = column.width {
+            within(
+                &format!("{path}.width.max_bytes"),
+                width.max_bytes,
+                0..=ROW_BYTES_MAX,
+            )?;
+            within(
+                &format!("{path}.width.min_bytes"),
+                width.min_bytes,
+                0..=width.max_bytes,
+            )?;
+            row_bytes += width.max_bytes;
+        }
+    }
+    within(
+        &format!("{path}.columns, bytes of a row"),
+        row_bytes,
+        0..=ROW_BYTES_MAX,
+    )?;
+    for (number, index) in table.indexes.iter().enumerate() {
+        check_index(&format!("{path}.indexes[{number}]"), index)?;
+    }
+    Ok(())
+}
+
+fn check_index(path: &str, index: &IndexSpec) -> Result<(), ProfileError> {
+    let keys = index.columns.len() + index.expressions.len();
+    within(&format!("{path}, its columns"), keys, 1..=INDEX_COLUMNS_MAX)?;
+    if index.unique && index.method != Method::Btree {
+        let found = format!("{:?}", index.method).to_lowercase();
+        return Err(ProfileError::unsupported(
+            format!("{path}.method"),
+            found,
+            "btree, as every unique index is",
+        ));
+    }
+    let columns = keys + index.include.len();
+    within(
+        &format!("{path}, its columns"),
+        columns,
+        1..=INDEX_COLUMNS_MAX,
+    )
+}
+
+fn check_operation(
+    path: &str,
+    operation: &OperationSpec,
+    spec: &ProfileSpec,
+) -> Result<(), ProfileError> {
+    within(
+        &format!("{path}.weight"),
+        operation.weight,
+        0..=i64::from(u32::MAX),
+    )?;
+    let rows = operation.rows_per_statement;
+    let most = i64::from(i32::MAX);
+    within(&format!("{path}.rows_per_statement"), rows.max, 1..=most)?;
+    within(
+        &format!("{path}.rows_per_statement"),
+        rows.min,
+        1..=rows.max,
+    )?;
+    within(
+        &format!("{path}.abort_frac"),
+        operation.abort_frac,
+        0.0..=1.0,
+    )?;
+    for (column, change) in &operation.sets {
+        let path = format!("{path}.sets.{column}");
+        within(
+            &format!("{path}.changed_frac"),
+            change.changed_frac,
+            0.0..=1.0,
+        )?;
+        if let Some(grows) = change.grows_bytes {
+            within(
+                &format!("{path}.grows_bytes"),
+                grows.max,
+                0..=GROWS_BYTES_MAX,
+            )?;
+            within(&format!("{path}.grows_bytes"), grows.min, 0..=grows.max)?;
+        }
+    }
+    let Some(pick) = &operation.pick else {
+        let has_keys = operation.kind == KindName::Insert;
+        return needed(has_keys.then_some(()), &format!("{path}.pick"));
+    };
+    let mut tables = spec.table.iter();
+    let Some(table) = tables.find(|table| table.name == operation.table) else {
+        return needed(None::<()>, &format!("{path}.table"));
+    };
+    let key = table.key_column().map(|column| &table.columns[column]);
+    let is_integer = |text: &str| {
+        let parsed = ColumnType::parse(text).ok();
+        let kind = parsed.as_ref().and_then(Kind::of);
+        matches!(kind, Some(Kind::Integer { .. }))
+    };
+    if let Some(column) = key.filter(|column| !is_integer(&column.type_name)) {
+        return Err(ProfileError::unsupported(
+            format!("{path}: the key of {}", table.name),
+            format!("{} {}", column.name, column.type_name),
+            "an integer column",
+        ));
+    }
+    let key = table.key_index().map(|index| &table.indexes[index]);
+    if let Some(predicate) = key.and_then(|key| key.predicate.as_ref()) {
+        return Err(ProfileError::unsupported(
+            format!("{path}: the key of {}", table.name),
+            format!("where {predicate}"),
+            "a unique index of all rows, by which rows are found",
+        ));
+    }
+    check_pick(&format!("{path}.pick"), pick, table.rows, spec.run.clients)
+}
+
+fn check_pick(path: &str, pick: &PickSpec, rows: i64, clients: u32) -> Result<(), ProfileError> {
+    let least = i64::from(clients);
+    within(
+        &format!("{path}: rows of the table"),
+        rows,
+        least..=i64::MAX,
+    )?;
+    let given = |value: Option<f64>, name: &str, range: RangeInclusive<f64>| {
+        let path = format!("{path}.{name}");
+        needed(value, &path)?;
+        within(&path, value.unwrap_or_default(), range)
+    };
+    match pick.distribution {
+        Distribution::Zipfian => given(pick.theta, "theta", 1.001..=1000.0),
+        Distribution::Gaussian => given(pick.param, "param", 2.0..=1e9),
+        Distribution::HotSet => {
+            given(pick.rows_frac, "rows_frac", 0.0..=1.0)?;
+            given(pick.weight, "weight", 0.0..=1.0)?;
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as the pick
+            let hot = ((pick.rows_frac.unwrap_or_default() * rows as f64) as i64).max(1);
+            if pick.weight < Some(1.0) {
+                within(&format!("{path}.rows_frac, hot rows"), hot, 1..=rows - 1)?;
+            }
+            Ok(())
+        }
+        Distribution::Stride => {
+            needed(pick.n, &format!("{path}.n"))?;
+            let most = i64::from(i32::MAX);
+            within(&format!("{path}.n"), pick.n.unwrap_or_default(), 1..=most)
+        }
+        Distribution::Uniform
+        | Distribution::Sequential
+        | Distribution::Newest
+        | Distribution::Oldest => Ok(()),
+    }
+}
+
+fn needed<T>(value: Option<T>, field: &str) -> Result<(), ProfileError> {
+    match value {
+        Some(_) => Ok(()),
+        None => Err(ProfileError::unsupported(field, "none", "one")),
+    }
+}
+
+fn within<T: PartialOrd + Display>(
+    field: &str,
+    found: T,
+    range: RangeInclusive<T>,
+) -> Result<(), ProfileError> {
+    if range.contains(&found) {
+        return Ok(());
+    }
+    let expected = format!("{} to {}", range.start(), range.end());
+    Err(ProfileError::unsupported(field, found, expected))
+}
