@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from pgheadroom.forms.foreign import FieldError, encodable, fail, keepable, show
 from pgheadroom.forms.form import defaults, expected_of, json_schema, read, write
+from pgheadroom.forms.kept import Kept, kept
 from pgheadroom.forms.marks import (
     Earlier,
     Expected,
@@ -31,6 +32,7 @@ __all__ = [
     "Earlier",
     "Expected",
     "FieldError",
+    "Kept",
     "Limits",
     "Names",
     "Stored",
@@ -43,6 +45,7 @@ __all__ = [
     "in_file",
     "json_schema",
     "keepable",
+    "kept",
     "read",
     "show",
     "write",

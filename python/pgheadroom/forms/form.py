@@ -12,6 +12,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pgheadroom.forms.foreign import keepable
+from pgheadroom.forms.kept import Kept, reader
 from pgheadroom.forms.marks import Node, Stored, file_name
 from pgheadroom.forms.refusing import ANY_NUMBER, Found, refusal
 
@@ -61,6 +62,8 @@ def write(value: Any, *, nulls: bool = True, added: bool = True) -> Any:
         added: Whether it has those fields that earlier versions do not have (`added_later`) where
             they are as they are by default; left out, an earlier file keeps its digest.
     """
+    if isinstance(value, Kept):
+        return value.kept
     if is_dataclass(value) and not isinstance(value, type):
         made = {}
         kind: Any = type(value)
@@ -147,7 +150,7 @@ def _tidy(schema: Any) -> Any:
         if not isinstance(item.get("default"), str | bool | int | float):
             item.pop("default", None)
     if "properties" in made:
-        made["additionalProperties"] = False
+        made.setdefault("additionalProperties", False)
     return made
 
 
@@ -179,6 +182,8 @@ def _strict(node: Any, nulls: bool, exact: bool) -> Any:
         return [_strict(item, nulls, exact) for item in node]
     if not isinstance(node, dict):
         return node
+    if node.get("type") == "dataclass" and issubclass(node["cls"], Kept):
+        nulls = exact = True  # as whatever wrote it has it
     made: Node = {
         key: item if key in ("default", "metadata", "config") else _strict(item, nulls, exact)
         for key, item in node.items()
@@ -202,11 +207,29 @@ def _strict(node: Any, nulls: bool, exact: bool) -> Any:
     if kind in ("tuple", "list"):
         made["fail_fast"] = True  # the first is said, and a file may have millions
     if kind == "dataclass":
-        made["schema"]["extra_behavior"] = "forbid"
-        names = {item.name: file_name(item) for item in fields(made["cls"])}
-        for item in made["schema"]["fields"]:
-            item["validation_alias"] = names[item["name"]]
+        return _named(made)
     return _tagged(made) if kind == "union" else made
+
+
+def _named(node: Node) -> Node:
+    """A table of fields, under the file's names, closed or kept whole."""
+    node["schema"]["extra_behavior"] = "forbid"
+    names = {item.name: file_name(item) for item in fields(node["cls"])}
+    for item in node["schema"]["fields"]:
+        item["validation_alias"] = names[item["name"]]
+    return _kept(node, frozenset(names.values())) if issubclass(node["cls"], Kept) else node
+
+
+def _kept(node: Node, known: frozenset[str]) -> Node:
+    extra = {"pydantic_js_extra": {"additionalProperties": True}}
+    made: Node = {
+        "type": "function-wrap",
+        "function": {"type": "no-info", "function": reader(known)},
+        "schema": {**node, "metadata": {**node.get("metadata", {}), **extra}},
+    }
+    if "ref" in made["schema"]:
+        made["ref"] = made["schema"].pop("ref")
+    return made
 
 
 def _tagged(node: Node) -> Node:

@@ -78,7 +78,7 @@ class Stored:
     """
 
     form: Any
-    load: Callable[[Any], Any]
+    load: Callable[[Any], Any] = _same
     dump: Callable[[Any], Any] = _same
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:

@@ -26,7 +26,6 @@ from pgheadroom.profile.model import (
     TableProfile,
     Values,
 )
-from pgheadroom.profile.observed import TABLE
 from pgheadroom.profile.spelling import Kind
 
 _SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
@@ -66,8 +65,6 @@ def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:
                 option,
                 "a storage parameter (fillfactor has a field of its own)",
             )
-    if table.observed is not None:
-        TABLE(table.observed, f"{path}.observed")
     return replace(table, columns=columns)
 
 

@@ -20,6 +20,7 @@ from pgheadroom.forms import (
     in_file,
     show,
 )
+from pgheadroom.profile.observed import ObservedServer, ObservedTable
 from pgheadroom.profile.spelling import KINDS, Kind, Name, Words, memory, server_version, type_name
 
 ValuesKind = Literal["serial", "constant", "random"]
@@ -77,7 +78,7 @@ class ServerSettings:
         default=None, metadata=in_file("max_wal_size")
     )
     settings: Words = field(default_factory=dict)
-    observed: Mapping[str, Any] | None = None
+    observed: Annotated[Mapping[str, Any], Stored(ObservedServer)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +150,7 @@ class TableProfile:
     reloptions: Words = field(default_factory=dict)
     columns: Annotated[tuple[ColumnProfile, ...], Expected("a list of columns")]
     indexes: Annotated[tuple[IndexProfile, ...], Expected("a list of indexes")] = ()
-    observed: Mapping[str, Any] | None = None
+    observed: Annotated[Mapping[str, Any], Stored(ObservedTable)] | None = None
 
     def column(self, name: str) -> ColumnProfile:
         """The column of that name, which must exist."""

@@ -1,231 +1,331 @@
 """
-What `observe` wrote beside a profile, checked where it is read.
+What `observe` wrote beside a profile, typed and checked where it is read.
 
 `[server.observed]` and `[table.observed]` stand in a file that anybody may have edited or cut. What
-advice, check, plan and verification read of them has its shape here, so that they may rely on it;
-what they do not read may be as it is.
+advice, check, plan and verification read of them is declared here, so that they may rely on it;
+what they do not read may be as it is, and is written again as it was.
 """
 
 from __future__ import annotations
 
-from pgheadroom.profile.shapes import (
-    choice,
-    flag,
-    many,
-    mapping,
-    nullable,
-    number,
-    one_of,
-    record,
-    row,
-    text,
-    whole,
-)
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pgheadroom.forms import Expected, Kept, between, kept
 
 _OID_MAX = 2**32 - 1
 _SECONDS_MAX = 1e9  # thirty years
 _PAGES_MAX = 2**32  # MaxBlockNumber and one
+_NUMBER_MAX = 2.0**64  # no counter of PostgreSQL's goes further
 
-_frac = number(0, 1)
-_count = number(0)
-_counts = mapping(nullable(_count))
+Whole = Annotated[int, between(0, 2**63 - 1)]
+Oid = Annotated[int, between(0, _OID_MAX)]
+Pages = Annotated[int, between(0, _PAGES_MAX)]
+Frac = Annotated[float, between(0, 1)]
+Count = Annotated[float, between(0, _NUMBER_MAX)]
+Bytes = Annotated[float, between(0, 2**31)]
+Seconds = Annotated[float, between(0, _SECONDS_MAX)]
+Counts = Mapping[str, Count | None]
+Texts = tuple[str, ...]
+Setting = Annotated[str | bool | int | float, Expected("a setting: a text or a number", whole=True)]
 
 
-_texts = many(text())
-_INDEX = record(
-    {
-        "schema": text(),
-        "name": text(),
-        "method": text(),
-        "is_unique": flag(),
-        "is_primary": flag(),
-        "is_summarizing": flag(),
-        "columns": _texts,
-        "ends_hot": flag(),
-        "ends_hot_by_columns": _texts,
-    },
-    {
-        "oid": whole(0, _OID_MAX),
-        "is_exclusion": flag(),
-        "is_clustered": flag(),
-        "is_replica_identity": flag(),
-        "is_valid": flag(),
-        "is_ready": flag(),
-        "is_live": flag(),
-        "include": _texts,
-        "expressions": one_of(text(), _texts, expected="a list of texts, or a text"),
-        "predicate": text(),
-        "reloptions": mapping(
-            one_of(text(), number(), flag(), expected="a setting: a text or a number")
-        ),
-        "main_bytes": _count,
-        "counters": _counts,
-        "totals": _counts,
-    },
-)
-_COLUMN = record(
-    {"name": text(), "type": text()},
-    {
-        "null_frac": _frac,
-        "avg_width": _count,
-        "n_distinct": number(-1),
-        "correlation": number(),
-        "stored_bytes": number(0, 2**31),
-        "stored_bytes_deviation": number(0, 2**31),
-        "stored_bytes_evidence": text(),
-        "substituted": text(),
-    },
-)
-_CLASS = record(
-    {
-        "kind": text(),
-        "columns": _texts,
-        "calls": whole(),
-        "rows": nullable(whole()),
-        "frac": nullable(_frac),
-    },
-    {
-        "attnums": many(whole(0, 1600)),
-        "rows_per_statement": _count,
-        "same": _texts,
-        "appended": _texts,
-        "wal_bytes": _count,
-    },
-)
-_UPDATES = record(
-    {"classes": many(_CLASS), "pick": record({"evidence": text()}, {"why": text()})},
-    {
-        "source": text(),
-        "unattributed_frac": _frac,
-        "unattributed_resolution": _frac,
-        "unattributed_why": text(),
-        "assumed": _texts,
-    },
-)
-_SAMPLE = record(
-    {
-        "tuple_bytes": record(
-            {"mean": number(0, 2**31), "deviation": number(0, 2**31)}, {"evidence": text()}
-        )
-    },
-    {
-        "pages": _count,
-        "rows": _count,
-        "recent_rows": _count,
-        "drawn_percent": number(0, 100),
-        "since_xids": whole(0, 2**32),
-        # Rows by age: [k, rows, bytes of them], age from 2^k to 2^(k+1) transactions.
-        "ages": many(row(whole(0, 64), _count, _count)),
-    },
-)
-_FREE_SPACE = record(
-    {
-        "pages": whole(0, _PAGES_MAX),
-        "class_bytes": whole(1, 8192),
-        "classes": many(row(whole(0, 8192), whole(0, _PAGES_MAX))),
-    },
-    {"source": text(), "evidence": text(), "table_pages": whole(0, _PAGES_MAX)},
-)
-TABLE = record(
-    {
-        "schema": text(),
-        "name": text(),
-        "oid": whole(0, _OID_MAX),
-        "relfilenode": whole(0, _OID_MAX),
-        "main_bytes": nullable(_count),
-        "counters": _counts,
-        "per_s": _counts,
-        "columns": many(_COLUMN),
-        "indexes": many(_INDEX),
-        "updates": _UPDATES,
-    },
-    {
-        "relpages": whole(),
-        "relallvisible": whole(),
-        "pages": whole(0, _PAGES_MAX),
-        "parent": text(),
-        "persistence": text(),
-        "reloptions": mapping(text()),
-        "totals": _counts,
-        "state": mapping(nullable(number())),
-        "toast": record({}, {"main_bytes": _count, "counters": _counts}),
-        "sample": _SAMPLE,
-        "free_space": many(_FREE_SPACE),
-        "differs": mapping(text()),
-        "rows_evidence": text(),
-    },
-)
-"""`[table.observed]`."""
+@kept
+class ObservedIndex(Kept):
+    """An index; HOT ends with it or not, and by which columns."""
 
-_STOOD_STILL = record({"start_frac": _frac, "length_frac": _frac})
-_HOLDER = record(
-    {
-        "kind": choice("session", "standby", "slot", "prepared"),
-        "name": text(),
-        "holds_data": nullable(flag()),
-        "age_xids_max": whole(),
-        "transaction_age_s": nullable(number(0, _SECONDS_MAX)),
-    },
-    {
-        "backend_type": text(),
-        "application_name": text(),
-        "usename": text(),
-        "state": text(),
-        "seen": whole(),
-    },
-)
-_SETTING = record({"setting": nullable(text())}, {"unit": text(), "source": text()})
-SERVER = record(
-    {
-        "interval_s": number(0.001, _SECONDS_MAX),
-        "server_version": text(),
-        "database": text(),
-        "database_oid": whole(0, _OID_MAX),
-        "system_identifier": nullable(text()),
-        "observed_at": text(),
-        "in_recovery": nullable(flag()),
-        "is_idle": flag(),
-        "masked": flag(),
-        "access": record({"levels": _texts, "missing": _texts}, {"would_help": _texts}),
-        "broken": _texts,
-        "changed": _texts,
-        "assumed": _texts,
-        "partitioned": many(
-            record({"schema": text(), "name": text()}, {"parent": text(), "strategy": text()})
-        ),
-        "counters": record(
-            {},
-            {
-                "checkpoint": record(
-                    {}, {"num_timed": _count, "num_requested": _count, "totals": _counts}
-                ),
-                "wal": record(
-                    {},
-                    {"wal_records": _count, "wal_fpi": _count, "wal_bytes": _count}
-                    | {"totals": _counts},
-                ),
-                "database": record({}, {"totals": _counts}),
-                "wal_position_bytes": number(),
-                "wal_bytes_per_s": number(),
-                "xids": whole(),
-                "xids_per_s": _count,
-            },
-        ),
-        "horizon": record({"stood_still": many(_STOOD_STILL), "holders": many(_HOLDER)}),
-        "modules": mapping(text()),
-    },
-    {
-        "tool_version": text(),
-        "role": text(),
-        "passes": whole(),
-        "settings": mapping(_SETTING),
-        "left_out": many(record({"schema": text(), "name": text(), "why": text()})),
-        "statements": many(
-            record(
-                {"source": text(), "statements": whole(), "calls": whole()},
-                {"detail": text(), "not_understood": mapping(whole())},
-            )
-        ),
-    },
-)
-"""`[server.observed]`."""
+    schema: str
+    name: str
+    method: str
+    is_unique: bool
+    is_primary: bool
+    is_summarizing: bool
+    columns: Texts
+    ends_hot: bool
+    ends_hot_by_columns: Texts
+    oid: Oid | None = None
+    is_exclusion: bool | None = None
+    is_clustered: bool | None = None
+    is_replica_identity: bool | None = None
+    is_valid: bool | None = None
+    is_ready: bool | None = None
+    is_live: bool | None = None
+    include: Texts | None = None
+    expressions: Annotated[str | Texts, Expected("a list of texts, or a text")] | None = None
+    predicate: str | None = None
+    reloptions: Mapping[str, Setting] | None = None
+    main_bytes: Count | None = None
+    counters: Counts | None = None
+    totals: Counts | None = None
+
+
+@kept
+class ObservedColumn(Kept):
+    """A column as pg_stats and the sample have it."""
+
+    name: str
+    type: str
+    null_frac: Frac | None = None
+    avg_width: Count | None = None
+    n_distinct: Annotated[float, between(-1, _NUMBER_MAX)] | None = None
+    correlation: float | None = None
+    stored_bytes: Bytes | None = None
+    stored_bytes_deviation: Bytes | None = None
+    stored_bytes_evidence: str | None = None
+    substituted: str | None = None
+
+
+@kept
+class UpdateClass(Kept):
+    """Updates that assign the same columns."""
+
+    kind: str
+    columns: Texts
+    calls: Whole
+    rows: Whole | None
+    frac: Frac | None
+    attnums: tuple[Annotated[int, between(0, 1600)], ...] | None = None
+    rows_per_statement: Count | None = None
+    same: Texts | None = None
+    appended: Texts | None = None
+    wal_bytes: Count | None = None
+
+
+@kept
+class ObservedPick(Kept):
+    """By what it is known which rows are updated."""
+
+    evidence: str
+    why: str | None = None
+
+
+@kept
+class ObservedUpdates(Kept):
+    """A table's updates by class, and the part of them that no class explains."""
+
+    classes: tuple[UpdateClass, ...]
+    pick: ObservedPick
+    source: str | None = None
+    unattributed_frac: Frac | None = None
+    unattributed_resolution: Frac | None = None
+    unattributed_why: str | None = None
+    assumed: Texts | None = None
+
+
+@kept
+class TupleBytes(Kept):
+    """Lengths of rows' versions."""
+
+    mean: Bytes
+    deviation: Bytes
+    evidence: str | None = None
+
+
+@kept
+class ObservedSample(Kept):
+    """What a sample of pages shows; `ages` are rows by age: [k, rows, bytes], from 2^k xids on."""
+
+    tuple_bytes: TupleBytes
+    pages: Count | None = None
+    rows: Count | None = None
+    recent_rows: Count | None = None
+    drawn_percent: Annotated[float, between(0, 100)] | None = None
+    since_xids: Annotated[int, between(0, 2**32)] | None = None
+    ages: tuple[tuple[Annotated[int, between(0, 64)], Count, Count], ...] | None = None
+
+
+@kept
+class FreeSpace(Kept):
+    """Pages by the class of their free bytes: [class, pages]."""
+
+    pages: Pages
+    class_bytes: Annotated[int, between(1, 8192)]
+    classes: tuple[tuple[Annotated[int, between(0, 8192)], Pages], ...]
+    source: str | None = None
+    evidence: str | None = None
+    table_pages: Pages | None = None
+
+
+@kept
+class ObservedToast(Kept):
+    """A table's TOAST relation."""
+
+    main_bytes: Count | None = None
+    counters: Counts | None = None
+
+
+@kept
+class ObservedTable(Kept):
+    """`[table.observed]`."""
+
+    schema: str
+    name: str
+    oid: Oid
+    relfilenode: Oid
+    main_bytes: Count | None
+    counters: Counts
+    per_s: Counts
+    columns: tuple[ObservedColumn, ...]
+    indexes: tuple[ObservedIndex, ...]
+    updates: ObservedUpdates
+    relpages: Whole | None = None
+    relallvisible: Whole | None = None
+    pages: Pages | None = None
+    parent: str | None = None
+    persistence: str | None = None
+    reloptions: Mapping[str, str] | None = None
+    totals: Counts | None = None
+    state: Mapping[str, float | None] | None = None
+    toast: ObservedToast | None = None
+    sample: ObservedSample | None = None
+    free_space: tuple[FreeSpace, ...] | None = None
+    differs: Mapping[str, str] | None = None
+    rows_evidence: str | None = None
+
+
+@kept
+class StoodStill(Kept):
+    """A part of the interval in which the horizon stood still."""
+
+    start_frac: Frac
+    length_frac: Frac
+
+
+@kept
+class Holder(Kept):
+    """What holds the horizon."""
+
+    kind: Literal["session", "standby", "slot", "prepared"]
+    name: str
+    holds_data: bool | None
+    age_xids_max: Whole
+    transaction_age_s: Seconds | None
+    backend_type: str | None = None
+    application_name: str | None = None
+    usename: str | None = None
+    state: str | None = None
+    seen: Whole | None = None
+
+
+@kept
+class Horizon(Kept):
+    """How the horizon moved, and by what it was held."""
+
+    stood_still: tuple[StoodStill, ...]
+    holders: tuple[Holder, ...]
+
+
+@kept
+class ServerSetting(Kept):
+    """A setting in force."""
+
+    setting: str | None
+    unit: str | None = None
+    source: str | None = None
+
+
+@kept
+class Access(Kept):
+    """What the role could read, and what not."""
+
+    levels: Texts
+    missing: Texts
+    would_help: Texts | None = None
+
+
+@kept
+class Partitioned(Kept):
+    """A partitioned table, which has no pages of its own."""
+
+    schema: str
+    name: str
+    parent: str | None = None
+    strategy: str | None = None
+
+
+@kept
+class CheckpointCounters(Kept):
+    """Checkpoints of the interval."""
+
+    num_timed: Count | None = None
+    num_requested: Count | None = None
+    totals: Counts | None = None
+
+
+@kept
+class WalCounters(Kept):
+    """WAL of the interval, of the whole cluster."""
+
+    wal_records: Count | None = None
+    wal_fpi: Count | None = None
+    wal_bytes: Count | None = None
+    totals: Counts | None = None
+
+
+@kept
+class DatabaseCounters(Kept):
+    """Of pg_stat_database."""
+
+    totals: Counts | None = None
+
+
+@kept
+class ServerCounters(Kept):
+    """Counters of the whole server, over the interval."""
+
+    checkpoint: CheckpointCounters | None = None
+    wal: WalCounters | None = None
+    database: DatabaseCounters | None = None
+    wal_position_bytes: float | None = None
+    wal_bytes_per_s: float | None = None
+    xids: Whole | None = None
+    xids_per_s: Count | None = None
+
+
+@kept
+class LeftOut(Kept):
+    """A table that the profile does not hold."""
+
+    schema: str
+    name: str
+    why: str
+
+
+@kept
+class ObservedStatements(Kept):
+    """Where statements were read, and how many."""
+
+    source: str
+    statements: Whole
+    calls: Whole
+    detail: str | None = None
+    not_understood: Mapping[str, Whole] | None = None
+
+
+@kept
+class ObservedServer(Kept):
+    """`[server.observed]`."""
+
+    interval_s: Annotated[float, between(0.001, _SECONDS_MAX)]
+    server_version: str
+    database: str
+    database_oid: Oid
+    system_identifier: str | None
+    observed_at: str
+    in_recovery: bool | None
+    is_idle: bool
+    masked: bool
+    access: Access
+    broken: Texts
+    changed: Texts
+    assumed: Texts
+    partitioned: tuple[Partitioned, ...]
+    counters: ServerCounters
+    horizon: Horizon
+    modules: Mapping[str, str]
+    tool_version: str | None = None
+    role: str | None = None
+    passes: Whole | None = None
+    settings: Mapping[str, ServerSetting] | None = None
+    left_out: tuple[LeftOut, ...] | None = None
+    statements: tuple[ObservedStatements, ...] | None = None

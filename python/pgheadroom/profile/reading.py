@@ -27,7 +27,6 @@ from pgheadroom.profile.model import (
     TableProfile,
     Workload,
 )
-from pgheadroom.profile.observed import SERVER
 from pgheadroom.profile.settings import check_setting
 
 SCHEMA_VERSION = 1
@@ -101,8 +100,6 @@ def parse_profile(data: object) -> Profile:
     _check_parts(data)
     for name, setting in found.server.settings.items():
         check_setting(f"server.settings.{name}", name, setting)
-    if found.server.observed is not None:
-        SERVER(found.server.observed, "server.observed")
     raw = data.get("table", ())
     tables = tuple(
         completed_table(table, raw[n], f"table[{n}]") for n, table in enumerate(found.tables)
