@@ -17,7 +17,8 @@ from test_report_html import LOADING, Page, browse, with_browser
 
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.policy import PRICES, make_policy
-from pgheadroom.cli import output
+from pgheadroom.cli.advise import put_advice
+from pgheadroom.cli.options import Format
 from pgheadroom.report import (
     advice_drawing,
     advice_html,
@@ -139,16 +140,15 @@ def test_csv_is_one_line_a_table() -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_json_is_the_value_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What is printed is read as the same advice."""
-    output.put_advice(SHAPES[name].to_json(), output.Format.JSON, None)
+    put_advice(SHAPES[name], Format.JSON, None)
     assert Advice.from_json(json.loads(capsys.readouterr().out)) == SHAPES[name]
 
 
 def test_files_hold_what_the_terminal_shows(tmp_path: Path) -> None:
     """Text, Markdown, CSV and the page go to files."""
-    result = SHAPES["plain"].to_json()
     for form, said in (("text", "Tables by gain"), ("markdown", "| orders |"), ("csv", "rank,")):
         to, page = tmp_path / form, tmp_path / f"{form}.html"
-        output.put_advice(result, output.Format(form), to, page=page)
+        put_advice(SHAPES["plain"], Format(form), to, html=page)
         assert said in to.read_text(encoding="utf-8")
         assert "<h1>Advice for shop" in page.read_text(encoding="utf-8")
 

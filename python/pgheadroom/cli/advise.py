@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from pgheadroom.advise import BUDGET_S, Options, advise, make_policy
+from pgheadroom.advise import BUDGET_S, Advice, Options, advise, make_policy
 from pgheadroom.cli import observe, output
 from pgheadroom.cli.connection import (
     DbnameOption,
@@ -167,17 +167,36 @@ def show(
                 Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
             ),
         )
-    output.put_advice(
-        found.to_json(),
-        form,
-        to,
-        page=html,
-        command=command_line(sys.argv[1:]),
-        verbose=verbose,
-    )
+    put_advice(found, form, to, html=html, verbose=verbose)
     said(html)
     if plan:
         _write_plan(make_plan(found, profile, rewrite=how), plan)
+
+
+def put_advice(
+    found: Advice,
+    form: Format,
+    to: Path | None,
+    *,
+    html: Path | None = None,
+    verbose: bool = False,
+) -> None:
+    """Write the advice and its page; what shows it is loaded when there is something to show."""
+    from pgheadroom.report import advice_text, text, view_advice  # noqa: PLC0415 - see above
+
+    if html is not None:
+        from pgheadroom.report import advice_html  # noqa: PLC0415 - the template library is slow
+
+        page = advice_html.render(found, command=command_line(sys.argv[1:]))
+        write_atomically(html, page)
+    output.put(
+        form,
+        to,
+        json=lambda: text.as_json(found.to_json()),
+        csv=lambda: view_advice.as_csv(found),
+        markdown=lambda: advice_text.as_markdown(found, verbose=verbose),
+        show=lambda console, _: advice_text.print_advice(found, console, verbose=verbose),
+    )
 
 
 def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:

@@ -87,13 +87,13 @@ def _read(path: Path) -> str:
 
 
 def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
-    output.put_forms(
+    output.put(
         form,
         to,
         json=lambda: text.as_json(result),
         csv=lambda: view_migration.as_csv(result),
         markdown=lambda: _markdown(result),
-        show=lambda console: _print(result, console),
+        show=lambda console, _: _print(result, console),
     )
 
 

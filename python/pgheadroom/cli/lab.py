@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from pgheadroom.cli import output
+from pgheadroom.cli.lab_output import print_answers, put_html, put_results, put_site
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.site_folder import check_replaceable
 from pgheadroom.errors import InputError
@@ -157,10 +158,10 @@ def run(
         budget_s=None if budget is None else parse_duration_s(budget),
     )
     finished = Record.open(folder)
-    output.put_html([finished], folder / "report.html", title=experiment.title)
+    put_html([finished], folder / "report.html", title=experiment.title)
     if html is not None:
-        output.put_html([finished], html, title=experiment.title)
-    output.put([finished.read_result()], form, to)
+        put_html([finished], html, title=experiment.title)
+    put_results([finished.read_result()], form, to)
     sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
 
 
@@ -260,12 +261,12 @@ def report(
     results = [record.read_result() for record in opened]
     if site is not None:
         if html is not None:
-            output.put_html(opened, html, title=str(results[0]["title"]))
+            put_html(opened, html, title=str(results[0]["title"]))
         if form is Format.TEXT and to is None and not whole:
-            output.print_answers(results)
+            print_answers(results)
         else:
-            output.put(results, form, to, whole=whole)
-        output.put_site(opened, site)
+            put_results(results, form, to, whole=whole)
+        put_site(opened, site)
         sys.stderr.write(f"Site: {(site / 'index.html').absolute()}\n")
         return
     if html is None and len(opened) > 1:
@@ -273,8 +274,8 @@ def report(
         if html.exists():
             raise InputError(f"{html} exists: say with --html where the page may be written")
     html = html or opened[0].folder / "report.html"
-    output.put_html(opened, html, title=str(results[0]["title"]))
-    output.put(results, form, to, whole=whole)
+    put_html(opened, html, title=str(results[0]["title"]))
+    put_results(results, form, to, whole=whole)
     sys.stderr.write(f"Report: {html.absolute()}\n")
 
 
@@ -298,7 +299,7 @@ def compare(
 
         output.check_writable(html)
         write_atomically(html, page.render([(result, [])], title=str(result["title"])))
-    output.put([result], form, to)
+    put_results([result], form, to)
 
 
 @app.command("merge")
@@ -311,7 +312,7 @@ def merge_records(
         raise InputError("one record was given: expected two or more to merge")
     merged = merge(records, to)
     result = merged.read_result()
-    output.put_html([merged], to / "report.html", title=str(result["title"]))
+    put_html([merged], to / "report.html", title=str(result["title"]))
     repetitions = max(cell["repetitions"] for cell in result["cells"])
     sys.stderr.write(
         f"Record: {to}, {len(merged.samples)} trials, up to {repetitions} repetitions of a cell\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
@@ -19,7 +20,6 @@ from pgheadroom.cli.connection import (
     profile_or_connection,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
-from pgheadroom.files import write_atomically
 from pgheadroom.layout import of_live_tables, of_profile
 from pgheadroom.profile import read_profile
 from pgheadroom.report import text, view_layout
@@ -63,22 +63,20 @@ def show(
 
 
 def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
-    if form is Format.TEXT and to is None:
-        console = output.Terminal(highlight=False)
-        if "access" in result:
-            console.print(f"Access: {result['access']['level']}", markup=False)
-            for hidden in result["access"]["missing"]:
-                console.print(f"! not seen: {hidden}", markup=False)
-            console.print()
-        text.print_tables(view_layout.tables(result), console)
-        return
-    if form is Format.JSON:
-        content = text.as_json(result)
-    elif form is Format.CSV:
-        content = view_layout.as_csv(result)
-    else:
-        content = text.as_markdown(view_layout.tables(result))
-    if to is None:
-        output.write_out(content)
-    else:
-        write_atomically(to, content)
+    output.put(
+        form,
+        to,
+        json=lambda: text.as_json(result),
+        csv=lambda: view_layout.as_csv(result),
+        markdown=lambda: text.as_markdown(view_layout.tables(result)),
+        show=lambda console, _: _print(result, console),
+    )
+
+
+def _print(result: dict[str, Any], console: Console) -> None:
+    if "access" in result:
+        console.print(f"Access: {result['access']['level']}", markup=False)
+        for hidden in result["access"]["missing"]:
+            console.print(f"! not seen: {hidden}", markup=False)
+        console.print()
+    text.print_tables(view_layout.tables(result), console)

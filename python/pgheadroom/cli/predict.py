@@ -17,6 +17,7 @@ from pgheadroom.advise.what_if import what_if
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.cli.proof_output import put_proof
 from pgheadroom.cli.rewriting import (
     RewriteForOption,
     RewriteHow,
@@ -207,7 +208,7 @@ def show(
             instead="leave it out, or the options for indexes",
         )
         found = what_if(read, changes, table, levels, server=server)
-        output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+        put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
         said(html)
         return
     with counted("predict") as report:
@@ -227,7 +228,7 @@ def show(
             sample_pages=sample_pages,
             report=report,
         )
-    output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+    put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
 
 

@@ -59,10 +59,7 @@ def show(
         lines[0] += f", PostgreSQL {watched.server}"
         lines[1:1] = [f"~ {line}" for line in watched.approximations]
         content = "\n".join(lines) + "\n"
-    if to is None:
-        output.write_out(content)
-    else:
-        write_atomically(to, content)
+    output.write(content, to)
 
 
 def _shows_unicode() -> bool:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from pgheadroom.cli import output
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.predict import (
     FillfactorOption,
@@ -22,6 +21,7 @@ from pgheadroom.cli.predict import (
     parse_fillfactors,
     said,
 )
+from pgheadroom.cli.proof_output import put_proof
 from pgheadroom.cli.variants import (
     BrinOption,
     FillOption,
@@ -80,7 +80,7 @@ def show(
             report=report,
             say=_say,
         )
-    output.put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+    put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
     if fail_over and found.beyond:
         count = len(found.beyond)

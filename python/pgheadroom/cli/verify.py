@@ -101,13 +101,13 @@ def run(
 
 
 def _put(result: dict[str, object], form: Format, to: Path | None) -> None:
-    output.put_forms(
+    output.put(
         form,
         to,
         json=lambda: text.as_json(result),
         csv=lambda: view_verification.as_csv(result),
         markdown=lambda: view_verification.as_markdown(result),
-        show=lambda console: _print(result, console),
+        show=lambda console, _: _print(result, console),
     )
 
 

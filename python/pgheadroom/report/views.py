@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.lab import reading
 from pgheadroom.lab.presented import presented
-from pgheadroom.report import view_proof, view_time
+from pgheadroom.report import text, view_proof, view_time
 from pgheadroom.report.experiment import surroundings
 from pgheadroom.report.experiment import tables as experiment_tables
 from pgheadroom.report.table import Table
@@ -60,3 +60,13 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         curves = charts_proof.charts(result)
         return curves + charts_time.charts(result, section="time" if curves else "key")
     return figures.charts(result, presented(result), series)
+
+
+def as_markdown(result: Mapping[str, Any]) -> str:
+    """A whole result: its title, the answer, what was found and what to beware of, the tables."""
+    lines = [f"# {result['title']}, PostgreSQL {result['server']}", ""]
+    found = answer(result)
+    if found is not None:
+        lines += [f"**{text.markdown_text(found)}**", ""]
+    lines += [f"- {line}" for line in (*result["findings"], *result["warnings"])]
+    return "\n".join([*lines, "", text.as_markdown(tables(result))])
