@@ -139,7 +139,8 @@ fn index(number: usize, draw: &mut Choices) -> Value {
     }
     let expressions = ["lower(b)", "k + 1", "abs(a)"];
     json!({"name": format!("i{number}"), "columns": columns, "unique": is_key,
-        "expressions": if draw.below(6) == 5 { vec![draw.some(&expressions, &["(("])] } else { vec![] },
+        "expressions": if draw.below(6) == 5 {
+            vec![draw.some(&expressions, &["(("])] } else { vec![] },
         "method": if is_key { draw.some(&["btree"], &["brin"]) } else {
             draw.of(&["btree", "btree", "btree", "brin"]) },
         "include": if draw.below(5) == 4 { vec![draw.of(&COLUMNS)] } else { vec![] },
