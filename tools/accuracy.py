@@ -30,7 +30,10 @@ from pgheadroom.lab.record import write_atomically
 from pgheadroom.outcome import SHARES
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import prove
-from pgheadroom.report import charts, charts_accuracy, charts_proof, view_proof
+from pgheadroom.report import charts
+from pgheadroom.report.proof import accuracy as accuracy_figures
+from pgheadroom.report.proof import figures as proof_figures
+from pgheadroom.report.proof import tables as proof_tables
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
 from pgheadroom.servers.signals import terminate_cleanly
 
@@ -177,7 +180,7 @@ def _figures(proof: Proof) -> list[tuple[Mapping[str, Any], Figure]]:
     return [
         (cell, figure)
         for cell in proof["cells"]
-        for figure in view_proof.figures_of(cell)
+        for figure in proof_tables.figures_of(cell)
         if figure.verdict != "not compared" or figure.error is not None
     ]
 
@@ -264,7 +267,7 @@ def _largest(figures: Sequence[tuple[Mapping[str, Any], Figure]]) -> str:
     if not errors:
         return "0"
     _, figure = max(errors, key=lambda item: item[0])
-    return f"{figure.key}: {view_proof.error_text(figure.key, figure.error)}"
+    return f"{figure.key}: {proof_tables.error_text(figure.key, figure.error)}"
 
 
 def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
@@ -274,16 +277,16 @@ def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
     for (name, server), proof in played.items():
         for cell, figure in _figures(proof):
             if figure.missed:
-                column = view_proof.column_of(figure.key)
+                column = proof_tables.column_of(figure.key)
                 reason = reason_for(name, server, figure.key)
                 if reason is not None:
                     used[reason.name] = reason.text
                 why = UNEXPLAINED if reason is None else reason.name
                 rows.append(
-                    f"| {name} | {server} | {view_proof.fillfactor_label(cell['fillfactor'])} "
+                    f"| {name} | {server} | {proof_tables.fillfactor_label(cell['fillfactor'])} "
                     f"| {figure.table or 'all tables'} | {figure.key} "
                     f"| {column.write(figure.predicted)} | {column.write(figure.measured)} "
-                    f"| {view_proof.error_text(figure.key, figure.error)} | {why} |"
+                    f"| {proof_tables.error_text(figure.key, figure.error)} | {why} |"
                 )
     if not rows:
         return [*lines, "None in these runs.", ""]
@@ -340,10 +343,10 @@ def _draw(
     PICTURES.mkdir(exist_ok=True)
     played = {key: proof for key, proof in proofs.items() if proof["kind"] == "proof"}
     everything = {**played, **goldens}
-    _write("all", charts_accuracy.scatter({f"{n}, {s}": p for (n, s), p in everything.items()}))
+    _write("all", accuracy_figures.scatter({f"{n}, {s}": p for (n, s), p in everything.items()}))
     proof = next((proof for (name, _), proof in played.items() if name == "pgbench"), None)
     if proof is not None:
-        drawn = {chart.title: chart for chart in charts_proof.charts(proof)}
+        drawn = {chart.title: chart for chart in proof_figures.charts(proof)}
         for name, title in _CURVES:
             if title in drawn:
                 _write(name, drawn[title])

@@ -24,7 +24,7 @@ from pgheadroom.lab.experiments.tprocc import load, run
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.run import place_for
 from pgheadroom.profile import Profile, read_profile
-from pgheadroom.report import advice_text
+from pgheadroom.report.advice import text as advice_text
 
 WARM_S = 10
 _STATEMENTS = {

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgheadroom.lab.reading import middle
-from pgheadroom.report import answer_prediction
+from pgheadroom.report.proof import answer as prediction_answer
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -52,33 +52,33 @@ def curves(draw: st.DrawFn) -> tuple[list[Json], list[object]]:
 @given(curve=curves())
 def test_no_higher_setting_does_the_same(curve: tuple[list[Json], list[object]]) -> None:
     """The named one is as good as the best, and the first from above that is."""
-    found = answer_prediction.settings(*curve)
-    named = answer_prediction.enough(found)
+    found = prediction_answer.settings(*curve)
+    named = prediction_answer.enough(found)
     assert named is not None
     best = max(found, key=lambda setting: middle(setting.hot) or 0.0)
-    assert answer_prediction.same_hot(named.hot, best.hot)
+    assert prediction_answer.same_hot(named.hot, best.hot)
     for setting in found:
         if setting.fillfactor > named.fillfactor:
             assert setting.hot != named.hot
             assert (middle(setting.hot) or 0.0) < (middle(best.hot) or 0.0)
-            assert not answer_prediction.same_hot(setting.hot, best.hot)
+            assert not prediction_answer.same_hot(setting.hot, best.hot)
 
 
 @given(curve=curves())
 def test_lower_only_costs_space_where_it_does(curve: tuple[list[Json], list[object]]) -> None:
     """No lower setting saves WAL beyond noise, and one takes more room, where that is said."""
-    found = answer_prediction.settings(*curve)
-    named = answer_prediction.enough(found)
+    found = prediction_answer.settings(*curve)
+    named = prediction_answer.enough(found)
     assert named is not None
     lower = [setting for setting in found if setting.fillfactor < named.fillfactor]
-    said = answer_prediction.sentence(*curve)
+    said = prediction_answer.sentence(*curve)
     assert said is not None
     assert ("; lower" in said or "has no more HOT" in said) == bool(lower)
     saving = [
         setting
         for setting in lower
         if (middle(setting.wal) or 0.0) < (middle(named.wal) or 0.0)
-        and not answer_prediction.same_wal(setting.wal, named.wal)
+        and not prediction_answer.same_wal(setting.wal, named.wal)
     ]
     assert ("has no more HOT" in said) == bool(saving)
     larger = any((middle(s.heap) or 0.0) > (middle(named.heap) or 0.0) for s in lower)
@@ -91,13 +91,13 @@ def test_the_order_of_the_cells_is_none(curve: tuple[list[Json], list[object]], 
     pairs = list(zip(*curve, strict=True))
     order.shuffle(pairs)
     cells, labels = [cell for cell, _ in pairs], [label for _, label in pairs]
-    assert answer_prediction.sentence(cells, labels) == answer_prediction.sentence(*curve)
+    assert prediction_answer.sentence(cells, labels) == prediction_answer.sentence(*curve)
 
 
 def test_shares_within_an_interval_are_equal() -> None:
     """Either's middle inside the other's interval; shares apart are not."""
     wide = Interval(low=0.9, mid=0.95, high=1.0, level=0.9)
-    assert answer_prediction.same_hot(wide, 0.91)
-    assert answer_prediction.same_hot(0.99, wide)
-    assert not answer_prediction.same_hot(wide, 0.89)
-    assert not answer_prediction.same_hot(0.91, 0.92)
+    assert prediction_answer.same_hot(wide, 0.91)
+    assert prediction_answer.same_hot(0.99, wide)
+    assert not prediction_answer.same_hot(wide, 0.89)
+    assert not prediction_answer.same_hot(0.91, 0.92)

@@ -19,14 +19,12 @@ from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.policy import PRICES, make_policy
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format
-from pgheadroom.report import (
-    advice_drawing,
-    advice_html,
-    advice_sql,
-    advice_tables,
-    advice_text,
-    view_advice,
-)
+from pgheadroom.report.advice import drawing as advice_drawing
+from pgheadroom.report.advice import html as advice_html
+from pgheadroom.report.advice import sql as advice_sql
+from pgheadroom.report.advice import tables as advice_tables
+from pgheadroom.report.advice import text as advice_text
+from pgheadroom.report.advice import view as advice_view
 
 SHAPES: dict[str, Advice] = {
     "plain": synthetic_advice.advice(),
@@ -127,13 +125,13 @@ def test_the_small_curve_keeps_both_marked_points() -> None:
 
 def test_csv_is_one_line_a_table() -> None:
     """Numbers are numbers, names no formulas, missing values empty."""
-    rows = list(csv.DictReader(io.StringIO(view_advice.as_csv(SHAPES["plain"]))))
+    rows = list(csv.DictReader(io.StringIO(advice_view.as_csv(SHAPES["plain"]))))
     assert [row["verdict"] for row in rows] == ["CHANGE", "KEEP", "ABSTAIN"]
     assert float(rows[0]["gain_frac_low"]) == pytest.approx(0.31 * 0.98)
     assert float(rows[0]["then_wal_bytes_per_update"]) == 180
     assert rows[0]["blamed_indexes"] == "orders_state_idx"
     assert rows[2]["advised_fillfactor"] == ""
-    hostile = list(csv.DictReader(io.StringIO(view_advice.as_csv(SHAPES["hostile"]))))
+    hostile = list(csv.DictReader(io.StringIO(advice_view.as_csv(SHAPES["hostile"]))))
     assert hostile[1]["table"] == "'=cmd|x"
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from pgheadroom.predict import predict
 from pgheadroom.profile import parse_profile
-from pgheadroom.report import answer_prediction, view_proof
+from pgheadroom.report.proof import answer as prediction_answer
+from pgheadroom.report.proof import tables as proof_tables
 
 Json = dict[str, Any]
 
@@ -71,15 +72,15 @@ ACCOUNTS = {
 )  # fmt: skip
 def test_which_fillfactor_is_enough(cells: dict[int, Json], said: str) -> None:
     """Of equal ones the highest, with the trade against the highest that was asked for."""
-    assert answer_prediction.sentence(list(cells.values()), list(cells)) == said
+    assert prediction_answer.sentence(list(cells.values()), list(cells)) == said
 
 
 def test_nothing_is_named_without_a_choice() -> None:
     """One fillfactor; cells that no single number tells apart; nothing that is known."""
     cells = list(ACCOUNTS.values())
-    assert answer_prediction.sentence(cells[:1], [100]) is None
-    assert answer_prediction.sentence(cells[:2], ["a 100, b 90", "a 90, b 100"]) is None
-    assert answer_prediction.sentence([{}, {"predicted": []}], [100, 90]) is None
+    assert prediction_answer.sentence(cells[:1], [100]) is None
+    assert prediction_answer.sentence(cells[:2], ["a 100, b 90", "a 90, b 100"]) is None
+    assert prediction_answer.sentence([{}, {"predicted": []}], [100, 90]) is None
 
 
 def test_a_prediction_answers_with_it() -> None:
@@ -113,7 +114,7 @@ def test_a_prediction_answers_with_it() -> None:
         }
     )
     found = predict(profile, [50, 70, 95, 100], server="18.4").to_json()
-    (said, *_) = view_proof.findings(found)
+    (said, *_) = proof_tables.findings(found)
     assert said.startswith("Fillfactor 95 is enough: HOT 9")
     assert " -> 100 %, " in said
     assert said.endswith(" against 100; lower only costs space.")

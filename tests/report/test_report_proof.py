@@ -15,7 +15,8 @@ from rich.console import Console
 from test_report_html import Page, browse, with_browser
 
 from pgheadroom.outcome import KEYS
-from pgheadroom.report import charts, html, text, view_proof, views
+from pgheadroom.report import charts, html, text, views
+from pgheadroom.report.proof import tables as proof_tables
 
 Json = dict[str, Any]
 HOSTILE = "t\x1b[31m <script>alert(1)</script> |`"
@@ -36,19 +37,19 @@ def _text(result: Json, *, width: int = 100, brief: bool = True, colour: bool = 
     console = Console(
         file=stream, width=width, highlight=False, force_terminal=colour, no_color=not colour
     )
-    text.print_tables(views.tables(view_proof.described(result), brief=brief), console)
+    text.print_tables(views.tables(proof_tables.described(result), brief=brief), console)
     return stream.getvalue()
 
 
 def test_agreement_is_said_first() -> None:
     """How many figures are equal, and that none differs; a single table is not counted twice."""
-    (said,) = view_proof.findings(SHAPES["exact"])
+    (said,) = proof_tables.findings(SHAPES["exact"])
     assert said == f"All {5 * len(KEYS)} figures in 5 cells are equal."
 
 
 def test_what_differs_is_named_with_both_values() -> None:
     """The worst first, one sentence a figure however many cells it differs in."""
-    said = view_proof.findings(SHAPES["off"])
+    said = proof_tables.findings(SHAPES["off"])
     assert said[0].startswith("35 of 80")
     assert "n_tup_newpage_upd differs in 5 cells" in said[1]
     assert "predicted 5, measured 0" in said[1]
@@ -58,7 +59,7 @@ def test_what_differs_is_named_with_both_values() -> None:
 
 def test_intervals_say_how_many_hold() -> None:
     """Their coverage beside the one that they state, and what is beyond its bound."""
-    said = view_proof.findings(SHAPES["intervals"])
+    said = proof_tables.findings(SHAPES["intervals"])
     assert re.search(r"\d+ of \d+ intervals hold what was measured \(\d+ %; 90 %", said[1])
     assert "heap_pages is beyond its bound in 5 cells" in said[2]
 
@@ -103,16 +104,16 @@ def test_fits_the_terminal(name: str, width: int) -> None:
 
 def test_csv_has_every_figure_of_every_table() -> None:
     """One row each, both sides, the interval's ends, the error; nothing is lost."""
-    rows = list(csv.DictReader(io.StringIO(view_proof.as_csv(SHAPES["intervals"]))))
+    rows = list(csv.DictReader(io.StringIO(proof_tables.as_csv(SHAPES["intervals"]))))
     assert len(rows) == 5 * 2 * len(KEYS)
     row = next(
         r for r in rows if (r["fillfactor"], r["table"], r["figure"]) == ("90", "", "hot_frac")
     )
     assert float(row["predicted_low"]) < float(row["predicted"]) < float(row["predicted_high"])
     assert float(row["error"]) == pytest.approx(-0.004)
-    plain = list(csv.DictReader(io.StringIO(view_proof.as_csv(SHAPES["prediction"]))))
+    plain = list(csv.DictReader(io.StringIO(proof_tables.as_csv(SHAPES["prediction"]))))
     assert "measured" not in plain[0]
-    by_table = list(csv.DictReader(io.StringIO(view_proof.as_csv(SHAPES["tables"]))))
+    by_table = list(csv.DictReader(io.StringIO(proof_tables.as_csv(SHAPES["tables"]))))
     assert by_table[-1]["fillfactor"] == '{"a": 70, "b": 70, "still": 100}'
 
 
@@ -132,11 +133,11 @@ def test_charts_draw(name: str) -> None:
 def test_the_chart_of_wal_has_the_words_of_the_table() -> None:
     """All WAL over the updates, with inserts and images: not what `advise` calls WAL per update."""
     chart = next(c for c in views.charts(SHAPES["exact"], []) if "WAL" in c.title)
-    words = view_proof.TITLES["wal_bytes_per_update"]
+    words = proof_tables.TITLES["wal_bytes_per_update"]
     assert chart.title.lower() == words.lower()
     titles = [part["title"]["text"] for part in chart.spec["vconcat"]]
     assert titles[0].startswith(words)
-    assert titles[1].startswith(view_proof.TITLES["wal_nonfpi_bytes_per_update"])
+    assert titles[1].startswith(proof_tables.TITLES["wal_nonfpi_bytes_per_update"])
 
 
 def test_measured_are_points_and_predicted_is_the_line() -> None:
@@ -159,7 +160,7 @@ def test_measured_are_points_and_predicted_is_the_line() -> None:
 def pages() -> dict[str, str]:
     return {
         name: html.render(
-            [(view_proof.described(result, command="pgheadroom prove x.toml"), ())], title=name
+            [(proof_tables.described(result, command="pgheadroom prove x.toml"), ())], title=name
         )
         for name, result in SHAPES.items()
     }

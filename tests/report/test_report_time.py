@@ -13,7 +13,9 @@ from rich.console import Console
 
 from pgheadroom.predict import Rewrite, Timing, predict
 from pgheadroom.profile import parse_profile
-from pgheadroom.report import charts, html, text, view_proof, view_time, views
+from pgheadroom.report import charts, html, text, views
+from pgheadroom.report.proof import tables as proof_tables
+from pgheadroom.report.proof import time_tables
 
 Json = dict[str, Any]
 HOSTILE = "t <script>alert(1)</script>"
@@ -71,7 +73,7 @@ def _result(shape: str) -> Json:
         from_fillfactor=before,
         rewrite=rewrite,
     )
-    return view_proof.described(found.to_json(), command="pgheadroom predict p.toml --series")
+    return proof_tables.described(found.to_json(), command="pgheadroom predict p.toml --series")
 
 
 SHAPES = ("one cell", "curve", "change", "full", "online", "hostile")
@@ -86,7 +88,7 @@ def _text(result: Json, *, width: int = 100, brief: bool = True) -> str:
 
 def test_what_the_server_does_is_said() -> None:
     """How long the run is, and how often autovacuum and checkpoints come."""
-    said = view_proof.findings(_result("one cell"))
+    said = proof_tables.findings(_result("one cell"))
     assert re.search(
         r"In 80 s the server does by itself: .*autoanalyze.* and 2 checkpoints", said[-1]
     )
@@ -95,7 +97,7 @@ def test_what_the_server_does_is_said() -> None:
 def test_a_change_is_the_answer() -> None:
     """From where to where, when it has taken effect, and what a rewrite would give."""
     result = _result("change")
-    said = view_proof.findings(result)
+    said = proof_tables.findings(result)
     assert len(said) == 2
     assert re.match(
         r"From 100 to 90 without a rewrite: HOT (comes to \S+ % within \d+ s \(|is \S+ % from the "
@@ -122,8 +124,8 @@ def test_a_long_curve_shows_a_few_cells() -> None:
     shown = _text(_result("curve"), width=120)
     assert re.findall(r"^ fillfactor (\d+) *$", shown, re.MULTILINE) == ["100", "60", "30"]
     assert "5 more fillfactors" in shown
-    assert view_time.chosen([{}] * 8, 3) == [0, 4, 7]
-    assert view_time.chosen([{}] * 2, 3) == [0, 1]
+    assert time_tables.chosen([{}] * 8, 3) == [0, 4, 7]
+    assert time_tables.chosen([{}] * 2, 3) == [0, 1]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -158,7 +160,7 @@ def test_the_moment_of_a_rewrite_is_shown(shape: str, when: str) -> None:
     """In the sentence, the table, the lines of a terminal, and as a mark in each panel."""
     result = _result(shape)
     assert all(
-        re.search(rf"if rewritten .*{when}", said) for said in view_proof.findings(result)[:2]
+        re.search(rf"if rewritten .*{when}", said) for said in proof_tables.findings(result)[:2]
     )
     shown = _text(result, width=120)
     assert f"Rewritten {when}" in shown
@@ -179,11 +181,11 @@ def test_growth_is_said() -> None:
     growth = {"pages_added_frac": 0.2, "by_rows_frac": 0.0, "verdict": "without bound"}
     steady = {"pages_added_frac": 0.0, "by_rows_frac": 0.0, "verdict": "steady"}
     cells = [{"growth": {"t": steady}}, {"growth": {"t": growth}}]
-    assert view_time.findings(cells, [90, 80]) == [
+    assert time_tables.findings(cells, [90, 80]) == [
         "t at fillfactor 80 grows without bound, as fast at the end as before: the last quarter of "
         "the run adds 20.0 % to its heap."
     ]
-    assert view_time.findings(cells[:1], [90]) == []
+    assert time_tables.findings(cells[:1], [90]) == []
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_growth_is_said() -> None:
 def test_where_growth_leads(growth: Json, said: str) -> None:
     """Size and way, never an end that the run does not show."""
     cell = {"growth": {"t": {"pages_added_frac": 0.2, "by_rows_frac": 0.05} | growth}}
-    assert view_time.findings([cell], [90]) == [said]
+    assert time_tables.findings([cell], [90]) == [said]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def test_what_a_rewrite_would_give(rewritten: float | None, later: float | None,
         cell["rewritten_later"] = {
             "how": "full", "at_s": 60.0, "until_s": 60.0, "effect": {"final_hot_frac": later}
         }  # fmt: skip
-    (found,) = view_time.findings([cell], [85])
+    (found,) = time_tables.findings([cell], [85])
     assert found.endswith(said)
 
 

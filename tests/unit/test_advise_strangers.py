@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pgheadroom.advise import Advice, Options, advise
 from pgheadroom.profile import read_profile
-from pgheadroom.report import advice_text, view_advice
+from pgheadroom.report.advice import text as advice_text
+from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
 
 PROFILES = Path(__file__).parent / "observed"
@@ -72,7 +73,7 @@ def test_rows_of_a_statement_may_lie_anywhere() -> None:
 def test_one_word_each() -> None:
     """HOT is measured or the long run at a fillfactor; nothing is `now`, no calibrated third."""
     for table in advised("ledger").tables:
-        said = view_advice.calibration(table)
+        said = advice_view.calibration(table)
         assert "measured" in said
         assert "predicted" not in said
     text = advice_text.as_markdown(advised("ledger"), verbose=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pgheadroom.migration import MigrationCheck, check_migration, read_migration
 from pgheadroom.migration import check as checking
 from pgheadroom.profile import Profile
-from pgheadroom.report import view_migration
+from pgheadroom.report import migration as migration_report
 
 MIB = 1024**2
 
@@ -51,7 +51,7 @@ def _check(text: str, profile: Profile = JOBS) -> MigrationCheck:
 
 
 def _lines(text: str, profile: Profile = JOBS) -> list[str]:
-    return view_migration.lines(_check(text, profile).to_json())
+    return migration_report.lines(_check(text, profile).to_json())
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def _lines(text: str, profile: Profile = JOBS) -> list[str]:
 def test_what_is_not_judged_is_said_once_and_without_figures(text: str, said: str) -> None:
     """It stood there twice, counted as two matters, with two blanks and beside "can be HOT 100"."""
     found = _check(text).to_json()
-    whole = "\n".join(view_migration.lines(found))
+    whole = "\n".join(migration_report.lines(found))
     assert whole.count(said) == 1
     assert "  " not in whole
-    assert view_migration.summary(found).count("1 matter not judged") == 1
+    assert migration_report.summary(found).count("1 matter not judged") == 1
     (table,) = found["tables"]
     assert table["verdict"] == "not judged"
     then = ("can_be_hot_then", "hot_frac_then", "lost_frac", "gained_frac")
@@ -156,7 +156,7 @@ def test_a_statement_over_a_whole_database_is_one_line() -> None:
     assert len(lines) == 3
     assert "50 tables (t0, t1, t2 and 47 more) (50 MiB together)" in "\n".join(lines)
     assert "writers wait: big (5 GiB)" in "\n".join(lines)
-    assert view_migration.tables(_check("VACUUM FULL", profile).to_json()) == []
+    assert migration_report.tables(_check("VACUUM FULL", profile).to_json()) == []
     (line,) = _lines("CLUSTER", profile)
     assert "no table of the profile was" in line
     marked = _lines("CLUSTER t1 USING t1_pkey; CLUSTER", profile)
@@ -177,7 +177,7 @@ def test_a_fillfactor_names_the_size_that_it_asks_for() -> None:
 def test_one_statement_is_no_statements() -> None:
     """The head counted "1 statements"."""
     for text, said in (("SELECT 1", "; 1 statement"), ("SELECT 1; SELECT 2", "; 2 statements")):
-        assert view_migration.summary(_check(text).to_json()) == f"0 tables lose HOT{said}"
+        assert migration_report.summary(_check(text).to_json()) == f"0 tables lose HOT{said}"
 
 
 def test_names_after_a_rename_are_the_new_ones() -> None:
@@ -241,7 +241,7 @@ def _migrated(parts: list[tuple[str, str, str]]) -> tuple[str, MigrationCheck]:
 def test_no_name_is_shown_that_nobody_has_given(parts: list[tuple[str, str, str]]) -> None:
     """Columns have identities inside, which renames leave alone; they are no names."""
     text, found = _migrated(parts)
-    shown = json.dumps(found.to_json()) + "\n".join(view_migration.lines(found.to_json()))
+    shown = json.dumps(found.to_json()) + "\n".join(migration_report.lines(found.to_json()))
     known = {"qt", "qpkey", *COLUMNS, *re.findall(r"\bq\w*", text)}
     named = set(re.findall(r"\bq[^\s\",;:()\\.]*", shown))
     chosen = {name for name in named if re.fullmatch(r"q[tu]_\w+_idx\d*", name)}

@@ -115,3 +115,29 @@ def test_only_one_crate_knows_python() -> None:
         form = tomllib.loads(manifest.read_text(encoding="utf-8"))
         if form["package"]["name"] != "pgheadroom-python":
             assert "pyo3" not in form.get("dependencies", {})
+
+
+REPORT = PACKAGE / "report"
+ROOMS = {path.name for path in REPORT.iterdir() if (path / "__init__.py").exists()}
+KERNEL = ("table.py", "text.py", "columns.py", "charts.py", "html_tables.py")
+
+
+def _rooms_imported(path: Path) -> set[str]:
+    """Rooms of the report that a module imports from, wherever the statement stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pgheadroom.report"):
+            names = [f"{node.module}.{alias.name}".split(".")[2] for alias in node.names]
+            found |= set(names) & ROOMS
+    return found
+
+
+def test_rooms_of_the_report_stand_alone() -> None:
+    """Each is over the kernel, none knows another, and the kernel knows none."""
+    assert {"advice", "experiment", "page_life", "proof"} <= ROOMS
+    for room in ROOMS:
+        for path in (REPORT / room).glob("*.py"):
+            assert _rooms_imported(path) <= {room}, path
+    for name in KERNEL:
+        assert _rooms_imported(REPORT / name) == set(), name
+    assert _rooms_imported(REPORT / "views.py"), "the door to the rooms"

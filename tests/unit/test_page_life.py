@@ -12,7 +12,9 @@ from pgheadroom.errors import InputError
 from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.page import predict_page
 from pgheadroom.profile import Profile, parse_profile
-from pgheadroom.report import life_drawing, life_html, life_text
+from pgheadroom.report.page_life import drawing as life_drawing
+from pgheadroom.report.page_life import html as life_html
+from pgheadroom.report.page_life import text as life_text
 
 
 def _profile(operations: int = 2000, fillfactor: int = 100) -> Profile:

@@ -18,7 +18,7 @@ from pgheadroom.predict.growth import Growth, growth_of
 from pgheadroom.predict.series import Series
 from pgheadroom.predict.spread import counted, exact
 from pgheadroom.profile import Profile, parse_profile, read_profile
-from pgheadroom.report import view_time
+from pgheadroom.report.proof import time_tables
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -386,8 +386,8 @@ def test_a_table_without_updates() -> None:
 
 def test_sparklines() -> None:
     """From the least to the most in eight heights; gaps stay gaps; long ones are joined."""
-    assert view_time.sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
-    assert view_time.sparkline([1, None, 2]) == "▁ █"
-    assert view_time.sparkline([None]) == ""
-    assert len(set(view_time.sparkline([0.7, 0.7, 0.7]))) == 1
-    assert view_time.sparkline([1.0] * 60 + [2.0] * 60, width=4) == "▁▁██"
+    assert time_tables.sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+    assert time_tables.sparkline([1, None, 2]) == "▁ █"
+    assert time_tables.sparkline([None]) == ""
+    assert len(set(time_tables.sparkline([0.7, 0.7, 0.7]))) == 1
+    assert time_tables.sparkline([1.0] * 60 + [2.0] * 60, width=4) == "▁▁██"

@@ -16,7 +16,8 @@ from bench_advice.rules import FORMULAS, RULES
 from bench_advice.score import ADVICE, LEAVE, Scored, noise, score, summarise
 from bench_advice.workloads import Workload
 from pgheadroom.files import write_atomically
-from pgheadroom.report import charts, charts_advice
+from pgheadroom.report import charts
+from pgheadroom.report.advice import figures as advice_figures
 
 TARGET_FRAC = 0.25
 """Of the best formula's median regret: what the advice's may be at most."""
@@ -28,7 +29,7 @@ def write(record: Record, workloads: Sequence[Workload], page: Path, picture: Pa
     write_atomically(page, _page(record, workloads, scored, picture, page))
     first = scored[GOALS[0].name]
     regrets = {rule: [item.regret(rule) for item in first] for rule in _rules(first)}
-    chart = charts_advice.regrets(regrets)
+    chart = advice_figures.regrets(regrets)
     spec = charts.resolved(chart.spec) | {"background": charts.LIGHT["--paper"], "padding": 12}
     picture.parent.mkdir(exist_ok=True)
     write_atomically(picture, vl_convert.vegalite_to_svg(spec) + "\n")

@@ -182,10 +182,12 @@ def put_advice(
     verbose: bool = False,
 ) -> None:
     """Write the advice and its page; what shows it is loaded when there is something to show."""
-    from pgheadroom.report import advice_text, text, view_advice  # noqa: PLC0415 - see above
+    from pgheadroom.report import text  # noqa: PLC0415 - see above
+    from pgheadroom.report.advice import text as advice_text  # noqa: PLC0415 - see above
+    from pgheadroom.report.advice import view as advice_view  # noqa: PLC0415 - see above
 
     if html is not None:
-        from pgheadroom.report import advice_html  # noqa: PLC0415 - the template library is slow
+        from pgheadroom.report.advice import html as advice_html  # noqa: PLC0415 - slow
 
         page = advice_html.render(found, command=command_line(sys.argv[1:]))
         write_atomically(html, page)
@@ -193,7 +195,7 @@ def put_advice(
         form,
         to,
         json=lambda: text.as_json(found.to_json()),
-        csv=lambda: view_advice.as_csv(found),
+        csv=lambda: advice_view.as_csv(found),
         markdown=lambda: advice_text.as_markdown(found, verbose=verbose),
         show=lambda console, _: advice_text.print_advice(found, console, verbose=verbose),
     )

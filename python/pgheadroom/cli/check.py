@@ -16,7 +16,8 @@ from pgheadroom.input_file import read_standard_input, read_text
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.profile import read_profile
 from pgheadroom.progress import Progress
-from pgheadroom.report import text, view_migration
+from pgheadroom.report import migration as migration_report
+from pgheadroom.report import text
 from pgheadroom.units import parse_setting_bytes
 
 FINDINGS = 1
@@ -91,23 +92,23 @@ def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
         form,
         to,
         json=lambda: text.as_json(result),
-        csv=lambda: view_migration.as_csv(result),
+        csv=lambda: migration_report.as_csv(result),
         markdown=lambda: _markdown(result),
         show=lambda console, _: _print(result, console),
     )
 
 
 def _markdown(result: dict[str, Any]) -> str:
-    listed = [f"- {text.markdown_text(line)}" for line in view_migration.lines(result)]
-    head = [f"# {view_migration.summary(result)}", "", *listed, ""]
-    return "\n".join([*head, text.as_markdown(view_migration.tables(result))])
+    listed = [f"- {text.markdown_text(line)}" for line in migration_report.lines(result)]
+    head = [f"# {migration_report.summary(result)}", "", *listed, ""]
+    return "\n".join([*head, text.as_markdown(migration_report.tables(result))])
 
 
 def _print(result: dict[str, Any], console: Console) -> None:
-    console.print(view_migration.summary(result), style="bold", markup=False)
-    for line in view_migration.lines(result):
+    console.print(migration_report.summary(result), style="bold", markup=False)
+    for line in migration_report.lines(result):
         console.print(f"* {line}", markup=False)
-    found = view_migration.tables(result)
+    found = migration_report.tables(result)
     if found:
         console.print()
         text.print_tables(found, console)

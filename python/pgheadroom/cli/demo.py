@@ -27,7 +27,10 @@ from pgheadroom.files import write_atomically
 from pgheadroom.plan import make_plan, plan_text
 from pgheadroom.plan.record import record_path
 from pgheadroom.profile import read_profile
-from pgheadroom.report import advice_html, advice_text, text, view_verification
+from pgheadroom.report import text
+from pgheadroom.report import verification as verification_report
+from pgheadroom.report.advice import html as advice_html
+from pgheadroom.report.advice import text as advice_text
 from pgheadroom.servers import Host, find_programs, is_connection
 
 DEMO_FOLDER = Path("demo-records")
@@ -129,11 +132,11 @@ def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
         )
     )
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    console.print(view_verification.title(found), style="bold", markup=False)
-    for line in (*view_verification.findings(found), *found["notes"]):
+    console.print(verification_report.title(found), style="bold", markup=False)
+    for line in (*verification_report.findings(found), *found["notes"]):
         console.print(f"* {line}", markup=False)
     console.print()
-    text.print_tables(view_verification.tables(found)[:_TABLES_SHOWN], console)
+    text.print_tables(verification_report.tables(found)[:_TABLES_SHOWN], console)
     return found | {"failed": failed}
 
 

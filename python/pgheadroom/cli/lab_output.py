@@ -91,7 +91,7 @@ def put_html(
         records: Experiments.
         path: Where the page goes.
         title: Its title.
-        proofs: Proofs to show behind them, as `view_proof.described` gives them.
+        proofs: Proofs to show behind them, as `proof_tables.described` gives them.
     """
     from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
 

@@ -22,7 +22,8 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.layout import of_live_tables, of_profile
 from pgheadroom.profile import read_profile
-from pgheadroom.report import text, view_layout
+from pgheadroom.report import layout as layout_report
+from pgheadroom.report import text
 from pgheadroom.sources.columns import read_tables
 from pgheadroom.sources.session import read_only_session
 
@@ -67,8 +68,8 @@ def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
         form,
         to,
         json=lambda: text.as_json(result),
-        csv=lambda: view_layout.as_csv(result),
-        markdown=lambda: text.as_markdown(view_layout.tables(result)),
+        csv=lambda: layout_report.as_csv(result),
+        markdown=lambda: text.as_markdown(layout_report.tables(result)),
         show=lambda console, _: _print(result, console),
     )
 
@@ -79,4 +80,4 @@ def _print(result: dict[str, Any], console: Console) -> None:
         for hidden in result["access"]["missing"]:
             console.print(f"! not seen: {hidden}", markup=False)
         console.print()
-    text.print_tables(view_layout.tables(result), console)
+    text.print_tables(layout_report.tables(result), console)

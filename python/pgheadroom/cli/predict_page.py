@@ -18,7 +18,8 @@ from pgheadroom.page_life import to_json
 from pgheadroom.predict.page import predict_page
 from pgheadroom.profile import Profile
 from pgheadroom.redaction import command_line
-from pgheadroom.report import life_text, text
+from pgheadroom.report import text
+from pgheadroom.report.page_life import text as life_text
 
 _FILE_WIDTH = 100
 
@@ -45,7 +46,7 @@ def show(
         raise InputError(f"--format {form} with --page: expected text or json")
     watched = predict_page(profile, block, table, fillfactors, server=server, tps=tps)
     if html is not None:
-        from pgheadroom.report import life_html  # noqa: PLC0415 - templates are slow to import
+        from pgheadroom.report.page_life import html as life_html  # noqa: PLC0415 - slow
 
         command = command_line(sys.argv[1:])
         page = life_html.render(watched.life, command=command, server=str(watched.server))

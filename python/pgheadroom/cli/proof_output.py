@@ -34,9 +34,10 @@ def put_proof(
         page: Where the HTML page goes, if one is wanted.
         command: What repeats it, for the page.
     """
-    from pgheadroom.report import view_proof, views  # noqa: PLC0415 - slow to import
+    from pgheadroom.report import views  # noqa: PLC0415 - slow to import
+    from pgheadroom.report.proof import tables as proof_tables  # noqa: PLC0415 - slow to import
 
-    shown = view_proof.described(result, command=command)
+    shown = proof_tables.described(result, command=command)
     if page is not None:
         from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
 
@@ -45,14 +46,14 @@ def put_proof(
         form,
         to,
         json=lambda: text.as_json(result),
-        csv=lambda: view_proof.as_csv(result),
+        csv=lambda: proof_tables.as_csv(result),
         markdown=lambda: views.as_markdown(shown),
         show=lambda console, filed: _print(shown, console, brief=not filed),
     )
 
 
 def _print(shown: Mapping[str, Any], console: Console, *, brief: bool) -> None:
-    """Print what `view_proof.described` gives: title, findings, tables."""
+    """Print what `proof_tables.described` gives: title, findings, tables."""
     from pgheadroom.report import views  # noqa: PLC0415 - slow to import
 
     console.print(f"{shown['title']}, PostgreSQL {shown['server']}", style="bold", markup=False)

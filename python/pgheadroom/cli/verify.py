@@ -24,7 +24,8 @@ from pgheadroom.observe import find_classes, observe
 from pgheadroom.plan.reading import read_plan
 from pgheadroom.plan.record import read_record, record_path
 from pgheadroom.quoting import printable
-from pgheadroom.report import text, view_verification
+from pgheadroom.report import text
+from pgheadroom.report import verification as verification_report
 from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.log_reading import LogWatch
 from pgheadroom.sources.observing import Request, watch
@@ -105,20 +106,20 @@ def _put(result: dict[str, object], form: Format, to: Path | None) -> None:
         form,
         to,
         json=lambda: text.as_json(result),
-        csv=lambda: view_verification.as_csv(result),
-        markdown=lambda: view_verification.as_markdown(result),
+        csv=lambda: verification_report.as_csv(result),
+        markdown=lambda: verification_report.as_markdown(result),
         show=lambda console, _: _print(result, console),
     )
 
 
 def _print(result: dict[str, object], console: Console) -> None:
-    console.print(view_verification.title(result), style="bold", markup=False)
-    for line in view_verification.findings(result):
+    console.print(verification_report.title(result), style="bold", markup=False)
+    for line in verification_report.findings(result):
         console.print(f"* {line}", markup=False)
     for note in result["notes"]:  # type: ignore[attr-defined]  # a list of texts
         console.print(f"! {note}", markup=False)
     console.print()
-    text.print_tables(view_verification.tables(result), console)
+    text.print_tables(verification_report.tables(result), console)
 
 
 def _say(what: str) -> None:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.lab import reading
 from pgheadroom.lab.presented import presented
-from pgheadroom.report import text, view_proof, view_time
+from pgheadroom.report import text
 from pgheadroom.report.experiment import surroundings
 from pgheadroom.report.experiment import tables as experiment_tables
+from pgheadroom.report.proof import tables as proof_tables
+from pgheadroom.report.proof import time_tables
 from pgheadroom.report.table import Table
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
             terminal.
     """
     if result.get("kind") in _PROOFS:
-        return view_proof.tables(result, brief=brief)
+        return proof_tables.tables(result, brief=brief)
     own = experiment_tables.tables(result, presented(result).tables)
     found = own + surroundings.surrounding(result)
     return [table for table in found if not brief or table.section not in ("method", "place")]
@@ -51,14 +53,15 @@ def charts(result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> li
         result: Of kind "experiment", "proof" or "prediction".
         series: The series files of the same record, in any order; may be empty.
     """
-    from pgheadroom.report import charts_proof, charts_time  # noqa: PLC0415 - slow to import
     from pgheadroom.report.experiment import figures  # noqa: PLC0415 - slow to import
+    from pgheadroom.report.proof import figures as proof_figures  # noqa: PLC0415 - slow to import
+    from pgheadroom.report.proof import time_figures  # noqa: PLC0415 - slow to import
 
     if result.get("kind") in _PROOFS:
-        if view_time.is_change(reading.cells(result)):
-            return charts_time.charts(result, section="key")
-        curves = charts_proof.charts(result)
-        return curves + charts_time.charts(result, section="time" if curves else "key")
+        if time_tables.is_change(reading.cells(result)):
+            return time_figures.charts(result, section="key")
+        curves = proof_figures.charts(result)
+        return curves + time_figures.charts(result, section="time" if curves else "key")
     return figures.charts(result, presented(result), series)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import altair as alt
 
 from pgheadroom.lab import reading
-from pgheadroom.report import view_variants
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     PALETTE,
@@ -23,7 +22,8 @@ from pgheadroom.report.charts import (
     row,
     share_format,
 )
-from pgheadroom.report.view_proof import column_of, value, varied
+from pgheadroom.report.proof import variant_tables
+from pgheadroom.report.proof.tables import column_of, value, varied
 
 _CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -65,8 +65,8 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
 
 def _names(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """All tables together; and each that has updates, or each variant, when there are several."""
-    if view_variants.has_variants(cells):
-        return list(dict.fromkeys(view_variants.label(cell) for cell in cells))
+    if variant_tables.has_variants(cells):
+        return list(dict.fromkeys(variant_tables.label(cell) for cell in cells))
     tables = reading.mapping(cells[0]["predicted"].get("by_table"))
     updated = [
         name
@@ -101,7 +101,7 @@ def _chart(
     marks = "Line: the twin. Points: the server." if proof else "Predicted by the twin."
     if any("low" in item for panel in panels for item in panel.rows):
         marks += " Band: the twin's 90 % interval."
-    if view_variants.has_variants(cells):
+    if variant_tables.has_variants(cells):
         marks += f" {_WHOLE.capitalize()} together, as they are and in the variant."
     elif len(names) > 1:
         marks += f" {_WHOLE.capitalize()} together, and each that has updates."
@@ -112,9 +112,9 @@ def _rows(
     cells: Sequence[Mapping[str, Any]], places: Sequence[object], name: str, key: str
 ) -> list[Row]:
     found = []
-    variants = view_variants.has_variants(cells)
+    variants = variant_tables.has_variants(cells)
     for place, cell in zip(places, cells, strict=True):
-        if variants and view_variants.label(cell) != name:
+        if variants and variant_tables.label(cell) != name:
             continue
         for side in _SIDES:
             part = reading.mapping(cell.get(side))

@@ -16,7 +16,8 @@ from typing import Any
 from pgheadroom.accuracy import Figure, figures
 from pgheadroom.lab import reading
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
-from pgheadroom.report import answer_prediction, view_time, view_variants
+from pgheadroom.report.proof import answer as prediction_answer
+from pgheadroom.report.proof import time_tables, variant_tables
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 
@@ -58,7 +59,7 @@ def described(result: Mapping[str, Any], *, command: str | None = None) -> dict[
         "question": (
             "Does the twin do what PostgreSQL does with this profile?"
             if proof
-            else view_time.question(result["cells"])
+            else time_tables.question(result["cells"])
         ),
         "findings": findings(result),
         "warnings": [],
@@ -69,15 +70,15 @@ def described(result: Mapping[str, Any], *, command: str | None = None) -> dict[
 def findings(result: Mapping[str, Any]) -> list[str]:
     """What the result says, in sentences with numbers."""
     cells: Sequence[Cell] = result["cells"]
-    said = view_variants.models(result)
+    said = variant_tables.models(result)
     if result["kind"] == "proof":
-        return said + _proven(cells) + view_variants.sentences(cells)
-    over_time = view_time.findings(cells, labels(cells))
-    if view_time.is_change(cells):  # the curve is that of old pages, which answers nothing
+        return said + _proven(cells) + variant_tables.sentences(cells)
+    over_time = time_tables.findings(cells, labels(cells))
+    if time_tables.is_change(cells):  # the curve is that of old pages, which answers nothing
         return said + over_time
-    unchanged = [cell for cell in cells if cell.get("variant") in (None, view_variants.UNCHANGED)]
-    answer = answer_prediction.sentence(unchanged, varied(unchanged))
-    return said + view_variants.sentences(cells) + ([answer] if answer else []) + over_time
+    unchanged = [cell for cell in cells if cell.get("variant") in (None, variant_tables.UNCHANGED)]
+    answer = prediction_answer.sentence(unchanged, varied(unchanged))
+    return said + variant_tables.sentences(cells) + ([answer] if answer else []) + over_time
 
 
 def _proven(cells: Sequence[Cell]) -> list[str]:
@@ -141,11 +142,11 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
     """
     cells: Sequence[Cell] = result["cells"]
     found = [_curve(result)] if len(cells) > 1 else []
-    if (variants := view_variants.table(cells, varied(cells))) is not None:
+    if (variants := variant_tables.table(cells, varied(cells))) is not None:
         found.append(variants)
-    if (order := view_variants.order_table(cells, varied(cells))) is not None:
+    if (order := variant_tables.order_table(cells, varied(cells))) is not None:
         found.append(order)
-    found += view_time.tables(cells, labels(cells), brief=brief)
+    found += time_tables.tables(cells, labels(cells), brief=brief)
     if not brief or len(cells) == 1:
         found += [_details(cell) for cell in cells]
     elif result["kind"] == "proof" and (differing := _differing(cells)) is not None:
@@ -208,7 +209,7 @@ def fillfactor_label(found: object) -> str:
 
 def cell_label(cell: Cell) -> str:
     """A cell's fillfactor and its variant."""
-    return fillfactor_label(cell["fillfactor"]) + view_variants.suffix(cell)
+    return fillfactor_label(cell["fillfactor"]) + variant_tables.suffix(cell)
 
 
 def varied(cells: Sequence[Cell]) -> list[object]:
@@ -237,10 +238,10 @@ def varied(cells: Sequence[Cell]) -> list[object]:
 def labels(cells: Sequence[Cell]) -> list[object]:
     """What tells the cells apart, variants too."""
     places = varied(cells)
-    if not view_variants.has_variants(cells):
+    if not variant_tables.has_variants(cells):
         return places
     pairs = zip(places, cells, strict=True)
-    return [f"{reading.label(place)}{view_variants.suffix(cell)}" for place, cell in pairs]
+    return [f"{reading.label(place)}{variant_tables.suffix(cell)}" for place, cell in pairs]
 
 
 def _has(cells: Sequence[Cell], key: str) -> bool:
@@ -263,17 +264,17 @@ def _curve(result: Mapping[str, Any]) -> Table:
     cells: Sequence[Cell] = result["cells"]
     proof = result["kind"] == "proof"
     places = varied(cells)
-    alone = view_variants.has_variants(cells) and len({str(place) for place in places}) == 1
+    alone = variant_tables.has_variants(cells) and len({str(place) for place in places}) == 1
     lead = Column(key="fillfactor", title="fillfactor", unit="%", lead=True)
     columns = [] if alone else [lead]
-    changed = view_time.is_change(cells)
+    changed = time_tables.is_change(cells)
     rows: list[list[object]] = [[] if alone else [place] for place in places]
-    if view_variants.has_variants(cells):
+    if variant_tables.has_variants(cells):
         columns.append(
             Column(key="variant", title="variant", align="left", style="text", lead=True)
         )
         for row, cell in zip(rows, cells, strict=True):
-            row.append(view_variants.label(cell))
+            row.append(variant_tables.label(cell))
     keys = CURVE if _has(cells, "n_tup_upd") else (*CURVE, "wal_bytes")
     for key in (key for key in keys if _has(cells, key)):
         name = TITLES.get(key, key)
@@ -399,7 +400,7 @@ def _predicted_details(cell: Cell, title: str) -> Table:
 def _differing(cells: Sequence[Cell]) -> Table | None:
     found: list[tuple[str | None, Figure]] = [
         (
-            f"fillfactor {label}{view_variants.suffix(cell)}, {figure.table or 'all tables'}",
+            f"fillfactor {label}{variant_tables.suffix(cell)}, {figure.table or 'all tables'}",
             figure,
         )
         for label, cell in zip(varied(cells), cells, strict=True)
@@ -428,7 +429,7 @@ def as_csv(result: Mapping[str, Any]) -> str:
     proof = result["kind"] == "proof"
     ends = ("predicted_low", "predicted_high", "predicted_level")
     measured = ("measured", "error") if proof else ()
-    variants = view_variants.has_variants(result["cells"])
+    variants = variant_tables.has_variants(result["cells"])
     leads = ("fillfactor", "variant") if variants else ("fillfactor",)
     writer.writerow((*leads, "table", "figure", "predicted", *ends, *measured))
     for cell in result["cells"]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pgheadroom.advise.advice import Point, TableAdvice, Value
-from pgheadroom.report import advice_tables
+from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
 

@@ -17,7 +17,7 @@ from pgheadroom.advise.advice import (
     Value,
 )
 from pgheadroom.lab import reading
-from pgheadroom.report.advice_values import middle
+from pgheadroom.report.advice.values import middle
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 

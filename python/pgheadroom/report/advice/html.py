@@ -13,15 +13,13 @@ from typing import Any
 
 from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice, Value
 from pgheadroom.lab import reading
-from pgheadroom.report import (
-    advice_drawing,
-    advice_tables,
-    advice_text,
-    advice_values,
-    html_tables,
-    view_advice,
-    view_verification,
-)
+from pgheadroom.report import html_tables
+from pgheadroom.report import verification as verification_report
+from pgheadroom.report.advice import drawing as advice_drawing
+from pgheadroom.report.advice import tables as advice_tables
+from pgheadroom.report.advice import text as advice_text
+from pgheadroom.report.advice import values as advice_values
+from pgheadroom.report.advice import view as advice_view
 from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
 
@@ -31,7 +29,7 @@ MOST_DETAILS = 30
 _LEAST_LABELLED = 0.12
 """Part of the bar from which it has room for its name."""
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -58,7 +56,7 @@ def render(
     details, more = advice_text.details(advice, verbose=False, most=MOST_DETAILS)
     # What the advice had room for in full: every table of a small database, too.
     if len(advice.tables) <= MOST_DETAILS:
-        details = [view_advice.detail(advice, table) for table in advice.tables]
+        details = [advice_view.detail(advice, table) for table in advice.tables]
         more = 0
     places = {id(item.table): f"table-{place}" for place, item in enumerate(details, start=1)}
     parents = advice_tables.partitioned(advice)
@@ -66,15 +64,15 @@ def render(
     css = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
     css += (_TEMPLATES / "advice.css").read_text(encoding="utf-8")
     return environment.get_template("advice.html.j2").render(
-        title=view_advice.title(advice),
+        title=advice_view.title(advice),
         policy=_POLICY,
         css=Markup(css),  # noqa: S704 - files of ours
         first=[
-            {"text": view_advice.remark_text(remark),
-             "statements": view_advice.remark_statements(remark)}
+            {"text": advice_view.remark_text(remark),
+             "statements": advice_view.remark_statements(remark)}
             for remark in advice.first
         ],
-        summary=view_advice.summary(advice),
+        summary=advice_view.summary(advice),
         meta=_meta(advice),
         rows=[_row(table, places.get(id(table))) for table in advice.tables],
         details=[_detail(advice, item.table, places[id(item.table)]) for item in details],
@@ -83,7 +81,7 @@ def render(
         parents=html_tables.laid(parents, "partitioned-table") if parents else None,
         prices=html_tables.laid(advice_tables.prices(advice), "prices-table"),
         outcome=_outcome(outcome) if outcome else None,
-        unseen=view_advice.unseen(advice.observation),
+        unseen=advice_view.unseen(advice.observation),
         assumed=[reading.printable(line) for line in advice.assumed],
         command=reading.printable(command) if command else None,
         version=advice.tool_version,
@@ -95,7 +93,7 @@ def _meta(advice: Advice) -> list[tuple[str, str]]:
     items = [
         ("Server", f"PostgreSQL {reading.printable(seen.server_version)}"),
         ("Database", reading.text(seen.database)),
-        ("Observed", view_advice.observed_at(seen)),
+        ("Observed", advice_view.observed_at(seen)),
         ("Names", "masked" if seen.masked else None),
         ("Goal", reading.text(advice.policy["goal"])),
         ("Made by", f"pgheadroom {reading.printable(advice.tool_version)}"),
@@ -105,10 +103,10 @@ def _meta(advice: Advice) -> list[tuple[str, str]]:
 
 def _outcome(found: Mapping[str, Any]) -> dict[str, Any]:
     """Forecast beside outcome."""
-    tables = view_verification.tables(found)
+    tables = verification_report.tables(found)
     return {
-        "title": view_verification.title(found),
-        "findings": [*view_verification.findings(found), *map(reading.printable, found["notes"])],
+        "title": verification_report.title(found),
+        "findings": [*verification_report.findings(found), *map(reading.printable, found["notes"])],
         "tables": [
             html_tables.laid(table, f"outcome-{place}") for place, table in enumerate(tables, 1)
         ],
@@ -120,7 +118,7 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
     return {
-        "name": view_advice.full_name(table),
+        "name": advice_view.full_name(table),
         "place": place,
         "verdict": table.verdict,
         "fillfactor": str(table.fillfactor),
@@ -129,7 +127,7 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
         "hot_then": _pair(then.hot_frac) if change and then else ("", ""),
         "wal": advice_values.short(table.wal_bytes_per_update),
         "wal_then": _from_to(now, then) if change and now and then else "",
-        "size": view_advice.size(table),
+        "size": advice_view.size(table),
         "rate": advice_values.short(table.updates_per_s),
         "gain": advice_values.share(table.gain_frac, ranged=False) if change else NOTHING,
         "reason": reading.printable(table.reason),
@@ -149,7 +147,7 @@ def _pair(value: Value) -> tuple[str, str]:
 def _detail(advice: Advice, table: TableAdvice, ident: str) -> dict[str, Any]:
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
-    found = view_advice.detail(advice, table, all_points=True)
+    found = advice_view.detail(advice, table, all_points=True)
     tables = {item.title: item for item in found.tables}
     curve = advice_tables.curve(table, all_points=True)
     others = [item for item in tables.values() if curve is None or item.title != curve.title]
@@ -199,7 +197,7 @@ def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     if table.heap_bytes is not None:
         facts.append(("Heap now", show_bytes(table.heap_bytes), "measured"))
     if changes:
-        facts.append((f"Heap at {at}, against now", view_advice.growth(table), "predicted"))
+        facts.append((f"Heap at {at}, against now", advice_view.growth(table), "predicted"))
     if changes and table.gain_frac is not None:
         facts.append(("Saved, of the cost", _percent(table.gain_frac), "predicted"))
     return [(term, value, how) for term, value, how in facts if value is not None]

@@ -10,7 +10,7 @@ import altair as alt
 from pgheadroom.accuracy import middle
 from pgheadroom.lab.reading import printable
 from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, Row, layered
-from pgheadroom.report.view_proof import error_text, figures_of
+from pgheadroom.report.proof.tables import error_text, figures_of
 
 _KEYS = (
     ("heap_pages", "heap pages"),

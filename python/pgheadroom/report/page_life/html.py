@@ -11,9 +11,9 @@ from typing import Any
 
 from pgheadroom.lab import reading
 from pgheadroom.page_life import Event, PageLife, PageState
-from pgheadroom.report import life_drawing
+from pgheadroom.report.page_life import drawing as life_drawing
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 

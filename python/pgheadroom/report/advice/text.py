@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pgheadroom.advise.advice import Advice
-from pgheadroom.report import advice_tables, text, view_advice
+from pgheadroom.report import text
+from pgheadroom.report.advice import tables as advice_tables
+from pgheadroom.report.advice import view as advice_view
+from pgheadroom.report.advice.view import Detail, Statements
 from pgheadroom.report.table import Table
-from pgheadroom.report.view_advice import Detail, Statements
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,9 +31,9 @@ def details(advice: Advice, *, verbose: bool, most: int = MOST_DETAILS) -> tuple
         verbose: All tables, and all points of their curves.
         most: Tables at most, unless verbose.
     """
-    wanted = view_advice.treated(advice, verbose=verbose)
+    wanted = advice_view.treated(advice, verbose=verbose)
     shown = wanted if verbose else wanted[:most]
-    found = [view_advice.detail(advice, table, all_points=verbose) for table in shown]
+    found = [advice_view.detail(advice, table, all_points=verbose) for table in shown]
     return found, len(wanted) - len(shown)
 
 
@@ -47,17 +49,17 @@ def print_advice(
         verbose: Every table in full, with all points of its curve.
         brief: Of a table only sentences and statements; for where a page has the rest.
     """
-    _line(console, view_advice.title(advice), "bold")
-    _marked(console, "!", map(view_advice.remark_text, advice.first))
-    _marked(console, "*", view_advice.summary(advice))
-    _marked(console, "~", view_advice.unseen(advice.observation))
-    _marked(console, "~ assumed:", map(view_advice.printed_line, advice.assumed))
+    _line(console, advice_view.title(advice), "bold")
+    _marked(console, "!", map(advice_view.remark_text, advice.first))
+    _marked(console, "*", advice_view.summary(advice))
+    _marked(console, "~", advice_view.unseen(advice.observation))
+    _marked(console, "~ assumed:", map(advice_view.printed_line, advice.assumed))
     for remark in advice.first:
-        _blocks(console, view_advice.remark_statements(remark))
+        _blocks(console, advice_view.remark_statements(remark))
     console.print()
     text.print_tables(_tables(advice, verbose=verbose), console)
     if not verbose:
-        _marked(console, "", view_advice.others(advice))
+        _marked(console, "", advice_view.others(advice))
     found, more = details(advice, verbose=verbose)
     for item in found:
         _print_detail(item, console, brief=brief)
@@ -98,16 +100,16 @@ def _blocks(console: Console, found: Iterable[Statements]) -> None:
 def as_markdown(advice: Advice, *, verbose: bool = False) -> str:
     """The same as GitHub-flavoured Markdown; every name is escaped."""
     said = text.markdown_text
-    lines = [f"# {said(view_advice.title(advice))}", ""]
-    lines += [f"- **{said(view_advice.remark_text(remark))}**" for remark in advice.first]
-    lines += [f"- {said(item)}" for item in view_advice.summary(advice)]
-    lines += [f"- {said(item)}" for item in view_advice.unseen(advice.observation)]
+    lines = [f"# {said(advice_view.title(advice))}", ""]
+    lines += [f"- **{said(advice_view.remark_text(remark))}**" for remark in advice.first]
+    lines += [f"- {said(item)}" for item in advice_view.summary(advice)]
+    lines += [f"- {said(item)}" for item in advice_view.unseen(advice.observation)]
     lines += [f"- Assumed: {said(item)}" for item in advice.assumed]
     lines.append("")
     for remark in advice.first:
-        lines += _fenced(view_advice.remark_statements(remark))
+        lines += _fenced(advice_view.remark_statements(remark))
     lines += [text.as_markdown(_tables(advice, verbose=verbose))]
-    lines += [f"{said(item)}\n" for item in (view_advice.others(advice) if not verbose else ())]
+    lines += [f"{said(item)}\n" for item in (advice_view.others(advice) if not verbose else ())]
     found, more = details(advice, verbose=verbose)
     for item in found:
         lines += [f"## {said(item.title)}", ""]
@@ -126,7 +128,7 @@ def _tables(advice: Advice, *, verbose: bool) -> list[Table]:
     found = []
     if (indexes := advice_tables.indexes(advice, all_indexes=verbose)) is not None:
         found.append(indexes)
-    found.append(view_advice.overview(advice, verbose=verbose))
+    found.append(advice_view.overview(advice, verbose=verbose))
     if (parents := advice_tables.partitioned(advice)) is not None:
         found.append(parents)
     return found

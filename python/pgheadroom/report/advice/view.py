@@ -25,9 +25,9 @@ from pgheadroom.advise.advice import (
     Value,
 )
 from pgheadroom.lab import reading
-from pgheadroom.report import advice_sql
-from pgheadroom.report.advice_tables import blamed, causes, curve
-from pgheadroom.report.advice_values import given, middle, plain, share, short, three
+from pgheadroom.report.advice import sql as advice_sql
+from pgheadroom.report.advice.tables import blamed, causes, curve
+from pgheadroom.report.advice.values import given, middle, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.report.text import csv_text
 from pgheadroom.types import Interval

@@ -1,0 +1,1 @@
+"""An advice: tables, statements, pictures, text and page."""

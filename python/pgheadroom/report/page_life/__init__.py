@@ -1,0 +1,1 @@
+"""What happened to a page, as text, picture and page."""

@@ -1,0 +1,1 @@
+"""A proof or a prediction: tables, figures, findings, the answer."""
