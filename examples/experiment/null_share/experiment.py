@@ -14,7 +14,7 @@ from pgheadroom.lab.base.answers import told_of
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
 
@@ -72,7 +72,7 @@ class NullShare(Comparing):
         """Trials with as many NULLs start from the same cluster."""
         return f"nulls-{trial.cell['nulls']}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Count the pages, then read them."""
         rows, nulls = _ROWS * request.scale, int(trial.cell["nulls"])
 
@@ -98,7 +98,7 @@ class NullShare(Comparing):
                 "heap_pages": plain_rows.relation_pages(connection),
                 "scan_ms": scan_ms,
             }
-            return Outcome(measures=measures, environment=describe_server(server))
+            return TrialOutcome(measures=measures, environment=describe_server(server))
 
 
 EXPERIMENT = NullShare()

@@ -33,7 +33,7 @@ COMPARED = "record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrialOutcome:
     """What measuring one trial gives; the runner makes it a `Sample`."""
 
     measures: dict[str, float | None]
@@ -105,7 +105,7 @@ class Experiment(ABC):
         """A first guess of one trial's length in seconds, before any has run."""
 
     @abstractmethod
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Run one trial and give its measures; raise MeasurementInvalid rather than guess."""
 
     @abstractmethod

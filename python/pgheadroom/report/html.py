@@ -64,7 +64,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SitePage:
     """
     Where a page of a site stands: what it links to and loads, each an address from the page.
 
@@ -92,7 +92,7 @@ def render(
     records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]],
     *,
     title: str,
-    place: Place | None = None,
+    place: SitePage | None = None,
 ) -> str:
     """
     Make the page of one or several records.

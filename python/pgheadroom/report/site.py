@@ -130,7 +130,7 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
     cards: list[dict[str, Any]] = []
     for name, record in zip(names(records), records, strict=True):
         data = _data(name, record)
-        place = html.Place(
+        place = html.SitePage(
             home="index.html",
             chart_file=_LIBRARY,
             files=[
@@ -210,7 +210,7 @@ def _archive(name: str, content: Mapping[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def _card(number: int, name: str, record: SiteRecord, place: html.Place) -> dict[str, Any]:
+def _card(number: int, name: str, record: SiteRecord, place: html.SitePage) -> dict[str, Any]:
     """A record as the overview shows it."""
     result = record.result
     charts = views.charts(result, record.series)

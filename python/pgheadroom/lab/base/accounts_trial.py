@@ -19,7 +19,7 @@ from pgheadroom.lab import driver, guards
 from pgheadroom.lab.counters import TableCounters, table_counters, uncounted
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, read_logs
@@ -138,7 +138,7 @@ def _warm(server: Running) -> None:
     server.checkpoint()
 
 
-def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Outcome:
+def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> TrialOutcome:
     """
     Run one trial.
 
@@ -189,7 +189,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         )
     else:
         assumed["io"] = "direct (debug_io_direct = data)" if direct else "cached by the system"
-    return Outcome(
+    return TrialOutcome(
         measures=measures,
         notes=tuple(notes),
         assumed=assumed,

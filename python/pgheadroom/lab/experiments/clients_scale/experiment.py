@@ -20,7 +20,7 @@ from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.contrast import ratio_words
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.clients_scale import presentation
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import FigureForm
@@ -121,7 +121,7 @@ class ClientsScale(Comparing):
         """Cells with equal data start from the same cluster."""
         return f"scale-{trial.cell['data_scale']}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """One window, measured as `fillfactor` does."""
         inner = replace(
             request,

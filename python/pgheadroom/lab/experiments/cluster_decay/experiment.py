@@ -15,7 +15,7 @@ from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import rounds
 from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Factor, Measure, Request, Trial
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary
+from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome
 from pgheadroom.lab.experiments.cluster_decay import measure as cluster_decay_measure
 from pgheadroom.lab.experiments.cluster_decay import presentation
 from pgheadroom.lab.experiments.cluster_decay import summary as cluster_decay_summary
@@ -223,7 +223,7 @@ class ClusterDecay(Experiment):
         """One sample a round."""
         return rounds.asked(request, samples, "round")
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """All rounds of one cell."""
         return cluster_decay_measure.measure(request, place, trial, self.shape_name(trial))
 

@@ -18,7 +18,7 @@ from pgheadroom.lab import rounds
 from pgheadroom.lab.checkpoints import checkpoints_begun
 from pgheadroom.lab.design import Request, Trial, Value
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.cluster_decay.draws import (
     RANGE_KEYS,
     Draws,
@@ -109,7 +109,7 @@ def _require_engine(place: Place, cell: Mapping[str, Value]) -> None:
         )
 
 
-def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Outcome:
+def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> TrialOutcome:
     """
     Play the rounds of one cell.
 
@@ -142,7 +142,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
         found[number].update(measures)
     if EXTENSION not in place.contrib:
         assumed["engine clustered"] = f"not run: this server does not have {EXTENSION}"
-    return Outcome(measures=rounds.flat(found), assumed=assumed, environment=environment)
+    return TrialOutcome(measures=rounds.flat(found), assumed=assumed, environment=environment)
 
 
 def _prepare_session(

@@ -26,7 +26,7 @@ from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.environment import describe_server, disk_syncs_per_s
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.commit_cost import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
@@ -191,7 +191,7 @@ class CommitCost(Comparing):
         """An empty table."""
         return "empty"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """One window between two probes of the disk."""
         cell = trial.cell
         settings = {
@@ -207,7 +207,7 @@ class CommitCost(Comparing):
             driver.durable(server)
             environment = describe_server(server)
             measures, series, notes = _window(server, request, trial)
-        return Outcome(
+        return TrialOutcome(
             measures=measures, notes=tuple(notes), series=series, environment=environment
         )
 

@@ -18,8 +18,8 @@ from pgheadroom.lab.contrast import blocks, contrast, ratio_words
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.experiment import (
     Experiment,
-    Outcome,
     Summary,
+    TrialOutcome,
     require_wal_counters,
     summarise_cells,
 )
@@ -164,7 +164,7 @@ class Custom(Experiment):
         ]
         return "-".join(["custom", *parts])
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Load or copy, run, count; then time if asked for."""
         return custom_measure.measure(request, place, trial, self.shape_name(trial))
 

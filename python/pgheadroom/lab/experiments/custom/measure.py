@@ -17,7 +17,7 @@ from pgheadroom.lab.checkpoints import checkpoints_begun
 from pgheadroom.lab.counters import uncounted, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.custom.load import Work, load, work_of
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.series import Sampler, of_window
@@ -137,7 +137,7 @@ def totals(server: Running) -> Totals:
     )
 
 
-def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Outcome:
+def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> TrialOutcome:
     """
     Run one trial.
 
@@ -183,7 +183,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     if "server" in cell:
         assumed[f"server {cell['server']}"] = f"PostgreSQL {version}"
     assumed |= uncounted(version)
-    return Outcome(
+    return TrialOutcome(
         measures=measures,
         notes=tuple(notes),
         assumed=assumed,

@@ -19,7 +19,7 @@ from pgheadroom.lab.base import accounts_trial
 from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, latency_measures
-from pgheadroom.lab.experiment import Outcome, Summary
+from pgheadroom.lab.experiment import Summary, TrialOutcome
 from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predicted
 from pgheadroom.lab.experiments.fillfactor import presentation
 from pgheadroom.lab.experiments.fillfactor import summary as fillfactor_summary
@@ -239,7 +239,7 @@ class FillfactorSweep(Comparing):
         """Cells with equal fillfactor start from the same cluster."""
         return f"fillfactor-{trial.cell['fillfactor']}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """One trial: copy, start, warm, count, time."""
         return accounts_trial.measure(request, place, trial, self.shape_name(trial))
 

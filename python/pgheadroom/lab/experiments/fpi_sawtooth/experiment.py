@@ -20,8 +20,8 @@ from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
-    Outcome,
     Summary,
+    TrialOutcome,
     require_own_server,
     require_wal_counters,
     summarise_cells,
@@ -141,7 +141,7 @@ class FpiSawtooth(Experiment):
         """One sample a window."""
         return rounds.asked(request, samples, "window")
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Play the windows, with the checkpoints between."""
         cell = trial.cell
         settings = {
@@ -170,7 +170,7 @@ class FpiSawtooth(Experiment):
             measures["predicted_wal_fpi_per_update"] = predicted_fpi(
                 request.scale, int(cell["fillfactor"]), before=(len(since) - 1) * count, count=count
             ) if cell["full_page_writes"] == "on" else 0.0  # fmt: skip
-        return Outcome(measures=rounds.flat(found), environment=environment)
+        return TrialOutcome(measures=rounds.flat(found), environment=environment)
 
     def summarise(
         self,

@@ -20,7 +20,7 @@ from pgheadroom.lab import rounds
 from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, summarise_cells
+from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome, summarise_cells
 from pgheadroom.lab.experiments.index_walkthrough import presentation
 from pgheadroom.lab.experiments.index_walkthrough.model import DISTINCT_VALUES, expected
 from pgheadroom.lab.place import Place, Running, Shape
@@ -163,7 +163,7 @@ class IndexWalkthrough(Experiment):
         """One sample a step."""
         return rounds.asked(request, samples, "step", tuple(STEPS))
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Walk the steps."""
         rows = request.scale * ROWS_PER_SCALE
         load = functools.partial(_load, rows=rows, trial=trial)
@@ -183,7 +183,7 @@ class IndexWalkthrough(Experiment):
                     found[number][f"predicted_{name}"] = getattr(predicted[step], name)
             assumed = dict(server.assumed)
         assumed["values"] = "every tenth in turn instead of random, so that counts are exact"
-        return Outcome(measures=rounds.flat(found), assumed=assumed, environment=environment)
+        return TrialOutcome(measures=rounds.flat(found), assumed=assumed, environment=environment)
 
     def summarise(
         self,

@@ -23,7 +23,7 @@ from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.insert_rate import presentation
 from pgheadroom.lab.experiments.insert_rate.measure import (
     ROWS_PER_SCALE,
@@ -195,7 +195,7 @@ class InsertRate(Comparing):
         """An empty table with or without a key."""
         return f"empty-{trial.cell['index']}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Both windows."""
         cell = trial.cell
         rows = ROWS_PER_SCALE * request.scale
@@ -222,7 +222,7 @@ class InsertRate(Comparing):
             if request.options["measure"] != "counters":
                 found, series, notes = time_window(server, request, trial, script)
                 measures.update(found)
-        return Outcome(
+        return TrialOutcome(
             measures=measures, notes=tuple(notes), series=series, environment=environment
         )
 

@@ -26,7 +26,7 @@ from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.load_methods import model as load_model
 from pgheadroom.lab.experiments.load_methods import presentation
 from pgheadroom.lab.experiments.load_methods import script as load_script
@@ -169,7 +169,7 @@ class LoadMethods(Comparing):
         """The source of INSERT ... SELECT lies in the order of the data."""
         return f"source-{trial.cell['order']}-{trial.cell.get('checksums', 'default')}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Load, vacuum, count the rows."""
         cell = trial.cell
         method, index = str(cell["method"]), str(cell["index"])
@@ -218,7 +218,7 @@ class LoadMethods(Comparing):
         for number, heap_pages in enumerate((plan.heap, plan.vacuumed)):
             found[number]["predicted_heap_pages"] = heap_pages
             found[number]["predicted_index_pages"] = plan.index
-        return Outcome(measures=rounds.flat(found), environment=environment)
+        return TrialOutcome(measures=rounds.flat(found), environment=environment)
 
     def findings(
         self,

@@ -23,8 +23,8 @@ from pgheadroom.lab.design import Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import (
     Experiment,
-    Outcome,
     Summary,
+    TrialOutcome,
     require_wal_counters,
     summarise_cells,
 )
@@ -160,7 +160,7 @@ class LongTransaction(Experiment):
         """One sample a window."""
         return rounds.asked(request, samples, "window")
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Play the windows, with or without the snapshot."""
         settings = accounts.settings(request, place.memory_bytes)
         shape = accounts.shape(request, trial, self.shape_name(trial))
@@ -185,7 +185,7 @@ class LongTransaction(Experiment):
                 return 1 if opens <= number < closes else 0
 
             found = accounts.play(server, _own(request), trial, windows=windows, before=before)
-        return Outcome(measures=rounds.flat(found), environment=environment)
+        return TrialOutcome(measures=rounds.flat(found), environment=environment)
 
     def summarise(
         self,

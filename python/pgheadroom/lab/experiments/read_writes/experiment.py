@@ -28,7 +28,7 @@ from pgheadroom.lab.base.plain_rows import TABLE
 from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.read_writes import model as read_writes_model
 from pgheadroom.lab.experiments.read_writes import presentation
 from pgheadroom.lab.place import Place, Running, Shape
@@ -170,7 +170,7 @@ class ReadWrites(Comparing):
         """An empty cluster with or without checksums."""
         return f"empty-{trial.cell['checksums']}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Load, treat, checkpoint, read twice."""
         cell = trial.cell
         rows = request.scale * plain_rows.ROWS_PER_SCALE
@@ -218,7 +218,7 @@ class ReadWrites(Comparing):
         for name in PREDICTED:
             found[STEPS.index("first-read")][f"predicted_{name}"] = getattr(plan, name)
             found[STEPS.index("second-read")][f"predicted_{name}"] = 0
-        return Outcome(measures=rounds.flat(found), environment=environment)
+        return TrialOutcome(measures=rounds.flat(found), environment=environment)
 
     def findings(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab.contrast import blocks
 from pgheadroom.lab.design import Cell, Factor, Request, Trial
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary, require_wal_counters
+from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome, require_wal_counters
 from pgheadroom.lab.experiments.tprocc import measure as tprocc_measure
 from pgheadroom.lab.experiments.tprocc import presentation
 from pgheadroom.lab.experiments.tprocc import summary as tprocc_summary
@@ -183,7 +183,7 @@ class Tprocc(Experiment):
         """Cells with equal fillfactors start from the same database."""
         return f"tprocc-{trial.cell['fillfactor']}"
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """One trial: copy, start, warm, count, ramp up, time."""
         return tprocc_measure.measure(request, place, trial, self.shape_name(trial))
 

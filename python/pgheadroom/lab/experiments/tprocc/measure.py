@@ -17,7 +17,7 @@ from pgheadroom.lab.checkpoints import checkpoints_begun
 from pgheadroom.lab.counters import uncounted, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Outcome
+from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.tprocc import consistency, load, run
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES, UPDATED, fillfactors
 from pgheadroom.lab.place import Place, Running, Shape
@@ -274,7 +274,7 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Outcome:
+def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> TrialOutcome:
     """
     Run one trial.
 
@@ -330,7 +330,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Ou
     if not place.throw_away:
         assumed["pruned"] = "the check before the run read all rows and pruned their pages"
     assumed |= uncounted(place.version)
-    return Outcome(
+    return TrialOutcome(
         measures=measures,
         notes=tuple(notes),
         assumed=assumed,

@@ -22,7 +22,7 @@ from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab.counters import table_counters, uncounted
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
-from pgheadroom.lab.experiment import Experiment, Outcome, Summary
+from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.experiments.update_cost import presentation
 from pgheadroom.lab.experiments.update_cost import summary as update_cost_summary
@@ -224,7 +224,7 @@ class UpdateCost(Experiment):
         names = ("filler_length", "fillfactor", "indexes", "indexed_column")
         return "-".join(str(trial.cell[name]) for name in names if name in trial.cell)
 
-    def measure(self, request: Request, place: Place, trial: Trial) -> Outcome:
+    def measure(self, request: Request, place: Place, trial: Trial) -> TrialOutcome:
         """Copy the shape, start it, run the UPDATE under EXPLAIN, check, and read the counters."""
         cell = trial.cell
         rows = request.scale * ROWS_PER_SCALE
@@ -370,7 +370,7 @@ def _change(request: Request, version: PgVersion) -> tuple[str, dict[str, str]]:
     }
 
 
-def _explain_update(server: Running, request: Request, trial: Trial) -> Outcome:
+def _explain_update(server: Running, request: Request, trial: Trial) -> TrialOutcome:
     change, assumed = _change(request, server.version)
     statement = (
         f"EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON) UPDATE {TABLE} "
@@ -417,7 +417,7 @@ def _explain_update(server: Running, request: Request, trial: Trial) -> Outcome:
         "index_pages": after.index_pages,
     }
     assumed |= uncounted(server.version)
-    return Outcome(measures=measures, assumed={**server.assumed, **assumed})
+    return TrialOutcome(measures=measures, assumed={**server.assumed, **assumed})
 
 
 def _verify(plan: dict[str, Any], updated: int, expected: int) -> None:
