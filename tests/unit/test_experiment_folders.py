@@ -116,6 +116,44 @@ def test_a_damaged_presentation_says_where() -> None:
         presented({"name": "x", KEY: form})
 
 
+def test_a_foreign_presentation_acts_on_nothing() -> None:
+    """Its rows fit their columns, and its texts act on no terminal and end no expression."""
+    columns = [{"name": "a", "title": "A"}, {"name": "b", "title": "B"}]
+    table = {"kind": "given", "title": "T", "columns": columns, "rows": [[1]]}
+    with pytest.raises(InputError, match="a row has not the 2 values"):
+        presented({"name": "x", KEY: Presentation().to_json() | {"tables": [table]}})
+    result = json.loads(RECORDS[0].read_text(encoding="utf-8"))
+    hostile = '\x1b[2J\\" + alert(1) + "'
+    figure = {"kind": "levels", "title": hostile, "across": hostile, "measures": ["tps"]}
+    curves = {"kind": "curves", "title": "c", "caption": "c", "across": hostile, "panels": [
+        {"title": hostile, "curves": [{"name": hostile, "points": [[1, 2.0]]}]}
+    ]}  # fmt: skip
+    forms = {"answer": hostile, "figures": [figure, curves], "tables": [table | {"rows": []}]}
+    shown = result | {KEY: Presentation().to_json() | forms}
+    assert "\x1b" not in (views.answer(shown) or "")
+    charts = views.charts(shown, [])
+    assert charts
+    for chart in charts:
+        assert "\\u001b" not in json.dumps(chart.spec)
+        # Titles are pasted into expressions; the names of groups are data.
+        titles = list(_titles(chart.spec))
+        assert any("alert" in title for title in titles)
+        assert [title for title in titles if "\\" in title or '"' in title] == []
+
+
+def _titles(part: Any) -> Iterator[str]:
+    """Every title of a chart's description: of panels, axes, legends, tooltips."""
+    if isinstance(part, dict):
+        for name, item in part.items():
+            if name == "title":
+                yield str(item.get("text", "") if isinstance(item, dict) else item)
+            if name != "datasets":
+                yield from _titles(item)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _titles(item)
+
+
 @pytest.fixture
 def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
     """The example of CONTRIBUTING.md, put among the experiments as a newcomer does."""

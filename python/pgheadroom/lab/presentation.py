@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Value
+from pgheadroom.quoting import printable
 
 KEY = "presentation"
 """Where a result keeps it."""
@@ -75,6 +76,11 @@ class GivenTable:
     note: str | None = None
     constants: bool = False
     covers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a row has not one value for each column."""
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"a row has not the {len(self.columns)} values of its columns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,9 +334,13 @@ class Presentation:
         import pydantic  # noqa: PLC0415 - only a result that was read needs it
 
         try:
-            read: Presentation = pydantic.TypeAdapter(cls).validate_python(dict(form))
+            read: Presentation = pydantic.TypeAdapter(cls).validate_python(_harmless(form))
         except pydantic.ValidationError as error:
-            first = error.errors()[0]
+            found = error.errors()
+            # Every other form says that the kind is not its own.
+            others = {each["loc"][:3] for each in found if each["loc"][-1:] == ("kind",)}
+            own = [each for each in found if each["loc"][:3] not in others]
+            first = (own or found)[0]
             where = ".".join(["presentation", *(str(part) for part in first["loc"])])
             raise InputError(
                 f"a result is damaged: {where}: {first['msg']}, found "
@@ -338,6 +348,15 @@ class Presentation:
                 "wrote it"
             ) from error
         return read
+
+
+def _harmless(value: Any) -> Any:
+    """The same with texts in which nothing acts on a terminal or a page; they are foreign."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {printable(str(name)): _harmless(item) for name, item in value.items()}
+    return [_harmless(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(form: Any) -> dict[str, Any]:

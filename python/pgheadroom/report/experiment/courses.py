@@ -22,6 +22,7 @@ from pgheadroom.report.charts import (
     panel_title,
     row,
     stacked,
+    title_text,
 )
 from pgheadroom.report.columns import by_name, measure_column
 from pgheadroom.report.experiment.tables import PREFIX
@@ -47,7 +48,7 @@ def course(result: Result, form: Course, *, is_key: bool) -> Chart | None:
                 title=panel_title(measure),
                 rows=rows,
                 form="line",
-                x_title=form.along,
+                x_title=title_text(form.along),
                 share=measure_column(measure).style == "share",
             )
         )
@@ -115,7 +116,7 @@ def by_either(result: Result, form: ByEither, *, is_key: bool) -> Chart | None:
                 rows=rows,
                 form=drawn,
                 order=order,
-                x_title=across,
+                x_title=title_text(across),
                 share=column.style == "share",
                 height=form.height,
             )
@@ -141,10 +142,10 @@ def curves(form: Curves, *, is_key: bool) -> Chart | None:
         ]
         panels.append(
             Panel(
-                title=given.title,
+                title=title_text(given.title),
                 rows=[item for item in made if item is not None],
                 form="line",
-                x_title=form.across,
+                x_title=title_text(form.across),
                 level=given.level,
             )
         )

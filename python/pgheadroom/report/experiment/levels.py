@@ -24,6 +24,7 @@ from pgheadroom.report.charts import (
     panel_title,
     row,
     stacked,
+    title_text,
 )
 from pgheadroom.report.columns import by_name, measure_column
 from pgheadroom.report.table import Column
@@ -49,7 +50,8 @@ class _Across:
             levels.sort(reverse=True)
         self.name = form.across
         self.order = [reading.label(level) for level in levels]
-        self.title = f"{form.across}, {factor.unit}" if factor and factor.unit else form.across
+        unit = f", {factor.unit}" if factor and factor.unit else ""
+        self.title = title_text(f"{form.across}{unit}")
         self._rest = [
             factor.name for factor in reading.told_apart(result, form.across, form.told_apart)
         ]
@@ -216,7 +218,9 @@ def _sizes(result: Result, form: Levels, *, is_key: bool) -> Chart | None:
                 rows.append(found)
         panels.append(
             Panel(
-                title=f"{name.removesuffix('_pages')} after the run, MiB, lower is better",
+                title=title_text(
+                    f"{name.removesuffix('_pages')} after the run, MiB, lower is better"
+                ),
                 rows=rows,
                 form=form.form,
                 order=across.order,
@@ -254,7 +258,7 @@ def percentiles(result: Result, form: Percentiles, *, is_key: bool) -> Chart | N
         if rows:
             panels.append(
                 Panel(
-                    title=f"{group or form.title.lower()}, {form.unit}",
+                    title=title_text(f"{group or form.title.lower()}, {form.unit}"),
                     rows=rows,
                     order=across.order,
                     x_title=across.title,

@@ -138,7 +138,7 @@ def drawn_bars(result: Result, form: PairedBars) -> Chart | None:
                 rows=rows,
                 form="bar",
                 order=order,
-                x_title=form.across,
+                x_title=title_text(form.across),
                 share=column.style == "share",
                 height=110,
             )
