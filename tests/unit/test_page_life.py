@@ -100,7 +100,7 @@ def test_a_page_may_appear_during_the_run() -> None:
     new = predict_page(_profile(), 4).life
     assert new.events[0].page.items == ()
     assert new.events[1].kind == "update_arrived"
-    with pytest.raises(InputError, match=r"--page 900: t has \d pages at the end"):
+    with pytest.raises(InputError, match=r"^page 900: t has \d pages at the end"):
         predict_page(_profile(), 900)
 
 

@@ -74,7 +74,7 @@ def test_where_the_pace_is_from() -> None:
 @pytest.mark.parametrize("tps", [0, -1, float("nan"), float("inf")])
 def test_paces_that_are_none(tps: float) -> None:
     """Refused with the option's name."""
-    with pytest.raises(InputError, match="--tps"):
+    with pytest.raises(InputError, match=r"^tps"):
         tps_of(_profile(), tps)
 
 
@@ -164,7 +164,7 @@ def test_cells_are_loaded_at_another_fillfactor() -> None:
     assert [cell.later for cell in loaded] == [{"t": 80}, {"t": 70}]
     assert {cell.profile.table("t").fillfactor for cell in loaded} == {100}
     assert loaded_rows(loaded[0].profile) == 4000
-    with pytest.raises(InputError, match="--fillfactor 5"):
+    with pytest.raises(InputError, match=r"^fillfactor 5"):
         loaded_at(cells, 5)
 
 
@@ -256,10 +256,10 @@ def test_an_online_rewrite_holds_a_snapshot() -> None:
 @pytest.mark.parametrize(
     ("rewrite", "said"),
     [
-        (Rewrite(at_frac=0.0), "--rewrite 0"),
-        (Rewrite(at_frac=1.0), "--rewrite 1"),
-        (Rewrite(at_frac=0.5, takes_s=1.0), "--rewrite-for 1"),
-        (Rewrite(at_frac=0.5, how="online", takes_s=-1.0), "--rewrite-for -1"),
+        (Rewrite(at_frac=0.0), "^rewrite 0"),
+        (Rewrite(at_frac=1.0), "^rewrite 1"),
+        (Rewrite(at_frac=0.5, takes_s=1.0), "^rewrite_for 1"),
+        (Rewrite(at_frac=0.5, how="online", takes_s=-1.0), "^rewrite_for -1"),
         (Rewrite(at_frac=0.9, how="online", takes_s=5.0), "end after the run"),
     ],
 )
@@ -271,7 +271,7 @@ def test_rewrites_that_are_none(rewrite: Rewrite, said: str) -> None:
 
 def test_a_rewrite_needs_what_it_is_compared_with() -> None:
     """Without a setting before there is nothing to converge from."""
-    with pytest.raises(InputError, match="--from-fillfactor"):
+    with pytest.raises(InputError, match="from_fillfactor"):
         predict(_profile(), [80], server="18.4", rewrite=Rewrite(at_frac=0.5))
 
 
