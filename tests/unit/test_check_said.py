@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from pgheadroom.migration import MigrationCheck, check_migration, read_migration
 from pgheadroom.migration import check as checking
+from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.work import LOCKS
 from pgheadroom.profile import Profile
 from pgheadroom.report import migration as migration_report
 
@@ -145,7 +147,107 @@ def test_a_primary_key_by_an_index_reads_what_can_be_null(
     (work,) = [work for work in table.work if "using index" in work.what]
     assert (work.lock, work.effort == "nothing") == ("ACCESS EXCLUSIVE", expected is None)
     (table,) = _check(f"{text} DROP INDEX p").tables
-    assert table.text == "No index, column or fillfactor changes."
+    assert table.text == "Nothing changes that HOT depends on."
+
+
+def test_a_lock_stays_until_its_transaction_ends() -> None:
+    """VALIDATE after NOT VALID in one BEGIN: "writers go on meanwhile", and they waited for it."""
+    ddl = (
+        "ALTER TABLE jobs ADD CONSTRAINT c CHECK (owner > 0) NOT VALID;\n"
+        "ALTER TABLE jobs VALIDATE CONSTRAINT c;\nALTER TABLE owners VALIDATE CONSTRAINT d;\n"
+    )
+    (one,) = (x for x in _lines(f"BEGIN;\n{ddl}COMMIT;") if "work: jobs" in x)
+    assert one.endswith(
+        "VALIDATE CONSTRAINT: reads all of it under the ACCESS EXCLUSIVE that line 2 took and its "
+        "transaction keeps: nobody can read or write meanwhile"
+    )
+    for text in (ddl, f"BEGIN; {ddl.replace(';', '; COMMIT; BEGIN;')} COMMIT;"):
+        lines = [x for x in _lines(text) if "work: " in x]
+        assert len(lines) == 2
+        assert all(x.endswith("SHARE UPDATE EXCLUSIVE: writers go on meanwhile") for x in lines)
+
+
+_LOCKING = {
+    "ALTER TABLE jobs ALTER owner TYPE int8": "ACCESS EXCLUSIVE",
+    "ALTER TABLE jobs ALTER owner SET DEFAULT 1": "ACCESS EXCLUSIVE",
+    "ALTER TABLE jobs VALIDATE CONSTRAINT c": "SHARE UPDATE EXCLUSIVE",
+    "CREATE INDEX ON jobs (state)": "SHARE",
+    "ALTER TABLE jobs SET (fillfactor = 80)": "SHARE UPDATE EXCLUSIVE",
+}
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from((*_LOCKING, "BEGIN", "COMMIT", "ROLLBACK")), min_size=1, max_size=8)
+)
+def test_no_lock_is_weaker_than_one_before_it_in_its_transaction(parts: list[str]) -> None:
+    """In a transaction the strongest so far counts, outside of one the statement's own."""
+    catalog = Catalog(JOBS)
+    catalog.follow(read_migration(";\n".join(parts)))
+    found = dict(catalog.altered["jobs"].effects) if "jobs" in catalog.altered else {}
+    is_open, strongest = False, -1
+    for line, part in enumerate(parts, 1):
+        if part not in _LOCKING:
+            is_open, strongest = part == "BEGIN", strongest if part == "BEGIN" and is_open else -1
+            continue
+        own = LOCKS.index(_LOCKING[part])
+        strongest = max(own, strongest) if is_open else own
+        assert LOCKS.index(found[line].lock) == strongest
+        assert (found[line].lock_since is None) == (strongest == own)
+
+
+def test_concurrently_is_refused_in_a_transaction() -> None:
+    """PostgreSQL says so, on 15, 16 and 18 of CREATE, DROP, REINDEX and DETACH."""
+    said = "PostgreSQL refuses CONCURRENTLY inside a transaction, and line 1 has begun one"
+    for text in ("CREATE INDEX CONCURRENTLY ON jobs (state)", "REINDEX TABLE CONCURRENTLY jobs"):
+        assert [n.text for n in _check(f"BEGIN; {text}; COMMIT").notes] == [said]
+        assert not _check(f"BEGIN; COMMIT; {text}").notes
+    assert not _check("BEGIN; REFRESH MATERIALIZED VIEW CONCURRENTLY jobs; COMMIT").notes
+
+
+def test_what_is_assigned_by_updates_that_are_not_hot_is_said_to_lose_nothing() -> None:
+    """Nothing stood between "as before" and "50% of the updates assign it"."""
+    state = made.index("by_state", ["state"])
+    jobs = made.profile_of(
+        made.counters(1000, 0, 0),
+        classes=[made.a_class(["note", "state"], 1000)],
+        indexes=[made.index("jobs_pkey", ["id"], is_unique=True, is_primary=True), state],
+        name="jobs",
+    )
+    (line, *_) = _lines("CREATE INDEX x ON jobs (note)", _profile(jobs))
+    assert line.startswith("as before: jobs.")
+    assert line.endswith("assign note. Those updates cannot be HOT as it is, so no HOT is lost.")
+    (line, *_) = _lines("CREATE INDEX x ON jobs (owner)", _profile(jobs))
+    assert "Those updates" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "CREATE INDEX x ON jobs (owner) INCLUDE (state) WHERE note IS NULL",
+            "over owner INCLUDE (state) with a predicate over note",
+        ),
+        ("CREATE INDEX x ON jobs (owner) WHERE owner > 0", "over owner with a predicate over own"),
+        ("CREATE INDEX x ON jobs (abs(owner)) WHERE state > 0", "over owner with a predicate over"),
+        ("ALTER TABLE jobs ADD x int", "column x is new, and NULL until it is assigned."),
+        ("ALTER TABLE jobs ADD x int DEFAULT 1", "column x is new, and makes rows longer as"),
+        ("CREATE INDEX x ON jobs (id, owner); ALTER TABLE jobs DROP owner, ADD y int", "is new"),
+        ("ALTER TABLE jobs SET (fillfactor = 90)", "fillfactor stays 90"),
+    ],
+)
+def test_what_is_done_is_told_by_its_parts(text: str, said: str) -> None:
+    """A predicate's columns were the index's, a column that is NULL made rows longer."""
+    assert said in _lines(text)[0]
+
+
+def test_an_index_goes_with_its_column() -> None:
+    """It was not said why."""
+    first = "CREATE INDEX x ON jobs (owner); "
+    (line, *_) = _lines(f"{first}DROP INDEX jobs_pkey")
+    assert line.endswith("jobs_pkey goes.")
+    (line, *_) = _lines("ALTER TABLE jobs DROP id")
+    assert line.endswith("jobs_pkey goes with column id.")
 
 
 def test_a_statement_over_a_whole_database_is_one_line() -> None:

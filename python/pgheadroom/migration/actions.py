@@ -218,6 +218,7 @@ class Statement:
 
     `problem` says why it, or a part of it, is not understood; without it and without actions the
     statement is of no concern for HOT. `is_sql`: the grammar takes it, whatever it does.
+    `transaction` is the line of the BEGIN whose transaction it is in; None: one of its own.
     """
 
     line: int
@@ -225,3 +226,4 @@ class Statement:
     actions: tuple[Action, ...] = ()
     problem: str | None = None
     is_sql: bool = True
+    transaction: int | None = None

@@ -28,7 +28,7 @@ from pgheadroom.migration.shape import (
     stand_in,
 )
 from pgheadroom.migration.weighing import constraint_index, weighed
-from pgheadroom.migration.work import Effect, joined
+from pgheadroom.migration.work import LOCKS, Effect, Lock, joined, kept
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import IndexProfile, Profile
 from pgheadroom.types import PgVersion
@@ -51,7 +51,13 @@ class Catalog:
 
     def follow(self, statements: Sequence[Statement]) -> None:
         """Take all actions in, statement by statement."""
+        held: dict[str, tuple[Lock, int]] = {}
+        begun: int | None = None
         for statement in statements:
+            if statement.transaction is None or statement.transaction != begun:
+                held.clear()
+            begun = statement.transaction
+            self._compare_transaction(statement)
             # Rows that are there already have NULL in such a column, which refers to nothing.
             empty = {
                 action.name
@@ -67,7 +73,10 @@ class Catalog:
                     found.setdefault(altered.table.name, []).append(effect)
                 self._take(statement.line, action)
             for key, effects in found.items():
-                whole = joined(effects)
+                whole = kept(joined(effects), held.get(key))
+                strongest = max((effect.lock for effect in whole), key=LOCKS.index)
+                if key not in held or held[key][0] != strongest:
+                    held[key] = strongest, statement.line
                 self.altered[key].effects += [(statement.line, effect) for effect in whole]
         for altered in self.altered.values():
             self._compare_names(statements[-1].line, altered)
@@ -116,12 +125,29 @@ class Catalog:
                 text = f"{name} is another column than the one that was observed to be assigned"
                 altered.open.append((line, text))
 
+    def _compare_transaction(self, statement: Statement) -> None:
+        """What PostgreSQL refuses after BEGIN (`PreventInTransactionBlock`)."""
+        if statement.transaction is None:
+            return
+        for action in statement.actions:
+            is_refresh = isinstance(action, Work) and action.kind == "refresh"
+            if getattr(action, "concurrently", False) and not is_refresh:
+                text = (
+                    "PostgreSQL refuses CONCURRENTLY inside a transaction, and line "
+                    f"{statement.transaction} has begun one"
+                )
+                self._note(statement.line, None, text)
+
     def _compare_places(self, line: int, place: tuple[str | None, str]) -> None:
         """A new table under an observed one's name gets its updates: nothing is known of it."""
         schema, name = place
-        if any(name == n and schema in (None, s) for s, n in self.names.observed):
-            text = "it takes the place of a table whose updates were observed, and is not judged"
-            self._note(line, Target(schema=schema, name=name), text)
+        for (of, observed), keys in self.names.observed.items():
+            if name == observed and schema in (None, of):
+                text = "another table takes its name, of which nothing was observed"
+                for key in keys:
+                    self.of_key(key).open.append((line, text))
+                if not keys:
+                    self._note(line, Target(schema=schema, name=name), text)
 
     def _take(self, line: int, action: Action) -> None:
         if isinstance(action, Rename):
@@ -238,7 +264,9 @@ class Catalog:
         for one in found:
             self._drop(line, self.of_key(one.table), one.identity)
 
-    def _drop(self, line: int, altered: Altered, identity: str) -> None:
+    def _drop(
+        self, line: int, altered: Altered, identity: str, *, column: str | None = None
+    ) -> None:
         self.names.drop_index(altered.table.name, identity)
         index = altered.indexes.pop(identity, None)
         if index is None:
@@ -251,7 +279,7 @@ class Catalog:
         label = index_label(table, identity)
         if table.key_index is not None and table.key_index.name == label:
             label = None  # the profile finds rows by it
-        altered.edits.append(IndexDropped(line=line, name=index.name, label=label))
+        altered.edits.append(IndexDropped(line=line, name=index.name, label=label, column=column))
 
     def _alter(self, line: int, action: actions.OfTable) -> None:
         if self.names.is_partitioned(action.table):
@@ -291,7 +319,7 @@ class Catalog:
         altered.generated = {g: r for g, r in altered.generated.items() if g not in gone}
         for key, index in list(altered.indexes.items()):
             if index.columns & gone:
-                self._drop(line, altered, key)
+                self._drop(line, altered, key, column=action.name)
 
     def _add_index(self, line: int, altered: Altered, action: actions.AddIndex) -> None:
         if self._exists(action):
@@ -332,6 +360,9 @@ class Catalog:
                 name=name,
                 identity=identity,
                 columns=tuple(n for n in action.depends if n in names),
+                keys=tuple(n for n in _keys(action) if n in names),
+                include=tuple(n for n in action.include if n in names),
+                predicate=tuple(n for n in action.predicate_columns if n in names),
                 hot=hot,
                 index=self._stand_in(altered, action, name),
                 kind=action.kind if action.kind != "index" else f"index ({action.method})",
@@ -415,6 +446,7 @@ class Catalog:
                 name=action.name,
                 column=column,
                 is_new=action.is_new,
+                is_null=action.default == "none" and action.generated is None,
                 assumed=assumed,
             )
         )
@@ -462,6 +494,13 @@ def _hot_index(altered: Altered, action: actions.AddIndex, name: str) -> HotInde
         predicate=predicate,
         whole_row=action.whole_row,
     )
+
+
+def _keys(action: actions.AddIndex) -> tuple[str, ...]:
+    """Columns of the key and its expressions; what the parser tells of no part is taken there."""
+    own = {*action.columns, *action.expression_columns}
+    beside = {*action.include, *action.predicate_columns}
+    return tuple(name for name in action.depends if name in own or name not in beside)
 
 
 def _of_row(action: actions.AddIndex, names: Iterable[str]) -> actions.AddIndex:

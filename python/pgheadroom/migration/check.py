@@ -18,12 +18,18 @@ import pgheadroom
 from pgheadroom.advise.advice import Evidence, Value
 from pgheadroom.advise.hot import Outcome, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.updates import Updates, updates_of
+from pgheadroom.advise.updates import Assigning, Updates, updates_of
 from pgheadroom.errors import InputError
 from pgheadroom.migration.actions import Statement, Target
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.figures import Figures, figures
-from pgheadroom.migration.said import REAL_SHARE, edits_said, figures_said, rule_said
+from pgheadroom.migration.said import (
+    NONE_IS_LOST,
+    REAL_SHARE,
+    edits_said,
+    figures_said,
+    rule_said,
+)
 from pgheadroom.migration.shape import Altered, ColumnSet, Note, edited
 from pgheadroom.migration.work import DOES, Effect
 from pgheadroom.predict import minor_version
@@ -50,7 +56,9 @@ class Worked:
 
     Attributes:
         line: Of the statement.
-        lock: The strongest that it takes, in PostgreSQL's words.
+        lock: The strongest on the table while it runs, in PostgreSQL's words.
+        lock_since: The line of an earlier statement of its transaction that took that lock; None:
+            it does itself.
         effort: What takes the longer the bigger the table is.
         stops_writers: The lock conflicts with that of a writer.
         what: What is done.
@@ -65,6 +73,7 @@ class Worked:
 
     line: int
     lock: str
+    lock_since: int | None
     effort: str
     stops_writers: bool
     what: str
@@ -394,7 +403,7 @@ class _Table:
         updates = self._updates
         altered = self._altered
         if not altered.edits and not altered.open:
-            return self._made("as before", "No index, column or fillfactor changes.", "measured")
+            return self._made("as before", "Nothing changes that HOT depends on.", "measured")
         if updates is None:
             counters = (self._table.observed or {})["counters"]
             if counters.get("n_tup_upd") == 0:
@@ -411,6 +420,9 @@ class _Table:
             verdict, why = self._by_room(figured)
             judged = Judged(verdict=verdict, why=why)
         said.append(rule_said(verdict, judged.why, found))
+        assigned = sum(one.rows for one in self._assigning()) / updates.count
+        if found.lost_frac < REAL_SHARE <= assigned and not judged.why:
+            said.append(NONE_IS_LOST)
         return self._with_figures(verdict, said, updates, found, figured)
 
     def _figures(self, verdict: Verdict, parts: Sequence[Part]) -> Figures | str | None:
@@ -484,11 +496,8 @@ class _Table:
         is_played = "wal_bytes_per_update_then" in facts
         assumed = [f"{e.name} is filled in every row" for e in columns if e.is_new and is_played]
         assumed += [edit.assumed for edit in columns if edit.assumed and is_played]
-        new = newly_blocking(altered)
         classes = () if updates is None else updates.classes
-        assigning = [
-            c for c in classes if (c.columns | set(altered.after.computed(c.columns))) & new
-        ]
+        assigning = self._assigning()
         lines = {edit.line for edit in altered.edits} | {line for line, _ in altered.effects}
         return TableCheck(
             table=self._table.name,
@@ -520,6 +529,12 @@ class _Table:
             **facts,
         )
 
+    def _assigning(self) -> list[Assigning]:
+        """Classes of updates that assign a column that ends HOT only from now on."""
+        new, after = newly_blocking(self._altered), self._altered.after
+        classes = () if self._updates is None else self._updates.classes
+        return [c for c in classes if (c.columns | set(after.computed(c.columns))) & new]
+
     def _worked(self, line: int, effect: Effect) -> Worked:
         size = (self._table.observed or {}).get("main_bytes")
         own = None if size is None else int(size)
@@ -529,6 +544,7 @@ class _Table:
         return Worked(
             line=line,
             lock=effect.lock,
+            lock_since=effect.lock_since,
             effort=effect.effort,
             stops_writers=effect.stops_writers,
             what=effect.what,

@@ -20,12 +20,13 @@ _ACTIONS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Actio
 
 
 @dataclass(slots=True)
-class _SearchPath:
-    """The only schema of the session's search_path, and until the transaction ends."""
+class _Session:
+    """The only schema of its search_path, and until the transaction ends; the line of BEGIN."""
 
     session: str | None = None
     local: str | None = None
     is_local: bool = False
+    begun: int | None = None
 
     def set(self, schema: str | None, *, local: bool) -> None:
         if local:
@@ -51,27 +52,33 @@ def read_migration(text: str) -> tuple[Statement, ...]:
     Args:
         text: Of the file.
     """
-    path = _SearchPath()
-    return tuple(_statement(found, path) for found in located(text))
+    session = _Session()
+    return tuple(_statement(found, session) for found in located(text))
 
 
-def _statement(found: Located, path: _SearchPath) -> Statement:
+def _statement(found: Located, session: _Session) -> Statement:
     made = _Found()
+    transaction = session.begun
     if found.problem is not None:
         made.problems.append(found.problem)
         made.is_sql = False
     else:
-        _read(found.text, made, path)
+        _read(found.text, made, session)
+        # No other statement of the grammar begins so; comments before it are no part of it.
+        is_begin = made.is_sql and found.text.split(None, 1)[0].upper() in ("BEGIN", "START")
+        if is_begin and session.begun is None:
+            session.begun = found.line
     return Statement(
         line=found.line,
         text=" ".join(found.text.split()),
         actions=tuple(made.actions),
         problem="; ".join(made.problems) or None,
         is_sql=made.is_sql,
+        transaction=transaction,
     )
 
 
-def _read(text: str, made: _Found, path: _SearchPath) -> None:
+def _read(text: str, made: _Found, session: _Session) -> None:
     try:
         facts = facts_of(text)
     except NotParsed as error:
@@ -83,11 +90,11 @@ def _read(text: str, made: _Found, path: _SearchPath) -> None:
         if kind == "Problem":
             made.problems.append(fact["text"])
         elif kind == "SearchPath":
-            path.set(fact["schema"], local=fact["local"])
+            session.set(fact["schema"], local=fact["local"])
         elif kind == "TransactionEnd":
-            path.is_local = False
+            session.is_local, session.begun = False, None
         else:
-            made.actions.append(_placed(_action(kind, fact), path.schema()))
+            made.actions.append(_placed(_action(kind, fact), session.schema()))
 
 
 def _action(kind: str, fact: dict[str, Any]) -> Action:

@@ -32,7 +32,7 @@ class Names:
         partitioned: Places of partitioned tables.
         made: What the migration has made: schema, if it was named, and name.
         gone: What it has dropped.
-        observed: Places of tables before anything was done.
+        observed: Tables by their places before anything was done.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -58,7 +58,7 @@ class Names:
             place = str(found["schema"]), str(found["name"])
             self.tables[place] = members
             self.partitioned.add(place)
-        self.observed = frozenset(self.tables)
+        self.observed = {place: tuple(keys) for place, keys in self.tables.items()}
 
     def table(self, target: Target) -> Place | None:
         """Of a table's name."""

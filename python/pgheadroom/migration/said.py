@@ -46,11 +46,16 @@ def edits_said(altered: Altered, updates: Updates, new: frozenset[str]) -> str:
             case IndexAdded():
                 parts.append(place + _index_said(edit, altered, updates, new))
             case IndexDropped():
-                parts.append(f"{place}{edit.name} goes")
+                along = f" with column {edit.column}" if edit.column is not None else ""
+                parts.append(f"{place}{edit.name} goes{along}")
             case FillfactorSet():
                 parts.append(place + _fillfactor_said(edit.fillfactor, altered.table))
+            case ColumnSet(is_new=True, is_null=True):
+                parts.append(f"{place}column {edit.name} is new, and NULL until it is assigned")
             case ColumnSet(is_new=True):
-                parts.append(f"{place}column {edit.name} makes each row longer that is written")
+                parts.append(
+                    f"{place}column {edit.name} is new, and makes rows longer as they are written"
+                )
             case ColumnSet():
                 parts.append(f"{place}column {edit.name} gets another type")
             case ExpressionSet():
@@ -62,10 +67,12 @@ def edits_said(altered: Altered, updates: Updates, new: frozenset[str]) -> str:
 
 def _fillfactor_said(fillfactor: int, table: TableProfile) -> str:
     """What pages are filled to, and how big the table is when all are."""
+    if fillfactor == table.fillfactor:
+        return f"fillfactor stays {fillfactor}"
     text = f"fillfactor {table.fillfactor} -> {fillfactor} for new pages"
     length = fitting_bytes(table)
     per_page = [_core.rows_per_page(length, each) for each in (table.fillfactor, fillfactor)]
-    if fillfactor == table.fillfactor or not all(per_page) or not table.rows:
+    if not all(per_page) or not table.rows:
         return text
     then = math.ceil(table.rows / per_page[1]) * PAGE_BYTES
     text += f", about {per_page[1]} rows a page instead of {per_page[0]}"
@@ -75,7 +82,7 @@ def _fillfactor_said(fillfactor: int, table: TableProfile) -> str:
 
 
 def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: frozenset[str]) -> str:
-    text = f"{edit.kind} {edit.name} over {', '.join(edit.columns) or 'the whole row'}"
+    text = f"{edit.kind} {edit.name} over {_over(edit)}"
     if not edit.hot.ends_hot(altered.after.major):
         return f"{text}, which ends no HOT from 16 on"
     if edit.hot.whole_row:
@@ -83,7 +90,7 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
     mine = new & (edit.hot.columns | set().union(*_read(edit, altered)))
     if not mine:
         if edit.hot.columns <= altered.before.blocking:
-            return f"{text}, which other indexes have already"
+            return f"{text}, and other indexes read all of that already"
         return f"{text}, which no statement that was observed can have assigned"
     if not updates.classes:
         return text
@@ -96,6 +103,14 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
     return text + (f", {unknown:.0%} are known to no statement" if unknown >= 0.005 else "")
 
 
+def _over(edit: IndexAdded) -> str:
+    """Its columns by their part: those of the key and of expressions first."""
+    text = ", ".join(edit.keys) or "the whole row"
+    text += f" INCLUDE ({', '.join(edit.include)})" if edit.include else ""
+    named = f" with a predicate over {', '.join(edit.predicate)}" if edit.predicate else ""
+    return text + named
+
+
 def _read(edit: IndexAdded, altered: Altered) -> list[frozenset[str]]:
     """What the generated columns of an index read."""
     return [r for g, r in altered.after.generated.items() if g in edit.hot.columns]
@@ -104,7 +119,7 @@ def _read(edit: IndexAdded, altered: Altered) -> list[frozenset[str]]:
 def rule_said(verdict: str, why: str, found: Outcome) -> str:
     """What the rule makes of it."""
     if verdict == "not judged":
-        return f"Not judged: {why}."
+        return f"{why[0].upper()}{why[1:]}."
     parts = []
     if found.lost_frac >= REAL_SHARE:
         by = dict.fromkeys(str(blocker) for _, blocking in found.lost for blocker in blocking)
@@ -135,6 +150,9 @@ def figures_said(figured: Figures, per_day: float) -> str:
         return f"{text}{wal[0]:,.0f} bytes an update without images, before and after."
     more = show_bytes_more((wal[1] - wal[0]) * per_day)
     return f"{text}{wal[0]:,.0f} -> {wal[1]:,.0f} bytes an update without images ({more} a day)."
+
+
+NONE_IS_LOST = "Those updates cannot be HOT as it is, so no HOT is lost."
 
 
 def is_noise(figured: Figures) -> bool:

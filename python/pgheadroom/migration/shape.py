@@ -31,7 +31,8 @@ class IndexAdded:
 
     `columns` are the names, as statements have them at that line, of all that it depends on;
     `hot` is what it reads, by identities of columns; `identity` is its own. `index` stands for it
-    in a profile; None where the profile has none of its columns.
+    in a profile; None where the profile has none of its columns. `keys`, `include` and `predicate`
+    are those of the columns that the key and its expressions, INCLUDE and the predicate name.
     """
 
     line: int
@@ -41,15 +42,23 @@ class IndexAdded:
     hot: HotIndex
     index: IndexProfile | None
     kind: str
+    keys: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    predicate: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDropped:
-    """An index goes; `label` is its name in the profile, None where that keeps it."""
+    """
+    An index goes; `label` is its name in the profile, None where that keeps it.
+
+    `column`: it goes with this column.
+    """
 
     line: int
     name: str
     label: str | None
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +66,7 @@ class ColumnSet:
     """
     A column is new, or has another type; `assumed` says what is taken to be its width.
 
+    `is_null`: a new one has no default, so that it is NULL until a statement assigns it.
     `column` is None where the profile finds rows by it, and keeps it as it is.
     """
 
@@ -65,6 +75,7 @@ class ColumnSet:
     column: ColumnProfile | None
     is_new: bool
     assumed: str | None
+    is_null: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ that they touch; what rewrites the table and what reads every row for a check go
 are built with the new heap (`ATExecAddIndex`).
 
 Only what grows with the table's size under a lock that stops writers is a finding; a lock that is
-held for an instant is named, no more. How long a statement waits for its lock is not judged, nor
-that a lock stays until its transaction ends.
+held for an instant is named, no more. A lock stays until its transaction ends: what a later
+statement of the transaction does to the table is done under it (`kept`). How long a statement waits
+for its lock is not judged.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Effect:
         beside: What else waits, for people.
         waits_for: The table that is read meanwhile and whose size decides how long it takes; None:
             its own. `read_bytes` is that size, None where it is not known.
+        lock_since: The line of an earlier statement of the transaction whose lock it is; None: it
+            takes the lock itself.
     """
 
     lock: Lock
@@ -77,6 +80,7 @@ class Effect:
     beside: str | None = None
     waits_for: Target | None = None
     read_bytes: int | None = None
+    lock_since: int | None = None
 
     @property
     def stops_writers(self) -> bool:
@@ -108,6 +112,25 @@ def joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
     scans = [effect for effect in raised if effect.shares_pass and effect.effort == "scan"]
     made += [_one(scans)] if scans else []
     return tuple(made + [effect for effect in raised if effect not in scans])
+
+
+def kept(effects: Sequence[Effect], held: tuple[Lock, int] | None) -> tuple[Effect, ...]:
+    """
+    What a statement does to a table of which its transaction has a lock already.
+
+    Args:
+        effects: Of the statement, with its own lock.
+        held: The strongest lock so far, with its line; None: there is none.
+    """
+    if held is None:
+        return tuple(effects)
+    lock, line = held
+    return tuple(
+        replace(effect, lock=lock, lock_since=line)
+        if LOCKS.index(effect.lock) < LOCKS.index(lock)
+        else effect
+        for effect in effects
+    )
 
 
 def _one(effects: Sequence[Effect]) -> Effect:

@@ -84,7 +84,7 @@ def _done(work: Mapping[str, Any]) -> Hashable:
     """What is said of work, apart from its table; big tables are named one by one."""
     waits_for = work["waits_for"]
     other = None if waits_for is None else waits_for["table"]
-    keys = ("line", "what", "does", "lock", "beside", "unless")
+    keys = ("line", "what", "does", "lock", "lock_since", "beside", "unless")
     return (work["is_over"], other, *(work[key] for key in keys))
 
 
@@ -109,11 +109,18 @@ def _worked(alike: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str
     head = "writers wait" if work["is_over"] else "work"
     text = (
         f"{head}: {_names([table for table, _ in alike])} ({size}), line {work['line']}: "
-        f"{work['what']}: {work['does']}{_while(work)} under {work['lock']}"
+        f"{work['what']}: {work['does']}{_while(work)} under {_lock(work)}"
     )
     beside = f" ({work['beside']})" if work["beside"] else ""
     text += f"{beside}: {waits} meanwhile"
     return text + (f", unless {work['unless']}" if work["unless"] else "")
+
+
+def _lock(work: Mapping[str, Any]) -> str:
+    since = work["lock_since"]
+    if since is None:
+        return str(work["lock"])
+    return f"the {work['lock']} that line {since} took and its transaction keeps"
 
 
 def _while(work: Mapping[str, Any]) -> str:
