@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.advice import Advice, Calibration, Point, TableAdvice
 from pgheadroom.advise.calibrate import calibrate, observed_shares
 from pgheadroom.advise.curve import Costed, beside, candidates, misses
-from pgheadroom.advise.decide import decide, without_curve
+from pgheadroom.advise.decide import _why_change, _why_keep, decide, without_curve
 from pgheadroom.advise.policy import Policy, make_policy
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import Knobs, make_scenario
@@ -332,6 +335,22 @@ def test_the_highest_of_equally_good_settings_is_advised() -> None:
     """80 saves a trifle more than 90: not worth its room."""
     costs = {100: (10.0,) * 3, 90: (7.03,) * 3, 80: (7.0,) * 3, 50: (9.0,) * 3}
     assert _decide(costs) == ("CHANGE", 90)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(-0.004, 0.004))
+@example(0.99996, 0.9999, -0.001)
+def test_no_reason_has_a_figure_instead_of_itself(now: float, then: float, wal: float) -> None:
+    """A reason was "100.0% HOT in the long run instead of 100.0%, WAL per update -0%"."""
+    before = _point(100, hot=now)
+    after = replace(_point(90, hot=then), wal_bytes_per_update=100.0 * (1 + wal))
+    gain = Interval(low=0.002, mid=0.003, high=0.004, level=0.9)
+    pair = Costed(point=before, costs=(10.0,) * 3), Costed(point=after, costs=(9.7,) * 3)
+    for said in (_why_change(*pair, gain), _why_keep(*pair, gain, make_policy())):
+        shares = re.findall(r"(\d+\.\d)% HOT in the long run instead of (\d+\.\d)%", said)
+        assert all(one != other for one, other in shares)
+        assert f"{then:.1%} HOT in the long run" in said
+        assert not re.search(r"[+-]0(\.0)?%", said)
 
 
 def test_a_gain_below_the_threshold_or_inside_the_error_is_no_change() -> None:

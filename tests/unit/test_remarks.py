@@ -8,8 +8,8 @@ from typing import Any
 import observed_table as made
 import pytest
 
-from pgheadroom.advise.advice import Blamed, Point, Remark
-from pgheadroom.advise.remark_index import Reads, index_remark, reads_of
+from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark
+from pgheadroom.advise.remark_index import Reads, index_remark, reads_of, rule_remark
 from pgheadroom.advise.remarks import first_remarks, table_remarks
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
@@ -146,6 +146,8 @@ def test_columns_in_a_bad_order_are_counted() -> None:
     remark = _kinds(profile)["column_order"]
     assert remark.gain["row_bytes"] == {"now": 60, "then": 52}
     assert "id, c, a, b" in remark.text
+    few = replace(profile, tables=(replace(profile.tables[0], rows=2),))
+    assert "column_order" not in _kinds(few), "16 bytes in all are no advice"
 
 
 def test_wide_and_growing_rows_are_told() -> None:
@@ -241,6 +243,27 @@ def test_reads_and_alternatives_are_said(facts: dict[str, Any], said: str) -> No
 def test_what_enforces_something_is_never_remarked(facts: dict[str, Any]) -> None:
     """Unique indexes and constraints are not there for reading."""
     assert index_remark(BLAMED, _reads(**facts), NOW, THEN, major=18) is None
+
+
+def test_a_share_that_nobody_knows_is_no_gain() -> None:
+    """It was shown as "hot_frac - % -> - %"."""
+    finding = IndexFinding(
+        table="jobs",
+        name="jobs_state",
+        columns=({"column": "state", "reads": "key", "assigned": "state"},),
+        updates_frac=1.0,
+        hot_frac_now=None,
+        hot_frac_then=None,
+        wal_bytes_saved_per_day=None,
+        evidence="estimated",
+        certainty="certain",
+        enforces=None,
+        only_with=(),
+    )
+    assert rule_remark(finding, BLAMED, _reads(), major=18).gain == {}
+    known = replace(finding, hot_frac_then=0.99)
+    gain = rule_remark(known, BLAMED, _reads(), major=18).gain
+    assert gain == {"hot_frac": {"now": None, "then": 0.99}}
 
 
 def test_no_gain_is_no_remark() -> None:

@@ -477,7 +477,6 @@ def _judged(
     major = int(best.played[0].piece.version.split(".")[0])
     outcome = spread(wholes, clients=1, major=major, by_clock=True)
     predicted: Value = outcome.hot_frac
-    hot, _ = best.shares()
     agrees = best.agrees(observed)
     off = 0.0 if agrees else best.distance(observed)
     age = "in its steady state"
@@ -485,11 +484,7 @@ def _judged(
         age = f"after {best.updates_until:.2g} updates a row"
     note = f"Compared {age}"
     if not agrees:
-        points = 100 * abs(hot - observed.hot)
-        note += (
-            f": off by {points:.1f} points of HOT, and what is foreseen elsewhere may be off by "
-            "as much"
-        )
+        note += ": what is foreseen elsewhere may be off by as much"
     note += _grown_once(growing_of(table), best.knobs)
     return Fitted(
         scenario=best.scenario,

@@ -332,18 +332,28 @@ def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
     wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
     images = _more(now.point.all_wal_bytes_per_update, then.point.all_wal_bytes_per_update)
     if wal is not None and images is not None:
-        said.append(f"WAL per update {wal:+.0%} ({images:+.0%} with images)")
+        said.append(f"WAL per update {_change(wal, 0)} ({_change(images, 0)} with images)")
     size = _more(now.point.heap_bytes, then.point.heap_bytes)
     if size is not None:
-        said.append(f"heap {size:+.1%}")
+        said.append(f"heap {_change(size, 1)}")
     return f"{', '.join(said)}: saves {gain.mid:.0%} of the cost"
 
 
 def _instead(now: Costed, then: Costed) -> str:
+    """Both shares where they are two as shown; "100.0% instead of 100.0%" takes two readings."""
     before = f"{mid(now.point.hot_frac):.1%}"
     if not now.point.is_settled:
         before = _long_run(now)
-    return f"{_long_run(then)} instead of {before} at {now.point.fillfactor}"
+    after, setting = _long_run(then), now.point.fillfactor
+    if after == _long_run(now):
+        return f"{after}, as at {setting}"
+    return f"{after} instead of {before} at {setting}"
+
+
+def _change(part: float, digits: int) -> str:
+    """By which part something grows; never -0%."""
+    shown = f"{part:+.{digits}%}"
+    return "as before" if float(shown.rstrip("%")) == 0 else shown
 
 
 def _more(now: Value, then: Value) -> float | None:

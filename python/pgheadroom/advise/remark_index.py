@@ -169,11 +169,10 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
     text += f". {_reads_text(blamed, reads)}"
     if finding.enforces is None:
         text += _alternatives(blamed, reads, major)
-    gain: dict[str, Any] = {
-        "hot_frac": {"now": _plain(finding.hot_frac_now), "then": _plain(finding.hot_frac_then)}
-    }
-    if finding.enforces is not None:
-        gain = {}
+    gain: dict[str, Any] = {}
+    shares = (finding.hot_frac_now, finding.hot_frac_then)
+    if finding.enforces is None and shares != (None, None):
+        gain = {"hot_frac": {"now": _plain(shares[0]), "then": _plain(shares[1])}}
     return Remark(kind="index", text=text, evidence=finding.evidence, gain=gain)
 
 

@@ -19,7 +19,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.types import PgVersion
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
 
 _HELD_FRAC_MIN = 0.1  # of the interval; held for less is the work's own; arbitrary
 _HOLDERS_MAX = 3
@@ -265,6 +265,8 @@ def _column_order(table: TableProfile) -> Remark | None:
     best = _core.RowLayout([columns[place] for place in order])
     saved = row.page_bytes - best.page_bytes
     if saved < _ORDER_FRAC_MIN * row.page_bytes or row.needs_toast:
+        return None
+    if saved * table.rows < PAGE_BYTES:
         return None
     names = ", ".join(columns[place].name for place in order)
     return Remark(

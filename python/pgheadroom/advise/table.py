@@ -263,10 +263,11 @@ class TableCase:
         """What needs no play: an index that ends HOT, a horizon that is held."""
         cold, indexed = self._missed
         if cold < _PLENTY_OF_HOT:
+            most = f"no more than {100 * cold:.1f}" if cold >= 0.0005 else "less than 0.1"
             return keep(
                 self._table,
-                f"{1 - cold:.1%} of its updates are HOT at this fillfactor: another can add no "
-                f"more than {100 * cold:.1f} points",
+                f"{1 - cold:.1%} of its updates are HOT at this fillfactor: another can add "
+                f"{most} points",
             )
         if cold < _COLD_MIN:
             return None

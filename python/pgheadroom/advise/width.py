@@ -43,7 +43,7 @@ class Width:
         if not self.why:
             return ""
         return (
-            f"HOT is foreseen to {100 * self.half:.1f} points only: {', '.join(self.why)}, "
+            f"HOT may be off by another {100 * self.half:.1f} points: {', '.join(self.why)}, "
             "which the twin does not play"
         )
 
