@@ -454,3 +454,37 @@ def test_what_stops_writers_is_what_conflicts_with_them(newest: ServerPrograms) 
                     waits = True
                 holder.execute("ROLLBACK")
                 assert waits == (spelled in STOPS_WRITERS), spelled
+
+
+def test_a_lock_is_kept_and_concurrently_refused_in_a_transaction(programs: ServerPrograms) -> None:
+    """A writer waits while VALIDATE CONSTRAINT runs in the transaction of its ADD CONSTRAINT."""
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as holder, cluster.connect() as writer:
+            for text in (
+                "CREATE TABLE t (a int)",
+                "CREATE INDEX i ON t (a)",
+                "CREATE TABLE pt (a int) PARTITION BY LIST (a)",
+                "CREATE TABLE p1 PARTITION OF pt FOR VALUES IN (1)",
+            ):
+                holder.execute(text.encode())
+            writer.execute("SET lock_timeout = '20ms'")
+            holder.execute("BEGIN")
+            holder.execute("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID")
+            holder.execute("ALTER TABLE t VALIDATE CONSTRAINT c")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                writer.execute("INSERT INTO t VALUES (1)")
+            holder.execute("ROLLBACK")
+            for text in (
+                "CREATE INDEX CONCURRENTLY j ON t (a)",
+                "DROP INDEX CONCURRENTLY i",
+                "REINDEX TABLE CONCURRENTLY t",
+                "ALTER TABLE pt DETACH PARTITION p1 CONCURRENTLY",
+            ):
+                (_, statement) = read_migration(f"BEGIN; {text}")
+                assert statement.transaction == 1
+                holder.execute("BEGIN")
+                with pytest.raises(psycopg.errors.ActiveSqlTransaction):
+                    holder.execute(text.encode())
+                holder.execute("ROLLBACK")
