@@ -560,29 +560,30 @@ def simulate(
     """
 
 def cluster_decay(
+    profile_json: str,
     server_version: str,
-    rows: int,
     starts: Sequence[int],
     rounds: Sequence[tuple[float, float, Sequence[int]]],
     *,
-    fillfactor: int = 100,
-    churn_frac: float = 0.02,
+    range_span: int,
+    churn_frac: float,
     engine: str = "heap",
     is_sorted: bool = False,
     progress: Progress | None = None,
 ) -> list[tuple[float | None, float | None, int, int, int]]:
     """
-    Play the churn program of the experiment cluster-decay in the twin.
+    Play a churn program in the twin: its rounds replace rows of a table loaded in key order.
 
     With a server's seeds the heap is that server's, row by row, from 15 on.
 
     Args:
+        profile_json: The server's settings and one table, in canonical form; its key is the first
+            column of its index.
         server_version: The minor version to follow.
-        rows: Rows of the table, loaded in key order.
-        starts: First keys of the ranges (of 1,001 keys) that are looked at before the first round.
+        starts: First keys of the ranges that are looked at before the first round.
         rounds: Of each round the arguments of `setseed` before DELETE and INSERT, and the first
             keys of the ranges that are looked at afterwards.
-        fillfactor: Of the table, in percent.
+        range_span: Keys of a range beyond its first.
         churn_frac: Share of the rows that a round deletes; so many are inserted.
         engine: How rows are stored: `heap`, `clustered` or `undo`.
         is_sorted: Whether each INSERT's rows come in key order.
@@ -594,8 +595,9 @@ def cluster_decay(
         live rows.
 
     Raises:
-        InputError: No such version, or a fillfactor out of range.
-        TwinError: No such engine, a table that cannot grow, or it was cancelled.
+        InputError: No such version, or a field of the profile is wrong.
+        TwinError: No such engine, not one table with a key of integers, a table that cannot grow, or it was
+            cancelled.
     """
 
 @final

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +11,11 @@ import pytest
 from pgheadroom import _core
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.lab.design import Request, Trial
+from pgheadroom.lab.experiments.cluster_decay import draws as cluster_decay_draws
 from pgheadroom.lab.experiments.cluster_decay.draws import drawn, predicted
 from pgheadroom.predict import predict
 from pgheadroom.predict.order import KeyOrder, order_of
-from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.profile import Profile, parse_profile, read_profile, to_json
 from pgheadroom.types import PgVersion
 
 Json = dict[str, Any]
@@ -80,13 +83,19 @@ def test_log_structured_storage_is_a_model() -> None:
 
 
 def test_undo_updates_in_place() -> None:
-    """A full table: the heap moves rows, the undo engine none, and tells no index."""
+    """
+    A full table: the heap moves rows, the undo engine none, and tells no index.
+
+    What happened: its updates were counted as HOT, which that engine has not.
+    """
     heap, undo = (
         predict(_profile(UPDATE), engine=engine, order=True).cells[0] for engine in ("heap", "undo")
     )
     assert heap.predicted.n_tup_newpage_upd
     assert undo.predicted.n_tup_newpage_upd == 0
-    assert undo.predicted.hot_frac == 1
+    assert (undo.predicted.n_tup_hot_upd, undo.predicted.hot_frac) == (0, 0)
+    assert undo.predicted.index_pages is not None
+    assert undo.predicted.index_pages <= heap.predicted.index_pages
     assert undo.order is not None
     assert undo.order["t"].pages_per_range == undo.order["t"].pages_per_range_start
 
@@ -122,9 +131,26 @@ def test_a_statistical_cell_has_the_mean_order() -> None:
 def test_the_core_knows_its_engines() -> None:
     """Names are checked where they arrive."""
     with pytest.raises(TwinError, match="heap or clustered or undo"):
-        _core.cluster_decay("18.4", 100, [], [], engine="columnar")
+        _decay(engine="columnar")
     with pytest.raises(InputError, match="fillfactor"):
-        _core.cluster_decay("18.4", 100, [], [], fillfactor=5)
+        _decay(fillfactor=5)
+
+
+def test_a_program_is_of_one_table_with_a_key() -> None:
+    """What cannot be played is said, with what was found."""
+    with pytest.raises(TwinError, match="0 tables, expected one"):
+        _decay(table=[])
+    with pytest.raises(TwinError, match="no key of integers"):
+        _decay(indexes=[])
+
+
+def _decay(*, engine: str = "heap", table: Any = None, **changed: Any) -> None:
+    """The experiment's program without a round, and with something else in its profile."""
+    path = Path(cluster_decay_draws.__file__).with_name("churn.toml")
+    profile = to_json(read_profile(path))
+    profile["table"] = [profile["table"][0] | changed] if table is None else table
+    text = json.dumps(profile)
+    _core.cluster_decay(text, "18.4", [], [], range_span=10, churn_frac=0.1, engine=engine)
 
 
 def _trial(engine: str) -> tuple[Request, Trial]:

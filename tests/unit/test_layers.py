@@ -35,12 +35,14 @@ STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}
 
 CRATES = {
     "pgheadroom-layout": set(),
+    "pgheadroom-models": {"pgheadroom-layout", "pgheadroom-twin"},
     "pgheadroom-serverlog": set(),
     "pgheadroom-sql": set(),
     "pgheadroom-twin": {"pgheadroom-layout"},
     "pgheadroom-walread": {"pgheadroom-layout"},
     "pgheadroom-python": {
         "pgheadroom-layout",
+        "pgheadroom-models",
         "pgheadroom-serverlog",
         "pgheadroom-sql",
         "pgheadroom-twin",

@@ -1,10 +1,10 @@
-//! The churn program of `pgheadroom-twin` for Python: one call for all rounds.
+//! The churn program of `pgheadroom-models` for Python: one call for all rounds.
 
 use std::sync::Arc;
 
-use pgheadroom_layout::{HeapFillfactor, PgVersion};
-use pgheadroom_twin::decay::{self, DecayError, Program, Round, State};
-use pgheadroom_twin::profile::ProfileError;
+use pgheadroom_layout::PgVersion;
+use pgheadroom_models::decay::{self, Program, Round, State};
+use pgheadroom_twin::profile::ProfileSpec;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
@@ -18,17 +18,17 @@ type RoundArgument = (f64, f64, Vec<i64>);
 /// Plays the churn program in the twin.
 #[pyfunction]
 #[pyo3(signature = (
-    server_version, rows, starts, rounds, *, fillfactor=100, churn_frac=0.02, engine="heap",
+    profile_json, server_version, starts, rounds, *, range_span, churn_frac, engine="heap",
     is_sorted=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn cluster_decay(
     py: Python<'_>,
+    profile_json: &str,
     server_version: &str,
-    rows: i64,
     starts: Vec<i64>,
     rounds: Vec<RoundArgument>,
-    fillfactor: i64,
+    range_span: i64,
     churn_frac: f64,
     engine: &str,
     is_sorted: bool,
@@ -43,8 +43,8 @@ pub fn cluster_decay(
             starts,
         });
     let program = Program {
-        rows,
-        fillfactor: HeapFillfactor::new(fillfactor).map_err(CoreError::from)?,
+        profile: ProfileSpec::from_json(profile_json).map_err(CoreError::from)?,
+        range_span,
         engine: engine_of(engine).map_err(CoreError::from)?,
         is_sorted,
         churn_frac,
@@ -54,8 +54,7 @@ pub fn cluster_decay(
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));
     let states =
         py.detach(|| interruptible(&monitor, || decay::play(&program, version, &monitor)))?;
-    let states = states.map_err(|error| CoreError::from(failure(error)))?;
-    Ok(states.iter().map(tuple).collect())
+    Ok(states.map_err(CoreError::from)?.iter().map(tuple).collect())
 }
 
 const fn tuple(state: &State) -> StateTuple {
@@ -66,14 +65,4 @@ const fn tuple(state: &State) -> StateTuple {
         state.index_pages,
         state.live_rows,
     )
-}
-
-fn failure(error: DecayError) -> ProfileError {
-    match error {
-        DecayError::Cancelled => ProfileError::Cancelled,
-        other => ProfileError::Unplayable {
-            field: "cluster-decay".to_owned(),
-            reason: other.to_string(),
-        },
-    }
 }

@@ -9,12 +9,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pgheadroom_layout::PgVersion;
-use pgheadroom_twin::engine::Engine;
+use pgheadroom_models::{Engine, Storage};
 use pgheadroom_twin::estimate;
 use pgheadroom_twin::order::Order;
 use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Monitor, Outcome};
-use pgheadroom_twin::storage::Storage;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -318,8 +317,13 @@ pub fn simulate(
             .map_err(CoreError::from)?,
         transactions,
         watch,
-        storage: storage_of(storage).map_err(CoreError::from)?,
-        engine: engine_of(engine).map_err(CoreError::from)?,
+        models: [
+            engine_of(engine).map_err(CoreError::from)?.model(),
+            storage_of(storage).map_err(CoreError::from)?.model(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         order,
     };
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));

@@ -98,7 +98,7 @@ impl Prng {
     ///
     /// Source: `pg_prng_double`, src/common/pg_prng.c (REL_18_STABLE).
     #[allow(clippy::cast_precision_loss)] // 52 bits fit exactly
-    pub(crate) fn fraction(&mut self) -> f64 {
+    pub fn fraction(&mut self) -> f64 {
         const SCALE: f64 = 1.0 / (1_u64 << 52) as f64;
         (self.next_u64() >> 12) as f64 * SCALE
     }

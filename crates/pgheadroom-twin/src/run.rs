@@ -72,7 +72,8 @@ impl Monitor {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn start(&self, total: u64) {
+    /// Begins to count, of so many.
+    pub fn start(&self, total: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
@@ -128,7 +129,7 @@ pub struct Outcome {
     pub by_record: Vec<(String, Totals)>,
     /// What was not played as a server would, in sentences; none when the result is exact.
     pub approximations: Vec<String>,
-    /// What of it is a model, if the engine is no server's.
+    /// What of it is a model, if it is no server's.
     pub model: Option<&'static str>,
     /// Where it was asked for: the order of each table before the run and after it.
     pub order: Vec<[Option<Order>; 2]>,
@@ -178,7 +179,7 @@ fn play_in(
     monitor: &Monitor,
 ) -> Result<(Database, Outcome), ProfileError> {
     let spec = &ProfileSpec {
-        server: conditions.storage.effective(&spec.server),
+        server: conditions.settings(&spec.server),
         ..spec.clone()
     };
     let plan = Plan::new(spec, conditions)?;
@@ -218,8 +219,9 @@ fn play_in(
     let outcome = Outcome {
         approximations: plan.approximations,
         model: conditions
-            .engine
-            .model()
+            .models
+            .iter()
+            .find_map(|model| model.sentence())
             .or(rewrites::model(&conditions.rewrites)),
         order: order.map(|(before, after)| [before, after]).collect(),
         ..outcome
@@ -247,7 +249,7 @@ fn start(
         let (table, fillfactor) = events::altered(spec, name, *percent)?;
         db.set_fillfactor(table, fillfactor);
     }
-    db.use_engine(conditions.engine);
+    db.use_models(&conditions.models);
     begin_window(db);
     let timing = conditions.timing;
     timing
@@ -486,7 +488,11 @@ fn by_record(db: &Database) -> Vec<(String, Totals)> {
     let cleaning = db.behaviour().heap_cleaning_records;
     let mut named: Vec<(String, Totals)> = Vec::new();
     for (record, totals) in db.wal().counted_by_type() {
-        let name = RecordType::name(record, cleaning);
+        let of_model = match record {
+            RecordType::OfModel(kind) => db.model_record_name(kind).map(str::to_owned),
+            _ => None,
+        };
+        let name = of_model.unwrap_or_else(|| record.name(cleaning));
         match named.iter_mut().find(|(known, _)| *known == name) {
             Some((_, sum)) => sum.add(totals),
             None => named.push((name, totals)),

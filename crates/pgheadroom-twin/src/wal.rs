@@ -14,7 +14,7 @@ use crate::checkpoint::{ForkId, PageStates};
 mod build;
 mod record_type;
 
-pub use record_type::RecordType;
+pub use record_type::{ModelRecord, RecordType};
 
 /// Records of a table by type: places of [`RecordType::place`].
 type Sums = [Totals; RecordType::PLACES];

@@ -132,7 +132,7 @@ impl Item {
     }
 
     /// The same, one after the other.
-    pub(crate) fn each_tid(&self) -> impl Iterator<Item = Tid> + '_ {
+    pub fn each_tid(&self) -> impl Iterator<Item = Tid> + '_ {
         let listed = self.posting().unwrap_or_default();
         let alone = self.tid().filter(|_| !self.is_posting());
         alone.into_iter().chain(listed.iter().copied())

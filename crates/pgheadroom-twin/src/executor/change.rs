@@ -122,7 +122,7 @@ impl Table {
         if chosen.is_none() {
             self.target = target;
         }
-        let undo = self.log_undo(None, wal);
+        let beside = self.log_beside(None, wal);
         let hole = self.hole(placed.tid);
         let vm = self.log_visibility(placed.cleared_visibility, placed.tid.block, wal);
         let length = u32::from(tuple_bytes);
@@ -130,11 +130,14 @@ impl Table {
             let page = wal.init(self.main, placed.tid.block);
             wal.record(
                 RecordType::HeapInsertInit,
-                heap_insert(length, page, vm) + undo,
+                heap_insert(length, page, vm) + beside,
             );
         } else {
             let page = wal.change_with_tuples(self.main, placed.tid.block, hole);
-            wal.record(RecordType::HeapInsert, heap_insert(length, page, vm) + undo);
+            wal.record(
+                RecordType::HeapInsert,
+                heap_insert(length, page, vm) + beside,
+            );
         }
         self.counters.n_tup_ins += 1;
         self.pending.inserted += 1;
@@ -189,9 +192,16 @@ impl Table {
         let is_summarized = |&column: &usize| self.is_summarized[column];
         let informs_brin = self.scratch.changed.iter().any(is_summarized);
         self.counters.n_tup_upd += 1;
+        self.pending.updated += 1;
+        let Some(done) = done else {
+            // A model's, in place: nothing new for the indexes, and no version to be HOT.
+            if informs_brin {
+                self.inform_brins(old, row, wal)?;
+            }
+            return Ok(());
+        };
         self.counters.n_tup_hot_upd += u64::from(done.is_hot);
         self.counters.n_tup_newpage_upd += u64::from(done.is_newpage);
-        self.pending.updated += 1;
         if done.is_hot {
             if informs_brin {
                 self.inform_brins(done.new.tid, row, wal)?;
@@ -202,7 +212,8 @@ impl Table {
         self.insert_entries(done.new.tid, row, assigned, Some(old.block), horizon, wal)
     }
 
-    /// The heap's part of an update; the row has its new values afterwards.
+    /// The heap's part of an update; the row has its new values afterwards. None when a model
+    /// changed it where it is.
     ///
     /// Source: `heap_update`, src/backend/access/heap/heapam.c, and `ExecUpdateEpilogue`,
     /// src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
@@ -213,7 +224,7 @@ impl Table {
         assignments: &Assignments<'_>,
         scratch: &mut Scratch,
         to: &mut Writer<'_>,
-    ) -> Result<Updated, StatementError> {
+    ) -> Result<Option<Updated>, StatementError> {
         let Scratch {
             old: before,
             new: after,
@@ -240,34 +251,35 @@ impl Table {
         let wal = &mut *to.wal;
         if keeps_keys && !needs_toast {
             let values = (before.as_slice(), after.as_slice());
-            if let Some(done) = self.update_in_place(old, tuple_bytes, values, changed, wal) {
+            if self.update_in_place(old, tuple_bytes, values, changed, wal) {
                 self.set_slots(row, after, changed);
-                return Ok(done);
+                return Ok(None);
             }
         }
         let old_hole = self.hole(old);
+        let hot_allowed = keeps_keys && self.has_hot_updates();
         let fsm = self.fsm;
         let done = self.heap.update(
             &mut self.target,
             old,
             tuple_bytes,
-            keeps_keys,
+            hot_allowed,
             needs_toast,
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
         self.log_lock(old, old_hole, &done, wal);
-        let undo = self.log_undo(self.version_bytes(old), wal);
+        let beside = self.log_beside(Some(old), wal);
         if done.is_newpage {
-            self.log_update_cross_page(old, &done, measured, undo, wal);
+            self.log_update_cross_page(old, &done, measured, beside, wal);
         } else {
             let (row_type, texts) = (&self.row_type, &self.texts);
             let data_bytes = measured.tuple_bytes - measured.hoff;
             let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
-            self.log_update_same_page(old, &done, measured, shared, undo, wal);
+            self.log_update_same_page(old, &done, measured, shared, beside, wal);
         }
         self.set_slots(row, after, changed);
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Reads the values out of line that an update computes new ones of.
@@ -299,7 +311,7 @@ impl Table {
         done: &Updated,
         measured: Measured,
         shared: impl FnOnce() -> SharedBytes,
-        undo: u32,
+        beside: u32,
         wal: &mut Wal,
     ) {
         let vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
@@ -316,7 +328,7 @@ impl Table {
         };
         let Measured { tuple_bytes, hoff } = measured;
         let bytes = heap_update_same_page(tuple_bytes, hoff, shared, page, vm);
-        wal.record(record, bytes + undo);
+        wal.record(record, bytes + beside);
     }
 
     /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
@@ -325,7 +337,7 @@ impl Table {
         old: Tid,
         done: &Updated,
         measured: Measured,
-        undo: u32,
+        beside: u32,
         wal: &mut Wal,
     ) {
         let new = done.new.tid;
@@ -343,7 +355,7 @@ impl Table {
         let old_page = wal.change(self.main, old.block, self.hole(old));
         let length = measured.tuple_bytes;
         let bytes = heap_update_cross_page(length, new_page, old_page, [old_vm, new_vm]);
-        wal.record(record, bytes + undo);
+        wal.record(record, bytes + beside);
     }
 
     /// Source: `heap_delete`, src/backend/access/heap/heapam.c (REL_18_STABLE).
@@ -357,11 +369,11 @@ impl Table {
         let row = self.row_at(tid);
         self.note_hints(tid, horizon, wal);
         let xid = horizon.assign();
-        let undo = self.log_undo(self.version_bytes(tid), wal);
+        let beside = self.log_beside(Some(tid), wal);
         let cleared = self.heap.delete(tid, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
-        wal.record(RecordType::HeapDelete, heap_delete(page, vm) + undo);
+        wal.record(RecordType::HeapDelete, heap_delete(page, vm) + beside);
         self.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
         self.pending.deleted += 1;

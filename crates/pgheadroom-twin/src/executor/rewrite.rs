@@ -17,7 +17,6 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::btree::{Built, METAPAGE_HOLE};
 use crate::checkpoint::ForkId;
-use crate::engine::Store;
 use crate::executor::change::page_bytes;
 use crate::executor::index::{Index, IndexDefinition, IndexMethod};
 use crate::executor::table::Table;
@@ -82,7 +81,7 @@ impl Table {
         wal: &mut Wal,
         statement: u32,
     ) -> Result<Rewritten, StatementError> {
-        if !matches!(self.store, Store::Heap) {
+        if self.model.is_some() {
             return Err(StatementError::Unsupported(
                 "a rewrite on another engine than heap".to_owned(),
             ));

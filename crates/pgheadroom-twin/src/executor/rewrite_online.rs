@@ -15,7 +15,6 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
 
-use crate::engine::Store;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::rewrite::Rewritten;
 use crate::executor::table::{Table, TableDefinition};
@@ -113,7 +112,7 @@ impl Database {
         self.statement += 1;
         let xmin = self.horizon.xmin();
         let old = &mut self.tables[table.0];
-        if !matches!(old.store, Store::Heap) {
+        if old.model.is_some() {
             return Err(StatementError::Unsupported(
                 "a rewrite on another engine than heap".to_owned(),
             ));

@@ -25,7 +25,6 @@ use pgheadroom_layout::wal_record::{
 };
 
 use crate::checkpoint::ForkId;
-use crate::engine::Store;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::rows::Rows;
 use crate::executor::table::Table;
@@ -105,8 +104,7 @@ impl Database {
     ) -> Option<Target> {
         let of = &self.tables[table.0];
         let stays = |one: &Assignment<'_>| of.stays_in_place[one.column];
-        let is_simple =
-            matches!(of.store, Store::Heap) && sets.len() <= MOST_SETS && sets.iter().all(stays);
+        let is_simple = of.model.is_none() && sets.len() <= MOST_SETS && sets.iter().all(stays);
         if !is_simple {
             return None;
         }

@@ -5,7 +5,6 @@ use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, OffsetNumber};
 use crate::btree::{Btree, Built, Entry};
 use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
-use crate::engine::Store;
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
@@ -15,6 +14,7 @@ use crate::executor::rows::Rows;
 use crate::executor::steady::Places;
 use crate::executor::toast::Toast;
 use crate::heap::{Heap, InsertTargetBlock};
+use crate::model::Model;
 use crate::page::{LinePointer, Tid, offset_of};
 use crate::row::{ColumnDefinition, NULL_SLOT, Row, RowType, Texts};
 use crate::value::{Value, ValueError};
@@ -46,8 +46,8 @@ pub struct Table {
     pub(super) counters: TableCounters,
     pub(super) pending: Pending,
     pub(super) target: InsertTargetBlock,
-    /// What the engine keeps beside the heap.
-    pub(super) store: Store,
+    /// What it keeps beside its heap, if it is no plain heap.
+    pub(super) model: Option<Box<dyn Model>>,
     pub(super) main: ForkId,
     pub(super) fsm: ForkId,
     pub(super) vm: ForkId,
@@ -136,7 +136,7 @@ impl Table {
             counters: TableCounters::default(),
             pending: Pending::default(),
             target: InsertTargetBlock::default(),
-            store: Store::default(),
+            model: None,
             main,
             fsm,
             vm,

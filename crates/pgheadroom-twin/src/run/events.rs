@@ -4,14 +4,15 @@
 //! profile + conditions -> Plan -> Events: [at transaction 1200: CHECKPOINT, at 5000: hold, ...]
 //! ```
 
-use crate::engine::Engine;
+use std::sync::Arc;
+
 use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
 use crate::horizon::HeldSnapshot;
-use crate::profile::{ProfileError, ProfileSpec, SampleSpec, load, support};
+use crate::model::Model;
+use crate::profile::{ProfileError, ProfileSpec, SampleSpec, ServerSpec, load, support};
 use crate::run::elsewhere::Whole;
 use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
-use crate::storage::Storage;
 use crate::vacuum::VacuumOptions;
 use pgheadroom_layout::HeapFillfactor;
 
@@ -70,7 +71,7 @@ impl Event {
 }
 
 /// What a profile leaves open about its run.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Conditions {
     /// Seed of the order in which several clients' transactions run.
     pub interleaving: u64,
@@ -88,12 +89,25 @@ pub struct Conditions {
     pub rewrites: Vec<RewriteAt>,
     /// A page whose life is wanted: its table's name and its number.
     pub watch: Option<(String, u32)>,
-    /// Where pages are kept.
-    pub storage: Storage,
-    /// How rows are stored once they are loaded.
-    pub engine: Engine,
+    /// What is otherwise than on a server, once tables are loaded; the first that answers counts.
+    pub models: Vec<Arc<dyn Model>>,
     /// Whether the order of the tables is measured, before the run and after it.
     pub order: bool,
+}
+
+impl Conditions {
+    /// The server's settings as far as they have an effect.
+    pub(super) fn settings(&self, server: &ServerSpec) -> ServerSpec {
+        let mut settings = server.clone();
+        for model in &self.models {
+            settings = model.settings(&settings);
+        }
+        settings
+    }
+
+    fn has_checkpoints(&self) -> bool {
+        self.models.iter().all(|model| model.has_checkpoints())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +169,7 @@ impl Plan {
             let later = &events[position + 1..];
             let at = part(event.at_frac, transactions);
             let action = match event.kind {
-                EventKind::CheckpointStarting if !conditions.storage.has_checkpoints() => continue,
+                EventKind::CheckpointStarting if !conditions.has_checkpoints() => continue,
                 EventKind::CheckpointStarting => Action::Checkpoint,
                 EventKind::CheckpointComplete => continue,
                 EventKind::Autoanalyze => Action::Analyze,

@@ -30,10 +30,18 @@ pub enum RecordType {
     Abort,
     /// A summary of a BRIN index.
     BrinSamepageUpdate,
-    /// An update in place, of the engine that does so.
-    UndoUpdate,
-    /// Another undo page is taken.
-    UndoPage,
+    /// What no server writes.
+    OfModel(ModelRecord),
+}
+
+/// Kind of a record that only a model writes; [`Model::record_name`](crate::model::Model) has its
+/// name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ModelRecord {
+    /// A change in the model's own way.
+    Change,
+    /// A page of its own is taken.
+    Page,
 }
 
 impl RecordType {
@@ -59,8 +67,8 @@ impl RecordType {
         Self::Commit,
         Self::Abort,
         Self::BrinSamepageUpdate,
-        Self::UndoUpdate,
-        Self::UndoPage,
+        Self::OfModel(ModelRecord::Change),
+        Self::OfModel(ModelRecord::Page),
     ];
     pub(super) const PLACES: usize = Self::ALL.len() + RecordKind::ALL.len();
 
@@ -88,8 +96,8 @@ impl RecordType {
             Self::Commit => 17,
             Self::Abort => 18,
             Self::BrinSamepageUpdate => 19,
-            Self::UndoUpdate => 20,
-            Self::UndoPage => 21,
+            Self::OfModel(ModelRecord::Change) => 20,
+            Self::OfModel(ModelRecord::Page) => 21,
             Self::Btree(kind) => Self::ALL.len() + kind as usize,
         }
     }
@@ -136,8 +144,8 @@ impl RecordType {
             Self::Btree(kind) => return format!("Btree/{}", kind.name()),
             Self::HeapFreeze => "Heap2/FREEZE_PAGE",
             Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
-            Self::UndoUpdate => "Undo/UPDATE",
-            Self::UndoPage => "Undo/NEW_PAGE",
+            Self::OfModel(ModelRecord::Change) => "Model/CHANGE",
+            Self::OfModel(ModelRecord::Page) => "Model/PAGE",
             Self::FpiForHint => "XLOG/FPI_FOR_HINT",
             Self::Fpi => "XLOG/FPI",
             Self::Commit => "Transaction/COMMIT",

@@ -25,8 +25,8 @@ _MODELS: Mapping[str, str] = {
     "checkpoints and no images that repair pages; the pages are the same.",
     "clustered": "Engine clustered, a model: inserts go to the page of the previous key, all else "
     "is heap.",
-    "undo": "Engine undo, a model: updates in place, old values in undo pages; HOT counts the "
-    "updates that told no index. Five constants from published figures of one statement.",
+    "undo": "Engine undo, a model: updates in place, which tell no index and are not HOT; old "
+    "values in undo pages. Five constants from published figures of one statement.",
 }
 
 Cell = Mapping[str, Any]

@@ -9,13 +9,17 @@ clean it is passed over, which the twin does not know of: now and then a state i
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 from pgheadroom import _core
 from pgheadroom.lab import driver
 from pgheadroom.lab.design import Request, Trial
+from pgheadroom.profile import Profile, read_profile, to_json
 from pgheadroom.types import PgVersion
 
 RANGE_KEYS = 1000
@@ -88,15 +92,23 @@ def predicted(
     ]
 
 
+@cache
+def _program() -> Profile:
+    """The document's table, of the document's number of rows."""
+    return read_profile(Path(__file__).with_name("churn.toml"))
+
+
 def _play(
     trial: Trial, draws: Draws, rows: int, version: PgVersion, *, engine: str, in_order: bool
 ) -> list[tuple[float | None, float | None, int, int, int]]:
+    (table,) = _program().tables
+    table = replace(table, rows=rows, fillfactor=int(trial.cell["fillfactor"]))
     return _core.cluster_decay(
+        json.dumps(to_json(replace(_program(), tables=(table,)))),
         str(version),
-        rows,
         draws.starts,
         [(item.delete_seed, item.insert_seed, item.starts) for item in draws.rounds],
-        fillfactor=int(trial.cell["fillfactor"]),
+        range_span=RANGE_KEYS,
         churn_frac=int(trial.cell["churn_pct"]) / 100,
         engine=engine,
         is_sorted=in_order,

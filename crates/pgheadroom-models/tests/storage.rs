@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
+use pgheadroom_models::Storage;
 use pgheadroom_twin::profile::ProfileSpec;
 use pgheadroom_twin::run::{Conditions, Event, EventKind, Monitor, Outcome, play};
-use pgheadroom_twin::storage::Storage;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ fn played(spec: &ProfileSpec, storage: Storage, checkpoints: &[f64]) -> Outcome 
     });
     let conditions = Conditions {
         events: Some(events.collect()),
-        storage,
+        models: storage.model().into_iter().collect(),
         ..Conditions::default()
     };
     let version = "18.4".parse().unwrap();
@@ -96,7 +96,7 @@ fn checkpoints_need_not_be_known() {
     let mut conditions = Conditions::default();
     let local = play(&spec, version, &conditions, &Monitor::default());
     assert!(local.is_err());
-    conditions.storage = Storage::LogStructured;
+    conditions.models = Storage::LogStructured.model().into_iter().collect();
     let (_, outcome) = play(&spec, version, &conditions, &Monitor::default()).unwrap();
     assert_eq!(outcome.approximations, Vec::<String>::new());
 }

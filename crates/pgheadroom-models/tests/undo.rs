@@ -4,12 +4,12 @@
 //! `pgbench_accounts`, each on a page of its own, one statement, `full_page_writes = off`. There
 //! every thousandth of 10 million rows; here every hundredth of a million, on as many pages.
 
-#[path = "common/table.rs"]
+#[path = "../../pgheadroom-twin/tests/common/table.rs"]
 mod table;
 
-use pgheadroom_twin::engine::Engine;
+use pgheadroom_models::Engine;
 use pgheadroom_twin::executor::{Action, Assignments, Row};
-use pgheadroom_twin::wal::RecordType;
+use pgheadroom_twin::wal::{ModelRecord, RecordType};
 use table::{ABALANCE, AID, BID, Fixture, Shape, add};
 
 /// Filler, fillfactor, columns that change; modified pages, records, bytes.
@@ -32,7 +32,8 @@ fn loaded(rows: i64, filler: u16, fillfactor: i64, images: bool) -> Fixture {
         indexes_abalance: false,
     }
     .loaded();
-    fixture.db.use_engine(Engine::Undo);
+    let models: Vec<_> = Engine::Undo.model().into_iter().collect();
+    fixture.db.use_models(&models);
     fixture
 }
 
@@ -72,7 +73,8 @@ fn the_published_figures() {
         let counters = fixture.db.table(fixture.t).counters();
         assert_eq!(
             (counters.n_tup_upd, counters.n_tup_hot_upd),
-            (10_000, 10_000)
+            (10_000, 0),
+            "{what}: updated, and none of it HOT"
         );
         fixture.check();
     }
@@ -100,8 +102,13 @@ fn undo_pages_are_filled() {
     }
     // 20 x 500 records of 63 bytes; the page that is open at the start is not taken anew.
     let pages = (10_000_u32 * 63).div_ceil(8168);
-    assert_eq!(fixture.db.table(fixture.t).undo_pages(), pages + 1);
-    let taken = fixture.db.wal().of(RecordType::UndoPage).wal_records;
+    let log = fixture.db.table(fixture.t).model().unwrap();
+    assert_eq!(log.pages(), pages + 1);
+    let taken = fixture
+        .db
+        .wal()
+        .of(RecordType::OfModel(ModelRecord::Page))
+        .wal_records;
     assert_eq!(taken, u64::from(pages - 1));
     assert_eq!(
         fixture.db.wal().of(RecordType::HeapHotUpdate).wal_records,

@@ -6,12 +6,37 @@
 //! prototype on 18.4, a million rows: pages of a range 48.6, 53.2 after five rounds, 55.6 after
 //! ten; the table 10.8 % larger.
 
-use pgheadroom_layout::HeapFillfactor;
-use pgheadroom_twin::decay::{DecayError, Program, Round, State, play};
-use pgheadroom_twin::engine::Engine;
+use pgheadroom_models::Engine;
+use pgheadroom_models::decay::{Program, Round, State, play};
+use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::Monitor;
 
 const ROWS: i64 = 100_000;
+
+/// The document's table, 21 rows a page. Text of one length is stored as bpchar is, and takes no
+/// place of its own here.
+fn profile(fillfactor: i64) -> ProfileSpec {
+    let text = format!(
+        r#"{{"schema_version": 1,
+        "server": {{"version": "18.4", "shared_buffers": "128MB", "full_page_writes": false,
+            "wal_level": "replica", "wal_compression": "off", "wal_log_hints": false,
+            "data_checksums": false, "autovacuum": false, "autovacuum_naptime_s": null,
+            "checkpoint_interval_s": null, "max_wal_size": null, "settings": {{}}}},
+        "table": [{{"name": "testtab", "rows": {ROWS}, "fillfactor": {fillfactor},
+            "reloptions": {{}},
+            "columns": [
+                {{"name": "k", "type": "int4", "width": null, "null_frac": 0.0,
+                    "values": {{"kind": "serial", "ndistinct": null}}}},
+                {{"name": "d", "type": "bpchar(350)", "width": null, "null_frac": 0.0,
+                    "values": {{"kind": "constant", "ndistinct": null}}}}],
+            "indexes": [{{"name": "testtabi", "columns": ["k"], "expressions": [],
+                "unique": false, "method": "btree", "include": [], "where": null,
+                "fillfactor": null, "deduplicate_items": null}}]}}],
+        "operation": [], "pgbench": null,
+        "run": {{"operations": 1, "duration_s": null, "clients": 1, "seed": 1}}}}"#
+    );
+    ProfileSpec::from_json(&text).unwrap()
+}
 
 fn program(engine: Engine, is_sorted: bool, fillfactor: i64) -> Program {
     let starts: Vec<i64> = (0..50).map(|n| 1 + n * 1900).collect();
@@ -21,8 +46,8 @@ fn program(engine: Engine, is_sorted: bool, fillfactor: i64) -> Program {
         starts: starts.clone(),
     });
     Program {
-        rows: ROWS,
-        fillfactor: HeapFillfactor::new(fillfactor).unwrap(),
+        profile: profile(fillfactor),
+        range_span: 1000,
         engine,
         is_sorted,
         churn_frac: 0.02,
@@ -118,5 +143,5 @@ fn runs_repeat_and_stop() {
     let monitor = Monitor::default();
     monitor.cancel();
     let stopped = play(&wanted, "18.4".parse().unwrap(), &monitor);
-    assert_eq!(stopped, Err(DecayError::Cancelled));
+    assert!(matches!(stopped, Err(ProfileError::Cancelled)));
 }

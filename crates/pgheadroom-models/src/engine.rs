@@ -7,15 +7,15 @@
 //! undo       as heap                           in place; the old values go to undo pages
 //! ```
 //!
-//! Only `heap` is what servers do, to the unit. The others are models of engines that nobody has
-//! at hand, and say so ([`Engine::model`]). Tables are loaded as heap; an engine begins with the
-//! run. What an engine needs beside the heap is its [`Store`]; the executor asks it at two places
-//! (`executor/engines.rs`).
+//! Only `heap` is what servers do, to the unit, and no model. Tables are loaded as heap; an engine
+//! begins with the run.
 
-pub mod clustered;
-pub mod undo;
+use std::sync::Arc;
 
-use undo::UndoLog;
+use pgheadroom_twin::model::Model;
+
+use crate::clustered::Clustered;
+use crate::undo::Undo;
 
 /// A way to store rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -49,33 +49,15 @@ impl Engine {
         }
     }
 
-    /// What of it is a model, in a sentence; none when it is what servers do.
+    /// Its model; none of the heap.
     #[must_use]
-    pub const fn model(self) -> Option<&'static str> {
+    pub fn model(self) -> Option<Arc<dyn Model>> {
         match self {
             Self::Heap => None,
-            Self::Clustered => Some(
-                "the engine clustered is a model of a table access method: inserts go to the page \
-                 of the previous key, all else is heap",
-            ),
-            Self::Undo => Some(
-                "the engine undo is a model: five constants fitted to three of six published \
-                 figures of one statement; undo pages are not used again within a run",
-            ),
+            Self::Clustered => Some(Arc::new(Clustered)),
+            Self::Undo => Some(Arc::new(Undo)),
         }
     }
-}
-
-/// What a table's engine keeps beside its heap.
-#[derive(Debug, Default)]
-pub(crate) enum Store {
-    /// Nothing.
-    #[default]
-    Heap,
-    /// The position among the B-trees of the index that gives the order.
-    Clustered(usize),
-    /// The undo pages.
-    Undo(UndoLog),
 }
 
 #[cfg(test)]
@@ -87,7 +69,8 @@ mod tests {
     fn engines_are_known_by_name() {
         for engine in Engine::ALL {
             assert_eq!(Engine::of(engine.name()), Some(engine));
-            assert_eq!(engine.model().is_none(), engine == Engine::Heap);
+            let said = engine.model().and_then(|model| model.sentence());
+            assert_eq!(said.is_none(), engine == Engine::Heap);
         }
         assert_eq!(Engine::of("columnar"), None);
     }

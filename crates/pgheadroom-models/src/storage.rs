@@ -21,7 +21,10 @@
 //! one with `full_page_writes`, `wal_log_hints` and checksums off and no checkpoint in it, record
 //! by record, which a server can play.
 
-use crate::profile::ServerSpec;
+use std::sync::Arc;
+
+use pgheadroom_twin::model::Model;
+use pgheadroom_twin::profile::ServerSpec;
 
 /// A way to keep pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -52,25 +55,33 @@ impl Storage {
         }
     }
 
-    /// Whether dirty pages are written now and then, after which they owe images again.
+    /// Its model; none of files.
     #[must_use]
-    pub const fn has_checkpoints(self) -> bool {
-        matches!(self, Self::Local)
+    pub fn model(self) -> Option<Arc<dyn Model>> {
+        match self {
+            Self::Local => None,
+            Self::LogStructured => Some(Arc::new(LogStructured)),
+        }
+    }
+}
+
+/// The storage that makes pages out of the log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogStructured;
+
+impl Model for LogStructured {
+    fn settings(&self, server: &ServerSpec) -> ServerSpec {
+        ServerSpec {
+            full_page_writes: false,
+            wal_log_hints: false,
+            data_checksums: Some(false),
+            checkpoint_interval_s: None,
+            max_wal_size: None,
+            ..server.clone()
+        }
     }
 
-    /// The server's settings without those that have no effect on this storage.
-    #[must_use]
-    pub fn effective(self, server: &ServerSpec) -> ServerSpec {
-        match self {
-            Self::Local => server.clone(),
-            Self::LogStructured => ServerSpec {
-                full_page_writes: false,
-                wal_log_hints: false,
-                data_checksums: Some(false),
-                checkpoint_interval_s: None,
-                max_wal_size: None,
-                ..server.clone()
-            },
-        }
+    fn has_checkpoints(&self) -> bool {
+        false
     }
 }

@@ -14,17 +14,18 @@
 //! bytes leaves 92, 101 and 98 bytes for each page taken.
 //!
 //! Beyond that statement the rules are those that its figures and the design of zheap suggest: an
-//! update of an indexed column, or of a row that grows beyond its page's room, makes a new version
-//! as in a heap; inserts and deletes are the heap's with an undo record beside. Left out: reuse of
-//! undo pages, transaction slots on pages, what readers of old snapshots pay, and what rolling back
-//! costs.
+//! update of an indexed column, of a row that grows beyond its page's room, or of one with values
+//! out of line, makes a new version as in a heap, with an entry in every index; inserts and deletes
+//! are the heap's with an undo record beside. Nothing is HOT. Left out: reuse of undo pages,
+//! transaction slots on pages, what readers of old snapshots pay, and what rolling back costs.
 
 use pgheadroom_layout::BlockNumber;
-use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::page::{BLCKSZ, MAX_HEAP_TUPLE_SIZE, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::wal_record::{Page, fpi_for_hint};
-
-use crate::checkpoint::ForkId;
-use crate::wal::{RecordType, Wal};
+use pgheadroom_twin::checkpoint::ForkId;
+use pgheadroom_twin::executor::Table;
+use pgheadroom_twin::model::{InPlace, Model};
+use pgheadroom_twin::wal::{ModelRecord, RecordType, Wal};
 
 /// Bytes of an undo record beside the values it keeps: transaction, place, way to the one before.
 pub const UNDO_RECORD_BYTES: u32 = 56;
@@ -47,9 +48,72 @@ const BLOCK_REFERENCE_BYTES: u32 = 20;
 /// The page that says where the log begins and ends; undo pages follow it.
 const HEADER_PAGE: BlockNumber = BlockNumber(0);
 
+/// The engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Undo;
+
+impl Model for Undo {
+    fn sentence(&self) -> Option<&'static str> {
+        Some(
+            "the engine undo is a model: five constants fitted to three of six published \
+             figures of one statement; undo pages are not used again within a run",
+        )
+    }
+
+    fn of_table(&self, _: &Table, wal: &mut Wal) -> Option<Box<dyn Model>> {
+        Some(Box::new(UndoLog::new(wal)))
+    }
+}
+
+impl Model for UndoLog {
+    fn record_name(&self, record: ModelRecord) -> &'static str {
+        match record {
+            ModelRecord::Change => "Undo/UPDATE",
+            ModelRecord::Page => "Undo/NEW_PAGE",
+        }
+    }
+
+    /// Of a row that is inserted nothing is kept, of another the version that was.
+    fn beside(&mut self, replaced_bytes: Option<u16>, wal: &mut Wal) -> u32 {
+        let values = replaced_bytes.into_iter().map(u32::from);
+        let carried = self.append(undo_record_bytes(values), wal);
+        carried.bytes + carried.image_bytes
+    }
+
+    fn has_hot_updates(&self) -> bool {
+        false
+    }
+
+    /// Done wherever the page has room: the row stays, and its old values go to the log.
+    fn in_place(&mut self, change: InPlace<'_>) -> bool {
+        let InPlace {
+            table,
+            tid,
+            tuple_bytes,
+            values,
+            wal,
+        } = change;
+        if u32::from(tuple_bytes) > MAX_HEAP_TUPLE_SIZE || !table.resize(tid, tuple_bytes) {
+            return false;
+        }
+        let old = values.iter().map(|&(old, _)| old);
+        let carried = self.append(undo_record_bytes(old), wal);
+        let page = table.change_page(tid.block, wal);
+        let values = values.iter().copied();
+        let bytes = wal_update_bytes(values) + image_bytes(page) + carried.image_bytes;
+        wal.record(RecordType::OfModel(ModelRecord::Change), bytes);
+        true
+    }
+
+    /// With the header's.
+    fn pages(&self) -> u32 {
+        self.open.0 + 1
+    }
+}
+
 /// The undo pages of a table: a log that only grows. One page is open when it begins.
 #[derive(Debug)]
-pub(crate) struct UndoLog {
+struct UndoLog {
     fork: ForkId,
     bytes: u64,
     /// The last page that was taken, and whether it is that of the beginning.
@@ -58,16 +122,16 @@ pub(crate) struct UndoLog {
 
 /// What a record of the heap's WAL carries for undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Carried {
+struct Carried {
     /// Bytes of images of undo pages.
-    pub image_bytes: u32,
+    image_bytes: u32,
     /// Bytes of the reference and the undo record.
-    pub bytes: u32,
+    bytes: u32,
 }
 
 impl UndoLog {
     /// An empty log; its pages are one more fork of the table that is open in the WAL.
-    pub fn new(wal: &mut Wal) -> Self {
+    fn new(wal: &mut Wal) -> Self {
         Self {
             fork: wal.add_fork(),
             bytes: 0,
@@ -77,7 +141,7 @@ impl UndoLog {
 
     /// Appends an undo record of this length; what the record that is about to be written carries
     /// of it. Taking a page writes a record of its own first.
-    pub fn append(&mut self, record_bytes: u32, wal: &mut Wal) -> Carried {
+    fn append(&mut self, record_bytes: u32, wal: &mut Wal) -> Carried {
         let first = self.page_at(self.bytes);
         self.bytes += u64::from(record_bytes);
         let last = self.page_at(self.bytes - 1);
@@ -86,7 +150,7 @@ impl UndoLog {
             wal.init(self.fork, self.open);
             let header = wal.change(self.fork, HEADER_PAGE, 0);
             let bytes = WAL_UNDO_PAGE_BYTES + image_bytes(header);
-            wal.record(RecordType::UndoPage, bytes);
+            wal.record(RecordType::OfModel(ModelRecord::Page), bytes);
         }
         let mut images = 0;
         for block in first.0..=last.0 {
@@ -97,11 +161,6 @@ impl UndoLog {
             image_bytes: images,
             bytes: BLOCK_REFERENCE_BYTES + record_bytes,
         }
-    }
-
-    /// Pages of the log, the header's too.
-    pub const fn pages(&self) -> u32 {
-        self.open.0 + 1
     }
 
     fn page_at(&self, byte: u64) -> BlockNumber {
@@ -117,18 +176,18 @@ impl UndoLog {
 }
 
 /// Bytes that a page's image adds to a record; 0 without one.
-pub(crate) const fn image_bytes(page: Page) -> u32 {
+const fn image_bytes(page: Page) -> u32 {
     fpi_for_hint(page) - fpi_for_hint(Page::Change)
 }
 
 /// Length of the undo record of values of these lengths.
-pub(crate) fn undo_record_bytes(values: impl Iterator<Item = u32>) -> u32 {
+fn undo_record_bytes(values: impl Iterator<Item = u32>) -> u32 {
     UNDO_RECORD_BYTES + values.map(|bytes| bytes + UNDO_COLUMN_BYTES).sum::<u32>()
 }
 
 /// Length of the WAL record of an update in place, without images; of each changed column the
 /// lengths of its old and its new value.
-pub(crate) fn wal_update_bytes(values: impl Iterator<Item = (u32, u32)>) -> u32 {
+fn wal_update_bytes(values: impl Iterator<Item = (u32, u32)>) -> u32 {
     let values = values.map(|(old, new)| old + new + 2 * WAL_VALUE_BYTES);
     WAL_UPDATE_BYTES + values.sum::<u32>()
 }

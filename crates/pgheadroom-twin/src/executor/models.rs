@@ -1,0 +1,219 @@
+//! Where a model is asked, and what it may ask of a table ([`crate::model`]).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use pgheadroom_layout::wal_record::Page;
+use pgheadroom_layout::{BlockNumber, LayoutError, OffsetNumber};
+
+use crate::btree::key::SearchKey;
+use crate::btree::search::{Tie, lower_bound};
+use crate::btree::{Btree, BtreePage};
+use crate::executor::fetch::HeapAccess;
+use crate::executor::table::Table;
+use crate::executor::{Database, StatementError};
+use crate::heap::InsertTargetBlock;
+use crate::horizon::Horizon;
+use crate::model::{InPlace, Model, NewRow};
+use crate::page::Tid;
+use crate::row::NULL_SLOT;
+use crate::wal::{ModelRecord, Wal};
+
+/// Behind every row version with the same key.
+const LAST_TID: Tid = Tid {
+    block: BlockNumber(u32::MAX),
+    offset: OffsetNumber(u16::MAX),
+};
+
+impl Database {
+    /// From here on all tables are kept as the first of these says that has an answer.
+    pub fn use_models(&mut self, models: &[Arc<dyn Model>]) {
+        for (number, table) in self.tables.iter_mut().enumerate() {
+            self.wal.open_table(number);
+            let own = |model: &Arc<dyn Model>| model.of_table(table, &mut self.wal);
+            table.model = models.iter().find_map(own);
+        }
+    }
+
+    /// What a model calls its records.
+    pub(crate) fn model_record_name(&self, record: ModelRecord) -> Option<&'static str> {
+        let mut models = self.tables.iter().filter_map(|table| table.model());
+        models.next().map(|model| model.record_name(record))
+    }
+}
+
+/// Where a model is asked.
+impl Table {
+    /// The page that the model wants for a new row; none where the heap chooses.
+    pub(super) fn chosen_page(
+        &mut self,
+        row: u32,
+        tuple_bytes: u16,
+        horizon: &Horizon,
+        wal: &mut Wal,
+    ) -> Result<Option<InsertTargetBlock>, StatementError> {
+        let Some(mut model) = self.model.take() else {
+            return Ok(None);
+        };
+        let chosen = model.page_for(NewRow {
+            table: self,
+            row,
+            tuple_bytes,
+            horizon,
+            wal,
+        });
+        self.model = Some(model);
+        Ok(chosen?.map(|block| InsertTargetBlock(Some(block))))
+    }
+
+    /// Bytes that the model adds to the record about to be written: of a row that is inserted, or
+    /// of the version here that is replaced or deleted.
+    #[inline]
+    pub(super) fn log_beside(&mut self, replaced: Option<Tid>, wal: &mut Wal) -> u32 {
+        let Some(model) = &mut self.model else {
+            return 0;
+        };
+        let length = replaced.and_then(|tid| {
+            let page = &self.heap.pages()[tid.block.0 as usize];
+            page.tuple(tid.offset).map(|tuple| tuple.lp_len)
+        });
+        model.beside(length, wal)
+    }
+
+    /// Whether an update that changes no indexed column may be HOT.
+    #[inline]
+    pub(super) fn has_hot_updates(&self) -> bool {
+        let model = self.model();
+        model.is_none_or(|model| model.has_hot_updates())
+    }
+
+    /// Whether the model changed a row where it is; `columns` go from `before` to `after`.
+    #[inline]
+    pub(super) fn update_in_place(
+        &mut self,
+        tid: Tid,
+        tuple_bytes: u16,
+        (before, after): (&[i64], &[i64]),
+        columns: &[usize],
+        wal: &mut Wal,
+    ) -> bool {
+        let Some(mut model) = self.model.take() else {
+            return false;
+        };
+        let lengths = |&column: &usize| {
+            let length = |slot| self.value_bytes(column, slot);
+            (length(before[column]), length(after[column]))
+        };
+        let values: Vec<(u32, u32)> = columns.iter().map(lengths).collect();
+        let is_done = model.in_place(InPlace {
+            table: self,
+            tid,
+            tuple_bytes,
+            values: &values,
+            wal,
+        });
+        self.model = Some(model);
+        is_done
+    }
+
+    /// Bytes of a stored value, without alignment.
+    fn value_bytes(&self, column: usize, slot: i64) -> u32 {
+        if slot == NULL_SLOT {
+            return 0;
+        }
+        let (start, end) = self.row_type.columns[column].place(0, slot, &self.texts);
+        end - start
+    }
+}
+
+/// What a model may ask.
+impl Table {
+    /// What it keeps beside its heap, if it is no plain heap.
+    #[must_use]
+    pub fn model(&self) -> Option<&dyn Model> {
+        self.model.as_deref()
+    }
+
+    /// The position among the B-trees of the index that gives the rows an order: the first unique
+    /// one, else the first; of columns, over all rows.
+    #[must_use]
+    pub fn ordering(&self) -> Option<usize> {
+        let whole = |position: &usize| self.indexes[*position].is_whole();
+        let all = || (0..self.indexes.len()).filter(whole);
+        let unique = |position: &usize| self.indexes[*position].tree.definition().is_unique;
+        all().find(unique).or_else(|| all().next())
+    }
+
+    /// The integer column by which rows are in order: the first of the index that gives it.
+    #[must_use]
+    pub fn order_column(&self) -> Option<usize> {
+        let column = self.indexes[self.ordering()?].first_column()?;
+        let kind = self.row_type.columns[column].kind;
+        (!kind.is_text() && !kind.is_float()).then_some(column)
+    }
+
+    /// The leaf of this B-tree that a new row's entry belongs to, and its position there, behind
+    /// its equals; none while the index is empty, or leaves the row out.
+    ///
+    /// # Errors
+    /// [`StatementError`] when an expression of the index fails.
+    pub fn leaf_for(
+        &mut self,
+        index: usize,
+        row: u32,
+    ) -> Result<Option<(&BtreePage, usize)>, StatementError> {
+        let Some(entry) = self.entry_of(index, row)? else {
+            return Ok(None);
+        };
+        let search = SearchKey {
+            values: entry.key.values(),
+            tid: Some(LAST_TID),
+        };
+        let tree: &Btree = &self.indexes[index].tree;
+        let Some((leaf, _)) = tree.descend(search, Tie::PivotIsEqual) else {
+            return Ok(None);
+        };
+        let page = tree.page(leaf);
+        Ok(Some((page, lower_bound(search, page, Tie::PivotIsEqual))))
+    }
+
+    /// Whether a new row of this length fits a page, its reserve left alone.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when it fits no page.
+    pub fn takes_row(&self, block: BlockNumber, tuple_bytes: u16) -> Result<bool, LayoutError> {
+        self.heap.takes_row(block, tuple_bytes)
+    }
+
+    /// A reader looks at a page and may prune it.
+    pub fn look_at(&mut self, block: BlockNumber, horizon: &Horizon, wal: &mut Wal) {
+        let wal = RefCell::new(wal);
+        HeapAccess::new(self.heap_parts(), horizon, &wal, None).visit(block);
+    }
+
+    /// An empty page that the free space map knows, else one by which the table grows.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when the row fits no page, or the table cannot grow.
+    pub fn empty_page(
+        &mut self,
+        tuple_bytes: u16,
+        wal: &mut Wal,
+    ) -> Result<BlockNumber, LayoutError> {
+        let fsm = self.fsm;
+        let log = &mut |page| wal.hint(fsm, page, 0);
+        self.heap.empty_page(tuple_bytes, log)
+    }
+
+    /// Gives the tuple here another length, if its page has the room; whether it did.
+    pub fn resize(&mut self, tid: Tid, tuple_bytes: u16) -> bool {
+        let page = self.heap.page_mut(tid.block);
+        page.resize(tid.offset, tuple_bytes)
+    }
+
+    /// The next record changes this page of the heap.
+    pub fn change_page(&self, block: BlockNumber, wal: &mut Wal) -> Page {
+        let hole = self.heap.pages()[block.0 as usize].exact_free_space();
+        wal.change(self.main, block, hole)
+    }
+}
