@@ -54,7 +54,9 @@ def __getattr__(name: str) -> object:
     if name in _FUNCTIONS:
         from pgheadroom import api  # noqa: PLC0415 - most programs need a part of it
 
-        found: object = getattr(api, name)
+        found = getattr(api, name)
+        # `import pgheadroom.predict.cells as cells` goes by the name of what `predict` is.
+        found.__name__ = f"{__name__}.{name}"
         globals()[name] = found
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

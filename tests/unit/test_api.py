@@ -45,7 +45,9 @@ def test_functions_go_before_parts_of_their_name(first: str) -> None:
     code = (
         f"import {first}, pgheadroom as ph\n"
         f"found = {{name: getattr(ph, name) for name in {FUNCTIONS}}}\n"
-        "import pgheadroom.observe.build\n"
+        "import pgheadroom.observe.build, pgheadroom.advise.guard as guard\n"
+        "from pgheadroom.predict import Timing\n"
+        "assert guard.__name__ == 'pgheadroom.advise.guard'\n"
         "print(all(callable(f) and getattr(ph, name) is f for name, f in found.items()))"
     )
     assert _python(code) == "True"
