@@ -524,7 +524,7 @@ def _grown_once(growing: Growing, knobs: Knobs) -> str:
 def _twins(best: _Trial) -> Twins:
     """What the twin has in the state that the table is taken to be in."""
     scenario, runs = best.scenario, best.played
-    pages = math.fsum(run.columns["heap_pages"][best.last - 1] for run in runs) / len(runs)
+    pages = math.fsum(_pages(run, "heap_pages", best) for run in runs) / len(runs)
     asked = scenario.updates_per_row * scenario.table.rows
     done = math.fsum(sum(run.columns["n_tup_upd"]) for run in runs) / len(runs)
     steady = 1 - scenario.steady_from / scenario.windows
@@ -533,13 +533,23 @@ def _twins(best: _Trial) -> Twins:
         wal_bytes_per_update=own_wal(runs, best.first, best.last, share=scenario.share),
         heap_bytes=pages * PAGE_BYTES / scenario.share,
         index_bytes=_between(
-            [
-                run.columns["index_pages"][best.last - 1] * PAGE_BYTES / scenario.share
-                for run in runs
-            ]
+            [_pages(run, "index_pages", best) * PAGE_BYTES / scenario.share for run in runs]
         ),
         done_frac=min(1.0, done / asked, last / (asked * steady)) if asked else 1.0,
     )
+
+
+def _pages(run: Played, of: str, best: _Trial) -> float:
+    """
+    Pages that the run has then, of as many rows as were observed.
+
+    A run goes on for several updates a row, and a table that takes rows in has grown by then; what
+    was measured is the table before that. One that loses rows keeps its pages.
+    """
+    loaded = best.scenario.table.rows
+    came = sum(run.columns["n_tup_ins"][: best.last]) - sum(run.columns["n_tup_del"][: best.last])
+    found: float = run.columns[of][best.last - 1] * loaded / (loaded + max(came, 0))
+    return found
 
 
 def _between(found: Sequence[float]) -> Value:
