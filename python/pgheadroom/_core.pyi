@@ -596,8 +596,8 @@ def cluster_decay(
 
     Raises:
         InputError: No such version, or a field of the profile is wrong.
-        TwinError: No such engine, not one table with a key of integers, a table that cannot grow, or it was
-            cancelled.
+        TwinError: No such engine, not one table with a key of integers, a table that cannot grow,
+            or it was cancelled.
     """
 
 @final
