@@ -17,12 +17,14 @@ import pytest
 
 from pgheadroom.cli.app import run
 from pgheadroom.errors import InputError
+from pgheadroom.forms import read
 from pgheadroom.plan import make_plan, read_plan
 from pgheadroom.plan.marks import mark_of, read_catalog
 from pgheadroom.plan.record import record_path
 from pgheadroom.plan.statements import wal_bytes
 from pgheadroom.plan.text import as_text
 from pgheadroom.profile import Profile, read_profile, to_json
+from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 
@@ -251,7 +253,9 @@ def test_no_plan_without_names_or_tools(newest: ServerPrograms, tmp_path: Path) 
             server=replace(
                 profile.server,
                 version="19.0",
-                observed={**(profile.server.observed or {}), "modules": every},
+                observed=read(
+                    ObservedServer, {**(profile.server.observed or {}), "modules": every}
+                ),
             ),
         )
         offered = planned.plan_of(later, {"jobs": 90}).offers

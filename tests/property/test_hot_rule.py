@@ -120,9 +120,11 @@ def profiles(draw: st.DrawFn) -> Profile:
     server = replace(
         profile.server,
         version=version,
-        observed={"interval_s": 10.0, "partitioned": [], "masked": False},
+        observed=made.seen_of_server(interval_s=10.0),
     )
-    return replace(profile, tables=(replace(table, observed=facts),), server=server)
+    return replace(
+        profile, tables=(replace(table, observed=made.seen_of(table, **facts)),), server=server
+    )
 
 
 @st.composite
@@ -487,7 +489,7 @@ def test_what_is_assigned_is_not_taken_to_change_where_hot_shows_otherwise(
         made.counters(cold + hot, hot, newpage),
         classes=[made.a_class(["owner", "state", "note"], cold + hot)],
     )
-    server = replace(profile.server, version=version, observed={"partitioned": []})
+    server = replace(profile.server, version=version, observed=made.seen_of_server())
     profile = replace(profile, server=server)
     again = AddIndex(table=JOBS, name="n", kind="index", columns=("state",), depends=("state",))
     unknown = replace(again, columns=("note",), depends=("note",))
@@ -519,8 +521,10 @@ def _computed_profile() -> Profile:
         else column
         for column in facts["columns"]
     ]
-    server = replace(profile.server, observed={"interval_s": 10.0, "partitioned": []})
-    return replace(profile, tables=(replace(table, observed=facts),), server=server)
+    server = replace(profile.server, observed=made.seen_of_server(interval_s=10.0))
+    return replace(
+        profile, tables=(replace(table, observed=made.seen_of(table, **facts)),), server=server
+    )
 
 
 def test_a_generated_column_is_steady_until_its_expression_is_another() -> None:

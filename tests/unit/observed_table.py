@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pgheadroom.forms import read
 from pgheadroom.profile import Profile, TableProfile, parse_profile
+from pgheadroom.profile.observed import ObservedServer, ObservedTable
 
 COLUMNS = [
     {"name": "id", "type": "int8", "values": {"kind": "serial"}},
@@ -36,6 +38,16 @@ SERVER: dict[str, Any] = {
     "settings": {},
 }
 """What is observed of a server, and of an interval with writes."""
+
+
+def seen_of_server(**facts: Any) -> ObservedServer:
+    """The same as a value, with other facts."""
+    return read(ObservedServer, SERVER | facts)
+
+
+def seen_of(table: TableProfile, **facts: Any) -> ObservedTable:
+    """What was observed of a table, with other facts."""
+    return read(ObservedTable, dict(table.observed or {}) | facts)
 
 
 def index(name: str, columns: Sequence[str], **facts: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def several(*profiles: Profile) -> Profile:
         (table,) = profile.tables
         name = f"t{n}"
         indexes = tuple(replace(i, name=i.name.replace("t_", f"{name}_")) for i in table.indexes)
-        facts = {**(table.observed or {}), "name": name, "oid": 16384 + n}
+        facts = made.seen_of(table, name=name, oid=16384 + n)
         tables.append(replace(table, name=name, indexes=indexes, observed=facts))
         operations += [replace(o, table=name) for o in profile.workload.operations]
     first = profiles[0]
@@ -162,7 +162,7 @@ def _with_index(profile: Profile) -> Profile:
         made.index("t1_pkey", ["id"], is_unique=True, is_primary=True),
         made.index("t1_state", ["state"]),
     ]
-    observed_facts = {**table.observed, "updates": seen, "indexes": indexes}
+    observed_facts = made.seen_of(table, updates=seen, indexes=indexes)
     return replace(profile, tables=(replace(table, observed=observed_facts),))
 
 
@@ -204,7 +204,7 @@ def _shaped(updates: int, hot: float, wal: int | None, width: int) -> Profile:
         "classes": [made.a_class(["v"], updates, frac=1.0, wal_bytes=updates * wal)],
         "unattributed_frac": 0.0,
     }
-    return replace(profile, tables=(replace(table, observed={**table.observed, "updates": seen}),))
+    return replace(profile, tables=(replace(table, observed=made.seen_of(table, updates=seen)),))
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

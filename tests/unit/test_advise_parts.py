@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import observed_table as made
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -252,7 +253,7 @@ def test_columns_that_no_statement_assigns_do_not_change_where_all_statements_ar
         "classes": [{**seen, "rows": 4000 if explained else 3000}],
         "unattributed_frac": 0.0 if explained else 0.25,
     }
-    table = replace(table, observed={**table.observed, "updates": updates})
+    table = replace(table, observed=made.seen_of(table, updates=updates))
     with Runner() as runner:
         shares = observed_shares(table)
         assert shares is not None
@@ -415,7 +416,7 @@ def test_growing_rows_use_any_room_up() -> None:
 def test_an_interval_that_says_nothing_gives_abstain(server: dict[str, Any], said: str) -> None:
     """Each with its reason, and without playing anything."""
     profile = observed(hot=2000, newpage=2000)
-    found = without_curve(profile.tables[0], SERVER | server, make_policy())
+    found = without_curve(profile.tables[0], made.seen_of_server(**server), make_policy())
     assert found is not None
     assert found.verdict == "ABSTAIN"
     assert said in found.reason
@@ -426,7 +427,10 @@ def test_few_updates_and_trifles_are_told_apart() -> None:
     idle = observed(updates=0, hot=0, newpage=0)
     trifle = observed(updates=10, hot=10)
     scarce = observed(updates=90, hot=10, newpage=80)
-    found = [without_curve(p.tables[0], SERVER, make_policy()) for p in (idle, trifle, scarce)]
+    found = [
+        without_curve(p.tables[0], made.seen_of_server(), make_policy())
+        for p in (idle, trifle, scarce)
+    ]
     assert [one.verdict for one in found if one is not None] == ["KEEP", "KEEP", "ABSTAIN"]
 
 
@@ -447,7 +451,7 @@ def test_misses_follow_the_size() -> None:
     facts = dict(table.observed or {})
     facts["main_bytes"] = 1000
     facts["counters"] = dict(facts["counters"]) | {"heap_blks_read": 2000, "heap_blks_hit": 2000}
-    table = replace(table, observed=facts)
+    table = replace(table, observed=made.seen_of(table, **facts))
     assert misses(table, 1000) == pytest.approx(0.5)
     assert misses(table, 2000) == pytest.approx(0.75)
     assert misses(table, 500) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import observed_table as made
@@ -32,7 +33,10 @@ def _low_high(value: Value) -> tuple[float, float]:
 
 
 def _by_kind(table: TableProfile, major: int = 18, **server: Any) -> dict[str, Cause]:
-    return {cause.kind: cause for cause in causes_of(table, major, server or None)}
+    return {
+        cause.kind: cause
+        for cause in causes_of(table, major, made.seen_of_server(**server) if server else None)
+    }
 
 
 def _blamed(cause: Cause) -> dict[str, Blamed]:
@@ -279,7 +283,7 @@ def test_brin_counts_before_16_only() -> None:
         ({"fillfactor": 90, "columns": WIDE}, {}, "less than one more version of 1,439 bytes"),
         (
             {"fillfactor": 70},
-            {"horizon": {"stood_still": [{"start_frac": 0.2, "length_frac": 0.6}]}},
+            {"horizon": {"holders": [], "stood_still": [{"start_frac": 0.2, "length_frac": 0.6}]}},
             "stood still for 60% of the interval",
         ),
         (
@@ -387,6 +391,6 @@ def test_statements_explain_all_updates_where_their_rows_are_all(
     seen = (table.observed or {})["updates"]
     if any(found["kind"] != "update" for found in seen["classes"]):
         seen["unattributed_frac"] = None
-    found = updates_of(table, 18)
+    found = updates_of(replace(table, observed=made.seen_of(table)), 18)
     assert found is not None
     assert found.is_explained is explained

@@ -25,7 +25,7 @@ MIB = 1024**2
 
 def _profile(*tables: Profile) -> Profile:
     (first, *_) = tables
-    server = replace(first.server, observed=made.SERVER)
+    server = replace(first.server, observed=made.seen_of_server())
     return replace(first, tables=tuple(t.tables[0] for t in tables), server=server)
 
 
@@ -39,7 +39,7 @@ def _table(name: str, main_bytes: int = MIB, **facts: Any) -> Profile:
         **facts,
     )
     (table,) = found.tables
-    observed = {**(table.observed or {}), "name": name}
+    observed = made.seen_of(table, name=name)
     return replace(found, tables=(replace(table, name=name, observed=observed),))
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import observed_table as made
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ def _profile(
         found = {"kind": "update", "columns": ["v"], "calls": UPDATES, "rows": UPDATES, "frac": 1.0}
         classes = [found | {"wal_bytes": wal_bytes, "wal_fpi": wal_fpi}]
     updates = table.observed["updates"] | {"classes": classes, "source": "pg_stat_statements"}
-    table = replace(table, observed={**table.observed, "updates": updates})
+    table = replace(table, observed=made.seen_of(table, updates=updates))
     return replace(profile, tables=(table,)), table
 
 
@@ -157,8 +158,8 @@ def test_methods_that_are_no_btree_are_named() -> None:
     """GIN stands as a B-tree over the same columns: its WAL is not priced."""
     profile, table = _profile(wal_bytes=100 * UPDATES)
     assert table.observed is not None
-    indexes = [{"name": "t_gin", "method": "gin"}, {"name": "t_brin", "method": "brin"}]
-    table = replace(table, observed={**table.observed, "indexes": indexes})
+    indexes = [made.index("t_gin", ["v"], method="gin"), made.index("t_brin", ["v"], method="brin")]
+    table = replace(table, observed=made.seen_of(table, indexes=indexes))
     guard = guard_of(profile, table, Twins(wal_bytes_per_update=1e5, heap_bytes=None, done_frac=1))
     assert guard.unpriced == ("t_gin (gin)",)
     assert guard.reason is not None
@@ -183,7 +184,7 @@ def _sampled(ages: list[list[float]], *, sets: str = "note", **facts: Any) -> Ta
     ]
     updates = table.observed["updates"] | {"classes": classes, "unattributed_frac": 0.0}
     new = {"columns": columns, "sample": sample, "updates": updates}
-    return replace(table, observed={**table.observed, **new})
+    return replace(table, observed=made.seen_of(table, **new))
 
 
 def _ages(of: Any) -> list[list[float]]:
@@ -283,11 +284,9 @@ def _with_indexes(**facts: Any) -> tuple[Profile, TableProfile]:
     """A table with one observed B-tree of a thousand pages, or what `facts` make of it."""
     profile, table = _profile(wal_bytes=None)
     (played,) = table.indexes[:1]
-    listed = {"name": played.name, "method": "btree", "main_bytes": INDEX_BYTES} | facts
+    listed = made.index(played.name, ["v"], main_bytes=INDEX_BYTES) | facts
     indexes = [{key: value for key, value in listed.items() if value is not None}]
-    table = replace(
-        table, indexes=(played,), observed={**(table.observed or {}), "indexes": indexes}
-    )
+    table = replace(table, indexes=(played,), observed=made.seen_of(table, indexes=indexes))
     return replace(profile, tables=(table,)), table
 
 

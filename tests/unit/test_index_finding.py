@@ -72,7 +72,7 @@ def test_the_column_that_does_it_is_named_and_not_another_assigned_one(
     table = table_of([made.a_class(["note", "state"], 1000)], [made.PKEY, index])
     assert table.observed is not None
     table.observed["indexes"][1].update(facts, ends_hot_by_columns=["owner", "state"])
-    (finding,) = found_in(table)
+    (finding,) = found_in(replace(table, observed=made.seen_of(table)))
     assert finding.by == f"state ({reads})"
 
 
@@ -88,7 +88,7 @@ def test_a_generated_column_is_named_with_what_it_is_made_from(major: int) -> No
     for column in table.observed["columns"]:
         if column["name"] == "state":
             column |= {"generated": "stored", "generated_from": ["owner"]}
-    (finding,) = found_in(table, major)
+    (finding,) = found_in(replace(table, observed=made.seen_of(table)), major)
     assert finding.by == "state (generated from owner)"
 
 

@@ -318,7 +318,7 @@ def _observed(**facts: Any) -> Profile:
     profile = made.profile_of(
         made.counters(1000, 1000, 0), classes=[made.a_class(["note"], 1000)], fillfactor=80, **facts
     )
-    server = {"interval_s": 10.0, "partitioned": [], "masked": False}
+    server = made.seen_of_server(interval_s=10.0)
     return replace(profile, server=replace(profile.server, observed=server))
 
 
@@ -373,12 +373,12 @@ def test_indexes_are_found_by_their_names_in_the_catalog(schema: str, name: str)
     index["name"] = name  # in the catalog
     (table,) = profile.tables
     seen = [made.PKEY, index]
-    table = replace(table, observed={**(table.observed or {}), "indexes": seen})
+    table = replace(table, observed=made.seen_of(table, indexes=seen))
     catalog = Catalog(
         replace(
             profile,
             tables=(table,),
-            server=replace(profile.server, observed={"partitioned": []}),
+            server=replace(profile.server, observed=made.seen_of_server()),
         )
     )
     catalog.follow(read_migration(f'DROP INDEX "{schema}"."{name}"'))
@@ -400,7 +400,7 @@ def test_partitions_are_reached_by_their_parent() -> None:
     parent = {"schema": "s", "name": "jobs", "parent": None}
     profile = replace(
         profile,
-        server=replace(profile.server, observed={"partitioned": [parent], "masked": False}),
+        server=replace(profile.server, observed=made.seen_of_server(partitioned=[parent])),
     )
     catalog = Catalog(profile)
     catalog.follow(
@@ -556,7 +556,7 @@ def test_profiles_that_cannot_tell_are_refused() -> None:
         check_migration(plain, statements)
     observed = _observed()
     for field in ("masked", "in_recovery", "is_idle"):
-        facts = {**(observed.server.observed or {}), field: True}
+        facts = made.seen_of_server(**{field: True})
         other = replace(observed, server=replace(observed.server, observed=facts))
         with pytest.raises(InputError, match=r"is masked|of a standby|nothing was written"):
             check_migration(other, statements)

@@ -264,7 +264,7 @@ def test_where_the_twin_misses_what_was_measured_the_rule_answers(
     assert table.observed is not None
     counters = {**table.observed["counters"], "n_tup_hot_upd": 940}
     del counters["n_tup_newpage_upd"]
-    table = replace(table, observed={**table.observed, "counters": counters})
+    table = replace(table, observed=made.seen_of(table, counters=counters))
     server = replace(profile.server, version="15.18")
     profile = replace(profile, tables=(table,), server=server)
     (found,) = check_migration(profile, read_migration(text)).tables

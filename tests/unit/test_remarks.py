@@ -19,7 +19,8 @@ BUSY = made.counters(1000, 400, 600)
 
 def _with_server(profile: Profile, **observed: Any) -> Profile:
     facts = {"interval_s": 100.0, "counters": {"xids": 1000}} | observed
-    return replace(profile, server=replace(profile.server, observed=facts, autovacuum=True))
+    server = replace(profile.server, observed=made.seen_of_server(**facts), autovacuum=True)
+    return replace(profile, server=server)
 
 
 def _holder(kind: str, **facts: Any) -> dict[str, Any]:

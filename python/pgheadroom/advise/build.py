@@ -25,6 +25,7 @@ from pgheadroom.advise.table import TableCase
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
+from pgheadroom.profile.observed import ObservedServer
 
 BUDGET_S = 60.0
 """Seconds of processor time for simulations that nobody asked to change."""
@@ -106,7 +107,7 @@ def advise(
         first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
         partitioned=_partitioned(observed, made),
-        assumed=(*observed["assumed"], *map(str, told.values())),
+        assumed=(*observed.assumed, *map(str, told.values())),
         indexes=ranked(finding for case in cases for finding in case.findings),
         budget={
             "cpu_s": options.budget_s,
@@ -143,20 +144,20 @@ def _play(worth: Sequence[TableCase], runner: Runner, say: Say | None) -> int:
     return done
 
 
-def _observation(observed: Mapping[str, Any]) -> Observation:
-    access = observed["access"]
+def _observation(observed: ObservedServer) -> Observation:
+    access = observed.access
     return Observation(
-        server_version=observed["server_version"],
-        database=observed["database"],
-        database_oid=observed["database_oid"],
-        system_identifier=observed["system_identifier"],
-        observed_at=observed["observed_at"],
-        interval_s=float(observed["interval_s"]),
-        masked=bool(observed["masked"]),
-        levels=tuple(access["levels"]),
-        missing=tuple(access["missing"]),
-        broken=(*observed["broken"], *observed["changed"]),
-        modules=observed["modules"],
+        server_version=observed.server_version,
+        database=observed.database,
+        database_oid=observed.database_oid,
+        system_identifier=observed.system_identifier,
+        observed_at=observed.observed_at,
+        interval_s=float(observed.interval_s),
+        masked=bool(observed.masked),
+        levels=tuple(access.levels),
+        missing=tuple(access.missing),
+        broken=(*observed.broken, *observed.changed),
+        modules=observed.modules,
     )
 
 
@@ -169,12 +170,12 @@ def _rank(table: TableAdvice) -> tuple[int, float, float]:
 
 
 def _partitioned(
-    observed: Mapping[str, Any], tables: Sequence[TableAdvice]
+    observed: ObservedServer, tables: Sequence[TableAdvice]
 ) -> tuple[Mapping[str, Any], ...]:
     """Each partitioned table, with its partitions' verdicts counted."""
     made = []
-    for parent in observed["partitioned"]:
-        schema, name = parent["schema"], parent["name"]
+    for parent in observed.partitioned:
+        schema, name = parent.schema, parent.name
         full = name if schema == "public" else f"{schema}.{name}"
         own = [table for table in tables if table.parent == full]
         verdicts = {

@@ -85,7 +85,7 @@ class Fitted:
 def observed_shares(table: TableProfile) -> Observed | None:
     """The interval's shares; None without updates, or where a counter went backwards."""
     assert table.observed is not None, "an observed profile"
-    counters: Mapping[str, Any] = table.observed["counters"]
+    counters: Mapping[str, Any] = table.observed.counters
     updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
     if not updates or hot is None:
         return None
@@ -302,7 +302,7 @@ def _lived(table: TableProfile) -> float | None:
     Totals begin when the statistics do, and a rewrite in between begins the pages anew.
     """
     assert table.observed is not None, "an observed profile"
-    total = (table.observed.get("totals") or {}).get("n_tup_upd")
+    total = (table.observed.totals or {}).get("n_tup_upd")
     if total is None or table.rows < 1:
         return None
     return float(total) / table.rows
@@ -439,7 +439,7 @@ def _picks(
 ) -> list[tuple[dict[str, Any], Knobs]]:
     """Other rows that may be the updated ones, where no sample of ages says which."""
     assert table.observed is not None, "an observed profile"
-    if table.observed["updates"]["pick"]["evidence"] != "assumed":
+    if table.observed.updates.pick.evidence != "assumed":
         return []
     picks = [
         Pick(distribution="hot_set", rows_frac=frac, weight=weight)

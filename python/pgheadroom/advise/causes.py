@@ -8,9 +8,6 @@ may have changed an indexed column too. 15 does not count new pages, and everyth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pgheadroom.advise.advice import Blamed, Cause, CauseKind, Evidence, Value
 from pgheadroom.advise.blame import blame, within
 from pgheadroom.advise.room import Growth, Room, growth_of, room_of
@@ -24,6 +21,7 @@ from pgheadroom.advise.row import (
 )
 from pgheadroom.advise.updates import Updates, updates_of
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval
 
 Part = tuple[int, int, int]
@@ -31,7 +29,7 @@ Part = tuple[int, int, int]
 
 
 def causes_of(
-    table: TableProfile, major: int, server: Mapping[str, Any] | None = None
+    table: TableProfile, major: int, server: ObservedServer | None = None
 ) -> tuple[Cause, ...]:
     """
     Split an observed table's updates by cause.

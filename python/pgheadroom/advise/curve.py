@@ -202,7 +202,7 @@ def _costed(
 def seq_scans_per_s(table: TableProfile) -> float:
     """Sequential scans of the table a second, as observed."""
     assert table.observed is not None, "an observed profile"
-    counters, rates = table.observed["counters"], table.observed["per_s"]
+    counters, rates = table.observed.counters, table.observed.per_s
     updates, per_s = counters.get("n_tup_upd"), rates.get("n_tup_upd")
     scans = counters.get("seq_scan")
     if not scans or not updates or not per_s:
@@ -218,10 +218,10 @@ def misses(table: TableProfile, heap_bytes: float | None) -> float | None:
     (1 - m) S, and stays. Estimated; None where nothing was counted.
     """
     assert table.observed is not None, "an observed profile"
-    counters = table.observed["counters"]
+    counters = table.observed.counters
     read, hit = counters.get("heap_blks_read"), counters.get("heap_blks_hit")
     updates = counters.get("n_tup_upd")
-    now = table.observed.get("main_bytes")
+    now = table.observed.main_bytes
     if read is None or hit is None or not updates or not read + hit or not now or not heap_bytes:
         return None
     cached = (1 - read / (read + hit)) * now

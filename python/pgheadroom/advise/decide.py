@@ -5,9 +5,8 @@ From a curve to a verdict: CHANGE, KEEP or ABSTAIN, with the reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.advice import Calibration, Value, Verdict, mid, mid_or_none
 from pgheadroom.advise.curve import Costed
@@ -16,6 +15,7 @@ from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.scenario import HORIZON_S
 from pgheadroom.predict.spread import LEVEL, students_t
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
 
@@ -51,9 +51,7 @@ def abstain(found: str, *, settled_by: str) -> Decision:
     return Decision(verdict="ABSTAIN", reason=f"{found}: {settled_by}", fillfactor=None)
 
 
-def without_curve(
-    table: TableProfile, server: Mapping[str, Any], policy: Policy
-) -> Decision | None:
+def without_curve(table: TableProfile, server: ObservedServer, policy: Policy) -> Decision | None:
     """
     What can be said of a table without playing it; None if it has to be played.
 
@@ -63,18 +61,18 @@ def without_curve(
         policy: In force.
     """
     assert table.observed is not None, "an observed profile"
-    if server["in_recovery"]:
+    if server.in_recovery:
         return abstain("a standby counts no writes", settled_by="observe the primary")
-    if server["broken"]:
-        return abstain(f"the interval is broken, {server['broken'][0]}", settled_by="observe again")
-    if server["is_idle"]:
+    if server.broken:
+        return abstain(f"the interval is broken, {server.broken[0]}", settled_by="observe again")
+    if server.is_idle:
         return abstain(
             "nothing was written inside the interval", settled_by="observe while the work goes on"
         )
-    rewritten = [text for text in server["changed"] if text.startswith(f"{_shown(table)} was")]
+    rewritten = [text for text in server.changed if text.startswith(f"{_shown(table)} was")]
     if rewritten:
         return abstain(rewritten[0], settled_by="observe again")
-    counters = table.observed["counters"]
+    counters = table.observed.counters
     updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
     if updates is None or hot is None:
         return abstain(
@@ -100,13 +98,13 @@ def without_curve(
 
 def _shown(table: TableProfile) -> str:
     assert table.observed is not None, "an observed profile"
-    schema, name = table.observed["schema"], table.observed["name"]
+    schema, name = table.observed.schema, table.observed.name
     return str(name) if schema == "public" else f"{schema}.{name}"
 
 
 def _rate(table: TableProfile) -> float:
     assert table.observed is not None, "an observed profile"
-    return float(table.observed["per_s"].get("n_tup_upd") or 0.0)
+    return float(table.observed.per_s.get("n_tup_upd") or 0.0)
 
 
 def most(table: TableProfile, policy: Policy) -> float:
@@ -118,7 +116,7 @@ def most(table: TableProfile, policy: Policy) -> float:
     known.
     """
     assert table.observed is not None, "an observed profile"
-    counters = table.observed["counters"]
+    counters = table.observed.counters
     updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
     if not updates or hot is None:
         return 0.0
@@ -126,7 +124,7 @@ def most(table: TableProfile, policy: Policy) -> float:
     updates_a_day = _rate(table) * 86_400
     not_hot_a_day = updates_a_day * max(0.0, 1 - hot / updates)
     per_update = prices.wal_gb * _NOT_HOT_WAL_BYTES / 1e9 + prices.written_mpages * 4 / 1e6
-    heap_bytes = float(table.observed.get("main_bytes") or 0)
+    heap_bytes = float(table.observed.main_bytes or 0)
     # Each page at most once a checkpoint distance, and not oftener than there are updates.
     dirtied_a_day = min(_rate(table), heap_bytes / PAGE_BYTES / _CHECKPOINT_S) * 86_400
     per_page = prices.wal_gb * PAGE_BYTES / 1e9 + prices.written_mpages / 1e6
@@ -137,8 +135,8 @@ def most(table: TableProfile, policy: Policy) -> float:
     return float(not_hot_a_day * per_update + reserved + pruned)
 
 
-def _longer(server: Mapping[str, Any], updates: int) -> str:
-    return show_duration(float(server["interval_s"]) * UPDATES_MIN / updates * 1.5)
+def _longer(server: ObservedServer, updates: float) -> str:
+    return show_duration(float(server.interval_s) * UPDATES_MIN / updates * 1.5)
 
 
 def decide(

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom.advise.room import growth_of
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.observed import ObservedSample
 
 _SIGMAS = 3.0
 _CLASS_ROWS_MIN = 5  # fewer rows of an age say nothing; arbitrary
@@ -46,20 +46,20 @@ def growing_of(table: TableProfile) -> Growing:
     if updates is None:
         return Growing(lasts=False, grown_bytes=None)
     signs = growth_of(table, updates)
-    sample = (table.observed or {}).get("sample")
+    sample = None if table.observed is None else table.observed.sample
     shows = signs.grown_bytes is not None and _falls_with_age(sample)
     return Growing(lasts=signs.appended_frac > 0 or shows, grown_bytes=signs.grown_bytes)
 
 
-def _falls_with_age(sample: Any) -> bool:
+def _falls_with_age(sample: ObservedSample | None) -> bool:
     """Whether, of the rows written in the interval, the older ones are clearly shorter."""
-    if not sample or not sample.get("ages") or not sample.get("since_xids"):
+    if sample is None or not sample.ages or not sample.since_xids:
         return False
-    since = int(sample["since_xids"])
+    since = sample.since_xids
     # Classes are of powers of two: the middle of one, in transactions, is its age.
     young = [
         (1.5 * 2**k, int(n), float(total) / n)
-        for k, n, total in sample["ages"]
+        for k, n, total in sample.ages
         if 2 ** (k + 1) <= since + 1 and n >= _CLASS_ROWS_MIN
     ]
     if sum(n for _, n, _ in young) < _ROWS_MIN or len(young) < 2:

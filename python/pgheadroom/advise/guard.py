@@ -13,13 +13,12 @@ HOT and new-page shares are compared where they are fitted (`calibrate.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.advice import Point, Value, mid_or_none
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
@@ -152,11 +151,12 @@ def measured_of(profile: Profile, table: TableProfile) -> Measured:
         table: One of its tables.
     """
     assert table.observed is not None, "an observed profile"
-    heap_bytes = table.observed.get("main_bytes")
+    heap_bytes = table.observed.main_bytes
     compressed = profile.server.wal_compression != "off"
     own, most = wal_of_statements(table, compressed=compressed)
-    updates = (table.observed.get("counters") or {}).get("n_tup_upd")
-    total = _all_wal(profile.server.observed or {})
+    updates = table.observed.counters.get("n_tup_upd")
+    server = profile.server.observed
+    total = None if server is None else _all_wal(server)
     if updates and total is not None:
         most = total / updates if most is None else min(most, total / updates)
     return Measured(
@@ -176,19 +176,19 @@ def _index_bytes(table: TableProfile) -> float | None:
     """
     listed = [
         found
-        for found in (table.observed or {}).get("indexes") or ()
-        if found.get("method") != _BRIN
+        for found in (() if table.observed is None else table.observed.indexes)
+        if found.method != _BRIN
     ]
     played = [index for index in table.indexes if index.method != _BRIN]
     if len(listed) != len(played) or any(
-        found.get("method") != "btree"
+        found.method != "btree"
         or "expressions" in found
         or "predicate" in found
-        or found.get("main_bytes") is None
+        or found.main_bytes is None
         for found in listed
     ):
         return None
-    return math.fsum(float(found["main_bytes"]) for found in listed)
+    return math.fsum(float(found.main_bytes or 0) for found in listed)
 
 
 def wal_of_statements(
@@ -203,13 +203,13 @@ def wal_of_statements(
         table: Observed.
         compressed: Whether images are.
     """
-    classes = ((table.observed or {}).get("updates") or {}).get("classes") or ()
-    known: list[Mapping[str, Any]] = [
+    classes = () if table.observed is None else table.observed.updates.classes
+    known = [
         found
         for found in classes
-        if found["kind"] == "update" and found["rows"] and found.get("wal_bytes") is not None
+        if found.kind == "update" and found.rows and found.wal_bytes is not None
     ]
-    rows = sum(float(found["rows"]) for found in known)
+    rows = sum(float(found.rows or 0) for found in known)
     if not rows or len(known) < sum(found["kind"] == "update" for found in classes):
         return None, None
     wal_bytes: float = sum(float(found["wal_bytes"]) for found in known)
@@ -228,10 +228,10 @@ def wal_of_statements(
     return Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9), most
 
 
-def _all_wal(server: Mapping[str, Any]) -> float | None:
+def _all_wal(server: ObservedServer) -> float | None:
     """All WAL of the interval, whoever wrote it."""
-    counters = server.get("counters") or {}
-    wal = (counters.get("wal") or {}).get("wal_bytes") or counters.get("wal_position_bytes")
+    counted = None if server.counters.wal is None else server.counters.wal.wal_bytes
+    wal = counted or server.counters.wal_position_bytes
     return None if wal is None else float(wal)
 
 
@@ -338,9 +338,7 @@ def _indexes_contradict(measured: Measured, found: Value) -> str | None:
 
 def _unpriced(table: TableProfile) -> list[str]:
     """Indexes of methods that a profile has no model of, with their method."""
-    listed = (table.observed or {}).get("indexes") or ()
+    listed = () if table.observed is None else table.observed.indexes
     return [
-        f"{found['name']} ({found['method']})"
-        for found in listed
-        if found.get("method") not in ("btree", _BRIN, None)
+        f"{found.name} ({found.method})" for found in listed if found.method not in ("btree", _BRIN)
     ]

@@ -281,14 +281,14 @@ def shape_of(table: TableProfile, major: int) -> Shape:
         table: With `observed`.
         major: Of the server.
     """
-    observed = table.observed or {}
-    indexes = (
-        _index(found) for found in observed.get("indexes") or () if found.get("is_live", True)
-    )
+    observed = table.observed
+    if observed is None:
+        return Shape(major=major, indexes=(), generated={})
+    indexes = (_index(found) for found in observed.indexes if found.is_live is not False)
     generated = {
-        str(column["name"]): frozenset(map(str, column.get("generated_from") or ()))
-        for column in observed.get("columns") or ()
-        if column.get("generated") == "stored"
+        column.name: frozenset(column.generated_from or ())
+        for column in observed.columns
+        if column.generated == "stored"
     }
     return Shape(major=major, indexes=tuple(indexes), generated=generated)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.advice import Blamed, Cause, IndexFinding, Point, Value, mid
 from pgheadroom.advise.blame import LEVEL, within
@@ -30,6 +29,7 @@ from pgheadroom.advise.row import (
 from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval
 
 FRAC_MIN = 0.05
@@ -44,7 +44,7 @@ def findings_of(
     updates: Updates | None,
     causes: Sequence[Cause],
     major: int,
-    server: Mapping[str, Any] | None,
+    server: ObservedServer | None,
 ) -> tuple[IndexFinding, ...]:
     """
     The indexes of a table that end HOT for a good part of its updates.
@@ -128,8 +128,8 @@ def _end(value: Value, which: str) -> float:
 
 
 def _is_priced(table: TableProfile) -> bool:
-    listed = (table.observed or {}).get("indexes") or ()
-    return all(found["method"] in _PRICED for found in listed)
+    listed = () if table.observed is None else table.observed.indexes
+    return all(found.method in _PRICED for found in listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,12 +252,14 @@ def _saved_each(case: _Case, part: Part) -> tuple[float, float, float] | None:
 
 def _measured_each(case: _Case, part: Part, hot: float) -> float | None:
     """WAL of one such update where its class was counted: without what its HOT ones wrote."""
-    observed = case.table.observed or {}
-    for found in (observed.get("updates") or {}).get("classes") or ():
+    observed = case.table.observed
+    if observed is None:
+        return None
+    for found in observed.updates.classes:
         columns = assigned_columns(observed, found)
-        if columns != part.assigned or not found["rows"] or found.get("wal_bytes") is None:
+        if columns != part.assigned or not found.rows or found.wal_bytes is None:
             continue
-        each = float(found["wal_bytes"]) / float(found["rows"])
+        each = float(found.wal_bytes) / float(found.rows)
         of_class = sum(p.frac for p in case.parts if p.assigned == part.assigned)
         cold = part.frac / of_class if of_class else 1.0
         return max((each - (1 - cold) * hot) / cold, 0.0)

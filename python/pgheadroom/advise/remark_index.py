@@ -57,8 +57,8 @@ def reads_of(table: TableProfile, name: str) -> Reads | None:
         table: With `observed`.
         name: As in the catalog.
     """
-    listed = (table.observed or {}).get("indexes") or ()
-    found: dict[str, Any] | None = next((i for i in listed if i["name"] == name), None)
+    listed = () if table.observed is None else table.observed.indexes
+    found = next((index for index in listed if index.name == name), None)
     if found is None:
         return None
     enforces = None

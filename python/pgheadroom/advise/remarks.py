@@ -8,7 +8,6 @@ ends a session or drops something is said in its text alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from pgheadroom import _core, quoting
 from pgheadroom.advise.advice import Remark
@@ -18,6 +17,7 @@ from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.profile.observed import Holder, ObservedServer
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
 
@@ -37,8 +37,9 @@ def first_remarks(profile: Profile) -> tuple[Remark, ...]:
     Args:
         profile: An observed one.
     """
-    observed = profile.server.observed or {}
-    holders = sorted(_holders(observed), key=lambda h: (-int(h["age_xids_max"]), str(h["name"])))
+    observed = profile.server.observed
+    assert observed is not None, "remarks are on observed profiles"
+    holders = sorted(_holders(observed), key=lambda h: (-h.age_xids_max, h.name))
     made = [_horizon(holder, observed, first=n == 0) for n, holder in enumerate(holders)]
     made = made[:_HOLDERS_MAX]
     if not made and held_frac(observed) >= _HELD_FRAC_MIN:
@@ -65,36 +66,32 @@ def first_remarks(profile: Profile) -> tuple[Remark, ...]:
     return tuple(made)
 
 
-def _holders(observed: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+def _holders(observed: ObservedServer) -> Iterable[Holder]:
     """Those that hold data for a good part of the interval, or go on when sessions end."""
-    interval_s = float(observed.get("interval_s") or 0)
-    xids = int((observed.get("counters") or {}).get("xids") or 0)
-    for holder in (observed.get("horizon") or {}).get("holders") or ():
-        if not holder["holds_data"] or not holder["age_xids_max"]:
+    interval_s = observed.interval_s
+    xids = observed.counters.xids or 0
+    for holder in observed.horizon.holders:
+        if not holder.holds_data or not holder.age_xids_max:
             continue
-        age_s = holder["transaction_age_s"]
-        if holder["kind"] == "session":
+        age_s = holder.transaction_age_s
+        if holder.kind == "session":
             is_long = age_s is not None and age_s >= _HELD_FRAC_MIN * interval_s
-            is_long = is_long and holder["age_xids_max"] >= max(_HELD_FRAC_MIN * xids, 2)
-        elif holder["kind"] == "prepared":
+            is_long = is_long and holder.age_xids_max >= max(_HELD_FRAC_MIN * xids, 2)
+        elif holder.kind == "prepared":
             is_long = True
         else:
-            is_long = holder["age_xids_max"] >= max(_HELD_FRAC_MIN * xids, 2)
+            is_long = holder.age_xids_max >= max(_HELD_FRAC_MIN * xids, 2)
         if is_long:
             yield holder
 
 
-def _horizon(holder: Mapping[str, Any], observed: Mapping[str, Any], *, first: bool) -> Remark:
-    name, kind = str(holder["name"]), str(holder["kind"])
-    about = ", ".join(
-        str(holder[field])
-        for field in ("application_name", "usename", "state")
-        if holder.get(field)
-    )
+def _horizon(holder: Holder, observed: ObservedServer, *, first: bool) -> Remark:
+    name, kind = holder.name, holder.kind
+    about = ", ".join(filter(None, (holder.application_name, holder.usename, holder.state)))
     about = f" ({about})" if about else ""
-    back = f"{holder['age_xids_max']:,} transactions back"
-    if holder["transaction_age_s"] is not None:
-        back = f"for {show_duration(holder['transaction_age_s'])}, {back}"
+    back = f"{holder.age_xids_max:,} transactions back"
+    if holder.transaction_age_s is not None:
+        back = f"for {show_duration(holder.transaction_age_s)}, {back}"
     who, end = {
         "session": (
             f"Session {name}{about}",
@@ -123,8 +120,8 @@ def _horizon(holder: Mapping[str, Any], observed: Mapping[str, Any], *, first: b
     return Remark(kind="horizon", text=text, evidence="measured", gain={})
 
 
-def _literal(name: str, observed: Mapping[str, Any]) -> str:
-    return f"({name})" if observed.get("masked") else quoting.literal(name)
+def _literal(name: str, observed: ObservedServer) -> str:
+    return f"({name})" if observed.masked else quoting.literal(name)
 
 
 def table_remarks(table: TableProfile, profile: Profile) -> tuple[Remark, ...]:
@@ -151,8 +148,9 @@ def _major(profile: Profile) -> int:
 def _setting(table: TableProfile, profile: Profile, name: str, default: float) -> float:
     """A storage parameter, else the server's setting of that name, else the default."""
     own = table.reloptions.get(name)
-    server = ((profile.server.observed or {}).get("settings") or {}).get(name) or {}
-    for found in (own, server.get("setting")):
+    observed = profile.server.observed
+    server = None if observed is None else (observed.settings or {}).get(name)
+    for found in (own, None if server is None else server.setting):
         try:
             return float(str(found))
         except ValueError:
@@ -161,15 +159,16 @@ def _setting(table: TableProfile, profile: Profile, name: str, default: float) -
 
 
 def _target(table: TableProfile) -> str:
-    observed = table.observed or {}
-    return ".".join(quoting.shown_identifier(observed[key]) for key in ("schema", "name"))
+    observed = table.observed
+    assert observed is not None, "remarks are on observed tables"
+    return ".".join(map(quoting.shown_identifier, (observed.schema, observed.name)))
 
 
 def _statements(
     table: TableProfile, profile: Profile, option: str, value: str | None
 ) -> tuple[Mapping[str, str], ...]:
     """Set one storage parameter, or reset it, and put back what was there."""
-    if (profile.server.observed or {}).get("masked"):
+    if profile.server.observed is not None and profile.server.observed.masked:
         return ()
     target, before = _target(table), table.reloptions.get(option)
 
@@ -199,10 +198,10 @@ def _autovacuum(table: TableProfile, profile: Profile) -> Remark | None:
         most = _setting(table, profile, "autovacuum_vacuum_max_threshold", 1e8)
         dead = min(dead, most) if most >= 0 else dead
     row_bytes = tuple_bytes_of(table) + 4
-    counters = (table.observed or {}).get("counters") or {}
+    counters = {} if table.observed is None else table.observed.counters
     cold = (counters.get("n_tup_upd") or 0) - (counters.get("n_tup_hot_upd") or 0)
     cold += counters.get("n_tup_del") or 0
-    interval_s = float((profile.server.observed or {}).get("interval_s") or 0)
+    interval_s = 0.0 if profile.server.observed is None else profile.server.observed.interval_s
     if cold <= 0 or interval_s <= 0 or dead * row_bytes <= _DEAD_BYTES_MAX:
         return None
     wanted = max(float(f"{_DEAD_BYTES_MAX / row_bytes / table.rows:.1g}"), _SCALE_MIN)
@@ -289,13 +288,13 @@ def _real_columns(table: TableProfile) -> list[_core.Column] | None:
     """Columns with their own types, of which alignment comes; None where one is not known."""
     made = []
     substitutes = {column.name: column for column in profile_columns(table, {})}
-    for found in (table.observed or {}).get("columns") or ():
-        name, width = str(found["name"]), None
-        if "stored_bytes" in found:
-            stored = round(float(found["stored_bytes"]))
+    for found in () if table.observed is None else table.observed.columns:
+        name, width = found.name, None
+        if found.stored_bytes is not None:
+            stored = round(found.stored_bytes)
             width = max(stored - (1 if stored <= 127 else 4), 0)
         try:
-            made.append(_core.Column(str(found["type"]), payload_bytes=width, name=name))
+            made.append(_core.Column(found.type, payload_bytes=width, name=name))
         except InputError:
             substitute = substitutes.get(name)
             if substitute is None or substitute.typlen < 0:

@@ -7,14 +7,14 @@ Sizes are those of sampled rows where there is a sample, else of the columns' la
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pgheadroom import _core
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import ObservedSample, ObservedServer, ObservedTable
 from pgheadroom.units import PAGE_BYTES
 
 ReasonKind = Literal["never_reserved", "too_wide", "horizon", "statement", "filled", "drawn_down"]
@@ -93,7 +93,7 @@ class Room:
         return f"{versions}, and updates used it up before pruning freed it."
 
 
-def room_of(table: TableProfile, updates: Updates, server: Mapping[str, Any] | None) -> Room:
+def room_of(table: TableProfile, updates: Updates, server: ObservedServer | None) -> Room:
     """
     Read the room of an observed table.
 
@@ -102,14 +102,13 @@ def room_of(table: TableProfile, updates: Updates, server: Mapping[str, Any] | N
         updates: Of the table.
         server: `[server.observed]`, for the horizon.
     """
-    observed = table.observed or {}
     fits = fitting_bytes(table)
     return Room(
         tuple_bytes=tuple_bytes_of(table),
         fillfactor=table.fillfactor,
         reserve_bytes=PAGE_BYTES * (100 - table.fillfactor) // 100,
         spare_versions=_core.spare_versions(fits, table.fillfactor),
-        full_frac=_full_frac(observed, _aligned(fits) + 4),
+        full_frac=_full_frac(table.observed, _aligned(fits) + 4),
         held_frac=held_frac(server),
         rows_at_once=_rows_at_once(table, updates, fits),
     )
@@ -120,10 +119,9 @@ def fitting_bytes(table: TableProfile) -> int:
     return min(max(math.ceil(tuple_bytes_of(table)), 24), _TUPLE_BYTES_MAX)
 
 
-def held_frac(server: Mapping[str, Any] | None) -> float:
+def held_frac(server: ObservedServer | None) -> float:
     """Part of the interval in which the horizon stood still, or was older than all of it."""
-    horizon = (server or {}).get("horizon") or {}
-    still = sum(float(part["length_frac"]) for part in horizon.get("stood_still") or ())
+    still = 0.0 if server is None else sum(p.length_frac for p in server.horizon.stood_still)
     return min(still, 1.0)
 
 
@@ -131,18 +129,18 @@ def _aligned(length: int) -> int:
     return (length + 7) // 8 * 8
 
 
-def _full_frac(observed: Mapping[str, Any], needed_bytes: int) -> float | None:
+def _full_frac(observed: ObservedTable | None, needed_bytes: int) -> float | None:
     """
     Pages whose class of free bytes ends below what a version needs.
 
     Dead rows count as free where rows were sampled: there it is a lower bound.
     """
-    for found in observed.get("free_space") or ():
-        if not found["pages"]:
+    for found in (observed.free_space if observed is not None else None) or ():
+        if not found.pages:
             continue
-        width = int(found["class_bytes"])
-        full = sum(pages for k, pages in found["classes"] if (k + 1) * width <= needed_bytes)
-        return float(full / max(sum(pages for _, pages in found["classes"]), 1))
+        width = found.class_bytes
+        full = sum(pages for k, pages in found.classes if (k + 1) * width <= needed_bytes)
+        return float(full / max(sum(pages for _, pages in found.classes), 1))
     return None
 
 
@@ -197,24 +195,29 @@ class Growth:
 def growth_of(table: TableProfile, updates: Updates) -> Growth:
     """Read the signs of growth from classes of statements and from the sample."""
     appended = sum(c.rows for c in updates.classes if c.appended) / updates.count
-    observed = table.observed or {}
-    counters = observed.get("counters") or {}
-    variable = {c["name"] for c in observed.get("columns") or () if "stored_bytes" in c}
+    observed = table.observed
+    counters = {} if observed is None else observed.counters
+    columns = () if observed is None else observed.columns
+    variable = {column.name for column in columns if column.stored_bytes is not None}
     assigned = frozenset().union(*(c.columns for c in updates.classes))
     can_grow = bool(variable & assigned) if updates.classes else bool(variable)
     # Young rows are updated ones only where few are inserted.
     few_inserts = (counters.get("n_tup_ins") or 0) <= updates.count / 10
-    grown = _grown_bytes(observed.get("sample")) if can_grow and few_inserts else None
+    grown = (
+        _grown_bytes(None if observed is None else observed.sample)
+        if can_grow and few_inserts
+        else None
+    )
     return Growth(appended_frac=appended, grown_bytes=grown)
 
 
-def _grown_bytes(sample: Mapping[str, Any] | None) -> float | None:
+def _grown_bytes(sample: ObservedSample | None) -> float | None:
     """Mean of the rows younger than the interval minus that of the older, where it is clear."""
-    if not sample or not sample.get("ages") or not sample.get("since_xids"):
+    if sample is None or not sample.ages or not sample.since_xids:
         return None
-    since = int(sample["since_xids"])
-    young = [(n, b) for k, n, b in sample["ages"] if 2 ** (k + 1) <= since + 1]
-    older = [(n, b) for k, n, b in sample["ages"] if 2**k > since]
+    since = sample.since_xids
+    young = [(n, b) for k, n, b in sample.ages if 2 ** (k + 1) <= since + 1]
+    older = [(n, b) for k, n, b in sample.ages if 2**k > since]
     young_rows, older_rows = sum(n for n, _ in young), sum(n for n, _ in older)
     if young_rows < 30 or older_rows < 30:  # means of fewer rows are noise; arbitrary
         return None

@@ -7,15 +7,15 @@ depend on checkpoints, not on why an update was HOT or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import ObservedServer
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _HEADER_BYTES = 23  # SizeofHeapTupleHeader, src/include/access/htup_details.h
@@ -45,9 +45,8 @@ class Bytes:
 
 def tuple_bytes_of(table: TableProfile) -> float:
     """Mean length of a row: of a sample, else of the layout."""
-    sample = (table.observed or {}).get("sample")
-    if sample:
-        return float(sample["tuple_bytes"]["mean"])
+    if table.observed is not None and table.observed.sample is not None:
+        return float(table.observed.sample.tuple_bytes.mean)
     return float(_core.RowLayout(profile_columns(table, {})).tuple_bytes)
 
 
@@ -55,12 +54,12 @@ def labels_of(table: TableProfile) -> dict[str, str]:
     """Names of columns in the profile by their names in the catalog."""
     made: dict[str, str] = {}
     left = [column.name for column in table.columns]
-    for found in (table.observed or {}).get("columns") or ():
+    for found in () if table.observed is None else table.observed.columns:
         if not left:
             break
-        made[str(found["name"])] = left.pop(0)
+        made[found.name] = left.pop(0)
         # A key that is longer than an integer is two columns of the profile.
-        if left and "which is a part of the key" in str(found.get("substituted", "")):
+        if left and "which is a part of the key" in (found.substituted or ""):
             left.pop(0)
     return made
 
@@ -71,7 +70,7 @@ def index_label(table: TableProfile, name: str) -> str | None:
 
     The profile writes the schema before names outside of `public`, and changes what it cannot hold.
     """
-    schema = (table.observed or {}).get("schema")
+    schema = None if table.observed is None else table.observed.schema
     full = name if schema == "public" else f"{schema}.{name}"
     for index in table.indexes:
         if index.name in (full, profile_name(full, set())):
@@ -149,10 +148,11 @@ def prune_bytes() -> Bytes:
     return Bytes(low=0, mid=_PRUNE_BYTES, high=_PRUNE_BYTES)
 
 
-def wal_level_of(server: Mapping[str, Any] | None) -> str:
+def wal_level_of(server: ObservedServer | None) -> str:
     """The setting that was observed; `replica` where nobody did."""
-    settings = (server or {}).get("settings") or {}
-    return str((settings.get("wal_level") or {}).get("setting", "replica"))
+    settings = None if server is None else server.settings
+    found = (settings or {}).get("wal_level")
+    return "replica" if found is None else str(found.setting)
 
 
 def rows_per_page(table: TableProfile, fillfactor: int) -> int:

@@ -148,7 +148,7 @@ def make_scenario(
         return None
     assumed: list[str] = []
     server = _server(profile.server, assumed)
-    work = _Work.of(operations, table.rows, float(profile.server.observed["interval_s"]))
+    work = _Work.of(operations, table.rows, float(profile.server.observed.interval_s))
     duration_s = work.duration_s(server)
     wanted = max(_ROWS_MIN, sample_pages * rows_per_page(table, 100))
     most = _operations_max(table, work, server)
@@ -389,8 +389,8 @@ def _server(server: ServerSettings, assumed: list[str]) -> ServerSettings:
 def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
     """Seconds between checkpoints: as counted where several were, else by time and WAL."""
     assert server.observed is not None, "an observed profile"
-    counters: Mapping[str, Any] = server.observed["counters"]
-    interval_s = float(server.observed["interval_s"])
+    counters: Mapping[str, Any] = server.observed.counters
+    interval_s = float(server.observed.interval_s)
     seen = counters.get("checkpoint") or {}
     number = int(seen.get("num_timed") or 0) + int(seen.get("num_requested") or 0)
     timeout_s = server.checkpoint_interval_s or 300.0
@@ -437,7 +437,7 @@ def observed_hold_frac(profile: Profile) -> float:
     """In which part of the interval the horizon stood still, by the observation."""
     observed = profile.server.observed
     assert observed is not None, "an observed profile"
-    found = math.fsum(float(part["length_frac"]) for part in observed["horizon"]["stood_still"])
+    found = math.fsum(float(part["length_frac"]) for part in observed.horizon.stood_still)
     return min(1.0, found)
 
 
@@ -445,14 +445,14 @@ def observed_hold_s(profile: Profile) -> float:
     """For how long the horizon stood still at a time, by the observation; 0: it did not."""
     observed = profile.server.observed
     assert observed is not None, "an observed profile"
-    still = observed["horizon"]["stood_still"]
+    still = observed.horizon.stood_still
     if not still:
         return 0.0
-    interval_s = float(observed["interval_s"])
+    interval_s = float(observed.interval_s)
     longest = max(float(part["length_frac"]) for part in still) * interval_s
     ages = [
         float(holder["transaction_age_s"])
-        for holder in observed["horizon"]["holders"]
+        for holder in observed.horizon.holders
         if holder.get("transaction_age_s") is not None and holder.get("holds_data")
     ]
     return max(longest, *ages) if ages else longest

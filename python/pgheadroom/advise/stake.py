@@ -7,14 +7,15 @@ counters is an estimate; that decides about an order, and about nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pgheadroom.advise.advice import Cause, mid
 from pgheadroom.advise.row import prune_bytes, same_page_bytes, wal_level_of
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import ObservedServer
 
 DAY_S = 86_400.0
 
@@ -42,7 +43,7 @@ def stake_of(
     table: TableProfile,
     updates: Updates | None,
     causes: Sequence[Cause],
-    server: Mapping[str, Any] | None,
+    server: ObservedServer | None,
 ) -> Stake:
     """
     What a table writes beyond HOT.
@@ -75,9 +76,10 @@ def stake_of(
 
 def interval_of(table: TableProfile) -> float | None:
     """Seconds in which its updates were counted; None without updates."""
-    observed = table.observed or {}
-    count = (observed.get("counters") or {}).get("n_tup_upd")
-    per_s = (observed.get("per_s") or {}).get("n_tup_upd")
+    if table.observed is None:
+        return None
+    count = table.observed.counters.get("n_tup_upd")
+    per_s = table.observed.per_s.get("n_tup_upd")
     return float(count) / float(per_s) if count and per_s else None
 
 
@@ -98,9 +100,9 @@ def measured_bytes(table: TableProfile, updates: Updates) -> float | None:
 
     Blown up to all updates where classes account for a part of them.
     """
-    listed = ((table.observed or {}).get("updates") or {}).get("classes") or ()
-    known = [c for c in listed if c.get("wal_bytes") is not None and c["rows"]]
-    rows = sum(int(c["rows"]) for c in known)
-    if not rows or len(known) < len(listed) or any(c["kind"] != "update" for c in known):
+    listed = () if table.observed is None else table.observed.updates.classes
+    known = [c for c in listed if c.wal_bytes is not None and c.rows]
+    rows = sum(c.rows or 0 for c in known)
+    if not rows or len(known) < len(listed) or any(c.kind != "update" for c in known):
         return None
-    return sum(float(c["wal_bytes"]) for c in known) * updates.count / rows
+    return sum(float(c.wal_bytes or 0) for c in known) * updates.count / rows

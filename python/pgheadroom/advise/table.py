@@ -8,7 +8,7 @@ it. Playing it adds the twin's figures: the calibration, the index what-ifs, the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +83,7 @@ class TableCase:
         assert table.observed is not None, "checked by the caller"
         self._profile = profile
         self._table = table
-        self._facts: Mapping[str, Any] = table.observed
+        self._facts = table.observed
         self._version = version
         self._policy = policy
         self._sample_pages = sample_pages
@@ -110,7 +110,7 @@ class TableCase:
     @property
     def updates_per_s(self) -> float:
         """As observed."""
-        return float(self._facts["per_s"].get("n_tup_upd") or 0.0)
+        return float(self._facts.per_s.get("n_tup_upd") or 0.0)
 
     @property
     def is_worth_playing(self) -> bool:
@@ -319,18 +319,18 @@ class TableCase:
         """What has been found out."""
         table, facts, decision = self._table, self._facts, self._decision
         assert decision is not None, "played, left, or decided by counters"
-        counters = facts["counters"]
+        counters = facts.counters
         updates = int(counters.get("n_tup_upd") or 0)
         hot = counters.get("n_tup_hot_upd")
         return TableAdvice(
             table=table.name,
-            schema=facts["schema"],
-            name=facts["name"],
-            oid=facts["oid"],
-            relfilenode=facts["relfilenode"],
-            parent=facts.get("parent"),
+            schema=facts.schema,
+            name=facts.name,
+            oid=facts.oid,
+            relfilenode=facts.relfilenode,
+            parent=facts.parent,
             rows=table.rows,
-            heap_bytes=facts["main_bytes"],
+            heap_bytes=facts.main_bytes,
             fillfactor=table.fillfactor,
             updates_per_s=self.updates_per_s,
             updates=updates,

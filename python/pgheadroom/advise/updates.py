@@ -7,11 +7,17 @@ changed (an equal value keeps HOT), but what is not assigned has not changed, tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import (
+    Counts,
+    ObservedIndex,
+    ObservedTable,
+    ObservedUpdates,
+    UpdateClass,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +126,14 @@ def updates_of(table: TableProfile, major: int) -> Updates | None:
         table: With `observed`.
         major: Of the server.
     """
-    observed = table.observed or {}
-    counters = observed.get("counters") or {}
+    observed = table.observed
+    if observed is None:
+        return None
+    counters = observed.counters
     count, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
     if not count or hot is None:
         return None
+    inserts = counters.get("n_tup_ins")
     newpage = counters.get("n_tup_newpage_upd") if major >= 16 else None
     hot = min(int(hot), int(count))
     if newpage is not None:
@@ -138,14 +147,12 @@ def updates_of(table: TableProfile, major: int) -> Updates | None:
         unknown=unknown,
         unknown_high=unknown_high,
         is_counted=is_counted,
-        is_explained=_is_explained(
-            observed.get("updates") or {}, int(count), counters.get("n_tup_ins")
-        ),
-        indexes=tuple(_indexes(observed.get("indexes") or (), major)),
+        is_explained=_is_explained(observed.updates, int(count), inserts),
+        indexes=tuple(_indexes(observed.indexes, major)),
     )
 
 
-def assigned_columns(observed: Mapping[str, Any], found: Mapping[str, Any]) -> frozenset[str]:
+def assigned_columns(observed: ObservedTable, found: UpdateClass) -> frozenset[str]:
     """
     Columns that a class of statements assigns, and the stored ones that are generated from these.
 
@@ -153,42 +160,42 @@ def assigned_columns(observed: Mapping[str, Any], found: Mapping[str, Any]) -> f
         observed: Of the table.
         found: The class, as observed.
     """
-    assigned = frozenset(found["columns"]) - set(found.get("same") or ())
+    assigned = frozenset(found.columns) - set(found.same or ())
     computed = (
-        str(column["name"])
-        for column in observed.get("columns") or ()
-        if column.get("generated") == "stored" and assigned & set(column["generated_from"])
+        column.name
+        for column in observed.columns
+        if column.generated == "stored" and assigned & set(column.generated_from or ())
     )
     return assigned | frozenset(computed)
 
 
 def _classes(
-    observed: Mapping[str, Any], count: int
+    observed: ObservedTable, count: int
 ) -> tuple[tuple[Assigning, ...], float, float, bool]:
     """Classes by rows where the source counts rows of this table, else by shares alone."""
-    seen = observed.get("updates") or {}
-    listed = [found for found in seen.get("classes") or () if found.get("frac")]
+    seen = observed.updates
+    listed = [found for found in seen.classes if found.frac]
     if not listed:
         return (), float(count), float(count), False
-    lost = seen.get("unattributed_frac")
-    is_counted = lost is not None and all(found["rows"] is not None for found in listed)
-    total = sum(found["rows"] for found in listed) if is_counted else 0
+    lost = seen.unattributed_frac
+    is_counted = lost is not None and all(found.rows is not None for found in listed)
+    total = sum(found.rows or 0 for found in listed) if is_counted else 0
     missing, beyond = max(count - total, 0), max(total - count, 0)
-    is_noise = missing <= count * float(seen.get("unattributed_resolution") or 0)
+    is_noise = missing <= count * float(seen.unattributed_resolution or 0)
     made = []
     for found in listed:
-        per_statement = found.get("rows_per_statement")
-        if per_statement is None and found["rows"] and found["calls"] and found["kind"] == "update":
-            per_statement = found["rows"] / found["calls"]  # a profile of an earlier version
-        rows = float(found["frac"]) * count
+        per_statement, counted = found.rows_per_statement, found.rows or 0
+        if per_statement is None and found.rows and found.calls and found.kind == "update":
+            per_statement = found.rows / found.calls  # a profile of an earlier version
+        rows = float(found.frac or 0) * count
         low, high = 0.0, float(count)
         if is_counted:
-            low, high = max(found["rows"] - beyond, 0.0), min(float(found["rows"]), count)
-            rows = float(found["rows"])
+            low, high = max(counted - beyond, 0.0), min(float(counted), count)
+            rows = float(counted)
             if beyond or is_noise:
                 rows *= count / max(total, 1)
             high = max(high, min(rows, count))
-        appended = found.get("appended") or ()
+        appended = found.appended or ()
         made.append(
             Assigning(
                 columns=assigned_columns(observed, found),
@@ -204,37 +211,43 @@ def _classes(
     return tuple(made), 0.0 if is_noise else float(missing), float(missing), True
 
 
-def _is_explained(seen: Mapping[str, Any], count: int, inserts: int | None) -> bool:
+def _is_explained(seen: ObservedUpdates, count: int, inserts: float | None) -> bool:
     """
     Whether the rows that classes have counted are all of the table's updates.
 
     Rows of an upsert or MERGE may have been inserts: as many as the table had in all, at most.
     """
-    listed = [found for found in seen.get("classes") or () if found.get("frac")]
-    if not listed or seen.get("source") != "pg_stat_statements":
+    listed = [found for found in seen.classes if found.frac]
+    if not listed or seen.source != "pg_stat_statements":
         return False
-    noise = float(seen.get("unattributed_resolution") or 0)
-    lost = seen.get("unattributed_frac")
+    noise = float(seen.unattributed_resolution or 0)
+    lost = seen.unattributed_frac
     if lost is not None:
         return float(lost) <= noise
-    mixed = [found for found in listed if found["kind"] != "update"]
-    if any(found["rows"] is None for found in listed) or not mixed or inserts is None:
+    mixed = [found for found in listed if found.kind != "update"]
+    if any(found.rows is None for found in listed) or not mixed or inserts is None:
         return False
-    rows = sum(float(found["rows"]) for found in listed)
+    rows = sum(float(found.rows or 0) for found in listed)
     return rows - inserts >= (1 - noise) * count
 
 
-def _indexes(listed: Iterable[Mapping[str, Any]], major: int) -> Iterable[Index]:
+def _whole(counters: Counts | None) -> int | None:
+    """Index scans; None where nobody counted."""
+    scans = (counters or {}).get("idx_scan")
+    return None if scans is None else int(scans)
+
+
+def _indexes(listed: Iterable[ObservedIndex], major: int) -> Iterable[Index]:
     listed = tuple(listed)
     for found in listed:
         # From 16 on summarizing indexes (BRIN) do not end HOT, whatever a profile says.
-        if not found["ends_hot"] or (major >= 16 and found.get("is_summarizing")):
+        if not found.ends_hot or (major >= 16 and found.is_summarizing):
             continue
-        columns = frozenset(found["ends_hot_by_columns"])
+        columns = frozenset(found.ends_hot_by_columns)
         if not columns:
             continue
-        scans = (found.get("counters") or {}).get("idx_scan")
-        total = (found.get("totals") or {}).get("idx_scan")
+        scans = _whole(found.counters)
+        total = _whole(found.totals)
         yield Index(
             name=str(found["name"]),
             columns=columns,

@@ -75,22 +75,24 @@ def width_of(profile: Profile, table: TableProfile) -> Width:
 
 def _median_age_xids(profile: Profile) -> float | None:
     """How old the oldest snapshot mostly was, in transactions that had begun since."""
-    horizon = (profile.server.observed or {}).get("horizon") or {}
+    observed = profile.server.observed
+    series = () if observed is None else observed.horizon.series or ()
     ages: Sequence[float] = [
-        float(moment["age_xids"])
-        for moment in horizon.get("series") or ()
-        if moment.get("age_xids") is not None and moment.get("oldest_xid") is not None
+        float(moment.age_xids)
+        for moment in series
+        if moment.age_xids is not None and moment.oldest_xid is not None
     ]
     return median(ages) if len(ages) >= _MOMENTS_MIN else None
 
 
 def _statements_a_commit(profile: Profile) -> float | None:
     """Of the whole server, where pg_stat_statements has counted statements."""
-    observed = profile.server.observed or {}
-    commits = ((observed.get("counters") or {}).get("database") or {}).get("xact_commit")
+    observed = profile.server.observed
+    if observed is None:
+        return None
+    database = observed.counters.database
+    commits = None if database is None else database.xact_commit
     calls = [
-        int(found["calls"])
-        for found in observed.get("statements") or ()
-        if found["source"] == "pg_stat_statements"
+        found.calls for found in observed.statements or () if found.source == "pg_stat_statements"
     ]
     return calls[0] / commits if calls and commits else None

@@ -112,7 +112,7 @@ def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
 def _observed(table: TableProfile) -> LiveTable | None:
     """A table as `observe` saw it; None for one that somebody wrote, or an older observation."""
     seen = table.observed
-    columns = (seen or {}).get("columns")
+    columns = None if seen is None else seen["columns"]
     if seen is None or not columns or any("typlen" not in column for column in columns):
         return None
     return LiveTable(

@@ -117,9 +117,9 @@ class Catalog:
 
         A column keeps its name in the profile as its identity.
         """
-        updates = (altered.table.observed or {}).get("updates") or {}
-        classes = updates.get("classes") or ()
-        assigned = {name for one in classes for name in one.get("columns") or ()}
+        observed = altered.table.observed
+        classes = () if observed is None else observed.updates.classes
+        assigned = {name for one in classes for name in one.columns}
         for name in sorted(assigned):
             if altered.names.get(name, name) != name:
                 text = f"{name} is another column than the one that was observed to be assigned"

@@ -282,7 +282,8 @@ def check_migration(
 
 
 def _updates_per_s(table: TableProfile) -> float:
-    return float((table.observed or {})["per_s"].get("n_tup_upd") or 0.0)
+    assert table.observed is not None, "the caller has checked that tables are observed"
+    return float(table.observed.per_s.get("n_tup_upd") or 0.0)
 
 
 def _notes(notes: Sequence[Note], table: str | None) -> list[Note]:
@@ -298,7 +299,7 @@ def _chosen(profile: Profile, table: str) -> frozenset[str]:
     wanted = Target(schema=schema or None, name=name)
     found = Catalog(profile).names.tables_of(wanted)
     if not found:
-        listed = sorted(str((t.observed or {}).get("name", t.name)) for t in profile.tables)
+        listed = sorted(t.name if t.observed is None else t.observed.name for t in profile.tables)
         raise InputError(
             f"--table {table} is not in the profile: expected one of {', '.join(listed[:20])}"
         )
@@ -311,16 +312,16 @@ def _refuse(profile: Profile, statements: Sequence[Statement]) -> None:
             "the profile was not made by `pgheadroom observe`: a check needs the updates that "
             "were observed"
         )
-    if profile.server.observed.get("masked"):
+    if profile.server.observed.masked:
         raise InputError(
             "the profile is masked, so no name of the migration is in it: expected one that "
             "`pgheadroom observe` wrote without --mask"
         )
-    if profile.server.observed.get("in_recovery"):
+    if profile.server.observed.in_recovery:
         raise InputError(
             "the profile is of a standby, which counts no writes: expected one of the primary"
         )
-    if profile.server.observed.get("is_idle"):
+    if profile.server.observed.is_idle:
         raise InputError(
             "nothing was written inside the profile's interval, so every migration would pass: "
             "expected one that was observed under load"
@@ -374,7 +375,8 @@ def newly_blocking(altered: Altered) -> frozenset[str]:
     found = altered.after.blocking - altered.before.blocking
     if any(index.whole_row for index in altered.after.indexes):
         found |= {"*"}
-    names = {str(c["name"]) for c in (altered.table.observed or {}).get("columns") or ()}
+    observed = altered.table.observed
+    names = set() if observed is None else {column.name for column in observed.columns}
     computed = {
         name
         for column in found
@@ -405,8 +407,9 @@ class _Table:
         if not altered.edits and not altered.open:
             return self._made("as before", "Nothing changes that HOT depends on.", "measured")
         if updates is None:
-            counters = (self._table.observed or {})["counters"]
-            if counters.get("n_tup_upd") == 0:
+            observed = self._table.observed
+            assert observed is not None, "the caller has checked that tables are observed"
+            if observed.counters.get("n_tup_upd") == 0:
                 text = "Nothing updated it inside the interval, so no HOT is lost."
                 return self._made("as before", text, "measured")
             return self._made("not judged", "Its updates were not counted.", "assumed")
@@ -472,7 +475,7 @@ class _Table:
             ),
         }
         if isinstance(figured, Figures) and _agrees(verdict, figured):
-            per_day = float((self._table.observed or {})["per_s"]["n_tup_upd"] or 0.0) * _DAY_S
+            per_day = _updates_per_s(self._table) * _DAY_S
             facts |= {
                 "hot_frac_now": figured.hot_now,
                 "hot_frac_then": figured.hot_then,
@@ -491,7 +494,8 @@ class _Table:
         return self._made(verdict, _sentences(said), evidence, **facts)
 
     def _made(self, verdict: Verdict, text: str, evidence: Evidence, **facts: Any) -> TableCheck:
-        observed, updates, altered = self._table.observed or {}, self._updates, self._altered
+        observed, updates, altered = self._table.observed, self._updates, self._altered
+        assert observed is not None, "the caller has checked that tables are observed"
         columns = [edit for edit in altered.edits if isinstance(edit, ColumnSet)]
         is_played = "wal_bytes_per_update_then" in facts
         assumed = [f"{e.name} is filled in every row" for e in columns if e.is_new and is_played]
@@ -501,8 +505,8 @@ class _Table:
         lines = {edit.line for edit in altered.edits} | {line for line, _ in altered.effects}
         return TableCheck(
             table=self._table.name,
-            schema=str(observed["schema"]),
-            name=str(observed["name"]),
+            schema=observed.schema,
+            name=observed.name,
             lines=tuple(sorted(lines | {line for line, _ in altered.open})),
             verdict=verdict,
             text=text,
@@ -536,7 +540,8 @@ class _Table:
         return [c for c in classes if (c.columns | set(after.computed(c.columns))) & new]
 
     def _worked(self, line: int, effect: Effect) -> Worked:
-        size = (self._table.observed or {}).get("main_bytes")
+        observed = self._table.observed
+        size = None if observed is None else observed.main_bytes
         own = None if size is None else int(size)
         other = effect.waits_for
         read = own if other is None else effect.read_bytes

@@ -204,8 +204,8 @@ def _operations(profile: Profile, altered: Altered, scenario: Scenario) -> tuple
     """
     table = altered.table
     labels = labels_of(table)
-    classes = ((table.observed or {}).get("updates") or {}).get("classes") or ()
-    known = [{labels[name] for name in found["columns"] if name in labels} for found in classes]
+    classes = () if table.observed is None else table.observed.updates.classes
+    known = [{labels[name] for name in found.columns if name in labels} for found in classes]
     key = {table.key.name} if table.key is not None else set()
     after = edited(table, altered.edits)
     blocked = {name for index in after.indexes for name in (*index.columns, *index.include)}

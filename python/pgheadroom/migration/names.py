@@ -43,19 +43,20 @@ class Names:
         self.gone: set[Target] = set()
         leaves: dict[str, list[str]] = {}
         for table in profile.tables:
-            observed = table.observed or {}
-            self.tables[str(observed["schema"]), str(observed["name"])] = [table.name]
-            if observed.get("parent"):
-                leaves.setdefault(str(observed["parent"]), []).append(table.name)
-            for index in observed["indexes"]:
-                place = str(index["schema"]), str(index["name"])
-                self.indexes[place] = [IndexAt(table=table.name, identity=str(index["name"]))]
-        parents = (profile.server.observed or {}).get("partitioned") or ()
-        full = {_full(found["schema"], found["name"]): found for found in parents}
+            observed = table.observed
+            assert observed is not None, "the caller has checked that tables are observed"
+            self.tables[observed.schema, observed.name] = [table.name]
+            if observed.parent:
+                leaves.setdefault(observed.parent, []).append(table.name)
+            for index in observed.indexes:
+                place = index.schema, index.name
+                self.indexes[place] = [IndexAt(table=table.name, identity=index.name)]
+        parents = () if profile.server.observed is None else profile.server.observed.partitioned
+        full = {_full(found.schema, found.name): found for found in parents}
         for name, found in full.items():
-            below = [n for n, other in full.items() if other.get("parent") == name]
+            below = [n for n, other in full.items() if other.parent == name]
             members = [leaf for n in (name, *below) for leaf in leaves.get(n, ())]
-            place = str(found["schema"]), str(found["name"])
+            place = found.schema, found.name
             self.tables[place] = members
             self.partitioned.add(place)
         self.observed = {place: tuple(keys) for place, keys in self.tables.items()}

@@ -76,7 +76,7 @@ def _fillfactor_said(fillfactor: int, table: TableProfile) -> str:
         return text
     then = math.ceil(table.rows / per_page[1]) * PAGE_BYTES
     text += f", about {per_page[1]} rows a page instead of {per_page[0]}"
-    now = (table.observed or {}).get("main_bytes")
+    now = None if table.observed is None else table.observed.main_bytes
     as_is = f", {show_bytes(now)} now" if now else ""
     return f"{text}; the heap takes about {show_bytes(then)} once it is rewritten{as_is}"
 

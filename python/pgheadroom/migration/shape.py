@@ -204,25 +204,25 @@ class Altered:
 def altered_of(table: TableProfile, major: int) -> Altered:
     """The table before anything is done to it."""
     shape = shape_of(table, major)
-    observed = table.observed or {}
-    columns = observed.get("columns") or ()
-    names = [str(column["name"]) for column in columns]
+    columns = () if table.observed is None else table.observed.columns
+    indexes = () if table.observed is None else table.observed.indexes
+    names = [column.name for column in columns]
     return Altered(
         table=table,
         labels=labels_of(table),
         names={name: name for name in names},
-        types={str(column["name"]): str(column["type"]) for column in columns},
+        types={column.name: column.type for column in columns},
         before=shape,
         indexes={index.name: index for index in shape.indexes},
         generated=dict(shape.generated),
-        virtual={str(c["name"]) for c in columns if c.get("generated") == "virtual"},
+        virtual={c.name for c in columns if c.generated == "virtual"},
         nullable={
             # What was measured is NOT NULL: other shares come from samples and ANALYZE.
             str(c["name"]): c["null_frac_evidence"] != "measured"
             for c in columns
             if "null_frac_evidence" in c
         },
-        clustered=any(index.get("is_clustered") for index in observed.get("indexes") or ()),
+        clustered=any(index.is_clustered for index in indexes),
     )
 
 

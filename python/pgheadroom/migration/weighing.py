@@ -82,7 +82,8 @@ def _known(
 
 def _bytes(tables: Sequence[Altered]) -> int | None:
     """Of a table, or of the partitions of one, together."""
-    found = [(altered.table.observed or {}).get("main_bytes") for altered in tables]
+    seen = [altered.table.observed for altered in tables]
+    found = [None if observed is None else observed.main_bytes for observed in seen]
     if not found or None in found:
         return None
     return sum(int(size) for size in found if size is not None)
@@ -141,8 +142,9 @@ def _is_meant(altered: Altered, action: Work) -> bool:
         return False
     if action.kind == "cluster":
         return altered.clustered
-    schema = str((altered.table.observed or {})["schema"])
-    return action.schema is None or action.schema == schema
+    observed = altered.table.observed
+    assert observed is not None, "the caller has checked that tables are observed"
+    return action.schema is None or action.schema == observed.schema
 
 
 def _with_index(

@@ -63,7 +63,7 @@ def check_plannable(profile: Profile) -> None:
             "a plan is for a real database: found a profile that was not observed, expected one "
             "of pgheadroom observe"
         )
-    if observed.get("masked"):
+    if observed.masked:
         raise InputError(
             "the profile is masked, so its tables have no real names and a plan could not run: "
             "observe again without --mask, or make the plan where the names are known"
@@ -85,12 +85,13 @@ class _Maker:
     def plan(self) -> Plan:
         for table in self._advice.tables:
             self._add(table)
-        observed: Any = self._profile.server.observed
+        observed = self._profile.server.observed
+        assert observed is not None, "checked by the caller"
         steps = [*self._settings, *self._rewrites]
         return Plan(
             tool_version=pgheadroom.__version__,
             created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            observed_at=observed.get("observed_at"),
+            observed_at=observed.observed_at,
             target=self._target,
             policy=dict(self._advice.policy),
             rewrite=self._asked,
@@ -130,7 +131,7 @@ class _Maker:
         if advice.verdict == "ABSTAIN" or advice.advised_fillfactor is None:
             return
         table = self._profile.table(advice.table)
-        if table.observed is None or not table.observed.get("oid"):
+        if table.observed is None or not table.observed.oid:
             self._notes.append(f"{one_line(advice.table)}: not observed, so it has no step")
             return
         changes = advice.verdict == "CHANGE" and advice.advised_fillfactor != advice.fillfactor
@@ -174,11 +175,12 @@ class _Maker:
 
     def _tools(self, table: TableProfile) -> tuple[list[Tool], dict[Tool, str]]:
         """What can rewrite the table there, best first; and why the others cannot."""
-        facts: Any = table.observed
+        facts = table.observed
+        assert facts is not None, "only observed tables have steps"
         modules = self._advice.observation.modules
-        keys = [i for i in facts["indexes"] if i["is_primary"] or i.get("is_replica_identity")]
-        unique = [i for i in facts["indexes"] if i["is_unique"] and "predicate" not in i]
-        logged = facts.get("persistence") == "permanent"
+        keys = [i for i in facts.indexes if i.is_primary or i.is_replica_identity]
+        unique = [i for i in facts.indexes if i.is_unique and "predicate" not in i]
+        logged = facts.persistence == "permanent"
         unfit: dict[Tool, str] = {}
         if self._target.major < REPACK_FROM_MAJOR:
             unfit["REPACK (CONCURRENTLY)"] = f"it is of version {REPACK_FROM_MAJOR}"
@@ -201,12 +203,13 @@ class _Maker:
 
 def _copied_bytes(forecast: Forecast, table: TableProfile) -> int:
     """The new table, its indexes and its TOAST: what a rewrite makes."""
-    facts: Any = table.observed
+    facts = table.observed
+    assert facts is not None, "only observed tables have steps"
     after: Point | None = forecast.after
     heap = None if after is None else mid_or_none(after.heap_bytes)
     if heap is None:
         now = forecast.measured.heap_bytes or 0
         heap = now * forecast.measured.fillfactor / forecast.fillfactor
-    indexes = sum(int(index.get("main_bytes") or 0) for index in facts["indexes"])
-    toast = facts.get("toast") or {}
-    return round(heap) + indexes + int(toast.get("main_bytes") or 0)
+    indexes = sum(index.main_bytes or 0 for index in facts.indexes)
+    toast = None if facts.toast is None else facts.toast.main_bytes
+    return round(heap) + indexes + (toast or 0)

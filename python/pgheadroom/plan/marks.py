@@ -59,9 +59,9 @@ def target_of(profile: Profile) -> Target:
     observed = profile.server.observed
     assert observed is not None, "the caller has checked that the profile is observed"
     return Target(
-        system_identifier=observed.get("system_identifier"),
-        database_oid=int(observed["database_oid"]),
-        database=str(observed["database"]),
+        system_identifier=observed.system_identifier,
+        database_oid=int(observed.database_oid),
+        database=str(observed.database),
         server_version=str(profile.server.version),
     )
 
@@ -70,20 +70,20 @@ def mark_of(table: TableProfile) -> Mark:
     """The fingerprint of a table when it was observed."""
     facts = table.observed
     assert facts is not None, "tables of an observed profile are observed"
-    options = facts.get("reloptions")
+    options = facts.reloptions
     if options is None:  # of an earlier release: 100 stands for not set
         options = {k: v for k, v in table.reloptions.items() if not k.startswith("toast.")}
         options |= {} if table.fillfactor == 100 else {"fillfactor": str(table.fillfactor)}
     return Mark(
-        schema=str(facts["schema"]),
-        name=str(facts["name"]),
-        oid=int(facts["oid"]),
-        relfilenode=int(facts["relfilenode"]),
+        schema=str(facts.schema),
+        name=str(facts.name),
+        oid=int(facts.oid),
+        relfilenode=int(facts.relfilenode),
         columns=tuple(
             ColumnMark(name=str(column["name"]), type=str(column["type"]))
-            for column in facts["columns"]
+            for column in facts.columns
         ),
-        indexes=_indexes(facts["indexes"]),
+        indexes=_indexes(facts.indexes),
         reloptions=dict(options),
     )
 

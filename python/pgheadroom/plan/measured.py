@@ -4,12 +4,12 @@ What an observation says of a table, as far as a forecast is held against it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.observed import UpdateClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,38 +86,40 @@ def measure(profile: Profile, table: TableProfile) -> Measured:
     server, facts = profile.server.observed, table.observed
     assert server is not None, "only observed profiles are measured"
     assert facts is not None, "tables of an observed profile are observed"
-    counters = facts["counters"]
-    sample = facts.get("sample")
-    updates = facts.get("updates") or {}
-    classes = updates.get("classes") or ()
-    still = (server.get("horizon") or {}).get("stood_still") or ()
+    counters = facts.counters
+    sample = facts.sample
+    classes, still = facts.updates.classes, server.horizon.stood_still
+
+    def counted(name: str) -> int | None:
+        found = counters.get(name)
+        return None if found is None else int(found)
+
     return Measured(
-        interval_s=float(server["interval_s"]),
+        interval_s=float(server.interval_s),
         fillfactor=table.fillfactor,
         rows=table.rows,
-        heap_bytes=facts.get("main_bytes"),
-        inserts=counters.get("n_tup_ins"),
-        updates=counters.get("n_tup_upd"),
-        deletes=counters.get("n_tup_del"),
-        hot_updates=counters.get("n_tup_hot_upd"),
-        newpage_updates=counters.get("n_tup_newpage_upd"),
-        tuple_bytes=None if sample is None else float(sample["tuple_bytes"]["mean"]),
+        heap_bytes=facts.main_bytes,
+        inserts=counted("n_tup_ins"),
+        updates=counted("n_tup_upd"),
+        deletes=counted("n_tup_del"),
+        hot_updates=counted("n_tup_hot_upd"),
+        newpage_updates=counted("n_tup_newpage_upd"),
+        tuple_bytes=None if sample is None else float(sample.tuple_bytes.mean),
         classes=tuple(
-            UpdateShare(columns=tuple(found["columns"]), frac=float(found["frac"] or 0.0))
-            for found in classes
+            UpdateShare(columns=found.columns, frac=float(found.frac or 0.0)) for found in classes
         ),
-        classes_source=updates.get("source"),
+        classes_source=facts.updates.source,
         wal_bytes_per_update=_wal_per_update(classes),
-        held_frac=min(1.0, sum(float(part["length_frac"]) for part in still)),
+        held_frac=min(1.0, sum(float(part.length_frac) for part in still)),
     )
 
 
-def _wal_per_update(classes: Any) -> float | None:
+def _wal_per_update(classes: Sequence[UpdateClass]) -> float | None:
     """Over the classes whose statements were counted with their rows and their WAL."""
-    known: list[Mapping[str, Any]] = [
-        found
+    known = [
+        (found.rows, found.wal_bytes)
         for found in classes
-        if found["kind"] == "update" and found["rows"] and found.get("wal_bytes") is not None
+        if found.kind == "update" and found.rows and found.wal_bytes is not None
     ]
-    rows = sum(found["rows"] for found in known)
-    return sum(found["wal_bytes"] for found in known) / rows if rows else None
+    rows = sum(counted for counted, _ in known)
+    return sum(wal_bytes for _, wal_bytes in known) / rows if rows else None

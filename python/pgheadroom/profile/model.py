@@ -78,7 +78,7 @@ class ServerSettings:
         default=None, metadata=in_file("max_wal_size")
     )
     settings: Words = field(default_factory=dict)
-    observed: Annotated[Mapping[str, Any], Stored(ObservedServer)] | None = None
+    observed: ObservedServer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class TableProfile:
     reloptions: Words = field(default_factory=dict)
     columns: Annotated[tuple[ColumnProfile, ...], Expected("a list of columns")]
     indexes: Annotated[tuple[IndexProfile, ...], Expected("a list of indexes")] = ()
-    observed: Annotated[Mapping[str, Any], Stored(ObservedTable)] | None = None
+    observed: ObservedTable | None = None
 
     def column(self, name: str) -> ColumnProfile:
         """The column of that name, which must exist."""

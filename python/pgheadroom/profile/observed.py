@@ -54,7 +54,7 @@ class ObservedIndex(Kept):
     expressions: Annotated[str | Texts, Expected("a list of texts, or a text")] | None = None
     predicate: str | None = None
     reloptions: Mapping[str, Setting] | None = None
-    main_bytes: Count | None = None
+    main_bytes: Whole | None = None
     counters: Counts | None = None
     totals: Counts | None = None
 
@@ -73,6 +73,8 @@ class ObservedColumn(Kept):
     stored_bytes_deviation: Bytes | None = None
     stored_bytes_evidence: str | None = None
     substituted: str | None = None
+    generated: str | None = None
+    generated_from: Texts | None = None
 
 
 @kept
@@ -150,7 +152,7 @@ class FreeSpace(Kept):
 class ObservedToast(Kept):
     """A table's TOAST relation."""
 
-    main_bytes: Count | None = None
+    main_bytes: Whole | None = None
     counters: Counts | None = None
 
 
@@ -162,7 +164,7 @@ class ObservedTable(Kept):
     name: str
     oid: Oid
     relfilenode: Oid
-    main_bytes: Count | None
+    main_bytes: Whole | None
     counters: Counts
     per_s: Counts
     columns: tuple[ObservedColumn, ...]
@@ -208,11 +210,20 @@ class Holder(Kept):
 
 
 @kept
+class Moment(Kept):
+    """How old the oldest snapshot was at one moment, in transactions."""
+
+    age_xids: Count | None = None
+    oldest_xid: str | int | None = None
+
+
+@kept
 class Horizon(Kept):
     """How the horizon moved, and by what it was held."""
 
     stood_still: tuple[StoodStill, ...]
     holders: tuple[Holder, ...]
+    series: tuple[Moment, ...] | None = None
 
 
 @kept
@@ -266,6 +277,7 @@ class WalCounters(Kept):
 class DatabaseCounters(Kept):
     """Of pg_stat_database."""
 
+    xact_commit: Count | None = None
     totals: Counts | None = None
 
 

@@ -62,8 +62,8 @@ def since_of(
     """
     assert planned.observed is not None, "a plan's profile was observed"
     assert table.observed is not None, "verify has observed it"
-    then, last = (_totals(one.observed.get("totals")) for one in (planned, table) if one.observed)
-    base, heap_bytes, moment = then, planned.observed.get("main_bytes"), observed_at
+    then, last = (_totals(one.observed.totals) for one in (planned, table) if one.observed)
+    base, heap_bytes, moment = then, planned.observed.main_bytes, observed_at
     fillfactor_before = forecast.measured.fillfactor
     relfilenode = forecast.table.relfilenode
     is_new = False
@@ -76,7 +76,7 @@ def since_of(
         if effect.relfilenode != relfilenode:
             relfilenode, fillfactor_before = effect.relfilenode, forecast.fillfactor
             is_new = True
-    if table.observed.get("relfilenode") != relfilenode:
+    if table.observed.relfilenode != relfilenode:
         raise Unforeseen("it was rewritten by others, nobody knows when")
     length_s = seconds_since(moment)
     if length_s is None:
@@ -162,7 +162,7 @@ class Foreseer:
             (
                 found
                 for found in (self._profile.tables if self._profile is not None else ())
-                if (found.observed or {}).get("oid") == forecast.table.oid
+                if found.observed is not None and found.observed.oid == forecast.table.oid
             ),
             None,
         )

@@ -84,14 +84,14 @@ def verify(
             "the one that was observed"
         )
     server: Any = profile.server.observed
-    tables = {int(t.observed["oid"]): t for t in profile.tables if t.observed is not None}
-    notes = [one_line(line) for line in (*server["broken"], *server["changed"])]
+    tables = {int(t.observed.oid): t for t in profile.tables if t.observed is not None}
+    notes = [one_line(line) for line in (*server.broken, *server.changed)]
     if record is None and plan.steps:
         notes.append(
             "no record of pgheadroom apply beside the plan: when it was applied, and how far "
             "tables are on their way, is not known"
         )
-    length_s = float(server["interval_s"])
+    length_s = float(server.interval_s)
     then_s = max((f.measured.interval_s for f in plan.forecasts), default=length_s)
     if not 0.5 <= length_s / then_s <= 2:
         notes.append(
@@ -116,7 +116,7 @@ def verify(
         server_version=str(profile.server.version),
         database=plan.target.database,
         planned_at=plan.created_at,
-        observed_at=str(server["observed_at"]),
+        observed_at=str(server.observed_at),
         interval_s=length_s,
         tables=tuple(outcomes),
         notes=tuple(notes),
@@ -147,7 +147,7 @@ class _Table:
         self._windows: tuple[Window, ...] = windows_of(recording, oid)
         totals: Mapping[str, Any] = {}
         if table is not None and table.observed is not None:
-            totals = table.observed.get("totals") or {}
+            totals = table.observed.totals or {}
         self._updates_total: int | None = totals.get("n_tup_upd")
 
     def outcome(self) -> TableOutcome:
@@ -235,7 +235,7 @@ class _Table:
         ]
         if others:
             return "not comparable", "the table has changed: " + "; ".join(map(one_line, others))
-        if now.updates is None or (server or {}).get("broken"):
+        if now.updates is None or (server is not None and server.broken):
             return "not comparable", "the server restarted, or statistics were reset, meanwhile"
         if now.updates < UPDATES_MIN:
             return "undecided", f"{now.updates} updates in the window, {UPDATES_MIN} are needed"
