@@ -450,6 +450,14 @@ def test_names_that_are_not_in_the_profile_are_noted() -> None:
     assert not any(altered.edits for altered in catalog.altered.values())
 
 
+def test_a_materialized_view_is_a_new_table() -> None:
+    """An index of one is an index of what the migration makes."""
+    notes = _followed(
+        "CREATE MATERIALIZED VIEW busy AS SELECT 1 AS id; CREATE UNIQUE INDEX ON busy (id);"
+    ).notes
+    assert [(note.table, note.text.split(":")[0]) for note in notes] == [("busy", "a new table")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -93,7 +93,11 @@ impl Facts {
             NodeEnum::IndexStmt(made) => self.add(Fact::AddIndex(index::created(made))),
             NodeEnum::CreateStmt(made) => table::create(self, made),
             NodeEnum::CreateTableAsStmt(made) => {
-                if made.objtype() == ObjectType::ObjectTable {
+                // A materialized view takes indexes as a table does.
+                if matches!(
+                    made.objtype(),
+                    ObjectType::ObjectTable | ObjectType::ObjectMatview
+                ) {
                     self.new_table(target(
                         made.into.as_ref().and_then(|into| into.rel.as_ref()),
                     ));
