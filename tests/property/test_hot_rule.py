@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pgheadroom.advise.hot import HotIndex, Part, Shape, blockers, can_be_hot, outcome, parts_of
 from pgheadroom.advise.updates import Updates, updates_of
-from pgheadroom.migration import check as checking
+from pgheadroom.migration import check_migration, judging
 from pgheadroom.migration.actions import (
     Action,
     AddIndex,
@@ -36,6 +36,7 @@ from pgheadroom.migration.actions import (
 )
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.figures import Figures
+from pgheadroom.migration.said import REAL_SHARE
 from pgheadroom.migration.shape import Altered
 from pgheadroom.profile import Profile
 
@@ -421,7 +422,7 @@ def test_the_verdict_is_the_rules(profile: Profile, actions: list[Action]) -> No
     altered = _follow(profile, actions)
     updates, parts = _updates(profile), _parts(profile)
     found = outcome(parts, altered.before, altered.after)
-    verdict = checking.judge(updates, altered, found).verdict
+    verdict = judging.judge(updates, altered, found).verdict
     before, after = (
         {n for n, part in enumerate(parts) if can_be_hot(shape, part)}
         for shape in (altered.before, altered.after)
@@ -429,9 +430,9 @@ def test_the_verdict_is_the_rules(profile: Profile, actions: list[Action]) -> No
     lost, gained = (
         sum(parts[n].frac for n in numbers) for numbers in (before - after, after - before)
     )
-    assert (verdict == "loses HOT") == (lost >= checking.REAL_SHARE)
+    assert (verdict == "loses HOT") == (lost >= REAL_SHARE)
     if verdict == "gains HOT":
-        assert gained >= checking.REAL_SHARE
+        assert gained >= REAL_SHARE
     if all(isinstance(action, AddIndex | SetColumn) for action in actions):
         assert verdict != "gains HOT"
 
@@ -454,13 +455,13 @@ def test_figures_follow_the_verdict(
     listed = [Statement(line=n, text="", actions=(a,)) for n, a in enumerate(steps, 1)]
     lie = Figures(hot_now=now, hot_then=then, wal_now=100.0, wal_then=200.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checking, "figures", lambda *_: lie)
-        found = checking.check_migration(profile, listed)
+        patch.setattr(judging, "figures", lambda *_: lie)
+        found = check_migration(profile, listed)
     for table in found.tables:
         set_now = table.lost_frac or 0.0, table.gained_frac or 0.0
-        if table.verdict == "gains HOT" and set_now[1] < checking.REAL_SHARE:
+        if table.verdict == "gains HOT" and set_now[1] < REAL_SHARE:
             assert table.fillfactor_then < table.fillfactor_now
-        if table.verdict == "loses HOT" and set_now[0] < checking.REAL_SHARE:
+        if table.verdict == "loses HOT" and set_now[0] < REAL_SHARE:
             assert table.fillfactor_then > table.fillfactor_now
         if table.wal_bytes_per_update_now is None:
             continue
@@ -470,7 +471,7 @@ def test_figures_follow_the_verdict(
         elif table.verdict == "gains HOT":
             assert then > now
         else:
-            assert abs(then - now) < checking.HOT_CHANGE_MIN
+            assert abs(then - now) < judging.HOT_CHANGE_MIN
 
 
 @bounded
@@ -565,8 +566,8 @@ def test_a_fillfactor_is_judged_by_play_in_its_own_direction(
 ) -> None:
     """More room never loses HOT and less never gains it, whatever was played."""
     lie = Figures(hot_now=0.5, hot_then=then, wal_now=100.0, wal_then=100.0)
-    monkeypatch.setattr(checking, "figures", lambda *_: lie)
+    monkeypatch.setattr(judging, "figures", lambda *_: lie)
     action = SetFillfactor(table=JOBS, fillfactor=fillfactor)
     statement = Statement(line=1, text="", actions=(action,))
-    (found,) = checking.check_migration(_computed_profile(), [statement]).tables
+    (found,) = check_migration(_computed_profile(), [statement]).tables
     assert found.verdict == verdict

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pgheadroom.migration import MigrationCheck, check_migration, read_migration
-from pgheadroom.migration import check as checking
+from pgheadroom.migration import MigrationCheck, check_migration, judging, read_migration
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.work import LOCKS
 from pgheadroom.profile import Profile
@@ -48,7 +47,7 @@ JOBS = _profile(_table("jobs", 64 * MIB), _table("owners", 2 * MIB))
 
 def _check(text: str, profile: Profile = JOBS) -> MigrationCheck:
     """Nothing is played: what is said of locks, names and rules does not hang on figures."""
-    with mock.patch.object(checking, "figures", return_value="it was not played"):
+    with mock.patch.object(judging, "figures", return_value="it was not played"):
         return check_migration(profile, read_migration(text))
 
 

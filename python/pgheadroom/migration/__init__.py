@@ -11,7 +11,8 @@ Migrations: would this DDL end HOT on a table that lives from it?
 
 from __future__ import annotations
 
-from pgheadroom.migration.check import MigrationCheck, check_migration
+from pgheadroom.migration.answer import MigrationCheck
+from pgheadroom.migration.check import check_migration
 from pgheadroom.migration.ddl import read_migration
 
 __all__ = ["MigrationCheck", "check_migration", "read_migration"]

@@ -1,0 +1,313 @@
+"""
+One table that a migration changes: what becomes of HOT by rule, and what that costs.
+
+The verdict follows from the set of updates that can be HOT (`pgheadroom.advise.hot`), before and
+after: `loses HOT` if a real share of the updates leaves it, `gains HOT` only if a real share joins
+it or the fillfactor falls. The twin is asked for figures alone, and for a fillfactor; a figure that
+contradicts the rule is not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.advise.advice import Evidence, Value
+from pgheadroom.advise.hot import Outcome, Part, outcome, parts_of
+from pgheadroom.advise.runs import Runner
+from pgheadroom.advise.updates import Assigning, Updates, updates_of
+from pgheadroom.migration.answer import TableCheck, Verdict, Worked
+from pgheadroom.migration.figures import Figures, figures
+from pgheadroom.migration.said import (
+    NONE_IS_LOST,
+    REAL_SHARE,
+    edits_said,
+    figures_said,
+    rule_said,
+)
+from pgheadroom.migration.shape import Altered, ColumnSet, edited
+from pgheadroom.migration.work import DOES, Effect
+from pgheadroom.predict import minor_version
+from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.types import Interval
+
+HOT_CHANGE_MIN = 0.01
+"""A played HOT share that changes by less than a point has not changed."""
+
+PLAYED_MAX = 8
+"""Tables for which figures are played, those with the most updates: an answer is bounded so."""
+
+_DAY_S = 86_400.0
+
+
+def updates_per_s(table: TableProfile) -> float:
+    """Updates a second of the observed interval."""
+    assert table.observed is not None, "the caller has checked that tables are observed"
+    return float(table.observed.per_s.get("n_tup_upd") or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the rule says of a table, and why."""
+
+    verdict: Verdict
+    why: str
+
+
+def judge(updates: Updates, altered: Altered, found: Outcome) -> Judged:
+    """
+    The rule's verdict, without a fillfactor.
+
+    Args:
+        updates: Of the table.
+        altered: What is done to it.
+        found: The set of updates that can be HOT, before and after.
+    """
+    said = "; ".join(dict.fromkeys(f"line {line}: {text}" for line, text in altered.open))
+    if found.lost_frac >= REAL_SHARE:
+        return Judged(verdict="loses HOT", why=said)
+    if said:
+        return Judged(verdict="not judged", why=said)
+    unknown = updates.unknown / updates.count
+    if unknown >= REAL_SHARE and newly_blocking(altered):
+        why = "no statement is known that would tell what its updates assign"
+        if updates.classes:
+            why = f"{unknown:.0%} of its updates are known to no statement, and may assign any"
+        return Judged(verdict="not judged", why=why)
+    if found.gained_frac >= REAL_SHARE:
+        return Judged(verdict="gains HOT", why="")
+    return Judged(verdict="as before", why="")
+
+
+def newly_blocking(altered: Altered) -> frozenset[str]:
+    """Columns that were there when the table was observed and end HOT only from now on."""
+    found = altered.after.blocking - altered.before.blocking
+    if any(index.whole_row for index in altered.after.indexes):
+        found |= {"*"}
+    observed = altered.table.observed
+    names = set() if observed is None else {column.name for column in observed.columns}
+    computed = {
+        name
+        for column in found
+        for name in altered.after.generated.get(column, frozenset())
+        if name in names
+    }
+    return (found & (names | {"*"})) | computed
+
+
+class TableJudging:
+    """One table on its way."""
+
+    def __init__(
+        self, profile: Profile, altered: Altered, runner: Runner | None, rewrite_over_bytes: int
+    ) -> None:
+        self._profile = profile
+        self._altered = altered
+        self._table = altered.table
+        self._runner = runner
+        self._over = rewrite_over_bytes
+        self._version = minor_version(profile, None, {})
+        self._updates = updates_of(self._table, self._version.major)
+        self._after = edited(self._table, altered.edits)
+
+    def check(self) -> TableCheck:
+        """The verdict with its reasons, what is locked, and figures where they were played."""
+        updates = self._updates
+        altered = self._altered
+        if not altered.edits and not altered.open:
+            return self._made("as before", "Nothing changes that HOT depends on.", "measured")
+        if updates is None:
+            observed = self._table.observed
+            assert observed is not None, "the caller has checked that tables are observed"
+            if observed.counters.get("n_tup_upd") == 0:
+                text = "Nothing updated it inside the interval, so no HOT is lost."
+                return self._made("as before", text, "measured")
+            return self._made("not judged", "Its updates were not counted.", "assumed")
+        parts = parts_of(updates, altered.before)
+        found = _named(outcome(parts, altered.before, altered.after), altered)
+        judged = judge(updates, altered, found)
+        said = [edits_said(altered, updates, newly_blocking(altered))]
+        figured = self._figures(judged.verdict, parts)
+        verdict = judged.verdict
+        if verdict == "as before" and self._after.fillfactor != self._table.fillfactor:
+            verdict, why = self._by_room(figured)
+            judged = Judged(verdict=verdict, why=why)
+        said.append(rule_said(verdict, judged.why, found))
+        assigned = sum(one.rows for one in self._assigning()) / updates.count
+        if found.lost_frac < REAL_SHARE <= assigned and not judged.why:
+            said.append(NONE_IS_LOST)
+        return self._with_figures(verdict, said, updates, found, figured)
+
+    def _figures(self, verdict: Verdict, parts: Sequence[Part]) -> Figures | str | None:
+        """Played where the verdict leaves something to ask."""
+        is_room = self._after.fillfactor != self._table.fillfactor
+        if (
+            verdict == "not judged"
+            or self._altered.open
+            or (verdict == "as before" and not is_room)
+        ):
+            return None
+        if self._runner is None:
+            return f"{PLAYED_MAX} tables that are updated more often were played"
+        return figures(self._profile, self._altered, parts, str(self._version), self._runner)
+
+    def _by_room(self, figured: Figures | str | None) -> tuple[Verdict, str]:
+        """What another fillfactor does, as played: less room never gains, more never loses."""
+        if not isinstance(figured, Figures):
+            return "not judged", f"room on pages is played, and {figured}"
+        now, then = _mid(figured.hot_now), _mid(figured.hot_then)
+        assert now is not None and then is not None, "shares of a table with updates"  # noqa: PT018
+        if self._after.fillfactor < self._table.fillfactor:
+            return ("gains HOT" if then - now >= HOT_CHANGE_MIN else "as before"), ""
+        return ("loses HOT" if now - then >= HOT_CHANGE_MIN else "as before"), ""
+
+    def _with_figures(
+        self,
+        verdict: Verdict,
+        said: list[str],
+        updates: Updates,
+        found: Outcome,
+        figured: Figures | str | None,
+    ) -> TableCheck:
+        hot = updates.hot / updates.count
+        known = bool(updates.classes)
+        # What is open may change the rest: nothing is said of then, but what is lost is lost.
+        judged = known and not self._altered.open and verdict != "not judged"
+        facts: dict[str, Any] = {
+            "hot_frac_measured": hot,
+            "can_be_hot_now": found.before if known else None,
+            "can_be_hot_then": found.after if judged else None,
+            "lost_frac": found.lost_frac if judged or verdict == "loses HOT" else None,
+            "gained_frac": found.gained_frac if judged else None,
+            "lost_by": tuple(
+                {"index": b.index, "column": b.column, "reads": b.reads, "assigned": b.assigned}
+                for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
+            ),
+        }
+        if isinstance(figured, Figures) and _agrees(verdict, figured):
+            per_day = updates_per_s(self._table) * _DAY_S
+            facts |= {
+                "hot_frac_now": figured.hot_now,
+                "hot_frac_then": figured.hot_then,
+                "wal_bytes_per_update_now": figured.wal_now,
+                "wal_bytes_per_update_then": figured.wal_then,
+                "wal_bytes_per_day_now": _times(figured.wal_now, per_day),
+                "wal_bytes_per_day_then": _times(figured.wal_then, per_day),
+            }
+            said.append(figures_said(figured, per_day))
+            return self._made(verdict, _sentences(said), "predicted", **facts)
+        if verdict in ("loses HOT", "gains HOT") and found.before > 0 and not self._altered.open:
+            facts["hot_frac_then"] = min(hot * found.after / found.before, 1.0)
+            said.append(f"HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then.")
+            said.append(f"WAL is not foreseen: {figured}." if isinstance(figured, str) else "")
+        evidence: Evidence = "estimated" if found.lost else "measured"
+        return self._made(verdict, _sentences(said), evidence, **facts)
+
+    def _made(self, verdict: Verdict, text: str, evidence: Evidence, **facts: Any) -> TableCheck:
+        observed, updates, altered = self._table.observed, self._updates, self._altered
+        assert observed is not None, "the caller has checked that tables are observed"
+        columns = [edit for edit in altered.edits if isinstance(edit, ColumnSet)]
+        is_played = "wal_bytes_per_update_then" in facts
+        assumed = [f"{e.name} is filled in every row" for e in columns if e.is_new and is_played]
+        assumed += [edit.assumed for edit in columns if edit.assumed and is_played]
+        classes = () if updates is None else updates.classes
+        assigning = self._assigning()
+        lines = {edit.line for edit in altered.edits} | {line for line, _ in altered.effects}
+        return TableCheck(
+            table=self._table.name,
+            schema=observed.schema,
+            name=observed.name,
+            lines=tuple(sorted(lines | {line for line, _ in altered.open})),
+            verdict=verdict,
+            text=text,
+            evidence=evidence,
+            updates_per_s=updates_per_s(self._table),
+            assigned_frac=(
+                None
+                if updates is None or not classes
+                else min(sum(c.rows for c in assigning) / updates.count, 1.0)
+            ),
+            unknown_frac=None if updates is None else updates.unknown / updates.count,
+            fillfactor_now=self._table.fillfactor,
+            fillfactor_then=self._after.fillfactor,
+            assigning=tuple(
+                {
+                    "columns": sorted(altered.spelled(column) for column in c.columns),
+                    "frac": c.rows / updates.count,
+                }
+                for c in assigning
+                if updates is not None
+            ),
+            assumed=tuple(assumed),
+            work=tuple(self._worked(line, effect) for line, effect in altered.effects),
+            **facts,
+        )
+
+    def _assigning(self) -> list[Assigning]:
+        """Classes of updates that assign a column that ends HOT only from now on."""
+        new, after = newly_blocking(self._altered), self._altered.after
+        classes = () if self._updates is None else self._updates.classes
+        return [c for c in classes if (c.columns | set(after.computed(c.columns))) & new]
+
+    def _worked(self, line: int, effect: Effect) -> Worked:
+        observed = self._table.observed
+        size = None if observed is None else observed.main_bytes
+        own = None if size is None else int(size)
+        other = effect.waits_for
+        read = own if other is None else effect.read_bytes
+        waits_for = None if other is None else {"table": str(other), "main_bytes": read}
+        return Worked(
+            line=line,
+            lock=effect.lock,
+            lock_since=effect.lock_since,
+            effort=effect.effort,
+            stops_writers=effect.stops_writers,
+            what=effect.what,
+            does=effect.does or DOES[effect.effort],
+            beside=effect.beside,
+            waits_for=waits_for,
+            unless=effect.unless,
+            main_bytes=own,
+            is_over=effect.is_long and read is not None and read > self._over,
+        )
+
+
+def _named(found: Outcome, altered: Altered) -> Outcome:
+    """With the names that columns have in the end."""
+    lost = tuple(
+        (part, tuple(altered.named(blocker) for blocker in blocking))
+        for part, blocking in found.lost
+    )
+    return replace(found, lost=lost)
+
+
+def _sentences(said: Sequence[str]) -> str:
+    return " ".join(sentence for sentence in said if sentence)
+
+
+def _mid(value: Value) -> float | None:
+    return value.mid if isinstance(value, Interval) else value
+
+
+def _agrees(verdict: Verdict, figured: Figures) -> bool:
+    """Whether the played figures say what the rule says; else the rule stands alone."""
+    now, then = _mid(figured.hot_now), _mid(figured.hot_then)
+    if now is None or then is None:
+        return False
+    if verdict == "loses HOT":
+        return then < now
+    if verdict == "gains HOT":
+        return then > now
+    return abs(then - now) < HOT_CHANGE_MIN
+
+
+def _times(value: Value, factor: float) -> Value:
+    if isinstance(value, Interval):
+        return Interval(
+            low=value.low * factor,
+            mid=value.mid * factor,
+            high=value.high * factor,
+            level=value.level,
+        )
+    return None if value is None else value * factor
