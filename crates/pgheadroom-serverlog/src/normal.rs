@@ -194,23 +194,23 @@ impl Normal {
         end
     }
 
-    /// A number's own sign goes with it: -5 and 5 are one statement.
+    /// A number's own signs go with it: -5 and 5 are one statement.
     fn drop_sign(&mut self) {
-        let sign = self.out.last().is_some_and(|b| matches!(b, b'-' | b'+'));
-        if self.space || !sign {
-            return;
-        }
-        let before = self.out[..self.out.len() - 1].trim_ascii_end();
-        let is_own = before.last().is_some_and(|b| b"(,=<>+-*/%[:|".contains(b));
-        if is_own {
-            let list = self.list;
+        while !self.space && self.out.last().is_some_and(|b| matches!(b, b'-' | b'+')) {
+            let before = self.out[..self.out.len() - 1].trim_ascii_end();
+            let is_own = before.last().is_some_and(|b| b"(,=<>+-*/%[:|".contains(b));
+            if !is_own {
+                return;
+            }
             self.space = before.len() < self.out.len() - 1;
             self.out.truncate(before.len());
-            self.list = list;
         }
     }
 
     fn constant(&mut self, text: &[u8]) {
+        // Two strings side by side, or one behind `u&`, would read as one token.
+        let joins = self.out.ends_with(b"'") || self.out.ends_with(b"&");
+        self.space |= joins && text.starts_with(b"'");
         let list = self.list;
         self.put(text, Last::Other);
         self.list = list;
@@ -273,7 +273,8 @@ impl Normal {
     /// Keep the first constant of the list that begins here.
     fn first_only(&mut self, begins: usize) {
         if let Some(comma) = memchr::memchr(b',', &self.out[begins..]) {
-            self.out.truncate(begins + comma);
+            let first = self.out[..begins + comma].trim_ascii_end().len();
+            self.out.truncate(first.max(begins));
         }
         self.space = false;
     }
@@ -292,9 +293,9 @@ impl Normal {
         }
     }
 
-    /// Whether a dot here belongs to what stands before it: `t.1` is no number.
+    /// Whether a dot here belongs to what stands before it: no number begins in `t.1` or `..1`.
     fn ends_operand(&self) -> bool {
-        let ends = |b: &u8| is_word(*b) || matches!(b, b'"' | b')' | b']');
+        let ends = |b: &u8| is_word(*b) || matches!(b, b'"' | b')' | b']' | b'.');
         !self.space && self.out.last().is_some_and(ends)
     }
 
