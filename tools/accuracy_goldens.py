@@ -9,7 +9,8 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.accuracy import error
-from pgheadroom.outcome import SUMMED, Outcome, put_together
+from pgheadroom.forms import write
+from pgheadroom.outcome import SUMMED, outcome_of, put_together
 from pgheadroom.predict.cells import fillfactor_of
 from pgheadroom.predict.twin import whole
 from pgheadroom.profile import Profile, parse_profile
@@ -35,13 +36,13 @@ def proofs() -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
 def _proof(recorded: Mapping[str, Any], server: str) -> dict[str, Any]:
     profile: Profile = parse_profile(recorded["profile"])
     simulated = _core.simulate(json.dumps(recorded["profile"]), server)
-    predicted = Outcome.from_json(whole(simulated))
-    measured = Outcome.from_json(_measured(recorded))
+    predicted = outcome_of(whole(simulated))
+    measured = outcome_of(_measured(recorded))
     cell = {
         "fillfactor": fillfactor_of(profile),
-        "predicted": predicted.to_json(),
-        "measured": measured.to_json(),
-        "error": error(predicted, measured).to_json(),
+        "predicted": write(predicted),
+        "measured": write(measured),
+        "error": write(error(predicted, measured)),
     }
     return {"kind": "proof", "server": server, "assumed": {}, "cells": [cell]}
 

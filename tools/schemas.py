@@ -17,7 +17,10 @@ from pgheadroom.advise import advice
 from pgheadroom.forms import json_schema
 from pgheadroom.plan import record as applied
 from pgheadroom.plan import values as plan
+from pgheadroom.predict import run as prediction
 from pgheadroom.profile.reading import ProfileFile
+from pgheadroom.prove import SCHEMA_VERSION as PROOF_VERSION
+from pgheadroom.prove import Proof
 from pgheadroom.verify import values as verification
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
@@ -28,6 +31,12 @@ def schemas() -> Mapping[str, dict[str, Any]]:
     plan_frame = _frame("plan", plan.SCHEMA_VERSION) | {"digest": {"type": "string"}}
     return {
         "profile": json_schema(ProfileFile, title="Profile", nulls=False),
+        "prediction": json_schema(
+            prediction.Prediction,
+            title="Prediction",
+            frame=_frame("prediction", prediction.SCHEMA_VERSION),
+        ),
+        "proof": json_schema(Proof, title="Proof", frame=_frame("proof", PROOF_VERSION)),
         "advice": json_schema(
             advice.Advice, title="Advice", frame=_frame("advice", advice.SCHEMA_VERSION)
         ),

@@ -9,12 +9,13 @@ What a version does not count is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
+from pgheadroom.forms import in_file
 from pgheadroom.types import Interval
 
-Value = int | float | Interval | None
+Value = float | Interval | None
 """A number where it is exact, an interval where it is statistical, None where there is none."""
 
 COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd", "n_tup_newpage_upd")
@@ -77,8 +78,10 @@ class Outcome:
     wal_bytes_per_update: Value
     wal_nonfpi_bytes_per_update: Value
     pages_modified: Value
-    brin_pages: Value = None
-    by_table: Mapping[str, Outcome] = field(default_factory=dict)
+    brin_pages: Value = field(default=None, metadata=in_file(unless_none=True))
+    by_table: Mapping[str, Outcome] = field(
+        default_factory=dict, metadata=in_file(unless_empty=True)
+    )
 
     def value(self, key: str) -> Value:
         """The value under a key of `KEYS`."""
@@ -96,32 +99,12 @@ class Outcome:
         """The whole, under None, and its tables by name."""
         return [(None, self), *self.by_table.items()]
 
-    def to_json(self) -> dict[str, Any]:
-        """The object of a proof: every key, keys of servers where they are known, `by_table`."""
-        found: dict[str, Any] = {key: _plain(self.value(key)) for key in KEYS}
-        found |= {key: self.value(key) for key in MEASURED_ONLY if self.value(key) is not None}
-        if self.by_table:
-            found["by_table"] = {name: table.to_json() for name, table in self.by_table.items()}
-        return found
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Outcome:
-        """Read what `to_json` wrote, or what a server measured."""
-        known = {item.name for item in fields(cls)} - {"by_table"}
-        tables = {name: cls.from_json(table) for name, table in data.get("by_table", {}).items()}
-        values = {key: _value(value) for key, value in data.items() if key in known}
-        return cls(**values, by_table=tables)
-
-
-def _plain(value: Value) -> Any:
-    return value.to_json() if isinstance(value, Interval) else value
-
-
-def _value(value: Any) -> Value:
-    if isinstance(value, Mapping):
-        return Interval(**value)
-    found: Value = value
-    return found
+def outcome_of(found: Mapping[str, Any]) -> Outcome:
+    """What `put_together` made of a run's figures, as a value."""
+    tables = {name: outcome_of(part) for name, part in found.get("by_table", {}).items()}
+    values = {key: found[key] for key in (*KEYS, *MEASURED_ONLY) if key in found}
+    return Outcome(**values, by_table=tables)
 
 
 def summed(parts: Sequence[float | None]) -> float | None:

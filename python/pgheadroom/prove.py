@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pgheadroom
 from pgheadroom.accuracy import Figure, beyond, error
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import KEYS, Outcome, Value
+from pgheadroom.forms import in_file, write
+from pgheadroom.outcome import KEYS, Outcome, Value, outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, make_cells, predict_cells
@@ -26,7 +27,9 @@ from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
 from pgheadroom.profile import Profile
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Version
+
+SCHEMA_VERSION = 1
 
 Say = Callable[[int, int, str], None]
 """Called with how many cells are done, how many there are, and what is being done."""
@@ -41,29 +44,18 @@ class ProofCell:
     """
 
     fillfactor: Fillfactor
+    variant: str | None = field(default=None, metadata=in_file(unless_none=True))
     predicted: Outcome
     measured: Outcome
     error: Outcome
-    variant: str | None = None
-    difference: Mapping[str, Mapping[str, Value]] | None = None
+    difference: Mapping[str, Mapping[str, Value]] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
 
     @property
     def beyond(self) -> list[Figure]:
         """The figures that miss by more than the bounds allow."""
         return beyond(self.predicted, self.measured)
-
-    def to_json(self) -> dict[str, Any]:
-        """One of the file's cells."""
-        variant = {} if self.variant is None else {"variant": self.variant}
-        difference = {} if self.difference is None else {"difference": self.difference}
-        return {
-            "fillfactor": self.fillfactor,
-            **variant,
-            "predicted": self.predicted.to_json(),
-            "measured": self.measured.to_json(),
-            "error": self.error.to_json(),
-            **difference,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +63,12 @@ class Proof(Tabular):
     """
     A profile as a server and the twin played it.
 
-    `server` is the minor version of both; `assumed` has each default of the profile by its
-    field's path, what the twin approximated, and what it was told of the server's run.
+    `server` is the minor version of both; `assumed` has each default of the profile by its field's
+    path, what the twin approximated, and what it was told of the server's run.
     """
 
-    server: PgVersion
+    tool_version: str = pgheadroom.__version__
+    server: Version
     assumed: Mapping[str, Any]
     cells: tuple[ProofCell, ...]
 
@@ -86,14 +79,7 @@ class Proof(Tabular):
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        return {
-            "schema_version": 1,
-            "kind": "proof",
-            "tool_version": pgheadroom.__version__,
-            "server": str(self.server),
-            "assumed": dict(self.assumed),
-            "cells": [cell.to_json() for cell in self.cells],
-        }
+        return {"schema_version": SCHEMA_VERSION, "kind": "proof", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a cell, table and figure; `table` is None for all together."""
@@ -207,7 +193,7 @@ def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:
 
 
 def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
-    measured = Outcome.from_json(run.measured)
+    measured = outcome_of(run.measured)
     return ProofCell(
         fillfactor=cell.fillfactor,
         predicted=simulation.outcome,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import Stored
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,6 +43,17 @@ class PgVersion:
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
+
+
+def _version(text: str) -> PgVersion:
+    try:
+        return PgVersion.parse(text)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+Version = Annotated[PgVersion, Stored(str, _version, str)]
+"""A version that is a part of a file, as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,9 @@ from typing import Any
 
 import observed
 
-from pgheadroom.advise.advice import (
-    Advice,
-    Observation,
-    Point,
-    TableAdvice,
-    Transition,
-    Value,
-    Verdict,
-)
+from pgheadroom.advise.advice import Advice, Observation, Point, TableAdvice, Transition, Verdict
 from pgheadroom.advise.policy import make_policy
+from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan, plan_text
 from pgheadroom.plan.record import record_path
 from pgheadroom.profile import Profile

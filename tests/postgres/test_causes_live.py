@@ -10,10 +10,11 @@ from contextlib import contextmanager
 import observed
 import pytest
 
-from pgheadroom.advise.advice import Cause, Value
+from pgheadroom.advise.advice import Cause
 from pgheadroom.advise.causes import causes_of
 from pgheadroom.advise.remarks import first_remarks
 from pgheadroom.observe import find_classes, observe
+from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.log import StatementCounts

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.accuracy import figures
-from pgheadroom.outcome import Outcome
+from pgheadroom.outcome import outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.predict import predict
 from pgheadroom.predict.run import PredictedCell
@@ -76,7 +76,7 @@ def _profile(
 
 def _missed(cell: PredictedCell, played: Played) -> list[str]:
     """Figures beyond the bounds of the contract, or outside their interval."""
-    found = figures(cell.predicted, Outcome.from_json(played.measured))
+    found = figures(cell.predicted, outcome_of(played.measured))
     return [
         f"{figure.key}: predicted {figure.predicted}, measured {figure.measured}"
         for figure in found
@@ -105,7 +105,7 @@ def test_autovacuum_comes_when_the_twin_says(programs: ServerPrograms) -> None:
         ("autoanalyzes", "autoanalyze"),
         ("checkpoints", "checkpoint_starting"),
     ):
-        low, high = _counts(cell.by_itself.counts[key])
+        low, high = _counts(getattr(cell.by_itself, key))
         seen = [
             event
             for event in played.events
@@ -128,7 +128,7 @@ def test_wal_brings_checkpoints_when_the_twin_says(programs: ServerPrograms) -> 
     (cell,) = predict(profile, server=str(played.server)).cells
     assert _missed(cell, played) == []
     assert cell.by_itself is not None
-    low, high = _counts(cell.by_itself.counts["checkpoints"])
+    low, high = _counts(cell.by_itself.checkpoints)
     seen = [event for event in played.events if event.kind == "checkpoint_starting"]
     assert low >= 2
     assert low - 1 <= len(seen) <= high + 1

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError, ServerNotFound, TwinError
+from pgheadroom.forms import read
 from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.profile import parse_profile
 from pgheadroom.prove import Proof, prove
@@ -156,7 +157,7 @@ def test_a_curve_is_exact_in_every_cell(programs: ServerPrograms) -> None:
         assert list(cell["error"]) == list(cell["predicted"])
         assert set(cell["measured"]) - set(cell["predicted"]) == {"brin_pages"}
         assert list(cell["predicted"]["by_table"]) == ["t"]
-    assert Outcome.from_json(data["cells"][0]["predicted"]) == proof.cells[0].predicted
+    assert read(Outcome, data["cells"][0]["predicted"], exact=True) == proof.cells[0].predicted
 
 
 @pytest.mark.pg(">= 18, < 19")

@@ -131,6 +131,6 @@ def test_beside_the_same_steps_in_sql(newest: ServerPrograms) -> None:
     assert row is not None
     assert len(changes) == UPDATES
     assert hot / UPDATES == pytest.approx((after[1] - before[1]) / UPDATES, abs=0.01)
-    assert work.heap_pages[0] == pytest.approx(before[2], rel=0.01)
-    assert work.heap_pages[1] == pytest.approx(new[2], rel=0.01)
-    assert work.index_pages[1] == row[0]
+    assert work.heap_pages_before == pytest.approx(before[2], rel=0.01)
+    assert work.heap_pages_after == pytest.approx(new[2], rel=0.01)
+    assert work.index_pages_after == row[0]

@@ -16,8 +16,9 @@ import observed
 import planned
 import pytest
 
-from pgheadroom.advise.advice import Point, TableAdvice, Transition, Value
+from pgheadroom.advise.advice import Point, TableAdvice, Transition
 from pgheadroom.cli.app import run
+from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan
 from pgheadroom.plan.record import Record, new_record, read_record, record_path
 from pgheadroom.profile import Profile

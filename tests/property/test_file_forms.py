@@ -16,7 +16,9 @@ from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import read, write
 from pgheadroom.plan.record import Record
 from pgheadroom.plan.values import Plan
+from pgheadroom.predict.run import Prediction
 from pgheadroom.profile import parse_profile, to_json
+from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification
 
 Json = dict[str, Any]
@@ -125,7 +127,10 @@ def test_profiles(data: Json) -> None:
     assert all(path.endswith(".pick.scatter") for path in new)
 
 
-FORMS = {"advice": Advice, "plan": Plan, "applied": Record, "verification": Verification}
+FORMS = {
+    **{"advice": Advice, "plan": Plan, "applied": Record, "verification": Verification},
+    **{"prediction": Prediction, "proof": Proof},
+}
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from pgheadroom.forms import Limits
-from pgheadroom.types import Interval
+from pgheadroom.forms import Limits, Stored
+from pgheadroom.outcome import KEYS, Outcome, Value
+from pgheadroom.predict.series import Series
+from pgheadroom.types import Interval, PgVersion
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 NUMBERS = st.floats(-1e15, 1e15)
@@ -34,11 +36,13 @@ PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
     """Values that the annotation allows."""
     origin, inner = get_origin(hint), get_args(hint)
-    if hint is Interval:
-        return _intervals()
+    if hint in OWN:
+        return OWN[hint]()
     if hint in PLAIN:
         return PLAIN[hint]
     if origin is Annotated:
+        if inner[0] is float and any(isinstance(mark, Stored) for mark in hint.__metadata__):
+            return st.integers(0, 10**9).map(lambda thousandths: thousandths / 1000)
         limits = [mark for mark in hint.__metadata__ if isinstance(mark, Limits)]
         ends = dict(limits[0].of) if limits else {}
         if "ge" in ends:
@@ -63,3 +67,35 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 def _intervals(draw: st.DrawFn) -> Interval:
     low, mid, high = sorted(draw(st.tuples(NUMBERS, NUMBERS, NUMBERS)))
     return Interval(low=low, mid=mid, high=high, level=draw(st.floats(0.01, 1)))
+
+
+@st.composite
+def _parts(draw: st.DrawFn) -> Outcome:
+    """The figures of a table."""
+    return Outcome(**{key: draw(values_of(Value)) for key in KEYS})
+
+
+@st.composite
+def _outcomes(draw: st.DrawFn) -> Outcome:
+    """A whole with some tables, which hold no others."""
+    return replace(draw(_parts()), by_table=draw(st.dictionaries(TEXTS, _parts(), max_size=2)))
+
+
+@st.composite
+def _series(draw: st.DrawFn) -> Series:
+    """Windows of the same tables: of none, or of two; files name no single one."""
+    names = draw(st.sampled_from([(), ("a", "b")]))
+    t_s = tuple(n / 1000 for n in draw(st.lists(st.integers(0, 9999), min_size=1, max_size=2)))
+    windows = (
+        replace(draw(_parts()), by_table={name: draw(_parts()) for name in names}) for _ in t_s
+    )
+    return Series(t_s=t_s, windows=tuple(windows))
+
+
+OWN = {
+    Interval: _intervals,
+    Outcome: _outcomes,
+    Series: _series,
+    PgVersion: lambda: st.builds(PgVersion, st.integers(10, 99), st.integers(0, 99)),
+}
+"""What a declaration alone does not say: ends in their order, no table within a table."""

@@ -15,10 +15,10 @@ from pgheadroom.advise.advice import (
     Remark,
     TableAdvice,
     Transition,
-    Value,
     Verdict,
 )
 from pgheadroom.advise.policy import make_policy, with_cost
+from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
 HOSTILE = 't\x1b[31m"\n<script>alert(1)</script> |`{{ 7 * 7 }}'

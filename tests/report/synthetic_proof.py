@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pgheadroom.accuracy import error
-from pgheadroom.outcome import Outcome, put_together
+from pgheadroom.forms import read, write
+from pgheadroom.outcome import Outcome, outcome_of, put_together
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -39,7 +40,7 @@ def _sums(fillfactor: int, shift: int = 0) -> dict[str, int | None]:
 
 
 def _whole(tables: dict[str, dict[str, int | None]]) -> Outcome:
-    return Outcome.from_json(put_together(tables, {"wal_records": 10_000, "wal_bytes": 340_000}))
+    return outcome_of(put_together(tables, {"wal_records": 10_000, "wal_bytes": 340_000}))
 
 
 def _tables(fillfactor: int, names: tuple[str, ...], shift: int = 0) -> Outcome:
@@ -60,7 +61,7 @@ def _widened(outcome: Outcome) -> Outcome:
             for key, value in data.items()
         }
 
-    return Outcome.from_json(wide(outcome.to_json()))
+    return read(Outcome, wide(write(outcome)), exact=True)
 
 
 def _interval(key: str, value: float | None) -> Any:
@@ -102,9 +103,9 @@ def proof(
         cells.append(
             {
                 "fillfactor": label,
-                "predicted": predicted.to_json(),
-                "measured": measured.to_json(),
-                "error": error(predicted, measured).to_json(),
+                "predicted": write(predicted),
+                "measured": write(measured),
+                "error": write(error(predicted, measured)),
             }
         )
     return {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgheadroom.accuracy import beyond, error, figures
-from pgheadroom.outcome import KEYS, SUMMED, Outcome, put_together
+from pgheadroom.forms import write
+from pgheadroom.outcome import KEYS, SUMMED, Outcome, outcome_of, put_together
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -35,9 +37,7 @@ def _table(**changes: int | None) -> dict[str, int | None]:
 
 
 def _outcome(**changes: int | None) -> Outcome:
-    return Outcome.from_json(
-        put_together({"t": _table(**changes)}, {"wal_records": 10, "wal_bytes": 340})
-    )
+    return outcome_of(put_together({"t": _table(**changes)}, {"wal_records": 10, "wal_bytes": 340}))
 
 
 def test_the_whole_is_the_sum_and_quotients_are_of_sums() -> None:
@@ -71,7 +71,7 @@ def test_without_updates_there_are_no_shares() -> None:
 
 def test_equal_outcomes_have_error_zero_in_every_key() -> None:
     """Zero for equal values, 0 and 0 too: what an exact proof shows."""
-    found = error(_outcome(n_tup_ins=0), _outcome(n_tup_ins=0)).to_json()
+    found = write(error(_outcome(n_tup_ins=0), _outcome(n_tup_ins=0)))
     assert all(found[key] == 0 for key in KEYS)
     assert all(found["by_table"]["t"][key] == 0 for key in KEYS)
     assert list(found) == [*KEYS, "by_table"]
@@ -99,9 +99,9 @@ def test_an_interval_counts_with_its_middle() -> None:
     """The error of a statistical value is that of `mid`."""
     outcome = _outcome()
     interval = Interval(low=30, mid=42, high=50, level=0.9)
-    spread = Outcome.from_json(outcome.to_json() | {"heap_pages": interval.to_json()})
+    spread = replace(outcome, heap_pages=interval)
     assert error(spread, outcome).heap_pages == pytest.approx(0.05)
-    assert spread.to_json()["heap_pages"] == {"low": 30, "mid": 42, "high": 50, "level": 0.9}
+    assert write(spread)["heap_pages"] == {"low": 30, "mid": 42, "high": 50, "level": 0.9}
     assert not spread.is_exact
     assert outcome.is_exact
 
@@ -122,7 +122,7 @@ def test_a_statistical_figure_has_its_bounds() -> None:
 
     def hot(mid: float) -> Outcome:
         spread = Interval(low=mid - 0.05, mid=mid, high=mid + 0.05, level=0.9)
-        return Outcome.from_json(plain.to_json() | {"hot_frac": spread.to_json()})
+        return replace(plain, hot_frac=spread)
 
     assert beyond(hot(0.809), plain) == []
     (missed,) = beyond(hot(0.815), plain)
@@ -133,11 +133,11 @@ def test_a_statistical_figure_has_its_bounds() -> None:
 
 def test_what_only_a_server_has_is_not_compared() -> None:
     """BRIN pages are measured; neither the prediction nor the error names them."""
-    measured = Outcome.from_json(put_together({"t": _table() | {"brin_pages": 3}}, {}))
-    predicted = Outcome.from_json(put_together({"t": _table()}, {}))
-    assert measured.to_json()["brin_pages"] == 3
-    assert "brin_pages" not in predicted.to_json()
-    assert "brin_pages" not in error(predicted, measured).to_json()
+    measured = outcome_of(put_together({"t": _table() | {"brin_pages": 3}}, {}))
+    predicted = outcome_of(put_together({"t": _table()}, {}))
+    assert write(measured)["brin_pages"] == 3
+    assert "brin_pages" not in write(predicted)
+    assert "brin_pages" not in write(error(predicted, measured))
 
 
 def test_every_miss_has_a_reason() -> None:

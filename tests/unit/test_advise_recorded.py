@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.advise import Options, TableAdvice, advise, settling
-from pgheadroom.advise.advice import Value
+from pgheadroom.outcome import Value
 from pgheadroom.profile import read_profile
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES

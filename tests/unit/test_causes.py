@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgheadroom.advise.advice import CAUSES, Blamed, Cause, Value
+from pgheadroom.advise.advice import CAUSES, Blamed, Cause
 from pgheadroom.advise.causes import causes_of
 from pgheadroom.advise.updates import updates_of
+from pgheadroom.outcome import Value
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 

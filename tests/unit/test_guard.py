@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_advise_parts import observed
 
-from pgheadroom.advise.advice import Point, Value
+from pgheadroom.advise.advice import Point
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.guard import LONG_RUN, WAL_TOLERANCE, Twins, guard_of, measured_of
 from pgheadroom.advise.width import width_of
+from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.types import Interval

@@ -221,7 +221,7 @@ def test_vacuum_full_in_the_middle() -> None:
     assert pages[:5] == cell.series.column("heap_pages")[:5]
     assert set(pages[5:]) == {start.predicted.heap_pages}
     (work,) = later.tables
-    assert work.heap_pages == (pages[4], start.predicted.heap_pages)
+    assert (work.heap_pages_before, work.heap_pages_after) == (pages[4], start.predicted.heap_pages)
     assert work.versions == 4000
     assert isinstance(work.wal_bytes, int)
     before, at, after = (later.series.windows[n].value("wal_bytes") for n in (4, 5, 6))
@@ -229,7 +229,7 @@ def test_vacuum_full_in_the_middle() -> None:
     assert at > work.wal_bytes > max(before, after)  # type: ignore[type-var]
     assert later.effect is not None
     assert later.effect.final_hot_frac == 1
-    assert later.to_json()["evidence"] == "exact"
+    assert later.evidence == "exact"
     assert start.effect is not None
     assert start.effect.verdict == "at once"
 
@@ -250,7 +250,7 @@ def test_an_online_rewrite_holds_a_snapshot() -> None:
     (work,) = later.tables
     assert isinstance(work.wal_records, int)
     assert work.wal_records > 4000 + 5000  # rows copied, and changes of 5 s caught up
-    assert later.to_json()["evidence"] == "model"
+    assert later.evidence == "model"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from pgheadroom.forms import read, write
 from pgheadroom.plan.reading import plan_text
 from pgheadroom.plan.record import Record
 from pgheadroom.plan.values import Plan
+from pgheadroom.predict.run import Prediction
+from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +31,8 @@ def _files() -> Iterator[tuple[str, Path]]:
         yield from (("profile", path) for path in sorted(ROOT.glob(pattern)))
     recorded = sorted((ROOT / "experiments" / "advice" / "record" / "observed").glob("*.json"))
     yield from (("profile", path) for path in recorded[::10])
+    proofs = sorted((ROOT / "experiments" / "record" / "accuracy").glob("*.json"))
+    yield from (("proof", path) for path in proofs[::10])
     yield from ((path.stem, path) for path in sorted(WRITTEN.glob("*.json")))
 
 
@@ -82,12 +86,22 @@ def _by(kind: Any) -> Callable[[str], str]:
         ("advice", _by(Advice)),
         ("applied", _by(Record)),
         ("verification", _by(Verification)),
+        ("prediction", _by(Prediction)),
     ],
 )
 def test_files_that_were_written_before_are_read(name: str, again: Callable[[str], str]) -> None:
     """0.1.0 has written them by other code; they are the same text after reading, digest too."""
     text = (WRITTEN / f"{name}.json").read_text(encoding="utf-8")
     assert again(text) == text
+
+
+def test_proofs_that_were_written_before_are_read() -> None:
+    """Each that the repository keeps, to the same text."""
+    paths = sorted((ROOT / "experiments" / "record" / "accuracy").glob("*.json"))
+    assert paths
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        assert json.loads(_by(Proof)(text)) == json.loads(text), path
 
 
 def test_a_schema_refuses_what_the_reader_refuses() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pgheadroom.forms import Earlier, in_file, read, write
+from pgheadroom.outcome import Value
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Interval
 
@@ -18,9 +19,6 @@ SCHEMA_VERSION = 1
 
 FRAME = ("schema_version", "kind")
 """Keys of the file beside the advice's own."""
-
-Value = float | Interval | None
-"""A number where it is certain, an interval where it is not, None where nothing is known."""
 
 
 def mid_or_none(value: Value) -> float | None:

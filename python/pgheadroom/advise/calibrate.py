@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Calibration, Value
+from pgheadroom.advise.advice import Calibration
 from pgheadroom.advise.growing import Growing, growing_of
 from pgheadroom.advise.guard import Guard, Twins, guard_of
 from pgheadroom.advise.runs import OWN_WAL, Piece, Played, Runner
 from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, observed_hold_s, writes
 from pgheadroom.advise.updates import updates_of
+from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile

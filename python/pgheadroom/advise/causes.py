@@ -8,7 +8,7 @@ may have changed an indexed column too. 15 does not count new pages, and everyth
 
 from __future__ import annotations
 
-from pgheadroom.advise.advice import Blamed, Cause, CauseKind, Evidence, Value
+from pgheadroom.advise.advice import Blamed, Cause, CauseKind, Evidence
 from pgheadroom.advise.blame import blame, within
 from pgheadroom.advise.room import Growth, Room, growth_of, room_of
 from pgheadroom.advise.row import (
@@ -20,6 +20,7 @@ from pgheadroom.advise.row import (
     wal_level_of,
 )
 from pgheadroom.advise.updates import Updates, updates_of
+from pgheadroom.outcome import Value
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Point, Transition, Value, mid_or_none
+from pgheadroom.advise.advice import Point, Transition, mid_or_none
 from pgheadroom.advise.calibrate import own_wal
 from pgheadroom.advise.policy import Policy, with_cost
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
+from pgheadroom.outcome import Value
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread

@@ -8,11 +8,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Calibration, Value, Verdict, mid, mid_or_none
+from pgheadroom.advise.advice import Calibration, Verdict, mid, mid_or_none
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.scenario import HORIZON_S
+from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import LEVEL, students_t
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer

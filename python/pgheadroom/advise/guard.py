@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Point, Value, mid_or_none
+from pgheadroom.advise.advice import Point, mid_or_none
+from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer

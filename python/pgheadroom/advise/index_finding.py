@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Blamed, Cause, IndexFinding, Point, Value, mid
+from pgheadroom.advise.advice import Blamed, Cause, IndexFinding, Point, mid
 from pgheadroom.advise.blame import LEVEL, within
 from pgheadroom.advise.hot import Part, Shape, blockers, can_be_hot, outcome, parts_of, shape_of
 from pgheadroom.advise.remark_index import Reads, reads_of
@@ -28,6 +28,7 @@ from pgheadroom.advise.row import (
 )
 from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
+from pgheadroom.outcome import Value
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval

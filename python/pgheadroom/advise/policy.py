@@ -23,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from pgheadroom.advise.advice import Point, Value
+from pgheadroom.advise.advice import Point
 from pgheadroom.errors import ParameterError
+from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
 Goal = Literal["balanced", "wal", "size", "latency"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark, Value, mid_or_none
+from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark, mid_or_none
+from pgheadroom.outcome import Value
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes

@@ -19,7 +19,6 @@ from pgheadroom.advise.advice import (
     Remark,
     TableAdvice,
     Transition,
-    Value,
     mid,
 )
 from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
@@ -45,6 +44,7 @@ from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.advise.width import width_of
 from pgheadroom.errors import TwinError
+from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.types import PgVersion

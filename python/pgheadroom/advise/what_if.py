@@ -89,7 +89,7 @@ def what_if(
                     fillfactor=fillfactor,
                     predicted=then,
                     variant=name_of(changes),
-                    difference=difference(then, now),
+                    difference={"predicted": difference(then, now)},
                 )
             )
     return Prediction(

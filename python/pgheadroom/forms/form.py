@@ -86,7 +86,7 @@ def _is_left_out(item: Field[Any], owner: Any, found: Any, *, nulls: bool, added
     marks = item.metadata
     only = marks.get("only")
     return (
-        (found is None and not nulls)
+        (found is None and (not nulls or bool(marks.get("unless_none"))))
         or (not found and bool(marks.get("unless_empty")))
         or (only is not None and not only(owner))
         or (not added and bool(marks.get("added_later")) and found == item.default)

@@ -101,6 +101,7 @@ def in_file(
     name: str | None = None,
     *,
     unless_empty: bool = False,
+    unless_none: bool = False,
     only: Callable[[Any], bool] | None = None,
     added_later: bool = False,
 ) -> Mapping[str, Any]:
@@ -110,10 +111,14 @@ def in_file(
     Args:
         name: In the file, where it is another one.
         unless_empty: The file has it only where there is something in it.
+        unless_none: The file has it only where there is one.
         only: Of which values the file has it at all.
         added_later: Files of earlier versions do not have it.
     """
-    return {"name": name, "unless_empty": unless_empty, "only": only, "added_later": added_later}
+    return {
+        **{"name": name, "unless_empty": unless_empty, "unless_none": unless_none},
+        **{"only": only, "added_later": added_later},
+    }
 
 
 def file_name(item: Field[Any]) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import pgheadroom
-from pgheadroom.advise.advice import Evidence, Value
+from pgheadroom.advise.advice import Evidence
 from pgheadroom.migration.actions import Statement
 from pgheadroom.migration.shape import Note
+from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
 Verdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]

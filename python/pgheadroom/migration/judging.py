@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Evidence, Value
+from pgheadroom.advise.advice import Evidence
 from pgheadroom.advise.hot import Outcome, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import Assigning, Updates, updates_of
@@ -28,6 +28,7 @@ from pgheadroom.migration.said import (
 )
 from pgheadroom.migration.shape import Altered, ColumnSet, edited
 from pgheadroom.migration.work import DOES, Effect
+from pgheadroom.outcome import Value
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.types import Interval

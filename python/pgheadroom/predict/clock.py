@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from pgheadroom import _core
 from pgheadroom.errors import ParameterError
+from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile
@@ -27,32 +28,25 @@ Pace = tuple[Literal["even", "arrivals"], float]
 
 Kind = Literal["autovacuum", "autoanalyze", "checkpoint"]
 
+Moment = Annotated[float, Stored(float, dump=lambda moment_s: round(moment_s, 3))]
+"""Seconds since the run began, in files to the millisecond."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
     """
     Something that the twin's server did by itself.
 
-    `ended_s` is None when it went on after the run; `pages` are those that a vacuum or analyze
-    looked at, or that a checkpoint had to write.
+    `table` is `jobs (TOAST)` for the TOAST table of `jobs`; `ended_s` is None when it went on after
+    the run; `pages` are those that a vacuum or analyze looked at, or that a checkpoint had to
+    write.
     """
 
     kind: Kind
     table: str | None
-    is_toast: bool
-    began_s: float
-    ended_s: float | None
+    began_s: Moment
+    ended_s: Moment | None
     pages: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {
-            "kind": self.kind,
-            "table": f"{self.table} (TOAST)" if self.is_toast else self.table,
-            "began_s": round(self.began_s, 3),
-            "ended_s": None if self.ended_s is None else round(self.ended_s, 3),
-            "pages": self.pages,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +54,14 @@ class ByItself:
     """
     What the server does by itself in a run, as the runs of the twin have it.
 
-    `counts` are how often, by kind; `happened` is the first run's, as an example of the times.
+    How often is by kind; `happened` is the first run's, as an example of the times.
     """
 
     duration_s: float
-    counts: dict[str, Value]
-    happened: tuple[Happened, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {
-            "duration_s": self.duration_s,
-            **{
-                key: value if value is None or isinstance(value, int | float) else value.to_json()
-                for key, value in self.counts.items()
-            },
-            "example": [item.to_json() for item in self.happened],
-        }
+    autovacuums: Value
+    autoanalyzes: Value
+    checkpoints: Value
+    happened: tuple[Happened, ...] = field(metadata=in_file("example"))
 
 
 def has_clockwork(profile: Profile) -> bool:
@@ -131,16 +116,17 @@ def by_itself(runs: Sequence[_core.Simulated]) -> ByItself | None:
     duration_s = runs[0].duration_s
     if duration_s is None:
         return None
-    kinds: tuple[tuple[str, Kind], ...] = (
-        ("autovacuums", "autovacuum"),
-        ("autoanalyzes", "autoanalyze"),
-        ("checkpoints", "checkpoint"),
+
+    def often(kind: Kind) -> Value:
+        return counted([sum(item[0] == kind for item in run.happened) for run in runs])
+
+    return ByItself(
+        duration_s=duration_s,
+        autovacuums=often("autovacuum"),
+        autoanalyzes=often("autoanalyze"),
+        checkpoints=often("checkpoint"),
+        happened=happened_in(runs[0]),
     )
-    counts: dict[str, Value] = {
-        key: counted([sum(item[0] == kind for item in run.happened) for run in runs])
-        for key, kind in kinds
-    }
-    return ByItself(duration_s=duration_s, counts=counts, happened=happened_in(runs[0]))
 
 
 def happened_in(run: _core.Simulated) -> tuple[Happened, ...]:
@@ -148,8 +134,7 @@ def happened_in(run: _core.Simulated) -> tuple[Happened, ...]:
     return tuple(
         Happened(
             kind=kind,
-            table=table,
-            is_toast=is_toast,
+            table=f"{table} (TOAST)" if is_toast else table,
             began_s=began_s,
             ended_s=ended_s,
             pages=pages,

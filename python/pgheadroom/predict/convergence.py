@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pgheadroom.outcome import Value
 from pgheadroom.predict.series import Series
@@ -43,6 +43,8 @@ class TakesEffect:
         final_hot_frac: The share over the last quarter.
         rewritten_hot_frac: The same of the table rewritten at the start.
         pages_added_frac: Pages that the last quarter added, less the rows', as a part of the table.
+        within: How near to its final value a share has arrived.
+        grows_above_frac: What of it is growth.
     """
 
     verdict: Verdict
@@ -52,20 +54,8 @@ class TakesEffect:
     final_hot_frac: float | None
     rewritten_hot_frac: float | None
     pages_added_frac: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {
-            "verdict": self.verdict,
-            "still_grows": self.still_grows,
-            "after_s": self.after_s,
-            "after_updates_per_row": self.after_updates_per_row,
-            "final_hot_frac": self.final_hot_frac,
-            "rewritten_hot_frac": self.rewritten_hot_frac,
-            "pages_added_frac": self.pages_added_frac,
-            "within": WITHIN,
-            "grows_above_frac": GROWS_FRAC,
-        }
+    within: float = WITHIN
+    grows_above_frac: float = GROWS_FRAC
 
 
 def takes_effect(altered: Series, rewritten: Series | None, rows: int) -> TakesEffect:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
+from pgheadroom.forms import in_file
 from pgheadroom.outcome import Value
 from pgheadroom.predict.series import Series
 from pgheadroom.profile import Profile
@@ -63,6 +64,7 @@ class Growth:
         pages_added_frac: The same as a part of the heap before it.
         by_rows_frac: What of it more rows explain, at the pages a row that the heap had.
         heap_pages: The heap at the end of the run.
+        grows_above_frac: What of it is growth.
         limit_pages: The size of the rewritten table that a `converging` one is on its way to.
     """
 
@@ -71,21 +73,8 @@ class Growth:
     pages_added_frac: float
     by_rows_frac: float
     heap_pages: float
-    limit_pages: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        found: dict[str, Any] = {
-            "verdict": self.verdict,
-            "pages_added": self.pages_added,
-            "pages_added_frac": self.pages_added_frac,
-            "by_rows_frac": self.by_rows_frac,
-            "heap_pages": self.heap_pages,
-            "grows_above_frac": GROWS_FRAC,
-        }
-        if self.limit_pages is not None:
-            found["limit_pages"] = self.limit_pages
-        return found
+    grows_above_frac: float = GROWS_FRAC
+    limit_pages: float | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 def growth_of(

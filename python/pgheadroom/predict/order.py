@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 RANGE_KEYS = 1000
 """Keys of a range whose pages are counted."""
@@ -22,28 +21,20 @@ class KeyOrder:
     The order of a table, by the first column of its first unique B-tree, else of its first one.
 
     Attributes:
-        pages_per_range_start: Distinct heap pages that the rows of 1,000 neighbouring keys lie
-            on, mean over all such ranges, after loading.
+        range_keys: Neighbouring keys of a range.
+        pages_per_range_start: Distinct heap pages that the rows of neighbouring keys lie on
+           , mean over all such ranges, after loading.
         pages_per_range: The same after the run.
         correlation_start: Correlation of key and place of all rows after loading, as
             pg_stats.correlation has it of a sample; None with fewer than two rows.
         correlation: The same after the run.
     """
 
+    range_keys: int = RANGE_KEYS
     pages_per_range_start: float
     pages_per_range: float
     correlation_start: float | None
     correlation: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The object of a result."""
-        return {
-            "range_keys": RANGE_KEYS,
-            "pages_per_range_start": self.pages_per_range_start,
-            "pages_per_range": self.pages_per_range,
-            "correlation_start": self.correlation_start,
-            "correlation": self.correlation,
-        }
 
 
 def order_of(runs: Sequence[Mapping[str, Measured]]) -> dict[str, KeyOrder] | None:

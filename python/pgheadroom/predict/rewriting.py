@@ -9,20 +9,20 @@ model: rows are copied under a snapshot that is held meanwhile, then changes are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from pgheadroom import _core
 from pgheadroom.errors import ParameterError
+from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict.cells import Cell
-from pgheadroom.predict.clock import tps_of
+from pgheadroom.predict.clock import Moment, tps_of
 from pgheadroom.predict.convergence import TakesEffect
 from pgheadroom.predict.sampling import heap_pages
-from pgheadroom.predict.series import Series
+from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile
-from pgheadroom.types import Interval
 
 How = Literal["full", "online"]
 """VACUUM FULL, which locks the table; or beside the clients."""
@@ -51,31 +51,19 @@ class RewriteWork:
     """
     What the rewrite of one table did, over the runs.
 
-    Pages are those before and after; `versions` were copied, `recently_dead` of them for older
+    `versions` were copied, `recently_dead` of them for older
     snapshots only; WAL is that of the table's and its indexes' pages.
     """
 
     table: str
-    heap_pages: tuple[Value, Value]
-    index_pages: tuple[Value, Value]
+    heap_pages_before: Value
+    heap_pages_after: Value
+    index_pages_before: Value
+    index_pages_after: Value
     versions: Value
     recently_dead: Value
     wal_records: Value
     wal_bytes: Value
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {
-            "table": self.table,
-            "heap_pages_before": _json(self.heap_pages[0]),
-            "heap_pages_after": _json(self.heap_pages[1]),
-            "index_pages_before": _json(self.index_pages[0]),
-            "index_pages_after": _json(self.index_pages[1]),
-            "versions": _json(self.versions),
-            "recently_dead": _json(self.recently_dead),
-            "wal_records": _json(self.wal_records),
-            "wal_bytes": _json(self.wal_bytes),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,35 +76,15 @@ class RewrittenLater:
     """
 
     how: How
+    evidence: Literal["exact", "interval", "model"]
     at_frac: float
-    until_frac: float
-    at_s: float | None
-    until_s: float | None
-    predicted: Outcome
+    until_frac: Annotated[float, Stored(float, dump=lambda part: round(part, 6))]
+    at_s: Moment | None
+    until_s: Moment | None
     tables: tuple[RewriteWork, ...]
-    series: Series | None = None
-    effect: TakesEffect | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As a cell, without its fillfactor."""
-        found: dict[str, Any] = {
-            "how": self.how,
-            "evidence": "model" if self.how == "online" else self._evidence(),
-            "at_frac": self.at_frac,
-            "until_frac": round(self.until_frac, 6),
-            "at_s": None if self.at_s is None else round(self.at_s, 3),
-            "until_s": None if self.until_s is None else round(self.until_s, 3),
-            "tables": [work.to_json() for work in self.tables],
-            "predicted": self.predicted.to_json(),
-        }
-        for key in ("effect", "series"):
-            part = getattr(self, key)
-            if part is not None:
-                found[key] = part.to_json()
-        return found
-
-    def _evidence(self) -> str:
-        return "exact" if self.predicted.is_exact else "interval"
+    predicted: Outcome
+    effect: TakesEffect | None = field(default=None, metadata=in_file(unless_none=True))
+    series: InColumns | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 def rewritten_at(
@@ -196,22 +164,17 @@ def _work(column: Sequence[dict[str, Any]]) -> RewriteWork:
     def over(key: str) -> Value:
         return counted([int(item[key]) for item in column])
 
-    def pair(key: str) -> tuple[Value, Value]:
-        return (
-            counted([int(item[key][0]) for item in column]),
-            counted([int(item[key][1]) for item in column]),
-        )
+    def end(key: str, n: int) -> Value:
+        return counted([int(item[key][n]) for item in column])
 
     return RewriteWork(
         table=str(column[0]["table"]),
-        heap_pages=pair("heap_pages"),
-        index_pages=pair("index_pages"),
+        heap_pages_before=end("heap_pages", 0),
+        heap_pages_after=end("heap_pages", 1),
+        index_pages_before=end("index_pages", 0),
+        index_pages_after=end("index_pages", 1),
         versions=over("versions"),
         recently_dead=over("recently_dead"),
         wal_records=over("wal_records"),
         wal_bytes=over("wal_bytes"),
     )
-
-
-def _json(value: Value) -> Any:
-    return value.to_json() if isinstance(value, Interval) else value

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pgheadroom
 from pgheadroom.errors import ParameterError
+from pgheadroom.forms import in_file, write
 from pgheadroom.outcome import KEYS, Outcome, Value
 from pgheadroom.predict.cells import (
     Cell,
@@ -31,7 +32,7 @@ from pgheadroom.predict.rewriting import (
     rewritten_at,
 )
 from pgheadroom.predict.sampling import Sample, heap_pages, sample_if_big, sample_of
-from pgheadroom.predict.series import Series
+from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.twin import (
     SEEDS_DEFAULT,
     SERVER,
@@ -47,7 +48,11 @@ from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Version
+
+SCHEMA_VERSION = 1
+
+WHERE_ANY = in_file(unless_none=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +60,8 @@ class Rewritten:
     """A cell's tables in another state at the start: the outcome, and its windows if asked for."""
 
     predicted: Outcome
-    series: Series | None = None
-    effect: TakesEffect | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As a cell, without its fillfactor."""
-        found: dict[str, Any] = {"predicted": self.predicted.to_json()}
-        for key in ("effect", "series"):
-            part = getattr(self, key)
-            if part is not None:
-                found[key] = part.to_json()
-        return found
+    effect: TakesEffect | None = field(default=None, metadata=WHERE_ANY)
+    series: InColumns | None = field(default=None, metadata=WHERE_ANY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +69,8 @@ class PredictedCell:
     """
     What the twin expects at one fillfactor: exact numbers, or intervals where it is random.
 
-    `variant` is as in `Cell`; `difference` is set in a variant's cell: its figures minus those of
-    the unchanged profile (see `variants.difference`).
+    `variant` is as in `Cell`; `difference` is set in a variant's cell: under `predicted`, its
+    figures minus those of the unchanged profile (see `variants.difference`).
 
     `by_itself` is what the server does by the clock, `series` the windows, where there are any;
     `growth` whether each table's heap has found its size by then.
@@ -85,37 +81,17 @@ class PredictedCell:
     """
 
     fillfactor: Fillfactor
+    variant: str | None = field(default=None, metadata=WHERE_ANY)
+    from_fillfactor: int | None = field(default=None, metadata=WHERE_ANY)
     predicted: Outcome
-    variant: str | None = None
-    difference: Mapping[str, Value] | None = None
-    by_itself: ByItself | None = None
-    series: Series | None = None
-    growth: Mapping[str, Growth] | None = None
-    from_fillfactor: int | None = None
-    rewritten: Rewritten | None = None
-    rewritten_later: RewrittenLater | None = None
-    effect: TakesEffect | None = None
-    order: Mapping[str, KeyOrder] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As in a proof, without what a server measured."""
-        found: dict[str, Any] = {"fillfactor": self.fillfactor}
-        if self.variant is not None:
-            found["variant"] = self.variant
-        if self.from_fillfactor is not None:
-            found["from_fillfactor"] = self.from_fillfactor
-        found["predicted"] = self.predicted.to_json()
-        if self.difference is not None:
-            found["difference"] = {"predicted": dict(self.difference)}
-        for key in ("by_itself", "effect", "series", "rewritten", "rewritten_later"):
-            part = getattr(self, key)
-            if part is not None:
-                found[key] = part.to_json()
-        if self.growth is not None:
-            found["growth"] = {name: growth.to_json() for name, growth in self.growth.items()}
-        if self.order is not None:
-            found["order"] = {name: order.to_json() for name, order in self.order.items()}
-        return found
+    difference: Mapping[str, Mapping[str, Value]] | None = field(default=None, metadata=WHERE_ANY)
+    by_itself: ByItself | None = field(default=None, metadata=WHERE_ANY)
+    effect: TakesEffect | None = field(default=None, metadata=WHERE_ANY)
+    series: InColumns | None = field(default=None, metadata=WHERE_ANY)
+    rewritten: Rewritten | None = field(default=None, metadata=WHERE_ANY)
+    rewritten_later: RewrittenLater | None = field(default=None, metadata=WHERE_ANY)
+    growth: Mapping[str, Growth] | None = field(default=None, metadata=WHERE_ANY)
+    order: Mapping[str, KeyOrder] | None = field(default=None, metadata=WHERE_ANY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +99,14 @@ class Prediction(Tabular):
     """
     A curve over fillfactors, or one cell.
 
-    `server` is the minor version that the twin followed; `assumed` has each default of the
-    profile by its field's path, and what the twin approximated; `storage` is where pages are kept,
-    `engine` how rows are. `evidence` is `exact` where a server gives these very numbers, `interval`
+    `server` is the minor version that the twin followed; `assumed` has each default of the profile
+    by its field's path, and what the twin approximated; `storage` is where pages are kept, `engine`
+    how rows are. `evidence` is `exact` where a server gives these very numbers, `interval`
     where something is drawn, and `model` where no server of ours does what was played.
     """
 
-    server: PgVersion
+    tool_version: str = pgheadroom.__version__
+    server: Version
     storage: Storage
     engine: Engine
     evidence: Literal["exact", "interval", "model"]
@@ -138,17 +115,7 @@ class Prediction(Tabular):
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        return {
-            "schema_version": 1,
-            "kind": "prediction",
-            "tool_version": pgheadroom.__version__,
-            "server": str(self.server),
-            "storage": self.storage,
-            "engine": self.engine,
-            "evidence": self.evidence,
-            "assumed": dict(self.assumed),
-            "cells": [cell.to_json() for cell in self.cells],
-        }
+        return {"schema_version": SCHEMA_VERSION, "kind": "prediction", **write(self)}
 
     def rows(self) -> list[Row]:
         """
@@ -276,7 +243,7 @@ def predict(
                 fillfactor=cell.fillfactor,
                 predicted=shown[n].outcome,
                 variant=cell.variant,
-                difference=difference(shown[n].outcome, shown[n - 1].outcome)
+                difference={"predicted": difference(shown[n].outcome, shown[n - 1].outcome)}
                 if is_variant(cell)
                 else None,
                 by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
@@ -351,6 +318,7 @@ def _beside_later(
         altered,
         rewritten_later=RewrittenLater(
             how=rewrite.how,
+            evidence="model" if rewrite.how == "online" else _exactly([found]),
             at_frac=at_frac,
             until_frac=until_frac,
             at_s=None if series is None else at_frac * duration_s,
@@ -380,4 +348,8 @@ def note(assumed: dict[str, Any], found: Sequence[Simulation], seeds: int) -> No
 def _evidence(model: Model, found: Sequence[Simulation]) -> Literal["exact", "interval", "model"]:
     if (model.storage, model.engine) != (SERVER.storage, SERVER.engine):
         return "model"
+    return _exactly(found)
+
+
+def _exactly(found: Sequence[Simulation]) -> Literal["exact", "interval"]:
     return "exact" if all(item.outcome.is_exact for item in found) else "interval"

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pgheadroom import _core
+from pgheadroom.forms import Stored
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, put_together
 from pgheadroom.predict.spread import exact, spread
-from pgheadroom.types import Interval
 
 WINDOWS_DEFAULT = 60
 """Windows of a series: as many as a terminal shows side by side; arbitrary."""
 
 _LEVELS = ("heap_pages", "index_pages")
 """Keys that are sizes at the end of a window; the others are sums over it."""
-
-_FIRST = ("n_tup_upd", "n_tup_hot_upd", "hot_frac", "heap_pages", "wal_bytes_per_update")
-"""What people look for, in front."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,25 +38,80 @@ class Series:
         parts = self.windows if table is None else [item.by_table[table] for item in self.windows]
         return tuple(item.value(key) for item in parts)
 
-    def to_json(self) -> dict[str, Any]:
-        """Columns: `t_s`, then each figure; tables under `by_table` where there are several."""
-        names = list(self.windows[0].by_table) if self.windows else []
-        names = names if len(names) > 1 else []
-        return {
-            "t_s": [round(t, 3) for t in self.t_s],
-            **self._columns(None),
-            "by_table": {name: self._columns(name) for name in names},
-        }
 
-    def _columns(self, table: str | None) -> dict[str, list[Any]]:
-        keys = (*_FIRST, *(key for key in KEYS if key not in _FIRST))
-        return {
-            key: [
-                value.to_json() if isinstance(value, Interval) else value
-                for value in self.column(key, table)
-            ]
-            for key in keys
-        }
+_Column = tuple[Value, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Times:
+    t_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Each figure over time; what people look for stands in front."""
+
+    n_tup_upd: _Column
+    n_tup_hot_upd: _Column
+    hot_frac: _Column
+    heap_pages: _Column
+    wal_bytes_per_update: _Column
+    n_tup_ins: _Column
+    n_tup_del: _Column
+    n_tup_newpage_upd: _Column
+    newpage_frac: _Column
+    index_pages: _Column
+    wal_records: _Column
+    wal_bytes: _Column
+    wal_fpi_bytes: _Column
+    wal_fpi: _Column
+    wal_nonfpi_bytes_per_update: _Column
+    pages_modified: _Column
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesColumns(Columns, _Times):
+    """A series as files have it; tables stand by name where there are several."""
+
+    by_table: Mapping[str, Columns]
+
+
+def _in_columns(series: Series) -> SeriesColumns:
+    names = list(series.windows[0].by_table) if series.windows else []
+
+    def columns(table: str | None) -> dict[str, _Column]:
+        return {key: series.column(key, table) for key in KEYS}
+
+    return SeriesColumns(
+        t_s=tuple(round(t, 3) for t in series.t_s),
+        **columns(None),
+        by_table={name: Columns(**columns(name)) for name in names if len(names) > 1},
+    )
+
+
+def _in_windows(found: SeriesColumns) -> Series:
+    def window(columns: Columns, n: int) -> dict[str, Any]:
+        return {key: getattr(columns, key)[n] for key in KEYS}
+
+    several = (found, *found.by_table.values())
+    if any(len(getattr(each, key)) != len(found.t_s) for each in several for key in KEYS):
+        raise ValueError(f"found columns of other lengths than t_s, expected {len(found.t_s)} each")
+    return Series(
+        t_s=found.t_s,
+        windows=tuple(
+            Outcome(
+                **window(found, n),
+                by_table={
+                    name: Outcome(**window(columns, n)) for name, columns in found.by_table.items()
+                },
+            )
+            for n in range(len(found.t_s))
+        ),
+    )
+
+
+InColumns = Annotated[Series, Stored(SeriesColumns, _in_windows, _in_columns)]
+"""A series that is a part of a file."""
 
 
 def series_of(runs: Sequence[_core.Simulated], *, clients: int, major: int) -> Series | None:

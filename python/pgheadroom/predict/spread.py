@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
+from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, outcome_of
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
@@ -66,7 +66,7 @@ _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
 def exact(run: Mapping[str, Any]) -> Outcome:
     """The outcome of a run that a server repeats to the unit."""
-    return Outcome.from_json(run)
+    return outcome_of(run)
 
 
 def images_estimated(run: Mapping[str, Any]) -> Outcome:

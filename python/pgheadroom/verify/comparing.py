@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.advise.advice import Point, Value
+from pgheadroom.advise.advice import Point
+from pgheadroom.outcome import Value
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.advise.advice import Value
 from pgheadroom.forms import write
+from pgheadroom.outcome import Value
 from pgheadroom.verify.comparing import Likeness, Verdict
 
 SCHEMA_VERSION = 1

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import Value
 from pgheadroom.errors import InputError
+from pgheadroom.outcome import Value
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import Measured, measure
 from pgheadroom.plan.record import Record, StepRecord

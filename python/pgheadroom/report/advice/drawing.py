@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import Point, TableAdvice, Value
+from pgheadroom.advise.advice import Point, TableAdvice
+from pgheadroom.outcome import Value
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes

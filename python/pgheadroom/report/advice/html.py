@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice, Value
+from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice
 from pgheadroom.lab import reading
+from pgheadroom.outcome import Value
 from pgheadroom.report import html_tables
 from pgheadroom.report import verification as verification_report
 from pgheadroom.report.advice import drawing as advice_drawing

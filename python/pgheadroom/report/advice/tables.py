@@ -7,16 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pgheadroom.advise.advice import (
-    CAUSES,
-    Advice,
-    CauseKind,
-    IndexFinding,
-    Point,
-    TableAdvice,
-    Value,
-)
+from pgheadroom.advise.advice import CAUSES, Advice, CauseKind, IndexFinding, Point, TableAdvice
 from pgheadroom.lab import reading
+from pgheadroom.outcome import Value
 from pgheadroom.report.advice.values import middle
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval

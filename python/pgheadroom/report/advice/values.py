@@ -4,8 +4,8 @@ The values of an advice as text: numbers, shares, intervals.
 
 from __future__ import annotations
 
-from pgheadroom.advise.advice import Value
 from pgheadroom.lab import reading
+from pgheadroom.outcome import Value
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
 

@@ -22,9 +22,9 @@ from pgheadroom.advise.advice import (
     Point,
     Remark,
     TableAdvice,
-    Value,
 )
 from pgheadroom.lab import reading
+from pgheadroom.outcome import Value
 from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice.tables import blamed, causes, curve
 from pgheadroom.report.advice.values import given, middle, plain, share, short, three

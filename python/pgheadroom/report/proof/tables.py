@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.accuracy import Figure, figures
+from pgheadroom.forms import read
 from pgheadroom.lab import reading
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
 from pgheadroom.report.proof import answer as prediction_answer
@@ -158,7 +159,9 @@ def tables(result: Mapping[str, Any], *, brief: bool = False) -> list[Table]:
 
 def figures_of(cell: Cell) -> list[Figure]:
     """Every figure of a proof's cell."""
-    return list(figures(Outcome.from_json(cell["predicted"]), Outcome.from_json(cell["measured"])))
+    predicted = read(Outcome, cell["predicted"], exact=True)
+    measured = read(Outcome, cell["measured"], exact=True)
+    return list(figures(predicted, measured))
 
 
 def value(found: object) -> Value:

@@ -199,8 +199,8 @@ def _filled_pages(cell: Cell, rows: int, versions: int) -> int:
 
 
 def _whole(value: Value) -> int:
-    assert isinstance(value, int), f"{value} is not exact"
-    return value
+    assert isinstance(value, float | int), f"{value} is not exact"
+    return int(value)
 
 
 def _profile(version: PgVersion, cell: Cell, rows: int) -> predicted.Data:
