@@ -15,6 +15,7 @@ from typing import Any
 
 from pgheadroom.advise import advice
 from pgheadroom.forms import json_schema
+from pgheadroom.lab import design, record, result
 from pgheadroom.plan import record as applied
 from pgheadroom.plan import values as plan
 from pgheadroom.predict import run as prediction
@@ -36,6 +37,11 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             title="Prediction",
             frame=_frame("prediction", prediction.SCHEMA_VERSION),
         ),
+        "lab-request": _lab(design.Request, "Request of the laboratory", "lab_request"),
+        "lab-environment": _lab(record.Environment, "Environment of a run", "lab_environment"),
+        "lab-sample": json_schema(record.Sample, title="Sample, a line of samples.jsonl"),
+        "lab-series": _lab(record.SecondsSeries, "Series of a window", "series"),
+        "lab-result": _lab(result.ExperimentResult, "Result of an experiment", "experiment"),
         "proof": json_schema(Proof, title="Proof", frame=_frame("proof", PROOF_VERSION)),
         "advice": json_schema(
             advice.Advice, title="Advice", frame=_frame("advice", advice.SCHEMA_VERSION)
@@ -52,6 +58,10 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             frame=_frame("verification", verification.SCHEMA_VERSION),
         ),
     }
+
+
+def _lab(form: Any, title: str, kind: str) -> dict[str, Any]:
+    return json_schema(form, title=title, frame=_frame(kind, design.SCHEMA_VERSION))
 
 
 def _frame(kind: str, version: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ HOSTILE = (
     "<script>alert(1)</script>",
     "</script><!--<script>",
     "</noscript><img src=x onerror=alert(2)>",
-    "\u2028line\u2029separator\x1b[31m\x00red",
+    "\u2028line\u2029separator\x1b[31m\x07red",
     "\u202eright to left override",
     "عربي שלום 日本語 🐘",
     "a|b`c*d\\e](http://example.org)",
@@ -470,7 +470,7 @@ def hostile() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         factors=[{"name": HOSTILE[10], "description": name, "unit": name, "levels": levels},
                  {"name": name, "description": name, "unit": None, "levels": [name, HOSTILE[1]]}],
         measures=[
-            {"name": text, "description": text, "unit": name, "evidence": name, "better": name}
+            {"name": text, "description": text, "unit": name, "evidence": name, "better": None}
             for text in HOSTILE
         ],
         cells=[

@@ -13,6 +13,7 @@ import synthetic
 import synthetic_lab
 from synthetic_lab import comparison
 
+from pgheadroom.forms import FieldError
 from pgheadroom.lab.base import answers as shared
 from pgheadroom.report import views
 
@@ -298,7 +299,11 @@ def damaged(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_damage_raises(name: str) -> None:
-    """Results may be damaged, foreign or from another version: whatever is there, one sentence."""
+    """
+    Results may be damaged, foreign or from another version: one sentence, or a refusal.
+
+    Files are refused where they are read; what is not read by its form is still no trace.
+    """
     result = MAKERS[name]()
     # The first two of everything keep the shapes and make the variants few.
     small = {
@@ -309,7 +314,10 @@ def test_no_damage_raises(name: str) -> None:
     }  # fmt: skip
     count = 0
     for variant in damaged(small):
-        said = views.answer(variant) if isinstance(variant, dict) else None
+        try:
+            said = views.answer(variant) if isinstance(variant, dict) else None
+        except FieldError:
+            continue
         assert said is None or (
             said.endswith(".") and not re.search(r"\b(nan|inf)( \[|\]| times| repet)", said)
         )

@@ -173,7 +173,7 @@ def test_a_block_of_a_budget_comes_after_the_whole_ones(tmp_path: Path) -> None:
         record.append(extra)
     second = _record(tmp_path / "b", _request(seed=2))
     merged = merge([first.folder, second.folder], tmp_path / "c")
-    assert merged.request["repetitions"] == 10
+    assert merged.request.repetitions == 10
     assert merged.read_result()["complete"]
     assert sorted(cell["repetitions"] for cell in merged.read_result()["cells"]) == [10, 11]
 
@@ -232,7 +232,7 @@ def test_predictions_of_a_merged_record_are_of_what_its_trials_drew(tmp_path: Pa
         tmp_path / "e",
     )
     for record in (merged, again):
-        request = Request.from_json(record.request)
+        request = record.request
         chosen = drawn(record)[:10]
         assert [predicted_bytes(request, sample) for sample in chosen] == own
     naive = [predicted_bytes(requests[0], replace(s, drawn_from=None)) for s in chosen]
@@ -278,7 +278,7 @@ def test_blocks_with_a_control_arm_are_whole(tmp_path: Path) -> None:
         measures = {"step_ms@0": 5.0, "step_ms@1": 2.0}
         folders.append(_record(tmp_path / str(seed), request, measures=measures).folder)
     merged = merge(folders, tmp_path / "both")
-    assert merged.request["repetitions"] == 10
+    assert merged.request.repetitions == 10
     assert merged.read_result()["complete"]
 
 

@@ -120,6 +120,28 @@ def test_a_request_survives_its_file() -> None:
         Request.from_json({"experiment": "test"})
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scale": -1}, "scale: found -1, expected a whole number from 0 to 100000"),
+        ({"seed": True}, "seed: found True, expected a whole number"),
+        ({"sead": 1}, "sead: unknown field; did you mean seed"),
+        ({"levels": {"a": [1.5]}}, r"levels\.a\[0\]: found 1\.5, expected a text or a whole"),
+        ({"repetitions": 10_001}, "repetitions: found 10001, expected a whole number from 0"),
+        ({"levels": {"a": [*range(400)]}, "repetitions": 251}, "400 cells 251 times, expected at"),
+    ],
+)
+def test_a_damaged_request_says_where(changes: dict[str, object], message: str) -> None:
+    """Each bound alone let 10,000,000,000 trials be planned, for ever."""
+    whole = Request(
+        experiment="test", server="18", scale=1, seed=1, repetitions=250,
+        levels={"a": tuple(range(400))},
+    ).to_json()  # fmt: skip
+    assert Request.from_json(whole).to_json() == whole
+    with pytest.raises(InputError, match=message):
+        Request.from_json(whole | changes)
+
+
 @pytest.mark.parametrize("experiment", ALL, ids=lambda experiment: experiment.name)
 def test_all_leaves_out_what_is_for_borrowed_servers(experiment: object) -> None:
     """`all` must be runnable on a throw-away server, which has no settings of its own."""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import write
 from pgheadroom.lab import experiments
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.experiment import Experiment
@@ -112,7 +113,15 @@ def test_a_kept_presentation_shows_the_same(path: Path) -> None:
 def test_a_damaged_presentation_says_where() -> None:
     """A result may come from anywhere: what is wrong, and where, is said."""
     form = Presentation().to_json() | {"tables": [{"kind": "cells", "title": "T", "measures": 3}]}
-    with pytest.raises(InputError, match=r"presentation\.tables\.0.*measures.*found '3'"):
+    with pytest.raises(
+        InputError, match=r"presentation\.tables\[0\]\.measures: found 3, expected a list"
+    ):
+        presented({"name": "x", KEY: form})
+    form = Presentation().to_json() | {"figures": [{"kind": "pie"}]}
+    with pytest.raises(InputError, match=r"figures\[0\]\.kind: found 'pie', expected one of over"):
+        presented({"name": "x", KEY: form})
+    form = Presentation().to_json() | {"figures": [{"kind": "course", "titel": "T"}]}
+    with pytest.raises(InputError, match=r"figures\[0\]\.titel: unknown.* did you mean title"):
         presented({"name": "x", KEY: form})
 
 
@@ -194,7 +203,7 @@ def test_a_new_experiment_is_one_folder(newcomer: Experiment) -> None:
         "kind": "experiment",
         "name": newcomer.name,
         "factors": [{"name": "nulls", "levels": [0, 8]}],
-        "measures": [measure.to_json() for measure in newcomer.measures],
+        "measures": write(newcomer.measures),
         "cells": summary.cells,
         "comparisons": summary.comparisons,
         "controls": summary.controls,

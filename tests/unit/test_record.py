@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgheadroom.errors import InputError, LabError
+from pgheadroom.forms import write
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.record import (
     Origin,
@@ -60,8 +61,8 @@ def test_what_a_merged_sample_drew_survives_and_others_do_not_mention_it(tmp_pat
         record.append(_sample(1))
         record.append(merged)
     assert Record.open(tmp_path / "record").samples == [_sample(1), merged]
-    assert "drawn_from" not in _sample(1).to_json()
-    assert merged.to_json()["drawn_from"] == {"seed": 7, "repetition": 3}
+    assert "drawn_from" not in write(_sample(1))
+    assert write(merged)["drawn_from"] == {"seed": 7, "repetition": 3}
 
 
 def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path) -> None:
@@ -85,9 +86,9 @@ def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path) -> None:
         "[1]",
         "null",
         '{"trial": 1, "cell": 3}',
-        json.dumps(_sample(1).to_json() | {"cell": {"fillfactor": [80]}}),
-        json.dumps(_sample(1).to_json() | {"measures": {"wal_bytes": "many"}}),
-        json.dumps(_sample(1).to_json() | {"drawn_from": {"seed": 1}}),
+        json.dumps(write(_sample(1)) | {"cell": {"fillfactor": [80]}}),
+        json.dumps(write(_sample(1)) | {"measures": {"wal_bytes": "many"}}),
+        json.dumps(write(_sample(1)) | {"drawn_from": {"seed": 1}}),
     ],
 )
 def test_a_damaged_line_is_an_error_that_names_it(tmp_path: Path, line: str) -> None:
@@ -125,6 +126,34 @@ def test_two_writers_of_one_record_exclude_each_other(tmp_path: Path) -> None:
     with Record.create(folder, _request()), pytest.raises(LabError, match="another run"):
         Record.create(folder, _request())
     Record.create(folder, _request()).close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("findings", 4, "findings: found 4, expected a list"),
+        ("title", "a\0b", "title: found 'a.*expected a text"),
+        ("factors", [{"nam": "x"}], r"factors\[0\]\.nam: unknown field; did you mean name"),
+        ("measures", [{"name": "x", "better": "more"}], r"measures\[0\]\.better: found 'more'"),
+        ("comparisons", [{"measure": "x"}], r"comparisons\[0\]\.cell: missing"),
+        ("cells", [3], r"cells\[0\]: found 3"),
+    ],
+)
+def test_a_damaged_result_says_where(
+    tmp_path: Path, name: str, value: object, message: str
+) -> None:
+    """What the report relies on is checked where the file is read; other keys are kept."""
+    whole = {
+        **{"schema_version": 1, "kind": "experiment", "name": "n", "title": "t", "server": "18.4"},
+        **{"complete": True, "cells": [], "findings": [], "warnings": [], "of later": 1},
+    }
+    folder = tmp_path / "record"
+    with Record.create(folder, _request()) as record:
+        record.write("result.json", whole)
+        assert record.read_result() == whole
+        record.write("result.json", whole | {name: value})
+        with pytest.raises(InputError, match=rf"result\.json is damaged: {message}"):
+            record.read_result()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from schemas import FOLDER, schemas
 
 from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import read, write
+from pgheadroom.lab.record import Record
 from pgheadroom.plan.reading import plan_text
-from pgheadroom.plan.record import Record
+from pgheadroom.plan.record import Record as Applied
 from pgheadroom.plan.values import Plan
 from pgheadroom.predict.run import Prediction
 from pgheadroom.prove import Proof
@@ -23,6 +24,8 @@ from pgheadroom.verify.values import Verification
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = Path(__file__).parent / "written"
+RECORDS = sorted(path.parent for path in (ROOT / "experiments" / "record").glob("*/request.json"))
+LAB_FILES = ("request", "environment", "result")
 
 
 def _files() -> Iterator[tuple[str, Path]]:
@@ -31,6 +34,10 @@ def _files() -> Iterator[tuple[str, Path]]:
         yield from (("profile", path) for path in sorted(ROOT.glob(pattern)))
     recorded = sorted((ROOT / "experiments" / "advice" / "record" / "observed").glob("*.json"))
     yield from (("profile", path) for path in recorded[::10])
+    for record in RECORDS:
+        yield from ((f"lab-{name}", record / f"{name}.json") for name in LAB_FILES)
+        yield from (("lab-series", path) for path in sorted(record.glob("series/*.json"))[:2])
+        yield "lab-sample", record / "samples.jsonl"
     proofs = sorted((ROOT / "experiments" / "record" / "accuracy").glob("*.json"))
     yield from (("proof", path) for path in proofs[::10])
     yield from ((path.stem, path) for path in sorted(WRITTEN.glob("*.json")))
@@ -38,6 +45,8 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 def _data(path: Path) -> Any:
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".jsonl":
+        text = text.partition("\n")[0]
     return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
 
 
@@ -84,7 +93,7 @@ def _by(kind: Any) -> Callable[[str], str]:
     [
         ("plan", _plan),
         ("advice", _by(Advice)),
-        ("applied", _by(Record)),
+        ("applied", _by(Applied)),
         ("verification", _by(Verification)),
         ("prediction", _by(Prediction)),
     ],
@@ -102,6 +111,19 @@ def test_proofs_that_were_written_before_are_read() -> None:
     for path in paths:
         text = path.read_text(encoding="utf-8")
         assert json.loads(_by(Proof)(text)) == json.loads(text), path
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_records_that_were_written_before_are_read(path: Path) -> None:
+    """Every file of each record that the repository keeps, to what it says."""
+    record = Record.open(path)
+    assert record.request.to_json() == _data(path / "request.json")
+    assert record.read_environment() == _data(path / "environment.json")
+    assert write(record.read_result()) == _data(path / "result.json")
+    lines = (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.dumps(write(sample), ensure_ascii=False) for sample in record.samples] == lines
+    series = sorted((path / "series").glob("*.json"))
+    assert [write(found) for found in record.read_series()] == list(map(_data, series))
 
 
 def test_a_schema_refuses_what_the_reader_refuses() -> None:

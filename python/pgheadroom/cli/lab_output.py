@@ -15,6 +15,7 @@ from pgheadroom.cli.options import Format
 from pgheadroom.cli.output import Terminal
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
+from pgheadroom.forms import write as written
 from pgheadroom.lab.record import Record
 from pgheadroom.report import text
 
@@ -52,7 +53,7 @@ def put_results(
     output.put(
         form,
         to,
-        json=lambda: text.as_json(results[0]),
+        json=lambda: text.as_json(written(results[0])),
         csv=lambda: text.as_csv(results[0]),
         markdown=lambda: "\n".join(map(views.as_markdown, results)),
         show=show,

@@ -52,7 +52,7 @@ def read(
     return made
 
 
-def write(value: Any, *, nulls: bool = True, added: bool = True) -> Any:
+def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = True) -> Any:
     """
     The value as JSON has it, its fields in their order.
 
@@ -61,6 +61,7 @@ def write(value: Any, *, nulls: bool = True, added: bool = True) -> Any:
         nulls: Whether the file says of a field that it is None, or leaves it out.
         added: Whether it has those fields that earlier versions do not have (`added_later`) where
             they are as they are by default; left out, an earlier file keeps its digest.
+        whole: Whether it has fields that are as they are by default, besides a `kind`.
     """
     if isinstance(value, Kept):
         return value.kept
@@ -73,12 +74,16 @@ def write(value: Any, *, nulls: bool = True, added: bool = True) -> Any:
                 found = stored.dump(found)
             if _is_left_out(item, value, found, nulls=nulls, added=added):
                 continue
-            made[file_name(item)] = write(found, nulls=nulls, added=added)
+            if not whole and item.name != "kind" and found == _default(item):
+                continue
+            made[file_name(item)] = write(found, nulls=nulls, added=added, whole=whole)
         return made
     if isinstance(value, Mapping):
-        return {key: write(item, nulls=nulls, added=added) for key, item in value.items()}
+        return {
+            key: write(item, nulls=nulls, added=added, whole=whole) for key, item in value.items()
+        }
     if isinstance(value, tuple | list):
-        return [write(item, nulls=nulls, added=added) for item in value]
+        return [write(item, nulls=nulls, added=added, whole=whole) for item in value]
     return value
 
 
@@ -91,6 +96,10 @@ def _is_left_out(item: Field[Any], owner: Any, found: Any, *, nulls: bool, added
         or (only is not None and not only(owner))
         or (not added and bool(marks.get("added_later")) and found == item.default)
     )
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default if item.default_factory is MISSING else item.default_factory()
 
 
 def defaults(kind: Any) -> dict[str, Any]:
@@ -235,6 +244,12 @@ def _kept(node: Node, known: frozenset[str]) -> Node:
 def _tagged(node: Node) -> Node:
     """A choice, made by what stands there: a table, a list, or a plain value."""
     choices = {_SHAPES.get(item["type"], "plain"): item for item in node["choices"]}
+    if set(choices) == {"table"} and len(node["choices"]) > 1:
+        return {
+            "type": "tagged-union",
+            "choices": {_kind_of(item): item for item in node["choices"]},
+            "discriminator": "kind",
+        }
     if len(choices) < len(node["choices"]):
         return node  # several plain ones, of which pydantic takes the one that fits
     return {
@@ -243,6 +258,16 @@ def _tagged(node: Node) -> Node:
         "discriminator": _shape_of,
         "metadata": node.get("metadata", {}),
     }
+
+
+def _kind_of(node: Node) -> str:
+    """Which of several tables one is, by the one value that its field `kind` can have."""
+    items = {item["name"]: item["schema"] for item in node["schema"]["fields"]}
+    found = items["kind"]
+    while "schema" in found:
+        found = found["schema"]
+    (value,) = found["expected"]
+    return str(value)
 
 
 _SHAPES = {

@@ -35,6 +35,9 @@ def refusal(schema: Node, error: ValidationError, data: object, at: str) -> Fiel
         return FieldError(found.path, f"found {name}, expected names of fields that are text")
     if first["type"] == "missing":
         return FieldError(found.path, f"missing, expected {found.expected}")
+    if first["type"].startswith("union_tag") and first["ctx"]["discriminator"] == "'kind'":
+        said = f"found {show(found.value['kind'])}" if "kind" in found.value else "missing"
+        return FieldError(f"{found.path}.kind", f"{said}, expected {found.expected}")
     if first["type"] == "value_error":
         return FieldError(found.path, str(first["ctx"]["error"]))
     return FieldError(found.path, f"found {show(found.value)}, expected {found.expected}")
@@ -145,6 +148,8 @@ class _Same(dict[str | int, Node]):
 def _words(node: Node) -> str:
     """What a plain value, or the shell of one that holds others, has to be."""
     kind, low, high = node["type"], node.get("ge"), node.get("le")
+    if kind == "tagged-union" and node["discriminator"] == "kind":
+        return "one of " + ", ".join(node["choices"])
     if kind == "literal":
         return "one of " + ", ".join(map(str, node["expected"]))
     if kind == "union":

@@ -14,6 +14,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError
+from pgheadroom.forms import write
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.environment import VARY, command_line
 from pgheadroom.lab.experiment import COMPARED, Experiment, comparison_json, summarise_cells
@@ -95,7 +96,7 @@ def compare_records(first: Record, second: Record) -> dict[str, Any]:
         "complete": True,
         "factors": _factors(experiment, sides),
         "options": {},
-        "measures": [measure.to_json() for measure in experiment.measures],
+        "measures": write(experiment.measures),
         "cells": cells,
         "comparisons": comparisons,
         "controls": [],
@@ -109,7 +110,7 @@ def compare_records(first: Record, second: Record) -> dict[str, Any]:
 
 
 def _side(label: str, record: Record) -> _Side:
-    request = Request.from_json(record.request)
+    request = record.request
     return _Side(
         label=label,
         record=record,

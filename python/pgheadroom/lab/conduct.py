@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom.lab import budget
 from pgheadroom.lab.design import Request
-from pgheadroom.lab.record import Record, read_json
+from pgheadroom.lab.record import Record, framed, read_form
 from pgheadroom.stats import PRECISION_FRAC
 
 FILE = "conduct.json"
@@ -25,6 +24,15 @@ class Conduct:
 
     ended: bool = True
     repetitions: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """The file."""
+
+    repetitions: str
+    ended: bool = True
     warnings: tuple[str, ...] = ()
 
 
@@ -42,13 +50,12 @@ def read(record: Record, request: Request) -> Conduct:
         if _blocks(record) <= request.repetitions:
             return Conduct()
         return Conduct(ended=False, repetitions=so_far(record, request))
-    form = read_json(path, kind="lab_conduct", required=("repetitions",))
-    ended = bool(form.get("ended", True))
+    found = read_form(path, _Written, kind="lab_conduct")
     return Conduct(
-        ended=ended,
+        ended=found.ended,
         # What was written before the first further block does not know of those that followed.
-        repetitions=str(form["repetitions"]) if ended else so_far(record, request),
-        warnings=tuple(str(warning) for warning in form.get("warnings") or ()),
+        repetitions=found.repetitions if found.ended else so_far(record, request),
+        warnings=found.warnings,
     )
 
 
@@ -65,8 +72,8 @@ def write(record: Record, said: str, *, ended: bool = True, warnings: Sequence[s
     Raises:
         DiskFull: No room.
     """
-    form: dict[str, Any] = {"schema_version": 1, "kind": "lab_conduct", "repetitions": said}
-    record.write(FILE, {**form, "ended": ended, "warnings": list(warnings)})
+    found = _Written(repetitions=said, ended=ended, warnings=tuple(warnings))
+    record.write(FILE, framed("lab_conduct", found))
 
 
 def so_far(record: Record, request: Request) -> str:

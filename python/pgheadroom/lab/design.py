@@ -17,16 +17,20 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import Expected, FieldError, Text, between, in_file, read, write
 
 Value = str | int
+Level = Annotated[Value, Expected("a text or a whole number")]
 
 SCALE_MAX = 100_000
-_REPETITIONS_MAX = 100_000  # of merged records; arbitrary
-_CELLS_MAX = 100_000  # arbitrary
+_REPETITIONS_MAX = 10_000  # of merged records; arbitrary
+_TRIALS_MAX = 100_000  # of all repetitions: a month of seconds-long ones; arbitrary
 Cell = dict[str, Value]
+
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +119,12 @@ class Measure:
     processors, a count of what happens in a window of fixed length.
     """
 
-    name: str
-    description: str
+    name: Text
+    description: str = ""
     unit: str | None = None
-    better: str | None = None
-    evidence: str = "measured"
-    clock: bool | None = None
+    evidence: str | None = "measured"
+    better: Literal["higher", "lower"] | None = None
+    clock: bool | None = field(default=None, metadata=in_file(only=lambda _: False))
 
     @property
     def is_clock(self) -> bool:
@@ -128,16 +132,6 @@ class Measure:
         if self.clock is not None:
             return self.clock
         return (self.unit or "").rpartition("/")[2] in _TIME_UNITS
-
-    def to_json(self) -> dict[str, Any]:
-        """Fields as in a result file."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "unit": self.unit,
-            "evidence": self.evidence,
-            "better": self.better,
-        }
 
 
 _PERCENTILES = {
@@ -187,11 +181,11 @@ class Request:
 
     experiment: str
     server: str
-    scale: int
-    seed: int
-    repetitions: int
-    levels: dict[str, tuple[Value, ...]]
-    options: dict[str, Value] = field(default_factory=dict)
+    scale: Annotated[int, between(0, SCALE_MAX)]
+    seed: Annotated[int, between(0, 2**63 - 1)]
+    repetitions: Annotated[int, between(0, _REPETITIONS_MAX)]
+    levels: Mapping[str, Annotated[tuple[Level, ...], Expected("a list of levels")]]
+    options: Mapping[str, Level] = field(default_factory=dict)
 
     def cells(self) -> list[Cell]:
         """Every combination of levels, the first factor varying slowest."""
@@ -203,17 +197,7 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         """Form of `request.json`; two requests with equal form are the same run."""
-        return {
-            "schema_version": 1,
-            "kind": "lab_request",
-            "experiment": self.experiment,
-            "server": self.server,
-            "scale": self.scale,
-            "seed": self.seed,
-            "repetitions": self.repetitions,
-            "levels": {name: list(levels) for name, levels in self.levels.items()},
-            "options": dict(self.options),
-        }
+        return {"schema_version": SCHEMA_VERSION, "kind": "lab_request", **write(self)}
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Request:
@@ -221,46 +205,20 @@ class Request:
         A request out of `request.json`.
 
         Raises:
-            InputError: A field is missing or of another type.
+            InputError: A field is missing or of another type, or there are too many trials.
         """
+        rest = {name: item for name, item in form.items() if name not in ("schema_version", "kind")}
         try:
-            return cls(
-                experiment=str(form["experiment"]),
-                server=str(form["server"]),
-                scale=_whole(form["scale"], SCALE_MAX),
-                seed=_whole(form["seed"], 2**63 - 1),
-                repetitions=_whole(form["repetitions"], _REPETITIONS_MAX),
-                levels=_levels(form["levels"]),
-                options={str(name): _value(item) for name, item in form["options"].items()},
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            made = read(cls, rest)
+            cells = math.prod(map(len, made.levels.values()))
+            if cells * made.repetitions > _TRIALS_MAX:
+                text = f"found {cells} cells {made.repetitions} times, expected at most"
+                raise FieldError("levels", f"{text} {_TRIALS_MAX} trials")
+        except FieldError as error:
             raise InputError(
-                f"a lab request is damaged: {type(error).__name__} {error}; "
-                "restore the record from a copy"
+                f"a lab request is damaged: {error}; restore the record from a copy"
             ) from error
-
-
-def _whole(found: Any, most: int) -> int:
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= most:
-        raise ValueError(f"{str(found)[:40]} is no whole number from 0 to {most}")
-    return found
-
-
-def _value(found: Any) -> Value:
-    if not isinstance(found, str | int):
-        raise TypeError(f"{str(found)[:40]} is neither a text nor a whole number")
-    return found
-
-
-def _levels(found: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
-    levels: dict[str, tuple[Value, ...]] = {}
-    for name, listed in found.items():
-        if not isinstance(listed, list | tuple):
-            raise TypeError(f"the levels of {name} are no list")
-        levels[str(name)] = tuple(_value(level) for level in listed)
-    if math.prod(map(len, levels.values())) > _CELLS_MAX:
-        raise ValueError(f"its levels make more than {_CELLS_MAX} cells")
-    return levels
+        return made
 
 
 def cell_key(cell: Mapping[str, Value]) -> str:

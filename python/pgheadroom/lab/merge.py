@@ -96,9 +96,7 @@ def _source(folder: Path) -> _Source:
             f"{folder} was merged by a version that did not keep what each trial drew: merge the "
             "records that it was made of instead"
         )
-    return _Source(
-        record=record, request=Request.from_json(record.request), environment=environment
-    )
+    return _Source(record=record, request=record.request, environment=environment)
 
 
 def _check(sources: Sequence[_Source]) -> None:

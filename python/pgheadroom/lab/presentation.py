@@ -9,12 +9,12 @@ computed from cells for a form is computed by the experiment and stands in it (`
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Value
 from pgheadroom.quoting import printable
 
@@ -315,13 +315,9 @@ class Presentation:
     series_by: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Its form in a result file, without what has its default."""
-        return {
-            "answer": self.answer,
-            "tables": [_plain(form) for form in self.tables],
-            "figures": [_plain(form) for form in self.figures],
-            "series_by": self.series_by,
-        }
+        """Its form in a result file: of tables and figures only what is not their default."""
+        parts = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: write(part, whole=False) for name, part in parts.items()}
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Presentation:
@@ -331,23 +327,13 @@ class Presentation:
         Raises:
             InputError: It has a form that this version does not know, or a field of another type.
         """
-        import pydantic  # noqa: PLC0415 - only a result that was read needs it
-
         try:
-            read: Presentation = pydantic.TypeAdapter(cls).validate_python(_harmless(form))
-        except pydantic.ValidationError as error:
-            found = error.errors()
-            # Every other form says that the kind is not its own.
-            others = {each["loc"][:3] for each in found if each["loc"][-1:] == ("kind",)}
-            own = [each for each in found if each["loc"][:3] not in others]
-            first = (own or found)[0]
-            where = ".".join(["presentation", *(str(part) for part in first["loc"])])
+            return read(cls, _harmless(form), at="presentation", exact=True)
+        except FieldError as error:
             raise InputError(
-                f"a result is damaged: {where}: {first['msg']}, found "
-                f"{str(first['input'])[:80]!r}; restore it from a copy, or use the version that "
+                f"a result is damaged: {error}; restore it from a copy, or use the version that "
                 "wrote it"
             ) from error
-        return read
 
 
 def _harmless(value: Any) -> Any:
@@ -357,26 +343,3 @@ def _harmless(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {printable(str(name)): _harmless(item) for name, item in value.items()}
     return [_harmless(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _plain(form: Any) -> dict[str, Any]:
-    """A form as JSON: its kind, and the fields that differ from their defaults."""
-    shown: dict[str, Any] = {}
-    for each in dataclasses.fields(form):
-        value = getattr(form, each.name)
-        default = each.default
-        if each.default_factory is not dataclasses.MISSING:
-            default = each.default_factory()
-        if each.name == "kind" or value != default:
-            shown[each.name] = _value(value)
-    return shown
-
-
-def _value(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return _plain(value)
-    if isinstance(value, Mapping):
-        return {name: _value(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_value(item) for item in value]
-    return value

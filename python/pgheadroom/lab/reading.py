@@ -1,51 +1,28 @@
 """
-Reads a result as it stands in its file, without trusting it.
+What presentations and the report take from a result: its factors, measures, and cells' values.
 
-For presentations and the report: turns the loose JSON of a result into factors, measures and
-values.
-A result may come from another machine or another version, so what is missing or has the wrong
-type becomes None or an empty tuple; the checks that refuse a damaged record are the lab's.
+Cells are as their result has them, so a value that is missing or of another type becomes None here;
+texts, which are foreign, become printable.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from pgheadroom import quoting
+from pgheadroom.forms import read
+from pgheadroom.lab.design import Measure
+from pgheadroom.lab.result import ExperimentResult, FactorLevels
 from pgheadroom.types import Interval
+
+T = TypeVar("T")
 
 Result = Mapping[str, Any]
 Number = int | float
 Value = None | bool | int | float | str | Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """What an experiment varies, with its levels in the order in which they are shown."""
-
-    name: str
-    description: str | None = None
-    unit: str | None = None
-    levels: tuple[Any, ...] = ()
-
-    @property
-    def numeric(self) -> bool:
-        """Whether every level is a number, so that an axis of numbers makes sense."""
-        return bool(self.levels) and all(number(level) is not None for level in self.levels)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """What an experiment reports of each cell, with where the number comes from."""
-
-    name: str
-    description: str | None = None
-    unit: str | None = None
-    evidence: str | None = None
-    better: str | None = None
 
 
 def number(value: object) -> Number | None:
@@ -106,37 +83,42 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def factors(result: Result) -> tuple[Factor, ...]:
+def factors(result: Result) -> tuple[FactorLevels, ...]:
     """The factors of a result; levels that only its cells show are added behind the stated ones."""
-    read = []
-    for item in mappings(result.get("factors")):
-        name = item.get("name")
-        if not isinstance(name, str) or not name:
-            continue
-        stated = item.get("levels")
-        levels = (
-            list(stated) if isinstance(stated, Sequence) and not isinstance(stated, str) else []
+    stated = _typed(result, tuple[FactorLevels, ...], "factors")
+    return tuple(
+        replace(
+            factor,
+            description=text(factor.description),
+            unit=text(factor.unit),
+            levels=_levels(factor, cells(result)),
         )
-        for cell in cells(result):
-            if name in cell and cell[name] not in levels:
-                levels.append(cell[name])
-        read.append(
-            Factor(
-                name=name,
-                description=text(item.get("description")),
-                unit=text(item.get("unit")),
-                levels=tuple(levels),
-            )
-        )
-    return tuple(read)
+        for factor in stated
+    )
 
 
-def varying(result: Result) -> tuple[Factor, ...]:
+def _levels(factor: FactorLevels, found: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    levels = list(factor.levels)
+    for cell in found:
+        if factor.name in cell and cell[factor.name] not in levels:
+            levels.append(cell[factor.name])
+    return tuple(levels)
+
+
+def _typed(result: Result, kind: type[T], name: str) -> T:
+    """A part of a result that was read, or of one that is just being made."""
+    if isinstance(result, ExperimentResult):
+        made: T = getattr(result, name)
+        return made
+    return read(kind, result.get(name) or (), at=name, exact=True)
+
+
+def varying(result: Result) -> tuple[FactorLevels, ...]:
     """The factors that take more than one level in the cells at hand."""
     return tuple(factor for factor in factors(result) if len(present(result, factor)) > 1)
 
 
-def present(result: Result, factor: Factor) -> tuple[Any, ...]:
+def present(result: Result, factor: FactorLevels) -> tuple[Any, ...]:
     """The levels of a factor that have a cell, in the order of the levels."""
     seen = [cell.get(factor.name) for cell in cells(result)]
     return tuple(level for level in factor.levels if level in seen)
@@ -145,15 +127,8 @@ def present(result: Result, factor: Factor) -> tuple[Any, ...]:
 def measures(result: Result) -> tuple[Measure, ...]:
     """The measures of a result, in its order."""
     return tuple(
-        Measure(
-            name=item["name"],
-            description=text(item.get("description")),
-            unit=text(item.get("unit")),
-            evidence=text(item.get("evidence")),
-            better=item.get("better") if item.get("better") in ("higher", "lower") else None,
-        )
-        for item in mappings(result.get("measures"))
-        if isinstance(item.get("name"), str) and item["name"]
+        replace(measure, description=text(measure.description) or "", unit=text(measure.unit))
+        for measure in _typed(result, tuple[Measure, ...], "measures")
     )
 
 
@@ -217,7 +192,7 @@ def stated(cell: Mapping[str, Any], measure: str) -> Any:
     return found.to_json() if isinstance(found, Interval) else found
 
 
-def told_apart(result: Result, across: str, always: Sequence[str]) -> list[Factor]:
+def told_apart(result: Result, across: str, always: Sequence[str]) -> list[FactorLevels]:
     """The factors besides one that tell the cells apart: those that vary, and some in any case."""
     names = {factor.name for factor in varying(result)} | set(always)
     return [factor for factor in factors(result) if factor.name != across and factor.name in names]

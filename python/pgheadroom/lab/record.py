@@ -17,20 +17,23 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.files import file_error, write_atomically
+from pgheadroom.forms import FieldError, Kept, Text, in_file, kept, read, write
 from pgheadroom.input_file import exists, load_json, read_bytes, read_text
-from pgheadroom.lab.design import Request
+from pgheadroom.lab.design import SCHEMA_VERSION, Level, Request
+from pgheadroom.lab.result import ExperimentResult
 
-SCHEMA_VERSION = 1
+T = TypeVar("T")
+
+FRAME = ("schema_version", "kind")
 _FILE_BYTES_MAX = 1024**3  # years of samples; arbitrary
 
 
@@ -51,59 +54,47 @@ class Sample:
     """
 
     trial: str
-    cell: dict[str, str | int]
+    cell: dict[str, Level]
     repetition: int
     arm: str
     started_at: str
     duration_s: float
     measures: dict[str, float | None]
     notes: tuple[str, ...] = ()
-    assumed: Mapping[str, str] | None = None
-    drawn_from: Origin | None = None
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    drawn_from: Origin | None = field(default=None, metadata=in_file(unless_none=True))
 
-    def to_json(self) -> dict[str, Any]:
-        """One line of `samples.jsonl`."""
-        form: dict[str, Any] = {
-            "trial": self.trial,
-            "cell": self.cell,
-            "repetition": self.repetition,
-            "arm": self.arm,
-            "started_at": self.started_at,
-            "duration_s": self.duration_s,
-            "measures": self.measures,
-            "notes": list(self.notes),
-            "assumed": dict(self.assumed or {}),
-        }
-        if self.drawn_from is not None:
-            origin = self.drawn_from
-            form["drawn_from"] = {"seed": origin.seed, "repetition": origin.repetition}
-        return form
 
-    @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> Self:
-        """Check a line's shape; raises KeyError, TypeError or ValueError when it is not one."""
-        measures = {
-            str(name): None if value is None else _finite(value)
-            for name, value in dict(line["measures"]).items()
-        }
-        cell = dict(line["cell"])
-        if not all(isinstance(value, str | int) for value in cell.values()):
-            raise TypeError("a factor's level is neither text nor a whole number")
-        origin = line.get("drawn_from")
-        return cls(
-            trial=str(line["trial"]),
-            cell=cell,
-            repetition=int(line["repetition"]),
-            arm=str(line["arm"]),
-            started_at=str(line["started_at"]),
-            duration_s=_finite(line["duration_s"]),
-            measures=measures,
-            notes=tuple(str(note) for note in line["notes"]),
-            assumed={str(k): str(v) for k, v in dict(line["assumed"]).items()},
-            drawn_from=None
-            if origin is None
-            else Origin(seed=int(origin["seed"]), repetition=int(origin["repetition"])),
-        )
+@kept
+class Environment(Kept):
+    """
+    Where a run took place: `environment.json`, with all that it says besides.
+
+    `settings` and `build` hold what every trial had alike, `settings_that_vary` the values of each
+    other setting.
+    """
+
+    server: Text
+    command: str | None = None
+    settings: Mapping[str, str | None] | None = None
+    build: Mapping[str, str | None] | None = None
+    settings_that_vary: Mapping[str, tuple[str | None, ...]] | None = None
+
+
+@kept
+class SecondsSeries(Kept):
+    """A window second by second: `series/*.json`, with the columns that were sampled."""
+
+    cell: Mapping[str, Level]
+    repetition: int
+    arm: str
+    t_s: tuple[float, ...]
+    events: tuple[Mapping[str, Any], ...] = ()
+
+
+def framed(kind: str, value: object) -> dict[str, Any]:
+    """One of our JSON files, out of the value that it holds."""
+    return {"schema_version": SCHEMA_VERSION, "kind": kind, **write(value)}
 
 
 def to_json_text(value: Mapping[str, Any]) -> str:
@@ -147,11 +138,23 @@ def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[st
     return dict(value)
 
 
-def _finite(value: Any) -> float:
-    """A measure; text such as "NaN" is none, though Python takes it for a number."""
-    if not isinstance(value, int | float) or not math.isfinite(number := float(value)):
-        raise TypeError("a measure is no finite number")
-    return number
+def read_form(path: Path, form: type[T], *, kind: str) -> T:
+    """
+    Read one of our JSON files as the value that it holds.
+
+    Raises:
+        InputError: As `read_json`, or a field is not as it must be.
+    """
+    data = read_json(path, kind=kind)
+    try:
+        if not issubclass(form, Kept):  # which keeps the frame too
+            data = {name: value for name, value in data.items() if name not in FRAME}
+        return read(form, data, exact=True)
+    except FieldError as error:
+        raise InputError(
+            f"{path} is damaged: {error}; restore it from a copy, or remove it if `lab report` can "
+            "make it anew (result.json)"
+        ) from error
 
 
 class Record:
@@ -161,7 +164,7 @@ class Record:
     Use `Record.create` to run into it and `Record.open` to read it.
     """
 
-    def __init__(self, folder: Path, request: dict[str, Any], samples: list[Sample]) -> None:
+    def __init__(self, folder: Path, request: Request, samples: list[Sample]) -> None:
         self.folder = folder
         self.request = request
         self.samples = samples
@@ -175,7 +178,7 @@ class Record:
         Raises:
             InputError: Not a record folder, or a damaged one.
         """
-        request = read_json(folder / "request.json", kind="lab_request")
+        request = Request.from_json(read_json(folder / "request.json", kind="lab_request"))
         return cls(folder, request, _read_samples(folder / "samples.jsonl")[0])
 
     @classmethod
@@ -187,13 +190,12 @@ class Record:
             InputError: The folder holds something else, or another request.
             LabError: Another run is writing it right now.
         """
-        asked = json.loads(json.dumps(request.to_json()))
         if (folder / "request.json").exists():
             record = cls.open(folder)
-            if record.request != asked:
+            if record.request != request:
                 raise InputError(
                     f"{folder} holds a record of another request: "
-                    f"{_difference(record.request, asked)}; give --record another folder"
+                    f"{_difference(record.request, request)}; give --record another folder"
                 )
         elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} exists and is not a record: give --record another folder")
@@ -202,8 +204,8 @@ class Record:
                 (folder / "series").mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise file_error(error, folder) from error
-            write_atomically(folder / "request.json", to_json_text(asked))
-            record = cls(folder, asked, [])
+            write_atomically(folder / "request.json", to_json_text(request.to_json()))
+            record = cls(folder, request, [])
         record._lock()
         return record
 
@@ -248,7 +250,7 @@ class Record:
             DiskFull: No room; the samples before it are whole.
         """
         assert self._samples_file is not None, "append needs a record opened by create"
-        line = json.dumps(sample.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
+        line = json.dumps(write(sample), ensure_ascii=False, allow_nan=False) + "\n"
         size_bytes = os.fstat(self._samples_file).st_size
         rest = line.encode()
         try:
@@ -266,25 +268,19 @@ class Record:
         write_atomically(path, to_json_text(value))
         return path
 
-    def read_environment(self) -> dict[str, Any] | None:
+    def read_environment(self) -> Environment | None:
         """The environment of the run, None before the first trial."""
         path = self.folder / "environment.json"
-        if not path.exists():
-            return None
-        return read_json(path, kind="lab_environment", required=("server",))
+        return read_form(path, Environment, kind="lab_environment") if path.exists() else None
 
-    def read_result(self) -> dict[str, Any]:
+    def read_result(self) -> ExperimentResult:
         """The result; raises InputError for a run without one."""
-        return read_json(
-            self.folder / "result.json",
-            kind="experiment",
-            required=("name", "title", "server", "complete", "cells", "findings", "warnings"),
-        )
+        return read_form(self.folder / "result.json", ExperimentResult, kind="experiment")
 
-    def read_series(self) -> list[dict[str, Any]]:
+    def read_series(self) -> list[SecondsSeries]:
         """All per-second series, in the order of their file names."""
         paths = sorted((self.folder / "series").glob("*.json"))
-        return [read_json(path, kind="series") for path in paths]
+        return [read_form(path, SecondsSeries, kind="series") for path in paths]
 
 
 def _read_samples(path: Path) -> tuple[list[Sample], int]:
@@ -297,25 +293,23 @@ def _read_samples(path: Path) -> tuple[list[Sample], int]:
     seen: set[str] = set()
     for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
         try:
-            sample = Sample.from_json(load_json(line.decode()))
+            sample = read(Sample, load_json(line.decode()), exact=True)
             if sample.trial in seen:
                 raise ValueError(f"trial {sample.trial} is there twice")
             seen.add(sample.trial)
             samples.append(sample)
-        except (
-            *(ValueError, KeyError, TypeError, AttributeError),
-            *(OverflowError, RecursionError),
-        ) as error:
+        except (ValueError, RecursionError, FieldError) as error:
             raise InputError(
-                f"{path} is damaged in line {number} ({type(error).__name__}: {error}): expected "
+                f"{path} is damaged in line {number} ({error}): expected "
                 "one trial a line; restore the record from a copy, or remove that line to have "
                 "the trial run again"
             ) from error
     return samples, whole_bytes
 
 
-def _difference(found: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+def _difference(there: Request, here: Request) -> str:
     """The first few fields in which two requests differ."""
+    found, asked = write(there), write(here)
     fields = [
         f"{name} is {found.get(name)!r} there and {asked.get(name)!r} here"
         for name in dict.fromkeys((*found, *asked))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,6 +18,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, LabError
+from pgheadroom.forms import write
 from pgheadroom.lab import budget, conduct, guards
 from pgheadroom.lab.borrowed_place import BorrowedPlace
 from pgheadroom.lab.design import Request, Trial, cell_key, check_request
@@ -99,7 +100,7 @@ def find_record(request: Request, *, parent: Path, fresh: bool) -> Path:
 def _is_unfinished(folder: Path, request: Request) -> bool:
     try:
         record = Record.open(folder)
-        return record.request == _as_read(request) and not _is_settled(record, request)
+        return record.request == request and not _is_settled(record, request)
     except (InputError, KeyError):
         return False  # a damaged record is left alone, a new one begins
 
@@ -109,13 +110,6 @@ def _is_settled(record: Record, request: Request) -> bool:
     if not (record.folder / "result.json").exists() or not record.read_result()["complete"]:
         return False
     return conduct.read(record, request).ended
-
-
-def _as_read(request: Request) -> dict[str, Any]:
-    """The request as it looks after a round through a file."""
-    form = request.to_json()
-    form["levels"] = {name: list(levels) for name, levels in form["levels"].items()}
-    return form
 
 
 def run(
@@ -331,12 +325,12 @@ def write_result(
                 f"{record.folder / 'samples.jsonl'} is damaged: {sample.trial} is no trial of its "
                 "request; restore the record from a copy, or remove that line"
             )
-    environment = record.read_environment() or {}
+    environment: Mapping[str, Any] = record.read_environment() or {}
     summary = experiment.summarise(request, version, samples)
     missing = len(planned - {sample.trial for sample in samples})
     assumed: dict[str, str] = {}
     for sample in samples:
-        assumed.update(sample.assumed or {})
+        assumed.update(sample.assumed)
     known = conduct.read(record, request)
     if known.repetitions is not None:
         assumed["repetitions"] = known.repetitions
@@ -379,7 +373,7 @@ def write_result(
             if factor.name in request.levels
         ],
         "options": dict(request.options),
-        "measures": [measure.to_json() for measure in experiment.measures],
+        "measures": write(experiment.measures),
         "cells": summary.cells,
         "comparisons": summary.comparisons,
         "controls": summary.controls,
@@ -411,7 +405,7 @@ def summarise_record(folder: Path) -> Record:
         InputError: No record, a damaged one, or one without a finished trial.
     """
     record = Record.open(folder)
-    request = Request.from_json(record.request)
+    request = record.request
     if _is_settled(record, request):
         return record
     environment = record.read_environment()

@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from pgheadroom.lab.reading import Measure, Value, interval, middle, printable
+from pgheadroom.lab.design import Measure
+from pgheadroom.lab.reading import Value, interval, middle, printable
 from pgheadroom.report.columns import measure_column, share_title
 from pgheadroom.report.table import Column
 

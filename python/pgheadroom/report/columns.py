@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgheadroom.lab import reading
-from pgheadroom.lab.reading import Factor, Measure, Result
+from pgheadroom.lab.design import Measure
+from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import FactorLevels
 from pgheadroom.report.table import Column
 
 
-def factor_column(factor: Factor) -> Column:
+def factor_column(factor: FactorLevels) -> Column:
     """The leading column of a factor."""
     return Column(
         key=factor.name,
@@ -51,7 +53,7 @@ def by_name(result: Result) -> dict[str, Measure]:
     return {measure.name: measure for measure in reading.measures(result)}
 
 
-def lead_factors(result: Result) -> tuple[Factor, ...]:
+def lead_factors(result: Result) -> tuple[FactorLevels, ...]:
     """The factors that tell the cells apart; all of them when there is one cell."""
     return reading.varying(result) or reading.factors(result)
 
@@ -68,7 +70,7 @@ def constant_note(result: Result) -> str | None:
     return f"The same in every cell: {', '.join(constant)}."
 
 
-def level(cell: Mapping[str, Any], factor: Factor) -> object:
+def level(cell: Mapping[str, Any], factor: FactorLevels) -> object:
     """A cell's level of a factor, as a table's value."""
     found = cell.get(factor.name)
     if found is None or (factor.numeric and reading.number(found) is not None):

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import Against
-from pgheadroom.lab.reading import Factor, Measure, Result
+from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import FactorLevels
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -96,16 +98,16 @@ def drawn(result: Result, form: Against, *, is_key: bool) -> Chart | None:
     )
 
 
-def _axis(cells: Sequence[Mapping[str, Any]], name: str) -> Factor | None:
+def _axis(cells: Sequence[Mapping[str, Any]], name: str) -> FactorLevels | None:
     """A measure as if it were a factor."""
     levels = (reading.number(cell.get(name)) for cell in cells)
     known = tuple(dict.fromkeys(level for level in levels if level is not None))
-    return Factor(name=name, levels=known) if known else None
+    return FactorLevels(name=name, levels=known) if known else None
 
 
 def against(
     result: Result,
-    across: Factor,
+    across: FactorLevels,
     shown: Sequence[Measure],
     *,
     title: str | None = None,
@@ -185,11 +187,11 @@ def against(
 
 
 def _grouped(
-    cells: Sequence[Mapping[str, Any]], others: Sequence[Factor]
-) -> tuple[Sequence[Mapping[str, Any]], Sequence[Factor], str | None]:
+    cells: Sequence[Mapping[str, Any]], others: Sequence[FactorLevels]
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[FactorLevels], str | None]:
     """As many factors as the colours can tell apart; cells at the first level of the rest."""
     groups = list(others)
-    fixed: list[Factor] = []
+    fixed: list[FactorLevels] = []
 
     def shades() -> int:
         return len({reading.at(cell, [factor.name for factor in groups]) for cell in cells})

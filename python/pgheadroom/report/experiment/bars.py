@@ -10,8 +10,10 @@ from typing import Any
 import altair as alt
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import CellBars
-from pgheadroom.lab.reading import Factor, Measure, Result
+from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import FactorLevels
 from pgheadroom.report.charts import (
     Canvas,
     Chart,
@@ -74,7 +76,11 @@ def drawn(result: Result, form: CellBars, *, is_key: bool) -> Chart | None:
 
 
 def _bar(
-    cell: Mapping[str, Any], number: int, measure: Measure, own: Sequence[Factor], form: CellBars
+    cell: Mapping[str, Any],
+    number: int,
+    measure: Measure,
+    own: Sequence[FactorLevels],
+    form: CellBars,
 ) -> Row | None:
     label = " · ".join(reading.label(cell.get(factor.name)) for factor in own)
     found = row(

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import Levels, Percentiles, Ratios
-from pgheadroom.lab.reading import Measure, Result, Value, group_label
+from pgheadroom.lab.reading import Result, Value, group_label
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import PairedBars, PairedPoints
-from pgheadroom.lab.reading import Factor, Measure, Result, Value
+from pgheadroom.lab.reading import Result, Value
+from pgheadroom.lab.result import FactorLevels
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -26,7 +28,7 @@ from pgheadroom.report.experiment.tables import PREFIX, paired
 _MOST_PANELS = 4
 
 
-def points(result: Result, across: Factor, names: Sequence[str] = ()) -> Chart | None:
+def points(result: Result, across: FactorLevels, names: Sequence[str] = ()) -> Chart | None:
     """
     Measures against one factor, measured and predicted beside each other at each level.
 
@@ -63,7 +65,7 @@ def points(result: Result, across: Factor, names: Sequence[str] = ()) -> Chart |
 
 
 def _rows(
-    result: Result, across: Factor, name: str, rest: Sequence[str], values: list[Value]
+    result: Result, across: FactorLevels, name: str, rest: Sequence[str], values: list[Value]
 ) -> list[Row]:
     """One row a cell and side; a prediction that all groups share stands there once."""
     column = measure_column(by_name(result).get(name, Measure(name=name)))
@@ -86,7 +88,7 @@ def _rows(
     return found
 
 
-def _is_shared(result: Result, across: Factor, name: str) -> bool:
+def _is_shared(result: Result, across: FactorLevels, name: str) -> bool:
     """Whether the prediction depends on the factor of the axis alone."""
     by_level: dict[str, set[Value]] = {}
     for cell in reading.cells(result):

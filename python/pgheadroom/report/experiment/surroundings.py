@@ -11,7 +11,8 @@ from typing import Any
 
 from pgheadroom import units
 from pgheadroom.lab import reading
-from pgheadroom.lab.reading import Measure, Result
+from pgheadroom.lab.design import Measure
+from pgheadroom.lab.reading import Result
 from pgheadroom.report.columns import by_name
 from pgheadroom.report.table import Column, Section, Table
 

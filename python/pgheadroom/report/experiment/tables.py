@@ -9,8 +9,9 @@ from typing import Any
 
 from pgheadroom.lab import presentation as forms
 from pgheadroom.lab import reading
+from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import TableForm
-from pgheadroom.lab.reading import Measure, Result
+from pgheadroom.lab.reading import Result
 from pgheadroom.report.columns import (
     by_name,
     constant_note,

@@ -79,7 +79,7 @@ def _version_of(cell: Cell, samples: Sequence[Sample], version: PgVersion) -> Pg
     if "server" not in cell:
         return version
     for sample in samples:
-        said = (sample.assumed or {}).get(f"server {cell['server']}", "")
+        said = sample.assumed.get(f"server {cell['server']}", "")
         if said.startswith("PostgreSQL "):
             return PgVersion.parse(said.removeprefix("PostgreSQL "))
     raise _NotPredictedError(f"which version server={cell['server']} was is not in the record")

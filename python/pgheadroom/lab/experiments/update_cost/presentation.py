@@ -16,7 +16,8 @@ from pgheadroom.lab.answer_words import (
     cell_of,
     comparisons,
 )
-from pgheadroom.lab.reading import Factor, Result
+from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import FactorLevels
 
 DOCUMENTED = ("pages_dirtied", "wal_records", "wal_bytes")
 """The measures that the document prints; ours and the document's stand side by side."""
@@ -159,7 +160,7 @@ def figures(result: Result) -> tuple[forms.FigureForm, ...]:
     )
 
 
-def _first(factors: Sequence[Factor]) -> dict[str, Any]:
+def _first(factors: Sequence[FactorLevels]) -> dict[str, Any]:
     """The first level of each."""
     return {factor.name: factor.levels[0] for factor in factors}
 
