@@ -20,7 +20,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, read_plan
 from pgheadroom.plan.apply import Applier, Options
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
-from pgheadroom.plan.session import APPLICATION_NAME, writing_session
+from pgheadroom.plan.session import APPLICATION_NAME, LOCK_CLASS, writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
 
 pytestmark = [pytest.mark.ends, pytest.mark.usefixtures("run_parent")]
@@ -212,6 +212,26 @@ def wait_for(cluster: Cluster, condition: str, count: int) -> None:
         f" WHERE application_name = '{APPLICATION_NAME}' AND {condition}",
         f"{count} sessions with {condition}",
     )
+
+
+def test_a_session_that_is_just_ending_is_waited_for(
+    newest: ServerPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of a call that has ended goes with its server process, a moment later."""
+    waits: list[float] = []
+    with planned.database(newest) as (cluster, _):
+        conninfo = observed.conninfo(cluster)
+        with cluster.connect() as ended:
+            ended.execute("SELECT pg_advisory_lock(%s, 1)", (LOCK_CLASS,))
+
+            def sleep(seconds: float) -> None:
+                waits.append(seconds)
+                ended.execute("SELECT pg_advisory_unlock(%s, 1)", (LOCK_CLASS,))
+
+            monkeypatch.setattr("pgheadroom.plan.session.time.sleep", sleep)
+            with writing_session(conninfo, {}) as connection:
+                assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert len(waits) == 1
 
 
 def test_a_table_that_goes_while_apply_runs(newest: ServerPrograms, tmp_path: Path) -> None:

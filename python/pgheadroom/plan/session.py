@@ -4,8 +4,9 @@ The one session of ours that writes: `apply`'s.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import ConnectionFailed, PrivilegeMissing, SourceError
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 APPLICATION_NAME = "pgheadroom apply"
 LOCK_CLASS = 1885825138  # "pghr" as four bytes
 """First half of the advisory lock that keeps two applies of one database apart."""
+
+LOCK_WAIT_S = 5.0
+LOCK_TRIES = 50
+"""A call that ended has its lock until its server process ends, on a busy machine a while later."""
 
 
 @contextmanager
@@ -54,19 +59,29 @@ def writing_session(
                 ("client_encoding", "UTF8"),
             ):
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            row = connection.execute("SELECT pg_try_advisory_lock(%s, 1)", (LOCK_CLASS,)).fetchone()
-            if row is None or not row[0]:
-                raise SourceError(
-                    "another pgheadroom apply is at work on this database, or one that was killed "
-                    f"still is on the server: expected to be alone; look for application_name "
-                    f"'{APPLICATION_NAME}' in pg_stat_activity, wait until it is gone, and run the "
-                    "same command again"
-                )
+            _be_alone(connection)
             yield connection
+            # A server process ends a moment after its client: the next call need not wait for it.
+            with suppress(psycopg.Error):
+                connection.execute("SELECT pg_advisory_unlock(%s, 1)", (LOCK_CLASS,))
         except psycopg.OperationalError as error:
             raise ConnectionFailed(f"the connection ended: {str(error).strip()}") from None
         except psycopg.Error as error:
             raise SourceError(f"the database did not answer: {str(error).strip()}") from None
+
+
+def _be_alone(connection: psycopg.Connection[Any]) -> None:
+    for _ in range(LOCK_TRIES):
+        row = connection.execute("SELECT pg_try_advisory_lock(%s, 1)", (LOCK_CLASS,)).fetchone()
+        if row is not None and row[0]:
+            return
+        time.sleep(LOCK_WAIT_S / LOCK_TRIES)
+    raise SourceError(
+        "another pgheadroom apply is at work on this database, or one that was killed "
+        f"still is on the server: expected to be alone; look for application_name "
+        f"'{APPLICATION_NAME}' in pg_stat_activity, wait until it is gone, and run the "
+        "same command again"
+    )
 
 
 def look_now(connection: psycopg.Connection[Any]) -> Catalog:
