@@ -11,7 +11,7 @@ import psycopg
 
 from pgheadroom import quoting
 from pgheadroom.play import DATABASE
-from pgheadroom.play.scripts import FIND_SETTINGS, statements
+from pgheadroom.play.scripts import FIND_SETTINGS, session_find, statements
 from pgheadroom.play.values import column_list, row_values
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster
@@ -82,6 +82,9 @@ class Script:
     def _session(self, cluster: Cluster) -> psycopg.Connection[Any]:
         session = cluster.connect(DATABASE)
         self._found: str | None = None
+        if any(table.foreign_keys for table in self.profile.tables):
+            # Their checks are planned with the first insert, and then kept.
+            self._find(session, session_find(self.profile))
         return session
 
     def _find(self, session: psycopg.Connection[Any], find: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
@@ -41,24 +40,6 @@ def test_files_stay_readable(path: Path) -> None:
     lines_max = 1200 if path.suffix == ".pyi" else 600
     assert len(lines) <= lines_max, "look for the second subject"
     assert [number for number, line in enumerate(lines, 1) if len(line) > 100] == []
-
-
-def test_functions_stay_readable() -> None:
-    """Of 80 lines at most; a command's signature is its options, and does not count."""
-    long = [
-        f"{path.relative_to(ROOT)}: {function.name} has {lines} lines"
-        for path in sorted((ROOT / "python").rglob("*.py"))
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(function, ast.FunctionDef)
-        if (lines := _lines(function, is_command="cli" in path.parts)) > 80
-    ]
-    assert long == []
-
-
-def _lines(function: ast.FunctionDef, *, is_command: bool) -> int:
-    first = function.body[0].lineno if is_command else function.lineno
-    assert function.end_lineno is not None
-    return function.end_lineno - first + 1
 
 
 @pytest.mark.parametrize("base", EXIT_CODES, ids=lambda kind: kind.__name__)

@@ -31,7 +31,7 @@ SECTIONS = {
 def _part(heading: str) -> str:
     """What stands from a heading to the next paragraph that begins a table of its own."""
     start = PAGE.index(f"\n{heading}")
-    ends = [PAGE.find(f"\n{other}", start + 1) for other in (*SECTIONS, "## ")]
+    ends = [PAGE.find(f"\n{other}", start + 1) for other in (*SECTIONS, "A foreign key", "## ")]
     return PAGE[start : min((end for end in ends if end > 0), default=len(PAGE))]
 
 

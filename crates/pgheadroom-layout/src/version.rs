@@ -238,6 +238,11 @@ pub struct Behaviour {
     /// Source: `heap_insert`, `log_heap_update`, `heap_delete`, `heap_lock_tuple`,
     /// src/backend/access/heap/heapam.c (`REL_17_STABLE`, `REL_18_STABLE`).
     pub vm_block_in_heap_records: bool,
+    /// Whether a foreign key is checked by a statement of its own for each new value; 19 looks into
+    /// the index without one.
+    ///
+    /// Source: `RI_FKey_check`, src/backend/utils/adt/ri_triggers.c (`REL_18_STABLE`).
+    pub foreign_key_statements: bool,
     /// Whether initdb turns data checksums on by default.
     ///
     /// Source: `data_checksums`, src/bin/initdb/initdb.c (`REL_18_STABLE`).
@@ -310,6 +315,7 @@ impl Behaviour {
             index_build_pages_per_record: if major >= 17 { 32 } else { 1 },
             vm_block_in_heap_records: version.at_least(18, 5)
                 || (major == 17 && version.at_least(17, 11)),
+            foreign_key_statements: major <= 18,
             checksums_by_default: major >= 18,
             vacuum_ring_bytes: if major >= 17 { 2 << 20 } else { 256 << 10 },
             vacuum_cost_page_miss: if major >= 14 { 2 } else { 10 },

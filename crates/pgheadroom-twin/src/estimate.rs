@@ -389,6 +389,7 @@ mod tests {
             reloptions: std::collections::BTreeMap::new(),
             columns: ["a", "b", "c"].map(string).to_vec(),
             indexes: vec![over(&["a", "b", "c"])],
+            foreign_keys: Vec::new(),
             observed: None,
         });
         assert!(own.sizes[0] > 100_000.0, "three strings of up to 400 bytes");

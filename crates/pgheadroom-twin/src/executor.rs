@@ -9,7 +9,8 @@
 //!
 //! That order decides which pages are pruned and which index entries die, so it decides sizes and
 //! WAL. The plan (which scan) is given by the caller. Left out: bitmap and index-only scans,
-//! synchronised scans, parallel plans, triggers, foreign keys, other sessions' locks and pins.
+//! synchronised scans, parallel plans, triggers but those of foreign keys, other sessions' locks
+//! and pins.
 
 use std::cell::RefCell;
 
@@ -19,6 +20,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
+use crate::heap::RowLock;
 use crate::horizon::Horizon;
 use crate::page::Tid;
 use crate::transaction::Transactions;
@@ -32,6 +34,7 @@ mod change;
 mod compression;
 mod copy;
 mod fetch;
+mod foreign_key;
 mod index;
 mod look;
 mod models;
@@ -72,6 +75,12 @@ pub enum StatementError {
     /// The key is taken: the value of the unique index's first column.
     #[error("a row with the key {key} is there already")]
     Unique {
+        /// The key.
+        key: i64,
+    },
+    /// There is no row with the key that a new value refers to.
+    #[error("no row of the table referred to has the key {key}")]
+    ForeignKey {
         /// The key.
         key: i64,
     },
@@ -275,7 +284,7 @@ impl Database {
         }
     }
 
-    /// INSERT of one row.
+    /// INSERT of one row; [`Database::end_statement`] follows the last of a statement.
     ///
     /// # Errors
     /// [`StatementError`]; the transaction has to be rolled back.
@@ -290,7 +299,8 @@ impl Database {
         Ok(())
     }
 
-    /// INSERT ... ON CONFLICT DO UPDATE of one row, by the unique index of this position.
+    /// INSERT ... ON CONFLICT DO UPDATE of one row, by the unique index of this position;
+    /// [`Database::end_statement`] follows the last of a statement.
     ///
     /// # Errors
     /// [`StatementError`]; the transaction has to be rolled back.
@@ -314,7 +324,7 @@ impl Database {
         let conflict = table.find_conflict(index, entry.key.values(), &self.horizon, &mut self.wal);
         if let Some(tid) = conflict {
             table.take_back_row(row);
-            table.lock(tid, &mut self.horizon, &mut self.wal);
+            table.lock(tid, RowLock::Update, &mut self.horizon, &mut self.wal);
             return table.update(
                 tid,
                 assignments,
@@ -348,6 +358,7 @@ impl Database {
     ) -> Result<u64, StatementError> {
         self.statement += 1;
         let statement = self.statement;
+        let id = table;
         let table = &mut self.tables[table.0];
         let index = table.btree_position(index);
         let mut found_rows = 0;
@@ -399,6 +410,7 @@ impl Database {
                 table.places.note(&mut table.rows, (index, *key), row, tid);
             }
         }
+        self.end_statement(id)?;
         Ok(found_rows)
     }
 
@@ -417,6 +429,7 @@ impl Database {
     ) -> Result<u64, StatementError> {
         self.statement += 1;
         let statement = self.statement;
+        let id = table;
         let table = &mut self.tables[table.0];
         let mut found_rows = 0;
         let mut visible: Vec<Tid> = Vec::new();
@@ -433,6 +446,7 @@ impl Database {
                 }
             }
         }
+        self.end_statement(id)?;
         Ok(found_rows)
     }
 }

@@ -52,6 +52,17 @@ pub enum Mode<'a> {
     WithoutFsm(&'a mut BulkInsert),
 }
 
+/// How strongly a row is locked.
+///
+/// Source: `LockTupleMode`, src/include/nodes/lockoptions.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowLock {
+    /// FOR KEY SHARE: the row stays, and its key as it is.
+    KeyShare,
+    /// FOR UPDATE.
+    Update,
+}
+
 /// A row version that was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
@@ -335,7 +346,7 @@ impl Heap {
         if is_locked {
             tuple.xmax = xid;
             tuple.is_locked_only = true;
-            tuple.xmax_hint = XmaxHint::UnsetCarriedLock;
+            tuple.xmax_hint = XmaxHint::UnsetKeyShare;
         }
         let new = self.put(block, tuple);
         let mut replaced = self.pages[old.block.0 as usize].tuple_mut(old.offset);
@@ -402,10 +413,13 @@ impl Heap {
     ///
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE). Differs: a
     /// second locker replaces the first (no multixacts).
-    pub fn lock(&mut self, tid: Tid, xid: Xid) -> bool {
+    pub fn lock(&mut self, tid: Tid, mode: RowLock, xid: Xid) -> bool {
         let mut tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
         tuple.xmax = xid;
-        tuple.xmax_hint = XmaxHint::Unset;
+        tuple.xmax_hint = match mode {
+            RowLock::KeyShare => XmaxHint::UnsetKeyShare,
+            RowLock::Update => XmaxHint::Unset,
+        };
         tuple.is_locked_only = true;
         tuple.is_hot_updated = false;
         tuple.next = tid;

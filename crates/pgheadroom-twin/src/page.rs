@@ -78,8 +78,9 @@ pub enum XmaxHint {
     Set,
     /// Nothing yet.
     Unset,
-    /// Nothing yet; the row lock was carried over from the version before, as the weakest kind.
-    UnsetCarriedLock,
+    /// Nothing yet; it is a row lock of the weakest kind, FOR KEY SHARE
+    /// (`HEAP_XMAX_KEYSHR_LOCK`): a foreign key's, or one carried over from the version before.
+    UnsetKeyShare,
 }
 
 /// One row version; what a page keeps of it is smaller.

@@ -511,7 +511,7 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), Statement
             for values in rows {
                 db.insert(*table, values)?;
             }
-            Ok(())
+            db.end_statement(*table)
         }
         Operation::Find {
             table,
@@ -530,7 +530,7 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), Statement
                 let assignments = Assignments { columns: sets };
                 db.upsert(*table, *index, values, &assignments)?;
             }
-            Ok(())
+            db.end_statement(*table)
         }
         Operation::Refused { reason, .. } => Err(reason.clone().into()),
     }

@@ -146,8 +146,9 @@ impl Script<'_> {
             Step::Statement { operation, keys } => {
                 let operation = &self.operations[*operation];
                 for &key in keys {
-                    let statement =
-                        operation.at(key, operation.width_max(), &mut self.generators.clients[0]);
+                    let client = &mut self.generators.clients[0];
+                    let none = |_| unreachable!("a step's rows refer to loaded ones");
+                    let statement = operation.at(key, operation.width_max(), &none, client);
                     perform(db, &statement)?;
                     self.end_statement(db);
                 }
@@ -218,6 +219,7 @@ impl Script<'_> {
         let rows = rows.iter().zip(line_bytes);
         let rows = rows.map(|(values, &line_bytes)| CopyRow { values, line_bytes });
         db.copy(loaded.table, rows)?;
+        db.end_statement(loaded.table)?;
         self.end_statement(db);
         Ok(())
     }

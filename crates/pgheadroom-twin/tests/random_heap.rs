@@ -4,7 +4,7 @@
 //! is rolled back brings the list back as it was.
 
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, OffsetNumber, PgVersion};
-use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
+use pgheadroom_twin::heap::{InsertTargetBlock, Mode, RowLock};
 use pgheadroom_twin::horizon::{HeldSnapshot, Horizon};
 use pgheadroom_twin::prune::{self, DeadRoots, TupleState, Visit};
 use pgheadroom_twin::transaction::{Outcome, Transactions};
@@ -138,7 +138,7 @@ impl World {
                 let tid = self.rows[pick % self.rows.len()].1;
                 let xid = self.horizon.assign();
                 self.heap.note_hints_of(tid, &self.horizon);
-                self.heap.lock(tid, xid);
+                self.heap.lock(tid, RowLock::Update, xid);
             }
             Step::Visit { pick } => self.visit(self.rows[pick % self.rows.len()].1.block),
             Step::Hold => {}

@@ -1,5 +1,5 @@
 """
-Loading a profile: tables, rows by one INSERT each, indexes in their order, VACUUM ANALYZE.
+Loading a profile: tables, rows by one INSERT each, indexes, foreign keys, VACUUM ANALYZE.
 
 Never COPY, which over-extends a table from 16 on. An index's expressions and predicate are text of
 the profile; they are sent as one prepared statement each, so that no second statement can hide.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.play.values import column_list, row_values
-from pgheadroom.profile import IndexProfile, Profile, TableProfile
+from pgheadroom.profile import ForeignKey, IndexProfile, Profile, TableProfile
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,6 +30,9 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
         connection.execute(fill_table(table).encode())
         for index in table.indexes:
             connection.execute(create_index(table, index).encode(), prepare=True)
+    for table in profile.tables:
+        for foreign_key in table.foreign_keys:
+            connection.execute(add_foreign_key(profile, table, foreign_key).encode())
     for table in profile.tables:
         connection.execute(f"VACUUM ANALYZE {quoting.identifier(table.name)}".encode())
 
@@ -70,3 +73,14 @@ def create_index(table: TableProfile, index: IndexProfile) -> str:
     if options:
         sql += f" WITH ({', '.join(options)})"
     return sql if index.where is None else f"{sql} WHERE ({index.where})"
+
+
+def add_foreign_key(profile: Profile, table: TableProfile, foreign_key: ForeignKey) -> str:
+    """The ALTER TABLE that makes a column refer to another table's key."""
+    parent = profile.table(foreign_key.references)
+    assert parent.key is not None, "a table that is referred to has a key"
+    return (
+        f"ALTER TABLE {quoting.identifier(table.name)} "
+        f"ADD FOREIGN KEY ({quoting.identifier(foreign_key.column)}) "
+        f"REFERENCES {quoting.identifier(parent.name)} ({quoting.identifier(parent.key.name)})"
+    )

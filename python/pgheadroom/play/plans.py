@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom import quoting
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.play.scripts import FIND_SETTINGS, Statement, statements
-from pgheadroom.profile import Profile
+from pgheadroom.profile import ForeignKey, Profile
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,7 +39,34 @@ def check_plans(connection: psycopg.Connection[Any], profile: Profile) -> dict[s
         if statement.operation.pick is None or statement.operation.kind == "upsert":
             continue
         found[f"operation[{n}]"] = _check(connection, profile, n, statement)
+    for n, table in enumerate(profile.tables):
+        for k, foreign_key in enumerate(table.foreign_keys):
+            path = f"table[{n}].foreign_keys[{k}]"
+            found[path] = _check_foreign_key(connection, profile, path, foreign_key)
     return found
+
+
+def _check_foreign_key(
+    connection: psycopg.Connection[Any], profile: Profile, path: str, foreign_key: ForeignKey
+) -> str:
+    """The plan of the query that checks a new value, as `RI_FKey_check` puts it."""
+    parent = profile.table(foreign_key.references)
+    assert parent.key is not None
+    assert parent.key_index is not None, "a table that is referred to has a key"
+    for name, value in FIND_SETTINGS["index"].items():
+        connection.execute(f"SET {name} = {value}".encode())
+    sql = (
+        f"SELECT 1 FROM ONLY {quoting.identifier(parent.name)} x "
+        f"WHERE {quoting.identifier(parent.key.name)} = $1 FOR KEY SHARE OF x"
+    )
+    scans = _scans(connection, sql, 1)
+    wanted = f"Index Scan using {quoting.identifier(parent.key_index.name)}"
+    if scans != [wanted]:
+        raise MeasurementInvalid(
+            f"{path} would look for rows of {parent.name} by {' and '.join(scans) or 'no scan'}, "
+            f"expected {wanted}: change the indexes"
+        )
+    return wanted
 
 
 def _check(
@@ -53,18 +80,7 @@ def _check(
     counter = iter(range(1, 10_000))
     sql = re.sub(r":[kmdg]\d+(_\d+)?\b", lambda _: f"${next(counter)}", statement.sql)
     count = next(counter) - 1
-    connection.execute(f"PREPARE checked AS {sql}".encode())
-    nulls = ", ".join(["NULL"] * count)
-    row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE checked ({nulls})".encode()).fetchone()
-    connection.execute(b"DEALLOCATE checked")
-    assert row is not None, "EXPLAIN returns one row"
-    scans = [
-        f"{node['Node Type']} using {quoting.identifier(node['Index Name'])}"
-        if "Index Name" in node
-        else str(node["Node Type"])
-        for node in _nodes(row[0][0]["Plan"])
-        if "Scan" in node["Node Type"]
-    ]
+    scans = _scans(connection, sql, count)
     wanted = (
         "Seq Scan"
         if operation.find == "seqscan"
@@ -76,6 +92,22 @@ def _check(
             f"{' and '.join(scans) or 'no scan'}, expected {wanted}: change find, or the indexes"
         )
     return wanted
+
+
+def _scans(connection: psycopg.Connection[Any], sql: str, count: int) -> list[str]:
+    """The scans of a statement's generic plan; it has so many parameters."""
+    connection.execute(f"PREPARE checked AS {sql}".encode())
+    nulls = ", ".join(["NULL"] * count)
+    row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE checked ({nulls})".encode()).fetchone()
+    connection.execute(b"DEALLOCATE checked")
+    assert row is not None, "EXPLAIN returns one row"
+    return [
+        f"{node['Node Type']} using {quoting.identifier(node['Index Name'])}"
+        if "Index Name" in node
+        else str(node["Node Type"])
+        for node in _nodes(row[0][0]["Plan"])
+        if "Scan" in node["Node Type"]
+    ]
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

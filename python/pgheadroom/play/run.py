@@ -267,9 +267,14 @@ class _Play:
         path, _ = find_client("pgbench", self.host.programs)
         folder = self.host.scratch
         environment = self.cluster.client_env()
+        settings: dict[str, str] = {}
         if self.profile.workload.builtin is None:
-            finds = FIND_SETTINGS[session_find(self.profile)]
-            environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in finds.items())
+            settings |= FIND_SETTINGS[session_find(self.profile)]
+        isolation = self.profile.workload.run.isolation
+        if isolation != "read committed":
+            settings["default_transaction_isolation"] = isolation.replace(" ", "\\ ")
+        if settings:
+            environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in settings.items())
         output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
         holder = SnapshotHolder(self.profile, lambda: self.cluster.connect(DATABASE), monitor)
         with output_path.open("wb") as output, errors_path.open("wb") as errors, holder:

@@ -13,6 +13,8 @@ variables live as long as the client, so counters are variables too:
              their number is drawn and statements follow on each other
     j0       insert statements of this client into table 0, l0 its last inserted key
     o0       how far this client's deletes of the oldest have come in table 0
+    p0_2     key of the parent's row that column 2 of operation 0's new rows refers to, where that
+             is the one that this client inserted last
 """
 
 from __future__ import annotations
@@ -90,6 +92,8 @@ def variables(profile: Profile) -> dict[str, int]:
 def session_find(profile: Profile) -> str:
     """How most operations find rows; the others switch before and after their statement."""
     finds = [item.find for item in profile.workload.operations if item.pick is not None]
+    if any(table.foreign_keys for table in profile.tables):
+        return "index"  # so that their checks, planned with the first insert, find rows by it
     return "seqscan" if finds and set(finds) == {"seqscan"} else "index"
 
 
@@ -107,6 +111,7 @@ def _script(profile: Profile, transaction: list[tuple[int, Operation]]) -> Scrip
     for n, operation in transaction:
         lines += _key(profile, n, operation)
         lines += _draws(n, operation)
+        lines += _newest_parents(profile, n, operation)
     aborts = head.abort_frac > 0
     if aborts:
         lines.append(f"\\set a random(1, {MILLION})")
@@ -219,6 +224,22 @@ def _draws(n: int, operation: Operation) -> list[str]:
     return lines
 
 
+def _newest_parents(profile: Profile, n: int, operation: Operation) -> list[str]:
+    """The keys that new rows refer to, as far as the operations before have come."""
+    table = profile.table(operation.table)
+    lines = []
+    for foreign_key in table.foreign_keys if operation.kind in ("insert", "upsert") else ():
+        column = table.column(foreign_key.column)
+        if column.values.pick != "newest":
+            continue
+        parent = profile.table(foreign_key.references)
+        t = profile.tables.index(parent)
+        none = f"{parent.rows} - :client_id"
+        variable = f"p{n}_{table.columns.index(column)}"
+        lines.append(f"\\set {variable} case when :l{t} = 0 then {none} else :l{t} end")
+    return lines
+
+
 def _statement(profile: Profile, n: int, operation: Operation) -> str:
     table = profile.table(operation.table)
     name = quoting.identifier(table.name)
@@ -256,7 +277,12 @@ def _insert(table: TableProfile, n: int, rows: int | RowRange) -> str:
     else:
         listed = ", ".join(f"({i})" for i in range(rows))
         numbers = f'SELECT CAST(:k{n} AS int8) + v.i AS "row" FROM (VALUES {listed}) AS v(i)'
-    values = row_values(table, 'r."row"')
+    newest = {
+        column.name: f":p{n}_{c}"
+        for c, column in enumerate(table.columns)
+        if column.values.pick == "newest"
+    }
+    values = row_values(table, 'r."row"', newest)
     name = quoting.identifier(table.name)
     return f"INSERT INTO {name} ({column_list(table)}) SELECT {values} FROM ({numbers}) AS r"
 

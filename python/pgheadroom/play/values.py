@@ -5,7 +5,8 @@ Everything pseudo-random comes from `hashint8extended(row, column number)`, colu
 1, so that every server and the twin make the same rows. "Modulo" is the mathematical one, never
 negative:
 
-    value     hash mod ndistinct (random), the row (serial), 0 (constant)
+    value     hash mod ndistinct (random), the row (serial), 0 (constant), 1 + hash mod the rows of
+              the table that a foreign key refers to (parent)
     width     min_bytes + hash mod (max_bytes - min_bytes + 1)
     NULL      hash mod 1,000,000 < round(null_frac * 1,000,000)
     string    md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
@@ -13,6 +14,8 @@ negative:
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pgheadroom import quoting
 from pgheadroom.profile import Change, ColumnProfile, Kind, TableProfile
@@ -32,28 +35,38 @@ def column_list(table: TableProfile) -> str:
     return ", ".join(quoting.identifier(column.name) for column in table.columns)
 
 
-def row_values(table: TableProfile, row: str) -> str:
+def row_values(table: TableProfile, row: str, newest: Mapping[str, str] | None = None) -> str:
     """
     The values of all columns as a select list.
 
     Args:
         table: The table.
         row: SQL of the row number, an int8; the key's value.
+        newest: SQL of the key that columns take which refer to a client's newest row, by column;
+            None while loading.
     """
-    return ", ".join(_value(column, n, row) for n, column in enumerate(table.columns, start=1))
+    given = newest or {}
+    return ", ".join(
+        _value(column, n, row, given.get(column.name))
+        for n, column in enumerate(table.columns, start=1)
+    )
 
 
 def _modulo(value: str, divisor: int) -> str:
     return f"mod(mod({value}, {divisor}::int8) + {divisor}::int8, {divisor}::int8)"
 
 
-def _value(column: ColumnProfile, number: int, row: str) -> str:
+def _value(column: ColumnProfile, number: int, row: str, newest: str | None) -> str:
     hashed = f"hashint8extended({row}, {number})"
-    number_sql = {
-        "serial": row,
-        "constant": "0::int8",
-        "random": _modulo(hashed, column.values.ndistinct or 1),
-    }[column.values.kind]
+    number_sql = (
+        newest
+        or {
+            "serial": row,
+            "constant": "0::int8",
+            "random": _modulo(hashed, column.values.ndistinct or 1),
+            "parent": f"1 + {_modulo(hashed, column.values.ndistinct or 1)}",
+        }[column.values.kind]
+    )
     value = _typed(column, number_sql, hashed)
     if column.null_frac > 0:
         bound = million(column.null_frac)
@@ -108,6 +121,8 @@ def changed(column: ColumnProfile, change: Change, old: str, draw: str, growth: 
 
 
 def _changed(column: ColumnProfile, change: Change, old: str, growth: str) -> str:
+    if column.values.kind == "parent":  # the next of the loaded keys, after the last the first
+        return f"CAST(mod({old}, {column.values.ndistinct}::int8) + 1 AS {column.type})"
     if column.kind in (Kind.INTEGER, Kind.NUMBER):
         return f"CAST({old} + 1 AS {column.type})"
     if column.kind is Kind.BOOLEAN:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pgheadroom.profile.model import (
     Change,
     ColumnProfile,
+    ForeignKey,
     IndexProfile,
     Operation,
     PgbenchBuiltin,
@@ -31,6 +32,7 @@ from pgheadroom.profile.spelling import Kind
 __all__ = [
     "Change",
     "ColumnProfile",
+    "ForeignKey",
     "IndexProfile",
     "Kind",
     "Operation",

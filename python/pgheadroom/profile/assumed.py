@@ -52,7 +52,7 @@ def assumed_of(data: Raw, tables: Sequence[TableProfile]) -> dict[str, Any]:
     if "pgbench" in data:
         chosen = data["pgbench"].get("fillfactor", {})
         notes.add("pgbench.fillfactor", chosen, defaults(PgbenchFillfactors))
-    notes.add("run", data["run"], defaults(Run), ("clients", "seed"))
+    notes.add("run", data["run"], defaults(Run), ("clients", "seed", "isolation"))
     return dict(notes)
 
 

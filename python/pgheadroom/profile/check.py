@@ -7,6 +7,7 @@ from __future__ import annotations
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, fail
+from pgheadroom.profile.foreign_keys import check_foreign_keys
 from pgheadroom.profile.model import (
     INTEGER_MAX,
     Operation,
@@ -39,6 +40,23 @@ def check(profile: Profile) -> None:
         _check_key(f"table[{n}]", table)
         _check_widths(f"table[{n}]", table)
     _check_operations(profile)
+    _check_isolation(profile)
+
+
+def _check_isolation(profile: Profile) -> None:
+    """Transactions of several clients that meet on a row fail in one another's way."""
+    workload = profile.workload
+    if workload.run.isolation == "read committed" or workload.run.clients == 1:
+        return
+    builtin = workload.builtin
+    changes = any(operation.kind not in ("insert", "select") for operation in workload.operations)
+    if changes or (builtin is not None and builtin.builtin != "select-only"):
+        fail(
+            "run.isolation",
+            workload.run.isolation,
+            f"read committed, or one client: which of the transactions of {workload.run.clients} "
+            "clients fail to serialize is not predicted",
+        )
 
 
 def _check_key(path: str, table: TableProfile) -> None:
@@ -119,6 +137,7 @@ def _check_operations(profile: Profile) -> None:
         if operation.rows_max > table.rows:
             fail(_most_rows(path, operation), operation.rows_max, "at most the rows")
     _check_oldest(profile)
+    check_foreign_keys(profile)
 
 
 def _most_rows(path: str, operation: Operation) -> str:

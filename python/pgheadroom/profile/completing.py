@@ -109,6 +109,8 @@ def _values(
         values = column.values
         if is_key and values.kind != "serial":
             fail(f"{path}.values.kind", values.kind, "serial, for this column is the key")
+        if values.kind == "parent":
+            return values
         if values.kind != "random":
             if values.ndistinct is not None:
                 place = f"{path}.values.ndistinct"

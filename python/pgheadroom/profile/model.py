@@ -23,11 +23,12 @@ from pgheadroom.forms import (
 from pgheadroom.profile.observed import ObservedServer, ObservedTable
 from pgheadroom.profile.spelling import KINDS, Kind, Name, Words, memory, server_version, type_name
 
-ValuesKind = Literal["serial", "constant", "random"]
+ValuesKind = Literal["serial", "constant", "random", "parent"]
 OperationKind = Literal["insert", "update", "delete", "select", "upsert", "lock"]
 Distribution = Literal[
     "uniform", "zipfian", "gaussian", "hot_set", "sequential", "stride", "newest", "oldest"
 ]
+Isolation = Literal["read committed", "repeatable read"]
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 
 CHECKSUMS_FROM_MAJOR = 18
@@ -91,10 +92,16 @@ class Width:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """How a column's values are made; `ndistinct` is set for random ones only."""
+    """
+    How a column's values are made.
+
+    `ndistinct` is set for random ones, and for keys of a parent, of which it is the loaded rows;
+    `pick` says that a run's inserts take the parent's key that their client inserted last.
+    """
 
     kind: ValuesKind
     ndistinct: Annotated[int, between(1, 2**62)] | None = None
+    pick: Literal["newest"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +148,19 @@ class IndexProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """A column that refers to the key of another table."""
+
+    columns: Names
+    references: Text
+
+    @property
+    def column(self) -> str:
+        """The column, for there is one."""
+        return self.columns[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableProfile:
     """A table as it is loaded; `fillfactor` in percent."""
 
@@ -150,6 +170,9 @@ class TableProfile:
     reloptions: Words = field(default_factory=dict)
     columns: Annotated[tuple[ColumnProfile, ...], Expected("a list of columns")]
     indexes: Annotated[tuple[IndexProfile, ...], Expected("a list of indexes")] = ()
+    foreign_keys: Annotated[tuple[ForeignKey, ...], Expected("a list of foreign keys")] = field(
+        default=(), metadata=in_file(unless_empty=True)
+    )
     observed: ObservedTable | None = None
 
     def column(self, name: str) -> ColumnProfile:
@@ -312,6 +335,10 @@ class Run:
     rate_per_s: Annotated[float, between(0.001, 1e9)] | None = None
     clients: Annotated[int, between(1, 10_000)] = 1
     seed: Annotated[int, between(0, 2**63 - 1)] = 1
+    isolation: Isolation = field(
+        default="read committed",
+        metadata=in_file(only=lambda it: it.isolation != "read committed"),
+    )
     snapshots: Annotated[tuple[Snapshot, ...], Expected("a list of snapshots")] = field(
         default=(), metadata=in_file("snapshot", unless_empty=True)
     )

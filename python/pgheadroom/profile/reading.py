@@ -17,6 +17,7 @@ from pgheadroom.input_file import read_text
 from pgheadroom.profile.assumed import assumed_of
 from pgheadroom.profile.check import check
 from pgheadroom.profile.completing import completed_operation, completed_table
+from pgheadroom.profile.foreign_keys import with_parents
 from pgheadroom.profile.lines import line_of
 from pgheadroom.profile.model import (
     Operation,
@@ -104,6 +105,7 @@ def parse_profile(data: object) -> Profile:
     tables = tuple(
         completed_table(table, raw[n], f"table[{n}]") for n, table in enumerate(found.tables)
     )
+    tables = with_parents(tables, raw)
     done = data.get("operation", ())
     operations = tuple(
         completed_operation(operation, done[n], f"operation[{n}]", tables)

@@ -18,7 +18,7 @@ use crate::executor::rewrite_online::Noted;
 use crate::executor::table::{Scratch, Table};
 use crate::executor::toast::Writer;
 use crate::executor::{Action, Assignments, Change, StatementError};
-use crate::heap::{BulkInsert, Mode, Updated};
+use crate::heap::{BulkInsert, Mode, RowLock, Updated};
 use crate::horizon::Horizon;
 use crate::page::{Tid, XmaxHint};
 use crate::row::Measured;
@@ -66,7 +66,7 @@ impl Table {
         match action {
             Action::Read => self.read_out_of_line(tid, &mut writer(horizon, wal, statement)),
             Action::Lock => {
-                self.lock(tid, horizon, wal);
+                self.lock(tid, RowLock::Update, horizon, wal);
                 self.read_out_of_line(tid, &mut writer(horizon, wal, statement));
             }
             Action::Delete => self.delete(tid, horizon, wal, statement),
@@ -86,7 +86,7 @@ impl Table {
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
         if horizon.wait_for(tuple.xmin) {
-            self.lock(tid, horizon, wal);
+            self.lock(tid, RowLock::Update, horizon, wal);
         }
     }
 
@@ -143,6 +143,7 @@ impl Table {
         self.pending.inserted += 1;
         self.note_change(|table| Noted::Insert(row, table.values_of(row)));
         self.insert_entries(placed.tid, row, None, None, horizon, wal)?;
+        self.queue_checks(row);
         Ok(placed.tid)
     }
 
@@ -177,6 +178,7 @@ impl Table {
         if self.changed_by[row as usize] == statement {
             return Ok(()); // this statement did so already (TM_SelfModified)
         }
+        let is_own = self.is_own(old, horizon);
         let mut scratch = std::mem::take(&mut self.scratch);
         let done = self.update_row(
             row,
@@ -189,6 +191,7 @@ impl Table {
         let done = done?;
         self.changed_by[row as usize] = statement;
         self.note_change(|table| Noted::Update(row, table.values_of(row)));
+        self.queue_checks_of_update(row, is_own);
         let is_summarized = |&column: &usize| self.is_summarized[column];
         let informs_brin = self.scratch.changed.iter().any(is_summarized);
         self.counters.n_tup_upd += 1;
@@ -206,10 +209,13 @@ impl Table {
             if informs_brin {
                 self.inform_brins(done.new.tid, row, wal)?;
             }
+            self.hold_trigger_slot(old.block);
             return Ok(());
         }
         let assigned = Some(assignments);
-        self.insert_entries(done.new.tid, row, assigned, Some(old.block), horizon, wal)
+        self.insert_entries(done.new.tid, row, assigned, Some(old.block), horizon, wal)?;
+        self.hold_trigger_slot(old.block);
+        Ok(())
     }
 
     /// The heap's part of an update; the row has its new values afterwards. None when a model
@@ -384,18 +390,19 @@ impl Table {
     }
 
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE): nothing when
-    /// this transaction has the lock already, unless an update carried it over as a weaker one.
-    pub(super) fn lock(&mut self, tid: Tid, horizon: &mut Horizon, wal: &mut Wal) {
+    /// this transaction has the lock already, or a stronger one; an update carries a lock over to
+    /// the new version as the weakest.
+    pub(super) fn lock(&mut self, tid: Tid, mode: RowLock, horizon: &mut Horizon, wal: &mut Wal) {
         self.note_hints(tid, horizon, wal);
         let xid = horizon.assign();
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
         let is_mine = tuple.is_locked_only && tuple.xmax == xid;
-        let is_held = is_mine && tuple.xmax_hint != XmaxHint::UnsetCarriedLock;
-        if is_held {
+        let is_weak = tuple.xmax_hint == XmaxHint::UnsetKeyShare;
+        if is_mine && (mode == RowLock::KeyShare || !is_weak) {
             return;
         }
-        let cleared = self.heap.lock(tid, xid);
+        let cleared = self.heap.lock(tid, mode, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapLock, heap_lock(page, vm));

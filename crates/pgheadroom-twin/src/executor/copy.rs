@@ -104,6 +104,7 @@ impl Database {
         for placed in pages.iter().flatten() {
             let row = table.row_at(placed.tid);
             table.insert_entries(placed.tid, row, None, None, &self.horizon, wal)?;
+            table.queue_checks(row);
         }
         Ok(())
     }

@@ -295,7 +295,8 @@ impl Table {
         let columns = self.row_type.columns.iter().enumerate();
         let stays = columns.map(|(column, layout)| {
             let is_indexed = self.blocks_hot[column] || self.is_summarized[column];
-            layout.width.is_some() && layout.offset.is_some() && !is_indexed
+            let is_simple = !is_indexed && !self.foreign_keys.has(column);
+            layout.width.is_some() && layout.offset.is_some() && is_simple
         });
         self.stays_in_place = stays.collect();
     }

@@ -8,6 +8,7 @@ use crate::counters::{Pending, TableCounters};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
+use crate::executor::foreign_key::ForeignKeys;
 use crate::executor::index::{Index, IndexDefinition, IndexEntry, IndexMethod};
 use crate::executor::rewrite_online::Notes;
 use crate::executor::rows::Rows;
@@ -79,6 +80,8 @@ pub struct Table {
     pub(super) skips_fsm: bool,
     /// What was changed since somebody began to copy the table.
     pub(super) notes: Option<Notes>,
+    /// What its triggers need, and what they have to do.
+    pub(super) foreign_keys: ForeignKeys,
     /// Kept between scans to save allocations.
     pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
 }
@@ -150,6 +153,7 @@ impl Table {
             undo_slots: Vec::new(),
             undo_texts: Vec::new(),
             scratch: Scratch::default(),
+            foreign_keys: ForeignKeys::default(),
             dead_entries: Vec::new(),
             definitions: Vec::new(),
             skips_fsm: false,
@@ -308,6 +312,7 @@ impl Table {
             counters: &mut self.counters,
             changed_by: &self.changed_by,
             main: self.main,
+            trigger_slot: self.foreign_keys.pinned(),
         }
     }
 

@@ -125,7 +125,7 @@ impl Rewrite {
             new.xmax = tuple.xmax;
             new.is_locked_only = is_gone;
             new.xmax_hint = match tuple.xmax_hint {
-                XmaxHint::UnsetCarriedLock => XmaxHint::Unset,
+                XmaxHint::UnsetKeyShare => XmaxHint::Unset,
                 other => other,
             };
         }

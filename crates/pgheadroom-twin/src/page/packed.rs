@@ -25,8 +25,8 @@ const IS_LOCKED_ONLY: u16 = 1 << 6;
 const XMIN_SET: u16 = 1 << 7;
 const XMIN_FROZEN: u16 = 1 << 8;
 const XMAX_UNSET: u16 = 1 << 9;
-const XMAX_CARRIED: u16 = 1 << 10;
-const HINTS: u16 = XMIN_SET | XMIN_FROZEN | XMAX_UNSET | XMAX_CARRIED;
+const XMAX_KEY_SHARE: u16 = 1 << 10;
+const HINTS: u16 = XMIN_SET | XMIN_FROZEN | XMAX_UNSET | XMAX_KEY_SHARE;
 
 /// A line pointer with the most of its tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Packed {
     /// Whether it is a tuple that nobody has deleted, locked or replaced, and whose inserter's end
     /// is noted; its row then.
     pub const fn settled_row(&self) -> Option<u32> {
-        let asked = KIND | HAS_LINK | XMAX_UNSET | XMAX_CARRIED;
+        let asked = KIND | HAS_LINK | XMAX_UNSET | XMAX_KEY_SHARE;
         let is_settled = self.flags & asked == NORMAL && self.flags & (XMIN_SET | XMIN_FROZEN) != 0;
         if is_settled { Some(self.row) } else { None }
     }
@@ -117,7 +117,7 @@ fn hints(xmin: XminHint, xmax: XmaxHint) -> u16 {
     xmin | match xmax {
         XmaxHint::Set => 0,
         XmaxHint::Unset => XMAX_UNSET,
-        XmaxHint::UnsetCarriedLock => XMAX_CARRIED,
+        XmaxHint::UnsetKeyShare => XMAX_KEY_SHARE,
     }
 }
 
@@ -188,8 +188,8 @@ impl HeapPage {
             } else {
                 XminHint::Unset
             },
-            xmax_hint: if has(XMAX_CARRIED) {
-                XmaxHint::UnsetCarriedLock
+            xmax_hint: if has(XMAX_KEY_SHARE) {
+                XmaxHint::UnsetKeyShare
             } else if has(XMAX_UNSET) {
                 XmaxHint::Unset
             } else {

@@ -16,6 +16,7 @@ use crate::executor::{
 };
 use crate::expression::Expression;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::foreign_key::foreign_keys;
 use crate::profile::{
     ColumnSpec, IndexSpec, Method, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
     WalLevel,
@@ -93,6 +94,20 @@ pub fn load_tables(
     let mut loaded = Vec::new();
     for (number, spec) in tables.iter().enumerate() {
         loaded.push(load_table(db, number, spec, monitor)?);
+    }
+    let keys = foreign_keys(tables)?;
+    if let Some(first) = keys
+        .first()
+        .filter(|_| !db.behaviour().foreign_key_statements)
+    {
+        return Err(ProfileError::Unplayable {
+            field: format!("table[{}].foreign_keys", first.table),
+            reason: "how 19 checks foreign keys is not known to the twin".to_owned(),
+        });
+    }
+    for foreign_key in keys {
+        let parent = (loaded[foreign_key.parent].table, foreign_key.index);
+        db.add_foreign_key(loaded[foreign_key.table].table, foreign_key.column, parent);
     }
     for table in &loaded {
         db.vacuum(table.table);
@@ -181,6 +196,9 @@ fn rule(column: &ColumnSpec) -> LoadRule {
             ValuesKind::Constant => Numbers::Constant,
             ValuesKind::Random => Numbers::Random {
                 ndistinct: column.values.ndistinct.unwrap_or(1),
+            },
+            ValuesKind::Parent => Numbers::Parent {
+                rows: column.values.ndistinct.unwrap_or(1),
             },
         },
         width_bytes: column

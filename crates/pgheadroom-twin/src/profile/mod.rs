@@ -11,6 +11,7 @@
 //! checked what belongs together; so a text that does not fit these structs is a mistake of a
 //! program, and is refused with the field's name.
 
+pub(crate) mod foreign_key;
 pub mod load;
 pub(crate) mod ranges;
 mod spec;
@@ -18,9 +19,10 @@ pub mod support;
 
 pub use load::LoadedTable;
 pub use spec::{
-    BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, GrowsSpec, IndexSpec,
-    KindName, Method, OperationSpec, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec,
-    SampleSpec, ServerSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WalLevel, WidthSpec,
+    BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, ForeignKeySpec,
+    GrowsSpec, IndexSpec, Isolation, KindName, Method, OperationSpec, ParentPick, PgbenchSpec,
+    PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, ServerSpec, SnapshotSpec, TableSpec,
+    ValuesKind, ValuesSpec, WalLevel, WidthSpec,
 };
 
 /// Why a profile is not played.

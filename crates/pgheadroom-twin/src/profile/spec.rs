@@ -157,6 +157,9 @@ pub struct TableSpec {
     /// In the order of their creation.
     #[serde(default)]
     pub indexes: Vec<IndexSpec>,
+    /// In the order of their creation.
+    #[serde(default)]
+    pub foreign_keys: Vec<ForeignKeySpec>,
     /// What was observed; of no concern here.
     #[serde(default)]
     pub observed: Option<Ignored>,
@@ -183,6 +186,16 @@ impl TableSpec {
     }
 }
 
+/// REFERENCES.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForeignKeySpec {
+    /// The referring column, alone.
+    pub columns: Vec<String>,
+    /// The table whose key it refers to.
+    pub references: String,
+}
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -206,8 +219,19 @@ pub struct ColumnSpec {
 pub struct ValuesSpec {
     /// Which way.
     pub kind: ValuesKind,
-    /// How many different ones; set for random ones only.
+    /// How many different ones; set for random ones and for keys of a parent.
     pub ndistinct: Option<i64>,
+    /// Which key of the parent a run's inserts take; one of the hash when absent.
+    #[serde(default)]
+    pub pick: Option<ParentPick>,
+}
+
+/// Which key of a parent an insert takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParentPick {
+    /// The one that this client inserted last.
+    Newest,
 }
 
 /// Ways to make values.
@@ -220,6 +244,8 @@ pub enum ValuesKind {
     Constant,
     /// A hash of the row number.
     Random,
+    /// A key of the table that a foreign key refers to.
+    Parent,
 }
 
 /// Bytes of a string, uniform between the two.
@@ -445,9 +471,23 @@ pub struct RunSpec {
     pub clients: u32,
     /// pgbench's `--random-seed`.
     pub seed: u64,
+    /// Of all transactions.
+    #[serde(default)]
+    pub isolation: Isolation,
     /// Snapshots held by other sessions.
     #[serde(default)]
     pub snapshot: Vec<SnapshotSpec>,
+}
+
+/// `default_transaction_isolation`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[allow(missing_docs)] // SQL's words
+pub enum Isolation {
+    #[default]
+    #[serde(rename = "read committed")]
+    ReadCommitted,
+    #[serde(rename = "repeatable read")]
+    RepeatableRead,
 }
 
 /// A snapshot held by another session, in fractions of the run.

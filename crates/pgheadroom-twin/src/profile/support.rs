@@ -1,6 +1,8 @@
 //! What of a profile the twin cannot play, each by its field.
 
-use crate::profile::{Compression, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec};
+use crate::profile::{
+    Compression, KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec,
+};
 use crate::run::Conditions;
 
 /// Settings that change nothing that the twin predicts, by the beginning of their names: they
@@ -60,6 +62,7 @@ pub fn check(
     for (number, table) in spec.table.iter().enumerate() {
         check_table(number, table)?;
     }
+    check_foreign_keys(spec)?;
     let mut approximations = Vec::new();
     by_itself(&spec.server, conditions, &mut approximations)?;
     let run = &spec.run;
@@ -179,6 +182,24 @@ fn server(server: &ServerSpec) -> Result<(), ProfileError> {
                 "no such setting: what it does to pages is not modelled",
             ));
         }
+    }
+    Ok(())
+}
+
+/// Rows that others refer to are not deleted: a server would look for those others.
+fn check_foreign_keys(spec: &ProfileSpec) -> Result<(), ProfileError> {
+    let keys = spec.table.iter().flat_map(|table| &table.foreign_keys);
+    let referenced: Vec<&String> = keys.map(|key| &key.references).collect();
+    let mut operations = spec.operation.iter().enumerate();
+    let deletes = operations.find(|(_, operation)| {
+        operation.kind == KindName::Delete && referenced.contains(&&operation.table)
+    });
+    if let Some((number, operation)) = deletes {
+        return Err(ProfileError::unsupported(
+            format!("operation[{number}].kind"),
+            format!("delete from {}", operation.table),
+            "no delete from a table that a foreign key refers to",
+        ));
     }
     Ok(())
 }

@@ -15,6 +15,11 @@ pub enum Change<'a> {
         /// Bytes by which strings grow, as far as their type allows.
         grows_bytes: u32,
     },
+    /// A foreign key's: the next of these keys, and after the last the first.
+    NextKey {
+        /// The last of the keys, which begin with 1.
+        last: i64,
+    },
     /// A number is added to an integer.
     Add(i64),
     /// Any value, out of the old row.
@@ -26,6 +31,7 @@ impl std::fmt::Debug for Change<'_> {
         match self {
             Self::Same => formatter.write_str("Same"),
             Self::Next { grows_bytes } => write!(formatter, "Next({grows_bytes})"),
+            Self::NextKey { last } => write!(formatter, "NextKey({last})"),
             Self::Add(addend) => write!(formatter, "Add({addend})"),
             Self::Computed(_) => formatter.write_str("Computed"),
         }
@@ -79,7 +85,8 @@ impl RowType {
             let changed_slot = match &assigned.change {
                 Change::Same => continue,
                 Change::Next { grows_bytes } => self.next(column, slot, *grows_bytes, texts)?,
-                Change::Add(_) if slot == NULL_SLOT => continue,
+                Change::NextKey { .. } | Change::Add(_) if slot == NULL_SLOT => continue,
+                Change::NextKey { last } => self.add(column, slot % last, 1)?,
                 Change::Add(addend) => {
                     let kind = self.columns[column].kind;
                     assert!(!kind.is_text() && !kind.is_float(), "an integer column");
@@ -130,7 +137,7 @@ impl RowType {
             _ if slot == NULL_SLOT => Some(slot),
             Change::Add(addend) => self.add(column, slot, *addend).ok(),
             Change::Next { .. } => self.next(column, slot, 0, texts).ok(),
-            Change::Computed(_) => None,
+            Change::NextKey { .. } | Change::Computed(_) => None,
         }
     }
 

@@ -4,7 +4,8 @@
 //! from 1; "modulo" is never negative:
 //!
 //! ```text
-//! value    hash mod ndistinct (random), the row (serial), 0 (constant)
+//! value    hash mod ndistinct (random), the row (serial), 0 (constant), 1 + hash mod the rows of
+//!          the table referred to (parent)
 //! width    min + hash mod (max - min + 1)
 //! NULL     hash mod 1,000,000 < null_millionths
 //! string   md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
@@ -29,6 +30,11 @@ pub enum Numbers {
     Random {
         /// Different values, at least 1.
         ndistinct: i64,
+    },
+    /// A key of a loaded row of another table, of the row's hash.
+    Parent {
+        /// Rows of that table, at least 1.
+        rows: i64,
     },
 }
 
@@ -62,6 +68,7 @@ impl LoadRule {
             Numbers::Serial => row,
             Numbers::Constant => 0,
             Numbers::Random { ndistinct } => hash.rem_euclid(ndistinct),
+            Numbers::Parent { rows } => 1 + hash.rem_euclid(rows),
         };
         let wrong = || ValueError::WrongType {
             type_name: column_type.name().to_owned(),

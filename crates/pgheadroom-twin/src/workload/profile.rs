@@ -6,11 +6,12 @@
 
 use crate::executor::{Assignment, Change, TableId};
 use crate::pgbench::{Generators, Prng};
+use crate::profile::foreign_key::foreign_keys;
 use crate::profile::{
-    ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ProfileError, ProfileSpec, RowsSpec,
-    TableSpec,
+    ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ParentPick, ProfileError, ProfileSpec,
+    RowsSpec, TableSpec,
 };
-use crate::row::LoadRule;
+use crate::row::{LoadRule, Numbers};
 use crate::value::{Value, ValueError};
 use crate::workload::pick::{self, Past, draw, millionths};
 use crate::workload::{Access, Deed, End, Operation, Pick, Workload};
@@ -23,21 +24,28 @@ struct Set {
     changed: i64,
     /// Growth of a string, from and to.
     grows: Option<(i64, i64)>,
+    /// A foreign key's: the last of the keys that it goes around in.
+    last_key: Option<i64>,
 }
 
 impl Set {
-    fn of(column: usize, change: &ChangeSpec) -> Self {
+    fn of(column: usize, change: &ChangeSpec, rule: LoadRule) -> Self {
         Self {
             column,
             changed: millionths(change.changed_frac),
             grows: change.grows_bytes.map(|grows| (grows.min, grows.max)),
+            last_key: match rule.numbers {
+                Numbers::Parent { rows } => Some(rows),
+                _ => None,
+            },
         }
     }
 
     /// What this statement does, with its draw.
     #[inline]
     fn draw(&self, changed_frac_below_one: bool, client: &mut Prng) -> Assignment<'static> {
-        let mut change = Change::Next { grows_bytes: 0 };
+        let next = Change::Next { grows_bytes: 0 };
+        let mut change = self.last_key.map_or(next, |last| Change::NextKey { last });
         if changed_frac_below_one || self.grows.is_some() {
             let drawn = draw(client);
             if changed_frac_below_one && drawn > self.changed {
@@ -78,6 +86,8 @@ pub struct ProfileOperation {
 struct ColumnRule {
     rule: LoadRule,
     column_type: pgheadroom_layout::ColumnType,
+    /// The table whose newest key inserts take, by its position.
+    newest_of: Option<usize>,
 }
 
 impl ProfileOperation {
@@ -110,7 +120,10 @@ impl ProfileOperation {
             let column = table
                 .column(name)
                 .ok_or_else(|| missing(&format!("the column {name}")))?;
-            sets.push((Set::of(column, change), change.changed_frac < 1.0));
+            sets.push((
+                Set::of(column, change, loaded.rules[column]),
+                change.changed_frac < 1.0,
+            ));
         }
         let columns = loaded.rules.iter().zip(&loaded.column_types);
         Ok(Self {
@@ -131,9 +144,15 @@ impl ProfileOperation {
                 .map(|(rule, column_type)| ColumnRule {
                     rule: *rule,
                     column_type: column_type.clone(),
+                    newest_of: None,
                 })
                 .collect(),
         })
+    }
+
+    /// Its inserts take the newest key of a table, by its position, for this column.
+    fn refer_to_newest(&mut self, column: usize, parent: usize) {
+        self.values[column].newest_of = Some(parent);
     }
 
     /// Whether its statements differ in nothing but their keys.
@@ -162,10 +181,17 @@ impl ProfileOperation {
 
     /// The statement over `width` keys from `low` on; draws what its changes need.
     ///
-    /// New rows may have a key, or another serial value, that their column cannot hold.
+    /// New rows may have a key, or another serial value, that their column cannot hold. `newest` is
+    /// asked for the key that the client inserted last into the table at this position.
     #[must_use]
     #[inline]
-    pub fn at(&self, low: i64, width: i64, client: &mut Prng) -> Operation {
+    pub fn at(
+        &self,
+        low: i64,
+        width: i64,
+        newest: &dyn Fn(usize) -> i64,
+        client: &mut Prng,
+    ) -> Operation {
         let sets = self.sets.iter();
         let sets = sets
             .map(|(set, at_times)| set.draw(*at_times, client))
@@ -173,13 +199,13 @@ impl ProfileOperation {
         let table = self.table;
         let deed = match self.kind {
             KindName::Insert => {
-                return match self.new_rows(low, width) {
+                return match self.new_rows(low, width, newest) {
                     Ok(rows) => Operation::Insert { table, rows },
                     Err(reason) => Operation::Refused { table, reason },
                 };
             }
             KindName::Upsert => {
-                return match self.new_rows(low, width) {
+                return match self.new_rows(low, width, newest) {
                     Ok(rows) => Operation::Upsert {
                         table,
                         index: self.key_index,
@@ -203,12 +229,23 @@ impl ProfileOperation {
         }
     }
 
-    fn new_rows(&self, low: i64, width: i64) -> Result<Vec<Vec<Value>>, ValueError> {
+    fn new_rows(
+        &self,
+        low: i64,
+        width: i64,
+        newest: &dyn Fn(usize) -> i64,
+    ) -> Result<Vec<Vec<Value>>, ValueError> {
         (low..low + width)
             .map(|row| {
                 (1..)
                     .zip(&self.values)
-                    .map(|(number, column)| column.rule.value(&column.column_type, row, number))
+                    .map(|(number, column)| {
+                        let made = column.rule.value(&column.column_type, row, number)?;
+                        Ok(match column.newest_of {
+                            Some(parent) if made != Value::Null => Value::Integer(newest(parent)),
+                            _ => made,
+                        })
+                    })
                     .collect()
             })
             .collect()
@@ -235,6 +272,8 @@ pub struct ProfileWorkload {
     generators: Generators,
     seed: u64,
     clients: Vec<Client>,
+    /// Rows that were loaded, by table.
+    loaded_rows: Vec<i64>,
     /// Whether all transactions are one statement that differs in nothing but its keys.
     is_one_statement: bool,
 }
@@ -261,6 +300,14 @@ impl ProfileWorkload {
             let (table, loaded) = (&spec.table[number], &loaded[number]);
             operations.push(ProfileOperation::new(operation, number, table, loaded)?);
         }
+        for key in foreign_keys(&spec.table)? {
+            let pick = spec.table[key.table].columns[key.column].values.pick;
+            for operation in &mut operations {
+                if pick == Some(ParentPick::Newest) && operation.number == key.table {
+                    operation.refer_to_newest(key.column, key.parent);
+                }
+            }
+        }
         let scripts = spec.transactions();
         let head = |script: &Vec<usize>| &spec.operation[script[0]];
         let clients = spec.run.clients as usize;
@@ -276,6 +323,7 @@ impl ProfileWorkload {
         };
         Ok(Self {
             is_one_statement,
+            loaded_rows: spec.table.iter().map(|table| table.rows).collect(),
             weights: scripts.iter().map(|script| head(script).weight).collect(),
             scripts: scripts
                 .into_iter()
@@ -361,7 +409,11 @@ impl Workload for ProfileWorkload {
                 *high = low + width - 1;
                 return Some(End::Commit);
             }
-            operations.push(operation.at(low, width, generator));
+            let newest = |table: usize| match state.tables[table].1 {
+                0 => self.loaded_rows[table] - client,
+                last => last,
+            };
+            operations.push(operation.at(low, width, &newest, generator));
         }
         let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
         Some(if fails { End::Rollback } else { End::Commit })

@@ -13,7 +13,7 @@ use pgheadroom_twin::scenario::{self, Step};
 use serde_json::Value;
 
 /// Servers that scenarios are recorded on.
-pub const VERSIONS: [&str; 4] = ["15.18", "16.14", "17.10", "18.4"];
+pub const VERSIONS: [&str; 5] = ["15.18", "15.20", "16.14", "17.10", "18.4"];
 /// Scenarios that the twin does not reproduce, each with what is missing.
 ///
 /// A scenario that is listed and equal fails the test, so that the list never grows old.

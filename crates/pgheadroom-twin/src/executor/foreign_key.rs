@@ -1,0 +1,198 @@
+//! Foreign keys: what the checks at the end of a statement do to the tables referred to.
+//!
+//! ```text
+//! INSERT, or UPDATE of a referring column -> queued
+//! end of the statement -> for each: index of the parent's key -> visit its page -> LOCK record
+//! ```
+//!
+//! A check is `SELECT 1 FROM ONLY parent WHERE key = $1 FOR KEY SHARE`, in a snapshot of its own,
+//! which stops at the row that it finds: entries after it are not looked at. Left out: keys of
+//! several columns, a table that refers to itself, deletion from a table referred to, the
+//! multixacts of several lockers, and the other way of 19.
+//!
+//! Source: `RI_FKey_check`, `RI_FKey_fk_upd_check_required` and `ri_PerformCheck`,
+//! src/backend/utils/adt/ri_triggers.c; `AfterTriggerEndQuery` and `ExecARUpdateTriggers`,
+//! src/backend/commands/trigger.c (REL_15_STABLE, REL_18_STABLE).
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::table::Table;
+use crate::executor::{Database, StatementError, TableId};
+use crate::heap::RowLock;
+use crate::horizon::Horizon;
+use crate::page::Tid;
+use crate::row::NULL_SLOT;
+use crate::wal::IndexLog;
+
+/// A column that refers to another table's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ForeignKey {
+    column: usize,
+    parent: TableId,
+    /// Among the parent's B-trees.
+    index: usize,
+}
+
+/// What the triggers of foreign keys need of a table.
+#[derive(Debug, Default)]
+pub(super) struct ForeignKeys {
+    /// In the order of their creation, in which their triggers fire.
+    keys: Vec<ForeignKey>,
+    /// Whether another table refers to this one.
+    is_referenced: bool,
+    /// Of the running statement: which foreign key, and the value to be looked for.
+    queued: Vec<(ForeignKey, i64)>,
+    /// The page of the version that the running statement replaced last: the trigger's slot has
+    /// it pinned until the statement ends.
+    trigger_slot: Option<BlockNumber>,
+}
+
+impl ForeignKeys {
+    /// Whether this column refers to another table.
+    pub fn has(&self, column: usize) -> bool {
+        self.keys.iter().any(|key| key.column == column)
+    }
+
+    /// The page that the running statement's trigger has pinned.
+    pub const fn pinned(&self) -> Option<BlockNumber> {
+        self.trigger_slot
+    }
+}
+
+impl Table {
+    /// Whether the version at this TID was made by the running transaction.
+    pub(super) fn is_own(&self, tid: Tid, horizon: &Horizon) -> bool {
+        if self.foreign_keys.keys.is_empty() {
+            return false;
+        }
+        let page = &self.heap.pages()[tid.block.0 as usize];
+        let tuple = page.tuple(tid.offset).expect("a visible tuple");
+        horizon.current() == Some(tuple.xmin)
+    }
+
+    /// A row was inserted: what it refers to is to be looked for.
+    pub(super) fn queue_checks(&mut self, row: u32) {
+        for position in 0..self.foreign_keys.keys.len() {
+            self.queue_check(position, row);
+        }
+    }
+
+    /// A row was updated: a value that stayed is looked for only if the version before was made by
+    /// the same transaction, whose own check may be void now.
+    pub(super) fn queue_checks_of_update(&mut self, row: u32, is_own: bool) {
+        for position in 0..self.foreign_keys.keys.len() {
+            let column = self.foreign_keys.keys[position].column;
+            if is_own || self.scratch.changed.contains(&column) {
+                self.queue_check(position, row);
+            }
+        }
+    }
+
+    fn queue_check(&mut self, position: usize, row: u32) {
+        let key = self.foreign_keys.keys[position];
+        let value = self.slots_of(row)[key.column];
+        if value != NULL_SLOT {
+            self.foreign_keys.queued.push((key, value));
+        }
+    }
+
+    /// An update is done: where a trigger may have to fire for it, its slot keeps the old version's
+    /// page pinned.
+    ///
+    /// Source: `ExecARUpdateTriggers` and `GetTupleForTrigger`, src/backend/commands/trigger.c
+    /// (REL_15_STABLE, REL_18_STABLE).
+    pub(super) fn hold_trigger_slot(&mut self, old: BlockNumber) {
+        let keys = &mut self.foreign_keys;
+        if keys.is_referenced || !keys.keys.is_empty() {
+            keys.trigger_slot = Some(old);
+        }
+    }
+}
+
+impl Database {
+    /// ALTER TABLE ... ADD FOREIGN KEY: this column refers to the key of another table, which this
+    /// of its indexes is over.
+    ///
+    /// # Panics
+    /// When a table refers to itself, or the index is no B-tree.
+    pub fn add_foreign_key(&mut self, table: TableId, column: usize, parent: (TableId, usize)) {
+        assert_ne!(table, parent.0, "a table that refers to itself");
+        let index = self.tables[parent.0.0].btree_position(parent.1);
+        self.tables[parent.0.0].foreign_keys.is_referenced = true;
+        let of = &mut self.tables[table.0];
+        of.foreign_keys.keys.push(ForeignKey {
+            column,
+            parent: parent.0,
+            index,
+        });
+        of.learn_columns();
+    }
+
+    /// A statement that changed this table ends: its triggers fire.
+    ///
+    /// # Errors
+    /// [`StatementError::ForeignKey`]; the transaction has to be rolled back.
+    pub fn end_statement(&mut self, table: TableId) -> Result<(), StatementError> {
+        let of = &mut self.tables[table.0].foreign_keys;
+        of.trigger_slot = None;
+        if of.queued.is_empty() {
+            return Ok(());
+        }
+        let mut queued = std::mem::take(&mut of.queued);
+        let mut checks = queued.iter();
+        let done = checks.try_for_each(|&(key, value)| self.lock_parent(key, value));
+        queued.clear();
+        self.tables[table.0].foreign_keys.queued = queued;
+        done
+    }
+
+    /// Finds the row referred to, and locks it.
+    fn lock_parent(&mut self, key: ForeignKey, value: i64) -> Result<(), StatementError> {
+        self.statement += 1;
+        let statement = self.statement;
+        let table = &mut self.tables[key.parent.0];
+        let mut next = table.indexes[key.index].tree.scan_start(&[value]);
+        let mut last_block = None;
+        let mut is_found = false;
+        let mut dead = std::mem::take(&mut table.dead_entries);
+        while let (Some(leaf), false) = (next, is_found) {
+            let scanned = table.indexes[key.index]
+                .tree
+                .scan_page(leaf, &[value], &[value]);
+            dead.clear();
+            for &(offset, tid) in &scanned.entries {
+                let wal = RefCell::new(&mut self.wal);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                if last_block.replace(tid.block) != Some(tid.block) {
+                    heap.visit(tid.block);
+                }
+                match heap.fetch(tid, statement) {
+                    Fetched::Found(found) => {
+                        table.lock(found, RowLock::KeyShare, &mut self.horizon, &mut self.wal);
+                        is_found = true;
+                        break;
+                    }
+                    Fetched::AllDead => dead.push((offset, tid)),
+                    Fetched::Invisible => {}
+                }
+            }
+            let wal = RefCell::new(&mut self.wal);
+            let index = &mut table.indexes[key.index];
+            let mut log = IndexLog {
+                wal: &wal,
+                main: index.main,
+                fsm: index.fsm,
+            };
+            index.tree.kill(&scanned, &dead, false, &mut log);
+            next = scanned.next;
+        }
+        table.dead_entries = dead;
+        if is_found {
+            return Ok(());
+        }
+        Err(StatementError::ForeignKey { key: value })
+    }
+}

@@ -1,0 +1,171 @@
+"""
+Foreign keys of a profile: which values follow from them, and what cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pgheadroom.forms import fail
+from pgheadroom.profile.model import (
+    INTEGER_MAX,
+    ColumnProfile,
+    ForeignKey,
+    Operation,
+    Profile,
+    TableProfile,
+    Values,
+)
+from pgheadroom.profile.spelling import Kind
+
+Raw = Mapping[str, Any]
+
+
+def with_parents(tables: tuple[TableProfile, ...], raw: Sequence[Raw]) -> tuple[TableProfile, ...]:
+    """
+    The tables with the values that follow from their foreign keys.
+
+    Args:
+        tables: Completed, but for the values of columns that refer to another table.
+        raw: What stands in the file.
+
+    Raises:
+        FieldError: Something does not fit.
+    """
+    made = []
+    for n, table in enumerate(tables):
+        parents: dict[str, TableProfile] = {}
+        for k, foreign_key in enumerate(table.foreign_keys):
+            path = f"table[{n}].foreign_keys[{k}]"
+            parent = _parent(foreign_key, table, tables, path)
+            if foreign_key.column in parents:
+                fail(f"{path}.columns", list(foreign_key.columns), "each column once")
+            parents[foreign_key.column] = parent
+        columns = tuple(
+            _column(column, raw[n]["columns"][k], f"table[{n}].columns[{k}]", parents, table)
+            for k, column in enumerate(table.columns)
+        )
+        made.append(replace(table, columns=columns))
+    return tuple(made)
+
+
+def _parent(
+    foreign_key: ForeignKey, table: TableProfile, tables: tuple[TableProfile, ...], path: str
+) -> TableProfile:
+    names = [column.name for column in table.columns]
+    if len(foreign_key.columns) != 1 or foreign_key.column not in names:
+        expected = "one column of this table: " + ", ".join(names)
+        fail(f"{path}.columns", list(foreign_key.columns), expected)
+    if table.key is not None and foreign_key.column == table.key.name:
+        fail(f"{path}.columns", foreign_key.column, "a column that is not the key")
+    column = table.column(foreign_key.column)
+    if column.kind is not Kind.INTEGER:
+        place = f"{path}.columns"
+        fail(place, f"{column.name} {column.type}", "int2, int4 or int8, as keys are")
+    others = [one for one in tables if one.name != table.name]
+    parent = next((one for one in others if one.name == foreign_key.references), None)
+    if parent is None:
+        expected = "another table: " + ", ".join(one.name for one in others)
+        fail(f"{path}.references", foreign_key.references, expected)
+    index = parent.key_index
+    if index is None or len(index.columns) != 1:
+        expected = "a table whose first unique index is over its key alone"
+        fail(f"{path}.references", parent.name, expected)
+    if parent.rows > INTEGER_MAX[column.base_type]:
+        place = f"{path}.columns"
+        fail(place, f"{column.name} {column.type}", f"a type that holds the keys of {parent.name}")
+    return parent
+
+
+def _column(
+    column: ColumnProfile,
+    raw: Raw,
+    path: str,
+    parents: Mapping[str, TableProfile],
+    table: TableProfile,
+) -> ColumnProfile:
+    values, place = column.values, f"{path}.values"
+    if column.name not in parents:
+        if values.kind == "parent":
+            fail(f"{place}.kind", "parent", "another kind, for no foreign key has this column")
+        if values.pick is not None:
+            fail(f"{place}.pick", values.pick, "none, except for kind parent")
+        return column
+    parent = parents[column.name]
+    if "values" in raw and values.kind != "parent":
+        fail(f"{place}.kind", values.kind, f"parent, for this column refers to {parent.name}")
+    pick = values.pick if values.kind == "parent" else None
+    if parent.rows == 0:
+        if pick is None:
+            found = f"{column.name}, which refers to {parent.name} with 0 rows"
+            fail(path, found, f"rows in {parent.name}, or values of kind parent with pick newest")
+        if table.rows > 0:
+            found = f"{table.rows}, which refer to {parent.name} with 0 rows"
+            fail(path.partition(".")[0] + ".rows", found, "0")
+    if "values" in raw and values.ndistinct not in (None, max(parent.rows, 1)):
+        fail(f"{place}.ndistinct", values.ndistinct, "none, except for kind random")
+    made = Values(kind="parent", ndistinct=max(parent.rows, 1), pick=pick)
+    return replace(column, values=made)
+
+
+def check_foreign_keys(profile: Profile) -> None:
+    """
+    Refuse operations that a foreign key does not allow, or whose check nobody could foresee.
+
+    Raises:
+        FieldError: Names the field to change.
+    """
+    referenced = {key.references: table for table in profile.tables for key in table.foreign_keys}
+    for n, operation in enumerate(profile.workload.operations):
+        name = operation.table
+        if operation.kind == "delete" and name in referenced:
+            fail(
+                f"operation[{n}].kind",
+                "delete",
+                f"no delete from {name}, which {referenced[name].name} refers to",
+            )
+        table = profile.table(name)
+        if operation.kind == "update" and operation.find == "seqscan" and table.foreign_keys:
+            fail(
+                f"operation[{n}].find",
+                "seqscan",
+                f"index, for {name} has foreign keys, whose checks are planned by these settings",
+            )
+        if operation.kind in ("insert", "upsert"):
+            for foreign_key in table.foreign_keys:
+                if table.column(foreign_key.column).values.pick == "newest":
+                    _check_newest(profile, n, operation, foreign_key)
+
+
+def _check_newest(profile: Profile, n: int, operation: Operation, foreign_key: ForeignKey) -> None:
+    """What this client inserted last has to be there when it is referred to."""
+    parent = profile.table(foreign_key.references)
+    operations = profile.workload.operations
+    inserts = [
+        k
+        for k, other in enumerate(operations)
+        if other.kind == "insert" and other.table == parent.name
+    ]
+    if operation.transaction is not None and any(
+        k < n and operations[k].transaction == operation.transaction for k in inserts
+    ):
+        return
+    if parent.rows == 0:
+        fail(
+            f"operation[{n}].table",
+            operation.table,
+            f"an insert into {parent.name}, which is loaded with 0 rows, before it in the same "
+            "transaction",
+        )
+    for script in profile.workload.transactions():
+        inserted = any(o.kind == "insert" and o.table == parent.name for o in script)
+        if inserted and script[0].abort_frac > 0:
+            at = next(k for k, other in enumerate(operations) if other is script[0])
+            fail(
+                f"operation[{at}].abort_frac",
+                script[0].abort_frac,
+                f"0, for operation[{n}] refers to the row of {parent.name} that was inserted last, "
+                "which may have been rolled back; or both in one transaction",
+            )
