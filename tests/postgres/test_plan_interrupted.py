@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import observed
 import planned
@@ -228,7 +229,7 @@ def test_a_session_that_is_just_ending_is_waited_for(
                 waits.append(seconds)
                 ended.execute("SELECT pg_advisory_unlock(%s, 1)", (LOCK_CLASS,))
 
-            monkeypatch.setattr("pgheadroom.plan.session.time.sleep", sleep)
+            monkeypatch.setattr("pgheadroom.plan.session.time", SimpleNamespace(sleep=sleep))
             with writing_session(conninfo, {}) as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
     assert len(waits) == 1
