@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from observed_table import counters, profile_of
+from test_advise_parts import observed
 from test_plan import MARK, MEASURED, forecast
 
+from pgheadroom.advise.calibrate import calibrate, observed_shares
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.scenario import Scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Knobs, Scenario
+from pgheadroom.forms import read, write
 from pgheadroom.plan.record import Effect, StepRecord
+from pgheadroom.predict import minor_version
 from pgheadroom.profile import parse_profile
 from pgheadroom.types import Interval
-from pgheadroom.verify.foreseeing import Since, Unforeseen, play_until_now
+from pgheadroom.verify import foreseeing
+from pgheadroom.verify.foreseeing import Since, Unforeseen, foresee, play_until_now
 from pgheadroom.verify.state import since_of
 
 ROWS = 3000
@@ -202,6 +208,33 @@ def since(applied: StepRecord | None, **changes: Any) -> Since:
 
 
 DONE = StepRecord(number=1, state="done", finished_at="2026-11-22T01:00:00Z", after=effect())
+
+
+def test_what_a_plan_was_made_with_need_not_be_found_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same scenario, the same forecast; a plan of earlier versions is calibrated anew."""
+    profile = observed(indexed=True, sets="state", hot=3000, newpage=0)
+    planned = profile.tables[0]
+    happened = replace(
+        SINCE, rows=planned.rows, inserts=0, updates=20_000, heap_bytes=None, lives=(None,)
+    )
+    shares = observed_shares(planned)
+    assert shares is not None
+    with Runner() as runner:
+        version = str(minor_version(profile, None, {}))
+        fitted = calibrate(
+            profile, planned, shares, version, runner, sample_pages=SAMPLE_PAGES
+        ).calibration.fit
+        assert fitted is not None
+        assert fitted.knobs != Knobs(), "something was fitted"
+        assert fitted == read(Fit, json.loads(json.dumps(write(fitted))))
+        anew = foresee(profile, planned, happened, runner)
+        monkeypatch.setattr(foreseeing, "calibrate", None)
+        assert foresee(profile, planned, happened, runner, fit=fitted) == anew
+    foreign = replace(fitted, knobs=replace(fitted.knobs, changed_frac={"nobody": 0.5}))
+    with pytest.raises(Unforeseen, match="nobody"), Runner() as runner:
+        foresee(profile, planned, happened, runner, fit=foreign)
 
 
 @pytest.mark.parametrize(

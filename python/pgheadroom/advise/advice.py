@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
+from pgheadroom.advise.scenario import Fit
 from pgheadroom.forms import Earlier, in_file, read, write
 from pgheadroom.outcome import Value
 from pgheadroom.tabular import Row, Tabular, columns, even
@@ -200,6 +201,18 @@ def _of_one_wal(found: Any) -> Any:
     return {**found, "wal_bytes_per_update": None, "all_wal_bytes_per_update": all_wal}
 
 
+HOT_MOVES = 0.01
+"""Of the updates: what gives less HOT than this is not for HOT, and is not told as if it were."""
+
+
+def moves_hot(before: Point | None, after: Point | None) -> bool:
+    """Whether HOT in the long run is another one; True where nobody knows."""
+    if before is None or after is None:
+        return True
+    hot = mid_or_none(before.hot_frac), mid_or_none(after.hot_frac)
+    return None in hot or abs(mid(hot[1]) - mid(hot[0])) >= HOT_MOVES
+
+
 MEASURES: tuple[str, ...] = (
     "hot_frac",
     "newpage_frac",
@@ -236,6 +249,8 @@ class Calibration:
             what was measured.
         contradicted: What was measured and is not what the twin has, beyond its interval, in
             sentences; figures of it are not shown.
+        fit: What it was played with, from which `verify` foresees again; None where the twin is
+            contradicted as a whole, and in files of earlier versions.
     """
 
     observed_hot_frac: float | None
@@ -248,6 +263,7 @@ class Calibration:
     observed_wal_bytes_per_update: Value = None
     predicted_wal_bytes_per_update: Value = None
     contradicted: tuple[str, ...] = ()
+    fit: Fit | None = field(default=None, metadata=in_file(added_later=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,19 @@ from typing import Any
 from pgheadroom.advise.advice import Calibration
 from pgheadroom.advise.growing import Growing, growing_of
 from pgheadroom.advise.guard import Guard, Twins, guard_of
-from pgheadroom.advise.runs import OWN_WAL, Piece, Played, Runner
-from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, observed_hold_s, writes
+from pgheadroom.advise.own_wal import own_wal
+from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.scenario import (
+    Fit,
+    Knobs,
+    Scenario,
+    make_scenario,
+    observed_hold_s,
+    writes,
+)
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.outcome import Value
-from pgheadroom.predict.spread import OfSamples, spread
+from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
 from pgheadroom.types import Interval, PgVersion
@@ -480,6 +488,8 @@ def _judged(
     predicted: Value = outcome.hot_frac
     agrees = best.agrees(observed)
     off = 0.0 if agrees else best.distance(observed)
+    if guard.reason is not None:
+        return _contradicted(best, observed, guard, off)
     age = "in its steady state"
     if best.first != best.scenario.steady_from or best.last != best.scenario.windows:
         age = f"after {best.updates_until:.2g} updates a row"
@@ -504,9 +514,31 @@ def _judged(
                 else None
             ),
             contradicted=guard.contradicted,
+            fit=Fit(knobs=best.knobs, off=off),
         ),
         off=off,
         growth_bytes=sum((1 + size) / 2 for size in best.knobs.grows_bytes.values()),
+        guard=guard,
+    )
+
+
+def _contradicted(best: _Trial, observed: Observed, guard: Guard, off: float) -> Fitted:
+    """What the twin has is not what happens to this table: nothing of it is shown."""
+    return Fitted(
+        scenario=best.scenario,
+        calibration=Calibration(
+            observed_hot_frac=observed.hot,
+            predicted_hot_frac=None,
+            observed_newpage_frac=observed.newpage,
+            predicted_newpage_frac=None,
+            agrees=False,
+            fitted={},
+            note="Nothing of it is shown",
+            observed_wal_bytes_per_update=guard.measured.wal_bytes_per_update,
+            contradicted=guard.contradicted,
+        ),
+        off=off,
+        growth_bytes=0.0,
         guard=guard,
     )
 
@@ -557,28 +589,3 @@ def _between(found: Sequence[float]) -> Value:
     """The mean of runs, from the least to the most."""
     mid = math.fsum(found) / len(found)
     return Interval(low=min(*found, mid), mid=mid, high=max(*found, mid), level=0.9)
-
-
-def own_wal(
-    runs: Sequence[Played], first: int | None = None, last: int | None = None, *, share: float
-) -> Value:
-    """
-    WAL that the statements that update rows write, over the rows, images apart.
-
-    Args:
-        runs: Of one scenario and fillfactor; at least two.
-        first: The first window, from 0; None: where the steady state begins.
-        last: The window after the last one; None: the run's end.
-        share: Of the table's rows that each run has.
-    """
-    figures = [run.figures(first, last) for run in runs]
-    if not all(found["n_tup_upd"] for found in figures):
-        return None
-    wholes = [
-        {**found, "wal_bytes_per_update": found[OWN_WAL] / found["n_tup_upd"], "by_table": {}}
-        for found in figures
-    ]
-    major = int(runs[0].piece.version.split(".")[0])
-    outcome = spread(wholes, clients=1, major=major, samples=OfSamples(share=share), by_clock=True)
-    found: Value = outcome.wal_bytes_per_update
-    return found

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.advice import Point, Transition, mid_or_none
-from pgheadroom.advise.calibrate import own_wal
-from pgheadroom.advise.policy import Policy, with_cost
+from pgheadroom.advise.own_wal import own_wal
+from pgheadroom.advise.policy import DAY_S, Policy, cost_a_day, with_cost
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Scenario
@@ -40,12 +40,14 @@ class Costed:
     """
     A point and, run by run, what it costs a day: runs with the same seed are comparable.
 
-    `scenario` is that of the runs; None for points that were made otherwise.
+    `images_cost` is what images and pages written are of that, the mean of the runs; `scenario` is
+    that of the runs, None for points that were made otherwise.
     """
 
     point: Point
     costs: tuple[float, ...]
     scenario: Scenario | None = None
+    images_cost: float = 0.0
 
 
 def candidates(table: TableProfile) -> tuple[int, ...]:
@@ -179,7 +181,7 @@ def _costed(
     assert table.observed is not None, "an observed profile"
     per_s = scenario.updates_per_row * table.rows / scenario.duration_s
     rates = {"updates_per_s": per_s, "seq_scans_per_s": seq_scans_per_s(table)}
-    costs = []
+    costs, images = [], []
     for run in runs:
         found = run.figures()
         updates = found["n_tup_upd"]
@@ -195,8 +197,20 @@ def _costed(
         cost = with_cost(single, policy.prices, **rates).cost
         assert isinstance(cost, float), "every part is a number"
         costs.append(cost)
+        images.append(
+            cost_a_day(
+                policy.prices,
+                kept_bytes=0.0,
+                wal_bytes_a_day=found["wal_fpi_bytes"] / updates * per_s * DAY_S if updates else 0,
+                pages_written_a_day=written / updates * per_s * DAY_S if updates else 0,
+                pages_read_a_day=0.0,
+            )
+        )
     return Costed(
-        point=with_cost(point, policy.prices, **rates), costs=tuple(costs), scenario=scenario
+        point=with_cost(point, policy.prices, **rates),
+        costs=tuple(costs),
+        scenario=scenario,
+        images_cost=math.fsum(images) / len(images),
     )
 
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from pgheadroom.advise.row import rows_per_page
+from pgheadroom.forms import between
 from pgheadroom.profile import Change, Operation, Profile, Run, ServerSettings, Snapshot
 from pgheadroom.profile.model import Pick, TableProfile, Workload
+from pgheadroom.units import PAGE_BYTES
 
 SAMPLE_PAGES = 500
 """Heap pages that are simulated of a table: shares are then good to a few tenths of a point."""
@@ -67,12 +69,30 @@ class Knobs:
             else they are neighbours.
     """
 
-    changed_frac: Mapping[str, float] = field(default_factory=dict)
-    also_changes: tuple[str, float] | None = None
-    grows_bytes: Mapping[str, int] = field(default_factory=dict)
+    changed_frac: Mapping[str, Annotated[float, between(0, 1)]] = field(default_factory=dict)
+    also_changes: tuple[str, Annotated[float, between(0, 1)]] | None = None
+    grows_bytes: Mapping[str, Annotated[int, between(1, PAGE_BYTES)]] = field(default_factory=dict)
     pick: Pick | None = None
-    held_s: float | None = None
+    held_s: Annotated[float, between(0, HORIZON_S)] | None = None
     scattered: bool = False
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Those that are named, of the profile."""
+        also = () if self.also_changes is None else (self.also_changes[0],)
+        return frozenset((*self.changed_frac, *self.grows_bytes, *also))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """
+    With what a calibration has come nearest to an observation: the scenario is made of it again.
+
+    `off` is by how much the HOT share, or that of new pages, is missed with it; 0 where they agree.
+    """
+
+    knobs: Knobs
+    off: Annotated[float, between(0, 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,7 @@ class _Maker:
             transition=advice.transition if changes else None,
             measured=measure(self._profile, table),
             reason=advice.reason,
+            fit=None if advice.calibration is None else advice.calibration.fit,
         )
         if not changes:
             if forecast.after is not None and forecast.measured.updates:

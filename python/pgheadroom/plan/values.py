@@ -8,11 +8,12 @@ against what happened by `verify`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pgheadroom.advise.advice import Point, Transition
-from pgheadroom.forms import read, write
+from pgheadroom.advise.scenario import Fit
+from pgheadroom.forms import in_file, read, write
 from pgheadroom.plan.measured import Measured
 from pgheadroom.quoting import shown_identifier
 from pgheadroom.types import Interval, PgVersion
@@ -166,6 +167,8 @@ class Forecast:
         transition: The way there without a rewrite.
         measured: What was observed.
         reason: Of the advice.
+        fit: What the twin was played with, so that `verify` need not calibrate again; None where
+            it was not, and in plans of earlier versions.
     """
 
     table: Mark
@@ -176,6 +179,7 @@ class Forecast:
     transition: Transition | None
     measured: Measured
     reason: str
+    fit: Fit | None = field(default=None, metadata=in_file(added_later=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

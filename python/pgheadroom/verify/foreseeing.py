@@ -25,7 +25,7 @@ from typing import Any
 from pgheadroom.advise.calibrate import calibrate, observed_shares
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.runs import Piece, Played, Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario, tiled
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Scenario, make_scenario, tiled
 from pgheadroom.errors import TwinError
 from pgheadroom.predict import minor_version
 from pgheadroom.predict.spread import OfSamples, spread
@@ -108,7 +108,14 @@ class Unforeseen(Exception):  # noqa: N818 - an answer, not an error of ours
     """Why nothing can be foreseen for the state that the table is in now."""
 
 
-def foresee(profile: Profile, table: TableProfile, since: Since, runner: Runner) -> Again:
+def foresee(
+    profile: Profile,
+    table: TableProfile,
+    since: Since,
+    runner: Runner,
+    *,
+    fit: Fit | None = None,
+) -> Again:
     """
     Play a plan's profile until the state of now.
 
@@ -117,28 +124,52 @@ def foresee(profile: Profile, table: TableProfile, since: Since, runner: Runner)
         table: One of them, with updates.
         since: What has happened to it.
         runner: Plays.
+        fit: Of the plan's calibration; None: it is calibrated anew.
 
     Raises:
         Unforeseen: The twin cannot play it, or what happened since is of another kind.
     """
-    observed = observed_shares(table)
     version = str(minor_version(profile, None, {}))
-    if observed is None:
-        raise Unforeseen("the plan's observation has no updates of it")
     try:
-        fitted = calibrate(profile, table, observed, version, runner, sample_pages=SAMPLE_PAGES)
-        if fitted is None:
-            raise Unforeseen("no operation of it could be made out")
+        scenario, off = (
+            _calibrated(profile, table, version, runner)
+            if fit is None
+            else (_made_again(profile, table, fit), fit.off)
+        )
         return play_until_now(
-            fitted.scenario,
+            scenario,
             since,
             version,
             runner,
-            off=fitted.off,
+            off=off,
             row_bytes=tuple_bytes_of(table) + _LINE_POINTER_BYTES,
         )
     except TwinError as error:
         raise Unforeseen(f"the twin cannot play it: {error}") from None
+
+
+def _calibrated(
+    profile: Profile, table: TableProfile, version: str, runner: Runner
+) -> tuple[Scenario, float]:
+    """What repeats the plan's observation, of a plan that does not say it; and by how much not."""
+    observed = observed_shares(table)
+    if observed is None:
+        raise Unforeseen("the plan's observation has no updates of it")
+    fitted = calibrate(profile, table, observed, version, runner, sample_pages=SAMPLE_PAGES)
+    if fitted is None:
+        raise Unforeseen("no operation of it could be made out")
+    return fitted.scenario, fitted.off
+
+
+def _made_again(profile: Profile, table: TableProfile, fit: Fit) -> Scenario:
+    """The scenario of the plan's calibration."""
+    unknown = fit.knobs.columns - {column.name for column in table.columns}
+    if unknown:
+        raise Unforeseen(f"the plan names column {sorted(unknown)[0]}, which it does not have")
+    scenario = make_scenario(profile, table, fit.knobs, sample_pages=SAMPLE_PAGES)
+    if scenario is None:
+        raise Unforeseen("no operation of it could be made out")
+    return scenario
 
 
 def play_until_now(

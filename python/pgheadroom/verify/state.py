@@ -172,4 +172,4 @@ class Foreseer:
         if since.updates < UPDATES_MIN or not now.updates:
             raise Unforeseen("too few updates since")
         self._say(f"foreseeing {name_of(forecast.table)} again, for its rows and updates since")
-        return since, foresee(self._profile, planned, since, self._runner)
+        return since, foresee(self._profile, planned, since, self._runner, fit=forecast.fit)
