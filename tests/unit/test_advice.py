@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pgheadroom.advise.advice import (
     Advice,
@@ -19,6 +22,7 @@ from pgheadroom.advise.advice import (
 )
 from pgheadroom.advise.policy import make_policy, with_cost
 from pgheadroom.errors import InputError
+from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
 
 
@@ -120,6 +124,22 @@ def _advice() -> Advice:
         partitioned=(),
         assumed=("one client",),
     )
+
+
+@given(st.floats(0.0, 1.0), st.floats(-0.02, 0.02))
+def test_no_share_is_shown_as_moving_to_itself(now: float, more: float) -> None:
+    """A table with an index over what changes was told "HOT 0.0 -> 0.0 %"."""
+    (table,) = _advice().tables
+    then = min(max(now + more, 0.0), 1.0)
+    curve = (replace(_point(100), hot_frac=now), replace(_point(90), hot_frac=then))
+    advice = replace(_advice(), tables=(replace(table, curve=curve),))
+    (row,) = advice_view.overview(advice).rows
+    shown = str(row[4])
+    before, arrow, after = shown.partition(" -> ")
+    assert shown.startswith("stays ") != bool(arrow)
+    assert before != after
+    way = advice_view.transition(advice.tables[0])
+    assert ("HOT" in way) == (abs(then - now) >= 0.01)
 
 
 def test_a_saved_advice_is_read_as_the_same() -> None:

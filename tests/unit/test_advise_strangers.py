@@ -8,12 +8,14 @@ stock of orders of 5 to 15 lines, updated by one statement an order (99.35 to 99
 
 from __future__ import annotations
 
+import csv
 import json
 from functools import cache
 from pathlib import Path
 
 from pgheadroom.advise import Advice, Options, advise
 from pgheadroom.profile import read_profile
+from pgheadroom.report.advice import html as advice_html
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
@@ -33,12 +35,31 @@ def test_a_queue_whose_rows_come_and_go_gets_no_wal() -> None:
     assert (table.verdict, table.decided_by) == ("KEEP", "rule"), "an index ends its HOT"
     assert table.calibration is not None
     assert any("come and go" in text for text in table.calibration.contradicted)
-    for point in table.curve:
-        assert (point.wal_bytes_per_update, point.all_wal_bytes_per_update) == (None, None)
-        assert point.cost is None
     assert any("jobs_payload (gin)" in text and "not priced" in text for text in table.missing)
-    said = advice_text.as_markdown(advised("job-queue"), verbose=True)
-    assert "come and go" in said
+
+
+def test_no_figure_of_a_contradicted_twin_is_shown_anywhere() -> None:
+    """It repeated HOT, then had a curve of dashes with sizes of indexes, and WAL saved."""
+    advice = advised("job-queue")
+    (table,) = advice.tables
+    assert (table.curve, table.transition) == ((), None)
+    assert table.calibration is not None
+    found = table.calibration
+    assert found.predicted_hot_frac is found.predicted_newpage_frac is None
+    assert (found.predicted_wal_bytes_per_update, found.fit, found.fitted) == (None, None, {})
+    assert {finding.evidence for finding in advice.indexes} == {"estimated"}
+    assert not any(remark.evidence == "predicted" for remark in table.remarks)
+    assert '"predicted"' not in json.dumps(advice.to_json())
+    for said in (
+        advice_text.as_markdown(advice, verbose=True),
+        advice_html.render(advice),
+    ):
+        assert "come and go" in said
+        assert "repeats the measured" not in said
+        assert "The curve over fillfactor" not in said
+    (line,) = csv.DictReader(advice_view.as_csv(advice).splitlines())
+    for name in ("then_hot_frac", "then_wal_bytes_per_update", "then_heap_bytes", "gain_frac"):
+        assert line[name] == ""
 
 
 def test_a_balance_that_left_zero_does_not_grow_for_ever() -> None:

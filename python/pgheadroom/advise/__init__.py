@@ -12,6 +12,7 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     runs.py       runs side by side, and their figures
     calibrate.py  does the twin repeat what was observed, and which named input explains it
     curve.py      the steady state over fillfactors, and the way there
+    worth.py      what a change has to save: beyond chance, for its room, for a rewrite
     decide.py     CHANGE, KEEP or ABSTAIN, with the reason
     remarks.py    findings beside the fillfactor; remark_index.py an index against its reads
     build.py      all tables

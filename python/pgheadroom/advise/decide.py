@@ -13,6 +13,16 @@ from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.scenario import HORIZON_S
+from pgheadroom.advise.worth import (
+    IMAGES_UNSURE,
+    growth_frac,
+    images_frac,
+    is_by_images,
+    mean,
+    pays_for_rewrite,
+    wanted_frac,
+    weighed,
+)
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import LEVEL, students_t
 from pgheadroom.profile.model import TableProfile
@@ -163,24 +173,21 @@ def decide(
         width: By how much less sure HOT is, for what the twin does not play.
     """
     unsure = math.hypot(off, width)
-    if off > _OFF_MAX:
-        return abstain(
-            _why_not_repeated(table, calibration),
-            settled_by="a longer interval, statements (pg_stat_statements, --log) and samples of "
-            "rows tell more of what it does",
-        )
+    off_too_far = not_repeated(table, calibration, off)
+    if off_too_far is not None:
+        return off_too_far
     now = next(found for found in curve if found.point.fillfactor == table.fillfactor)
     allowed = [found for found in curve if _is_allowed(found, now, policy)]
     lasting = [found for found in allowed if found is now or _lasts(table, found, growth_bytes)]
     if len(lasting) < len(allowed):
-        least = min(allowed, key=lambda found: _mean(found.costs))
+        least = min(allowed, key=lambda found: weighed(found, now, policy))
         if least not in lasting:
             return keep(table, _why_growth(table, least, growth_bytes))
     allowed = lasting
-    least = min(allowed, key=lambda found: _mean(found.costs))
+    least = min(allowed, key=lambda found: weighed(found, now, policy))
     # Of points that cost the same within half of what a change must save, the nearest to now.
-    slack = _mean(least.costs) + 0.5 * policy.min_gain_frac * _mean(now.costs)
-    near = [found for found in allowed if _mean(found.costs) <= slack]
+    slack = weighed(least, now, policy) + 0.5 * policy.min_gain_frac
+    near = [found for found in allowed if weighed(found, now, policy) <= slack]
     best = min(near, key=lambda found: abs(found.point.fillfactor - table.fillfactor))
     if best is now:
         gain = _gain(now, least, math.hypot(unsure, _moves(now), _moves(least)))
@@ -188,17 +195,32 @@ def decide(
     # A table loaded at 100 first pays for the way to its steady state: rows give pages up.
     roomy = [found for found in near if found.point.fillfactor < 100]
     best = max(roomy or near, key=lambda found: found.point.fillfactor)
-    foreseen = _gain(now, best, math.hypot(unsure, _moves(now), _moves(best)))
-    gain = _not_more_than_missed(foreseen, calibration, now, best)
-    if gain.low <= 0 < foreseen.low and foreseen.mid >= policy.min_gain_frac:
+    doubt = math.hypot(unsure, _moves(now), _moves(best))
+    foreseen = _gain(now, best, doubt)
+    gain = _not_more_than_missed(foreseen, calibration, now, best, doubt)
+    wanted = wanted_frac(now, best, policy)
+    if gain.low <= 0 < foreseen.low and foreseen.mid >= wanted:
         return keep(table, _why_not_lost(calibration, now, best, gain), gain)
-    if gain.mid < policy.min_gain_frac or gain.low <= 0:
+    if gain.mid < wanted or gain.low <= 0:
         return keep(table, _why_keep(now, best, gain, policy), gain)
+    if not pays_for_rewrite(now, best, gain, policy):
+        return keep(table, _why_not_rewritten(now, best, gain), gain)
     return Decision(
         verdict="CHANGE",
         reason=_why_change(now, best, gain),
         fillfactor=best.point.fillfactor,
         gain_frac=gain,
+    )
+
+
+def not_repeated(table: TableProfile, calibration: Calibration, off: float) -> Decision | None:
+    """No answer by a twin that misses what was measured by too much; None where it does not."""
+    if off <= _OFF_MAX:
+        return None
+    return abstain(
+        _why_not_repeated(table, calibration),
+        settled_by="a longer interval, statements (pg_stat_statements, --log) and samples of "
+        "rows tell more of what it does",
     )
 
 
@@ -254,29 +276,32 @@ def _long_run(found: Costed) -> str:
     """Its HOT share in the long run, or that nobody has seen that."""
     share, seen = mid(found.point.hot_frac), found.point.hot_frac_seen
     if isinstance(seen, Interval):
-        return f"{share:.1%} HOT, not settled ({seen.low:.1%} to {seen.high:.1%} seen)"
+        low, high = f"{seen.low:.1%}", f"{seen.high:.1%}"
+        ends = f" ({low} to {high} seen)" if low != high else ""
+        return f"{share:.1%} HOT, not settled{ends}"
     return f"{share:.1%} HOT in the long run"
 
 
-def _gain(now: Costed, then: Costed, off: float) -> Interval:
-    """The part of the cost that is saved, from runs with the same seeds."""
+def _gain(now: Costed, then: Costed, off: float, part: float = 1.0) -> Interval:
+    """The part of the cost that is saved, from runs with the same seeds; or some of that."""
     gains = [
         1 - after / before if before else 0.0
         for before, after in zip(now.costs, then.costs, strict=True)
     ]
-    mean = _mean(gains)
+    middle = mean(gains)
     drawn = 0.0
     if len(gains) > 1:
-        variance = math.fsum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1)
+        variance = math.fsum((gain - middle) ** 2 for gain in gains) / (len(gains) - 1)
         drawn = students_t(len(gains) - 1) * math.sqrt(variance / len(gains))
     # An update that is not HOT costs about twice as much as one that is, so a share that is off
     # moves the cost by as much.
-    half = math.hypot(drawn, _MODEL_GAIN, off)
-    return Interval(low=mean - half, mid=mean, high=mean + half, level=LEVEL)
+    half = math.hypot(drawn, _MODEL_GAIN, off, part * IMAGES_UNSURE * images_frac(now, then))
+    middle *= part
+    return Interval(low=middle - half, mid=middle, high=middle + half, level=LEVEL)
 
 
 def _not_more_than_missed(
-    gain: Interval, calibration: Calibration, now: Costed, then: Costed
+    gain: Interval, calibration: Calibration, now: Costed, then: Costed, off: float
 ) -> Interval:
     """
     The gain, with a lower end that fits the updates that really missed HOT.
@@ -292,8 +317,8 @@ def _not_more_than_missed(
     missed, taken = 1 - observed, 1 - min(foreseen, mid(now.point.hot_frac))
     if taken - missed <= _MISSED_WITHIN:
         return gain
-    least = gain.mid * missed / taken - (gain.mid - gain.low)
-    return replace(gain, low=min(gain.low, least))
+    least = _gain(now, then, off, missed / taken)
+    return replace(gain, low=min(gain.low, least.low))
 
 
 def _why_not_lost(calibration: Calibration, now: Costed, then: Costed, gain: Interval) -> str:
@@ -315,19 +340,50 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
     size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
     if size and mid_or_none(now.point.heap_bytes) is not None:
         trade += f", {show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
-    if gain.mid < policy.min_gain_frac:
-        return (
-            f"the best other setting, {then.point.fillfactor}, would save {gain.mid:.1%} of the "
-            f"cost ({trade}): less than {policy.min_gain_frac:.0%}"
-        )
+    wanted = wanted_frac(now, then, policy)
+    if gain.mid < wanted:
+        best = f"the best other setting, {then.point.fillfactor}, would save {gain.mid:.1%} of the"
+        if gain.mid < policy.min_gain_frac:
+            return f"{best} cost ({trade}): less than {policy.min_gain_frac:.0%}"
+        if is_by_images(now, then, policy):
+            return (
+                f"{best} cost by full-page images alone ({trade}): less than {wanted:.0%}, and "
+                "checkpoints that are farther apart save the same"
+            )
+        grows = growth_frac(now, then)
+        return f"{best} cost ({trade}): less than {wanted:.1%} for a heap {grows:.0%} larger"
     return (
         f"{then.point.fillfactor} may save {gain.mid:.1%} of the cost, but that lies within the "
         f"error ({gain.low:.1%} to {gain.high:.1%})"
     )
 
 
+def _why_not_rewritten(now: Costed, then: Costed, gain: Interval) -> str:
+    return (
+        f"{then.point.fillfactor} would save {gain.mid:.1%} of the cost ({_instead(now, then)}), "
+        "but what a rewrite writes is more than that of 30 days"
+    )
+
+
 def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
-    said = [_instead(now, then)]
+    said = ", ".join([_instead(now, then), *_sizes(now, then)])
+    return f"{said}: saves {gain.mid:.0%} of the cost"
+
+
+def why_pages(now: Costed, then: Costed, gain: Value) -> str:
+    """Why a setting is advised that gives no HOT: fewer updates that need a page, and their WAL."""
+    setting, share = then.point.fillfactor, f"{mid(then.point.hot_frac):.1%}"
+    stays = f"{setting} is for pages and WAL, not for HOT, which stays at {share}"
+    moved, before = mid_or_none(then.point.newpage_frac), mid_or_none(now.point.newpage_frac)
+    said = []
+    if moved is not None and before is not None and f"{moved:.0%}" != f"{before:.0%}":
+        said.append(f"{moved:.0%} of the updates go to another page instead of {before:.0%}")
+    return f"{stays}: {', '.join([*said, *_sizes(now, then)])}; saves {mid(gain):.0%} of the cost"
+
+
+def _sizes(now: Costed, then: Costed) -> list[str]:
+    """WAL of an update and size of the heap, by which part they change."""
+    said = []
     wal = _more(now.point.wal_bytes_per_update, then.point.wal_bytes_per_update)
     images = _more(now.point.all_wal_bytes_per_update, then.point.all_wal_bytes_per_update)
     if wal is not None and images is not None:
@@ -335,7 +391,7 @@ def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
     size = _more(now.point.heap_bytes, then.point.heap_bytes)
     if size is not None:
         said.append(f"heap {_change(size, 1)}")
-    return f"{', '.join(said)}: saves {gain.mid:.0%} of the cost"
+    return said
 
 
 def _instead(now: Costed, then: Costed) -> str:
@@ -359,7 +415,3 @@ def _more(now: Value, then: Value) -> float | None:
     """By which part of it a value grows; None where one of them is not known."""
     before, after = mid_or_none(now), mid_or_none(then)
     return after / before - 1 if before and after is not None else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

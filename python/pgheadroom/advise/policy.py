@@ -63,12 +63,17 @@ class Policy:
         max_growth_frac: Heap may grow by this part of what it has in its steady state at the
             setting in force; None: no limit beside the price.
         min_gain_frac: A change has to save at least this part of the cost.
+        images_gain_frac: The same of a change that saves full-page images and pages written alone.
+        gain_per_growth: Beside that it has to save this much for each part by which the heap
+            grows: 0.1 is a tenth of the cost for a heap twice as large.
     """
 
     goal: Goal = "balanced"
     prices: Prices = Prices()
     max_growth_frac: float | None = None
     min_gain_frac: float = 0.02
+    images_gain_frac: float = 0.03
+    gain_per_growth: float = 0.1
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
@@ -78,8 +83,18 @@ class Policy:
             "prices": {name: getattr(prices, name) for name in PRICES},
             "max_growth_frac": self.max_growth_frac,
             "min_gain_frac": self.min_gain_frac,
+            "images_gain_frac": self.images_gain_frac,
+            "gain_per_growth": self.gain_per_growth,
         }
 
+
+# A goal for which space hardly counts takes a larger heap for a tenth of that, too.
+_GAIN_PER_GROWTH: Mapping[Goal, float] = {
+    "balanced": 0.1,
+    "wal": 0.01,
+    "size": 0.1,
+    "latency": 0.01,
+}
 
 DEFAULT_POLICY = Policy()
 """Balanced, without a limit to growth."""
@@ -121,6 +136,7 @@ def make_policy(
         goal=named,
         prices=replace(_GOALS[named], **(prices or {})),
         max_growth_frac=max_growth_frac,
+        gain_per_growth=_GAIN_PER_GROWTH[named],
     )
 
 

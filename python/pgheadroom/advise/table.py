@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.advise.advice import (
+    HOT_MOVES,
     Blamed,
     DecidedBy,
     IndexFinding,
@@ -31,8 +32,17 @@ from pgheadroom.advise.curve import (
     transition_of,
     without_index,
 )
-from pgheadroom.advise.decide import Decision, abstain, decide, keep, most, without_curve
-from pgheadroom.advise.guard import measured_of
+from pgheadroom.advise.decide import (
+    Decision,
+    abstain,
+    decide,
+    keep,
+    most,
+    not_repeated,
+    why_pages,
+    without_curve,
+)
+from pgheadroom.advise.guard import Guard, measured_of
 from pgheadroom.advise.index_finding import findings_of, predicted
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import index_remark, reads_of, rule_remark
@@ -44,7 +54,6 @@ from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.advise.width import width_of
 from pgheadroom.errors import TwinError
-from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.types import PgVersion
@@ -55,7 +64,6 @@ _BY_INDEX = 0.9  # of the updates that missed HOT: then it is an index, and hard
 _BY_INDEX_TOO = 0.5  # the same: then room alone must show that it helps
 _COLD_MIN = 0.05  # of the updates: fewer that miss HOT are not what a table's advice is about
 _PLENTY_OF_HOT = 0.02  # of the updates miss HOT: less is not worth more room
-_HOT_GAIN_MIN = 0.01  # of the updates: a fillfactor that gives less HOT is not advised for HOT
 _HELD_MIN = 0.5  # of the interval: then the horizon explains what missed HOT
 
 
@@ -185,7 +193,11 @@ class TableCase:
                 settled_by="observe again with one over a column that never changes",
             )
         self._fitted = fitted
-
+        if fitted.guard.reason is not None:
+            return self._contradicted(fitted.guard)
+        unlike = not_repeated(table, fitted.calibration, fitted.off)
+        if unlike is not None:  # nor is its curve what the table would do
+            return unlike
         width = width_of(self._profile, table)
         self._missing += [text for text in (width.text, fitted.guard.missing) if text]
 
@@ -206,12 +218,7 @@ class TableCase:
         found = play(fitted.scenario, candidates(table))
         found += play(fitted.scenario, beside(found))
         self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
-        if fitted.guard.reason is not None:
-            return abstain(
-                fitted.guard.reason,
-                settled_by="try another fillfactor and observe again",
-            )
-        return decide(
+        decision = decide(
             table,
             fitted.calibration,
             fitted.off,
@@ -220,6 +227,22 @@ class TableCase:
             growth_bytes=fitted.growth_bytes,
             width=width.half,
         )
+        hidden = [one for one in self._curve if one.point.cost is None]
+        if decision.verdict == "CHANGE" and any(
+            one.point.fillfactor in (table.fillfactor, decision.fillfactor) for one in hidden
+        ):
+            return abstain(
+                "in the long run the twin has more WAL of an update than the server can have "
+                "written, so nothing is compared",
+                settled_by="try another fillfactor and observe again",
+            )
+        return decision
+
+    def _contradicted(self, guard: Guard) -> Decision:
+        """No answer of the twin: neither its verdict nor a figure of it is shown."""
+        assert guard.reason is not None, "the caller has looked"
+        self._missing += [text for text in (guard.missing,) if text]
+        return abstain(guard.reason, settled_by="try another fillfactor and observe again")
 
     def _weigh_indexes(self, scenario: Scenario, play: Any) -> None:
         """Each index that ends HOT: the table without it, before its curve."""
@@ -295,24 +318,25 @@ class TableCase:
         )
 
     def _not_for_hot(self, decision: Decision) -> Decision:
-        """A lower fillfactor where an index ends HOT has to give HOT, or it is not advised."""
+        """
+        Say of a fillfactor beside an index that ends HOT what it is for.
+
+        Where it gives no HOT, it may still pay, by fewer updates that need another page and their
+        WAL: then it is advised for that, after the index, and never for HOT.
+        """
         cold, indexed = self._missed
         if decision.verdict == "KEEP" and indexed >= _BY_INDEX and cold >= _COLD_MIN:
             return replace(decision, reason=f"{self._why_index()}; {decision.reason}")
         if decision.verdict != "CHANGE" or indexed < _BY_INDEX_TOO:
             return decision
+        points = {found.point.fillfactor: found for found in self._curve}
         assert decision.fillfactor is not None, "a change has a setting"
-        if decision.fillfactor >= self._table.fillfactor:
-            return decision
-        points = {found.point.fillfactor: found.point for found in self._curve}
         now, then = points[self._table.fillfactor], points[decision.fillfactor]
-        if mid(then.hot_frac) - mid(now.hot_frac) >= _HOT_GAIN_MIN:
+        if mid(then.point.hot_frac) - mid(now.point.hot_frac) >= HOT_MOVES:
             return decision
-        gain: Value = decision.gain_frac
         return replace(
-            keep(self._table, self._why_index(), gain),
-            reason=f"{self._why_index()}; {decision.fillfactor} would give no HOT, and save "
-            f"{mid(gain):.1%} of the cost by fewer new pages alone",
+            decision,
+            reason=f"{self._why_index()}; {why_pages(now, then, decision.gain_frac)}",
         )
 
     def advice(self) -> TableAdvice:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from pgheadroom.advise.advice import moves_hot
 from pgheadroom.outcome import Value
 from pgheadroom.plan.reading import digest
 from pgheadroom.plan.statements import name_of, one_line
@@ -67,8 +68,9 @@ def as_markdown(plan: Plan) -> str:
         "",
         "## Purpose",
         "",
-        "Leave room on the pages of tables whose updates find none, so that more of them are HOT: "
-        "no new index entries, less WAL, less to vacuum.",
+        "Leave room on the pages of tables whose updates find none, so that more of them are HOT "
+        "(no new index entries, less WAL, less to vacuum), or stay on their page; or take back "
+        "what none of them needs.",
         "",
     ]
     lines += [f"- {_escaped(line)}" for line in _purposes(plan)] or ["- Nothing to change."]
@@ -133,7 +135,8 @@ def _expected(found: Forecast, is_rewritten: bool) -> str:
     hot = found.measured.hot_frac
     said = [] if hot is None else [f"HOT {hot:.1%} measured"]
     if found.after is not None:
-        said.append(f"long run at {found.fillfactor}: HOT {_share(found.after.hot_frac)}")
+        stays = "" if moves_hot(found.before, found.after) else "as before, "
+        said.append(f"long run at {found.fillfactor}: HOT {stays}{_share(found.after.hot_frac)}")
         said.append(f"heap {_size(found.after.heap_bytes)}")
     if is_rewritten:
         said.append("the rewrite makes it act at once")
@@ -146,6 +149,8 @@ def _way(found: Forecast) -> str:
     way = found.transition
     assert way is not None, "the caller has looked"
     acts = "without a rewrite it acts on pages that are filled from now on"
+    if not moves_hot(found.before, found.after):
+        return acts
     if way.verdict == "at once":
         return f"{acts}, which shows at once"
     if way.after_s is not None:

@@ -22,6 +22,7 @@ from pgheadroom.advise.advice import (
     Point,
     Remark,
     TableAdvice,
+    moves_hot,
 )
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value
@@ -95,9 +96,15 @@ def summary(advice: Advice) -> list[str]:
     limit = "" if growth is None else f", heap may grow by {growth * 100:.4g} %"
     said.append(
         f"Goal {reading.printable(policy['goal'])}{limit}; a change has to save "
-        f"{policy['min_gain_frac'] * 100:.4g} % of the cost."
+        f"{policy['min_gain_frac'] * 100:.4g} % of the cost{_room_price(policy)}."
     )
     return said
+
+
+def _room_price(policy: Mapping[str, Any]) -> str:
+    """What a larger heap has to save beside; a file of an earlier version has no such price."""
+    price = policy.get("gain_per_growth")
+    return f", and {price * 10:.4g} % more for each 10 % that the heap grows" if price else ""
 
 
 def budget(advice: Advice) -> list[str]:
@@ -297,7 +304,7 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
         hot, wal = _hot(now, ranged=False), short(now.wal_bytes_per_update)
     if change and then is not None:
         fillfactor += f" -> {table.advised_fillfactor}"
-        hot += f" -> {_hot(then)}"
+        hot = f"stays {_hot(then)}" if _hot(then, ranged=False) == hot else f"{hot} -> {_hot(then)}"
         wal += f" -> {short(then.wal_bytes_per_update)}"
     return (
         full_name(table),
@@ -331,8 +338,7 @@ def unsettled(table: TableAdvice) -> list[str]:
     if not named:  # the curve marks the others
         return []
     told = [
-        f"fillfactor {point.fillfactor} (HOT {share(_end(point, 'low'))} to "
-        f"{share(_end(point, 'high'))} % seen"
+        f"fillfactor {point.fillfactor} (HOT {_seen(point)} % seen"
         + (f", {point.updates_per_row:.3g} updates a row)" if point.updates_per_row else ")")
         for point in named
     ]
@@ -342,6 +348,11 @@ def unsettled(table: TableAdvice) -> list[str]:
         f"Not settled: the run at {', '.join(told)}{rest} was ended while it still moved, so its "
         "long run may lie beyond."
     ]
+
+
+def _seen(point: Point) -> str:
+    ends = [share(_end(point, which)) for which in ("low", "high")]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def _end(point: Point, which: str) -> float | None:
@@ -396,7 +407,12 @@ def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
 
 def _gains_by_rewrite(table: TableAdvice) -> bool:
     """Not where new pages alone show the effect at once."""
-    return table.transition is None or table.transition.verdict != "at once"
+    way = table.transition
+    return way is None or way.verdict != "at once" or not _moves_hot(table)
+
+
+def _moves_hot(table: TableAdvice) -> bool:
+    return moves_hot(table.point(table.fillfactor), table.point(table.advised_fillfactor))
 
 
 def calibration(table: TableAdvice) -> str:
@@ -404,12 +420,14 @@ def calibration(table: TableAdvice) -> str:
     found = table.calibration
     assert found is not None, "only a simulated table is calibrated"
     note = reading.printable(found.note)
+    contradicted = "; ".join(map(reading.printable, found.contradicted))
+    if found.predicted_hot_frac is None and contradicted:
+        return f"The twin's figures contradict what was measured: {contradicted}. {note}."
     agrees = "repeats" if found.agrees else "does not repeat"
     said = (
         f"At fillfactor {table.fillfactor} the twin {agrees} the measured HOT, "
         f"{share(found.observed_hot_frac)} %{_off(found)}. {note}"
     )
-    contradicted = "; ".join(map(reading.printable, found.contradicted))
     return f"{said}. Contradicted: {contradicted}." if contradicted else said
 
 
@@ -427,6 +445,8 @@ def transition(table: TableAdvice) -> str:
     found = table.transition
     if found is None:
         return f"{lead}; how long it takes to show was not predicted."
+    if not _moves_hot(table):
+        return f"{lead}: what it saves comes as pages are filled anew; a rewrite has it at once."
     arrives = f"{share(found.final_hot_frac)} % HOT"
     rewritten = f"{share(found.rewritten_hot_frac)} %"
     if found.verdict == "at once":
