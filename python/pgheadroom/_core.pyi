@@ -32,6 +32,7 @@ __all__ = [
     "decode_fsm_page",
     "decode_heap_page",
     "decode_visibility_page",
+    "drawn_keys",
     "expression_reads",
     "grammar_major",
     "heap_pages",
@@ -403,6 +404,14 @@ class Simulated:
         """Statements of the profile's operations."""
 
     @property
+    def turns(self) -> list[tuple[int, int]]:
+        """
+        Of each of a profile's operations: its turns, and how many of them found no row.
+
+        Empty for pgbench's own scripts.
+        """
+
+    @property
     def tables(self) -> list[TableOutcome]:
         """In the profile's order; pgbench's: accounts, branches, tellers, history."""
 
@@ -493,6 +502,22 @@ class Simulated:
         An object of `block`, `events`, `first_count`, `left_out` and `prune_below_bytes`; read by
         `pgheadroom.page_life.read_life`, where each field is documented.
         """
+
+def drawn_keys(
+    profile_json: str, server_version: str, transactions: int
+) -> list[list[tuple[int, int]]]:
+    """
+    The first and last key of each statement that a profile's clients draw, by transaction.
+
+    Args:
+        profile_json: As in `simulate`.
+        server_version: As in `simulate`.
+        transactions: Of each client; the clients take turns.
+
+    Raises:
+        InputError: The text is not the JSON of a profile.
+        TwinError: The twin cannot play it.
+    """
 
 def needed_bytes(profile_json: str, transactions: int | None = None) -> int:
     """

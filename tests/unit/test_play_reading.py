@@ -119,8 +119,9 @@ def test_the_scripts_of_every_field() -> None:
     """The order of draws is contract: keys and changes by operation, the abort last."""
     profile = read_profile(EXAMPLES / "every-field.toml")
     insert, work = scripts(profile)
-    assert insert.text.splitlines()[:6] == [
+    assert insert.text.splitlines()[:7] == [
         "\\set k0 100000 + 1 + (:client_id + 2 * :j0) * 10",
+        "\\set y0 50000 + :j0 * 10 + 10 - 1",
         "\\set j0 :j0 + 1",
         "\\set l0 :k0 + 9",
         "\\set m0 :k0 + 9",
@@ -136,18 +137,20 @@ def test_the_scripts_of_every_field() -> None:
     ]
     assert (insert.weight, work.weight) == (1, 2)
     lines = work.text.splitlines()
-    assert lines[:7] == [
+    assert lines[:8] == [
         "\\set k1 random_zipfian(1, 100000, 1.1)",
         "\\set k1 1 + permute(:k1 - 1, 100000, 1)",
         "\\set d1_1 random(1, 1000000)",
         "\\set g1_1 1 + (:d1_1 - 1) % 8",
-        "\\set k2 case when :client_id + 1 + :o0 > 100000 then -1 else :client_id + 1 + :o0 end",
-        "\\set o0 :o0 + 2",
+        "\\set x2 case when :f0 > :y0 then -1 else :f0 end",
+        "\\set k2 case when :x2 < 0 then -1 when :x2 < 50000 then :client_id + 1 + :x2 * 2 else "
+        "100000 + 1 + (:client_id + 2 * ((:x2 - 50000) / 10)) * 10 + (:x2 - 50000) % 10 end",
+        "\\set f0 :f0 + case when :x2 < 0 then 0 else 1 end",
         "BEGIN;",
     ]
-    assert lines[7].startswith('UPDATE "jobs" SET "state" = CAST("state" + 1 AS int2), "payload" =')
-    assert lines[8:] == ['DELETE FROM "jobs" WHERE "id" = :k2;', "COMMIT;"]
-    assert set(variables(profile)) == {"i0", "i1", "i2", "j0", "l0", "o0"}
+    assert lines[8].startswith('UPDATE "jobs" SET "state" = CAST("state" + 1 AS int2), "payload" =')
+    assert lines[9:] == ['DELETE FROM "jobs" WHERE "id" = :k2;', "COMMIT;"]
+    assert set(variables(profile)) == {"i0", "i1", "i2", "j0", "l0", "f0", "y0", "e0"}
     jobs = profile.table("jobs")
     assert create_index(jobs, jobs.indexes[1]) == (
         'CREATE INDEX "jobs_owner" ON "jobs" USING btree ("owner") INCLUDE ("state") '
@@ -242,9 +245,10 @@ def test_the_number_of_rows_is_drawn_after_the_key() -> None:
         "AS r;",
     ]
     assert delete[:-1] == [
-        "\\set k1 case when :client_id + 1 + :o0 > 100 then -9 else :client_id + 1 + :o0 end",
+        "\\set k1 case when :client_id + 1 + :f0 * 2 > 100 then -9 "
+        "else :client_id + 1 + :f0 * 2 end",
         "\\set r1 random(2, 9)",
-        "\\set o0 :o0 + (:r1 + 1) / 2 * 2",
+        "\\set f0 case when :k1 < 0 then :f0 else :f0 + (:r1 + 1) / 2 end",
         "\\set m1 :k1 + :r1 - 1",
     ]
     assert update[:-1] == [

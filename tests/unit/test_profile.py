@@ -171,6 +171,13 @@ REFUSED: list[tuple[list[str | int], Json, str]] = [
     (["operation", 0, "pick"], {"distribution": "zipfian", "theta": 1}, "1.001"),
     (["operation", 0, "pick"], {"distribution": "gaussian", "param": 1.9}, "from 2"),
     (["operation", 0, "pick"], {"distribution": "hot_set", "rows_frac": 1, "weight": 1}, "rows_f"),
+    (["operation", 0, "pick"], {"distribution": "uniform", "among": "all"}, "one of live"),
+    (["operation", 0, "pick"], {"distribution": "age", "min": 3}, "pick.max: missing"),
+    (["operation", 0, "pick"], {"distribution": "age", "min": 3, "max": 2}, "pick.max: found 2"),
+    (["operation", 0, "pick"], {"distribution": "age", "min": -1, "max": 2}, "pick.min: found -1"),
+    (["operation", 0, "pick"], {"distribution": "oldest", "within": 0}, "pick.within: found 0"),
+    (["operation", 0, "pick"], {"distribution": "newest", "among": "live"}, "does not belong"),
+    (["operation", 0, "pick"], {"distribution": "age", "min": 1, "max": 2, "within": 3}, "belong"),
     (["operation", 0, "find"], "hash", "index, seqscan"),
     (["run", "clients"], 3, "a multiple of run.clients"),
     (["run", "operations"], ..., "neither"),
@@ -210,8 +217,76 @@ def test_keys_must_not_repeat_or_be_lost() -> None:
         parse_profile(data)
     data = every_field()
     data["operation"].append({"table": "jobs", "kind": "delete"})
+    parse_profile(data)  # the oldest of the living is what no delete of the oldest has tried
+    data["operation"][2]["rows_per_statement"] = 2
     with pytest.raises(InputError, match="expected oldest"):
         parse_profile(data)
+
+
+LIVING: list[Json] = [
+    {"distribution": "oldest"},
+    {"distribution": "oldest", "within": 4},
+    {"distribution": "age", "min": 0, "max": 4},
+    {"distribution": "uniform", "among": "live"},
+    {"distribution": "zipfian", "theta": 1.1, "among": "live"},
+    {"distribution": "gaussian", "param": 2, "among": "live"},
+]
+
+
+@pytest.mark.parametrize("pick", LIVING, ids=lambda pick: "-".join(map(str, pick.values())))
+def test_living_rows_are_found_one_by_one(pick: Json) -> None:
+    """A table may begin empty; upserts, several rows and scattering are refused by field."""
+    data = put(accounts(), ["table", 0, "rows"], 0)
+    data = put(data, ["operation", 0, "pick"], pick)
+    profile = parse_profile(data)
+    assert parse_profile(to_json(profile)) == profile
+    assert not any("scatter" in path for path in profile.assumed)
+    several = put(data, ["operation", 0, "rows_per_statement"], 2)
+    if len(pick) == 1:  # the oldest of the loaded rows, which there are none of
+        with pytest.raises(InputError, match=r"^operation\[0\]\.table: .*a table with rows"):
+            parse_profile(several)
+    else:
+        with pytest.raises(InputError, match=r"^operation\[0\]\.rows_per_statement: .*expected 1"):
+            parse_profile(several)
+    with pytest.raises(InputError, match=r"^operation\[0\]\.pick\.\w+: .*an upsert makes rows"):
+        parse_profile(put(data, ["operation", 0, "kind"], "upsert"))
+    if "among" in pick:
+        scattered = put(data, ["operation", 0, "pick"], pick | {"scatter": True})
+        with pytest.raises(InputError, match=r"^operation\[0\]\.pick\.scatter: "):
+            parse_profile(scattered)
+
+
+def test_hot_sets_are_of_loaded_rows() -> None:
+    """They have no order of age to lie in."""
+    pick = {"distribution": "hot_set", "rows_frac": 0.1, "weight": 0.9, "among": "live"}
+    with pytest.raises(InputError, match=r"pick\.among: does not belong to the distribution hot"):
+        parse_profile(put(accounts(), ["operation", 0, "pick"], pick))
+
+
+def test_deletes_of_the_oldest_go_through_the_same_blocks() -> None:
+    """Two sizes of blocks, or deletes with and without, would count one thing in two ways."""
+
+    def of(delete: Json, other: Json, kind: str = "delete") -> Json:
+        data = accounts()
+        oldest = {"table": "accounts", "kind": kind, "pick": {"distribution": "oldest"} | other}
+        if kind == "update":
+            oldest["sets"] = ["abalance"]
+        first = {"table": "accounts", "kind": "delete", "pick": {"distribution": "oldest"} | delete}
+        data["operation"] = [first, oldest]
+        return data
+
+    parse_profile(of({"within": 4}, {"within": 4}))
+    parse_profile(of({"within": 4}, {}, "update"))
+    parse_profile(of({"within": 4}, {"within": 4}, "update"))
+    for delete, other, kind, said in (
+        ({"within": 4}, {"within": 5}, "delete", r"within: found 5, expected within = 4"),
+        ({"within": 4}, {}, "delete", r"distribution: found 'oldest', expected within = 4"),
+        ({}, {"within": 5}, "delete", r"within: found 5, expected no within"),
+        ({"within": 4}, {"within": 5}, "update", r"within: found 5, expected within = 4"),
+        ({}, {"within": 5}, "update", r"within: found 5, expected no within"),
+    ):
+        with pytest.raises(InputError, match=rf"^operation\[1\]\.pick\.{said}"):
+            parse_profile(of(delete, other, kind))
 
 
 def test_rows_of_a_statement_may_vary() -> None:
@@ -319,6 +394,9 @@ def test_garbage_text_is_refused(text: str, path: str) -> None:
             {"distribution": "stride", "n": 7},
             {"distribution": "newest"},
             {"distribution": "oldest"},
+            {"distribution": "oldest", "within": 9},
+            {"distribution": "age", "min": 0, "max": 7},
+            {"distribution": "zipfian", "theta": 1.5, "among": "live"},
         ]
     ),
 )

@@ -209,6 +209,10 @@ def carried(profile: Profile, before: Mapping[str, int], counts: tuple[int, ...]
                 found[f"j{t}"] += count
                 if found[f"j{t}"]:
                     found[f"l{t}"] = profile.tables[t].rows + found[f"j{t}"] * rows
+                if f"y{t}" in found:
+                    found[f"y{t}"] += count * rows
             elif operation.kind == "delete" and distribution == "oldest":
-                found[f"o{t}"] += count * rows
+                assert rows == 1, "what is left of the loaded rows"
+                assert operation.pick is None or operation.pick.within_rows is None, "blocks"
+                found[f"f{t}"] += count
     return found

@@ -55,7 +55,7 @@ mod _core {
     };
 
     #[pymodule_export]
-    use super::twin::{Progress, Simulated, TableOutcome, needed_bytes, simulate};
+    use super::twin::{Progress, Simulated, TableOutcome, drawn_keys, needed_bytes, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

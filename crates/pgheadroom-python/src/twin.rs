@@ -14,6 +14,7 @@ use pgheadroom_twin::estimate;
 use pgheadroom_twin::order::Order;
 use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Monitor, Outcome};
+use pgheadroom_twin::workload::{self, Keys};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -127,6 +128,12 @@ impl Simulated {
     #[getter]
     const fn operations(&self) -> u64 {
         self.outcome.operations
+    }
+
+    #[getter]
+    fn turns(&self) -> Vec<(u64, u64)> {
+        let turns = self.outcome.turns.iter();
+        turns.map(|one| (one.turns, one.without_row)).collect()
     }
 
     #[getter]
@@ -270,6 +277,19 @@ pub fn engine_of(name: &str) -> Result<Engine, ProfileError> {
 pub fn needed_bytes(profile_json: &str, transactions: Option<u64>) -> PyResult<u64> {
     let spec = ProfileSpec::from_json(profile_json).map_err(CoreError::from)?;
     Ok(estimate::needed_bytes(&spec, transactions))
+}
+
+/// The keys that a profile's clients draw.
+#[pyfunction]
+pub fn drawn_keys(
+    profile_json: &str,
+    server_version: &str,
+    transactions: u64,
+) -> PyResult<Vec<Vec<Keys>>> {
+    let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
+    let spec = ProfileSpec::from_json(profile_json).map_err(CoreError::from)?;
+    let keys = workload::drawn_keys(&spec, version, transactions);
+    Ok(keys.map_err(CoreError::from)?)
 }
 
 /// Plays a profile in the twin.

@@ -114,6 +114,15 @@ pub struct TableOutcome {
     pub pages_modified: usize,
 }
 
+/// How often an operation had its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turns {
+    /// In all.
+    pub turns: u64,
+    /// Where its statement found no row.
+    pub without_row: u64,
+}
+
 /// What a run did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -121,6 +130,8 @@ pub struct Outcome {
     pub transactions: u64,
     /// Statements of the workload.
     pub operations: u64,
+    /// Turns of each of a profile's operations.
+    pub turns: Vec<Turns>,
     /// Each table.
     pub tables: Vec<TableOutcome>,
     /// Records that end transactions.
@@ -339,6 +350,7 @@ fn run_with(
         .map(|whole| Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving));
     let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
     let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
+    let mut without_row = vec![0; workload.turns().len()];
     while let Some(turn) = schedule.next() {
         let client = match turn {
             Turn::Begin(client) => client,
@@ -411,10 +423,15 @@ fn run_with(
         let xmin = db.horizon().xmin();
         schedule.begin(db.horizon_mut());
         for operation in operations {
-            perform(db, operation).map_err(|error| {
+            let found = perform(db, operation).map_err(|error| {
                 let name = &names[operation.table().0];
                 load::failure(error, transactions, name, name)
             })?;
+            if let (0, Operation::Find { number, .. }) = (found, operation) {
+                if let Some(count) = without_row.get_mut(*number) {
+                    *count += 1;
+                }
+            }
             schedule.pass(operations.len() == 1, db.horizon_mut());
         }
         statements += operations.len() as u64;
@@ -436,8 +453,11 @@ fn run_with(
     let ended = events.happen(plan.transactions, db);
     ended.map_err(|error| rewrite_failure(error, transactions))?;
     let happened = outside.map(|outside| outside.end(db));
+    let turns = workload.turns().iter().zip(without_row);
+    let turns = turns.map(|(&turns, without_row)| Turns { turns, without_row });
     Ok(Outcome {
         happened,
+        turns: turns.collect(),
         rewrites: events.rewritten().to_vec(),
         ..outcome(db, names, transactions, statements)
     })
@@ -467,6 +487,7 @@ pub(crate) fn outcome(
     Outcome {
         transactions,
         operations,
+        turns: Vec::new(),
         tables,
         transaction_wal: wal.of_transactions(),
         by_record: by_record(db),
@@ -501,17 +522,18 @@ fn by_record(db: &Database) -> Vec<(String, Totals)> {
     named
 }
 
-/// Carries out one operation.
+/// Carries out one operation; how many rows it inserted or found.
 ///
 /// # Errors
 /// Those of the statement.
-pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), StatementError> {
+pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, StatementError> {
     match operation {
         Operation::Insert { table, rows } => {
             for values in rows {
                 db.insert(*table, values)?;
             }
-            db.end_statement(*table)
+            db.end_statement(*table)?;
+            Ok(rows.len() as u64)
         }
         Operation::Find {
             table,
@@ -519,6 +541,7 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), Statement
             low,
             high,
             deed,
+            ..
         } => find(db, *table, *by, (*low, *high), deed),
         Operation::Upsert {
             table,
@@ -530,7 +553,8 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<(), Statement
                 let assignments = Assignments { columns: sets };
                 db.upsert(*table, *index, values, &assignments)?;
             }
-            db.end_statement(*table)
+            db.end_statement(*table)?;
+            Ok(rows.len() as u64)
         }
         Operation::Refused { reason, .. } => Err(reason.clone().into()),
     }
@@ -542,7 +566,7 @@ fn find(
     by: Access,
     (low, high): (i64, i64),
     deed: &Deed,
-) -> Result<(), StatementError> {
+) -> Result<u64, StatementError> {
     let action = match deed {
         Deed::Read => Action::Read,
         Deed::Lock => Action::Lock,
@@ -561,5 +585,5 @@ fn find(
         }
     };
     db.wal_mut().count_updates(false);
-    done.map(|_| ())
+    done
 }

@@ -94,10 +94,11 @@ pub fn play(
     let mut db = load::database(&spec.server, version);
     let loaded = load::load_tables(&mut db, &spec.table, &Monitor::default())?;
     let mut operations = Vec::new();
-    for operation in &spec.operation {
-        let number = number_of(spec, &operation.table);
-        let (table, loaded) = (&spec.table[number], &loaded[number]);
-        operations.push(ProfileOperation::new(operation, number, table, loaded)?);
+    for (number, operation) in spec.operation.iter().enumerate() {
+        let place = number_of(spec, &operation.table);
+        let (table, loaded) = (&spec.table[place], &loaded[place]);
+        let numbers = (number, place);
+        operations.push(ProfileOperation::new(operation, numbers, table, loaded)?);
     }
     db.forget_target_blocks();
     db.wal_mut().reset_totals();

@@ -8,12 +8,16 @@
 //! profile's operations, other sources by implementing the trait.
 
 mod builtin;
+mod keys;
+mod living;
 mod pick;
 mod profile;
 #[cfg(test)]
 mod tests;
 
 pub use builtin::{PgbenchTables, PgbenchWorkload};
+pub use keys::{Keys, drawn_keys};
+pub use living::Living;
 pub use pick::Pick;
 pub use profile::{ProfileOperation, ProfileWorkload};
 
@@ -95,6 +99,8 @@ pub enum Operation {
         high: i64,
         /// What is done to the rows.
         deed: Deed,
+        /// The operation's number in its profile.
+        number: usize,
     },
     /// INSERT ... ON CONFLICT DO UPDATE.
     Upsert {
@@ -158,6 +164,11 @@ pub trait Workload {
     /// Puts the client's next transaction into `operations`, in the place of an earlier one of this
     /// workload if there is one, and says how it ends; `None` when this client has no more.
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End>;
+
+    /// How often each operation was drawn, by its number; none where nobody asks.
+    fn turns(&self) -> &[u64] {
+        &[]
+    }
 
     /// Transactions like these with draws of their own, and without end; `None` when there are no
     /// others like these.

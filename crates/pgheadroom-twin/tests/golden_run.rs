@@ -137,6 +137,7 @@ impl Workload for Mixed {
             low: key,
             high,
             deed,
+            number: 0,
         };
         let add = |column, addend| {
             let change = Change::Add(addend);

@@ -89,7 +89,7 @@ const TYPES: [&str; 14] = [
     "int4",
 ];
 const COLUMNS: [&str; 6] = ["k", "a", "b", "c", "d", "e"];
-const DISTRIBUTIONS: [&str; 8] = [
+const DISTRIBUTIONS: [&str; 9] = [
     "uniform",
     "zipfian",
     "gaussian",
@@ -98,6 +98,7 @@ const DISTRIBUTIONS: [&str; 8] = [
     "stride",
     "newest",
     "oldest",
+    "age",
 ];
 
 fn column(name: &str, draw: &mut Choices) -> Value {
@@ -162,15 +163,34 @@ fn operation(draw: &mut Choices) -> Value {
         "grows_bytes": draw.of(&[Value::Null, grows])});
     let sets = matches!(kind, "update" | "upsert");
     let distribution = draw.of(&DISTRIBUTIONS);
-    let pick = json!({"distribution": distribution, "scatter": draw.below(3) == 2,
+    let is_living = draw.below(2) == 1;
+    let follows = match distribution {
+        "oldest" | "age" => is_living,
+        "uniform" | "zipfian" | "gaussian" => is_living && draw.below(2) == 1,
+        _ => draw.is_odd && draw.below(20) == 19,
+    };
+    let ages = numbers(&[0, 1, 7, 300]);
+    let pick = json!({"distribution": distribution,
+        "scatter": if follows { draw.some(&[false], &[true]) } else { draw.below(3) == 2 },
+        "among": if follows && !matches!(distribution, "oldest" | "age") { json!("live") }
+            else { Value::Null },
+        "within": if follows && distribution == "oldest" { draw.odd(&ages[1..], &absurd()) }
+            else { Value::Null },
+        "min": if distribution == "age" { draw.odd(&ages[..2], &absurd()) } else { Value::Null },
+        "max": if distribution == "age" { draw.odd(&ages[1..], &absurd()) } else { Value::Null },
         "theta": draw.odd(&[json!(1.1), json!(2.5), json!(1.001)], &absurd()),
         "param": draw.odd(&[json!(2.0), json!(5.5)], &absurd()),
         "rows_frac": draw.odd(&[json!(0.5), json!(0.1)], &absurd()),
         "weight": draw.odd(&fracs(), &absurd()),
         "n": draw.odd(&numbers(&[1, 7, 50]), &absurd())});
+    let rows = if follows {
+        draw.some(&[json!(1)], &[rows])
+    } else {
+        rows
+    };
     json!({"table": draw.some(&["t"], &["u"]), "kind": kind,
         "weight": draw.odd(&numbers(&[1, 5]), &absurd()),
-        "rows_per_statement": if draw.below(4) == 3 { range } else { rows },
+        "rows_per_statement": if !follows && draw.below(4) == 3 { range } else { rows },
         "abort_frac": draw.odd(&[json!(0.0), json!(0.2), json!(1.0)], &absurd()),
         "sets": if sets { json!({draw.of(&COLUMNS): change}) } else { json!({}) },
         "pick": if kind == "insert" && draw.below(8) != 7 { Value::Null } else { pick },
@@ -207,7 +227,7 @@ fn profile(draw: &mut Choices) -> Value {
         let indexes: Vec<Value> = (0..draw.some(&[1, 2, 3], &[0]))
             .map(|n| index(n, draw))
             .collect();
-        json!({"name": name, "rows": draw.odd(&numbers(&[40, 200, 400, 4]), &absurd()),
+        json!({"name": name, "rows": draw.odd(&numbers(&[40, 200, 400, 4, 0]), &absurd()),
             "fillfactor": draw.odd(&numbers(&[100, 90, 50, 10]), &absurd()),
             "reloptions": {}, "columns": columns, "indexes": indexes})
     };

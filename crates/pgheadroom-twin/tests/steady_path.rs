@@ -95,6 +95,7 @@ impl Random {
             low: key,
             high,
             deed,
+            number: 0,
         };
         let addend = self.prng.random(-300, 300);
         if self.prng.random(1, 100) <= self.case.simple_share {
@@ -123,6 +124,7 @@ impl Random {
                 by: Access::SeqScan(0),
                 low: key,
                 high: key + 2,
+                number: 0,
                 deed: Deed::Update(set(2, Change::Next { grows_bytes: 0 })),
             },
             _ => Operation::Upsert {

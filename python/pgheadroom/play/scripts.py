@@ -12,9 +12,15 @@ variables live as long as the client, so counters are variables too:
     i0       how often this client has attempted operation 0, or how many keys it has passed where
              their number is drawn and statements follow on each other
     j0       insert statements of this client into table 0, l0 its last inserted key
-    o0       how far this client's deletes of the oldest have come in table 0
     p0_2     key of the parent's row that column 2 of operation 0's new rows refers to, where that
              is the one that this client inserted last
+
+A client's own rows of a table are numbered in their order, the loaded ones first:
+
+    f0       number of the first that this client has not yet tried to delete by `oldest`
+    y0       number of the last that it has attempted to insert, where picks follow the rows
+    e0       its deletes by `oldest` with `within`, likewise
+    x0       number of the row that operation 0 takes; -1 where there is none
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from dataclasses import dataclass
 
 from pgheadroom import quoting
 from pgheadroom.errors import InputError
+from pgheadroom.play import living
 from pgheadroom.play.values import MILLION, changed, column_list, million, row_values
 from pgheadroom.profile import Change, Operation, Pick, Profile, RowRange, TableProfile
 
@@ -84,8 +91,11 @@ def scripts(profile: Profile) -> tuple[Script, ...]:
 def variables(profile: Profile) -> dict[str, int]:
     """Counters with the values that every client starts with."""
     counters = {f"i{n}": 0 for n in range(len(profile.workload.operations))}
-    for n in range(len(profile.tables)):
-        counters |= {f"j{n}": 0, f"l{n}": 0, f"o{n}": 0}
+    for t, table in enumerate(profile.tables):
+        counters |= {f"j{t}": 0, f"l{t}": 0, f"f{t}": 0}
+        if living.is_followed(profile, table):
+            last = table.rows // profile.workload.run.clients - 1
+            counters |= {f"y{t}": last, f"e{t}": 0}
     return counters
 
 
@@ -143,26 +153,30 @@ def _key(profile: Profile, n: int, operation: Operation) -> list[str]:
     t, clients = profile.tables.index(table), profile.workload.run.clients
     rows, most = operation.rows_per_statement, operation.rows_max
     if isinstance(rows, RowRange):
-        drawn = [f"\\set r{n} random({rows.min_rows}, {rows.max_rows})"]
-        high = f":k{n} + :r{n} - 1"
+        drawn, many = [f"\\set r{n} random({rows.min_rows}, {rows.max_rows})"], f":r{n}"
     else:
-        drawn, high = [], f":k{n} + {rows - 1}"
-    if operation.pick is None:
+        drawn, many = [], str(rows)
+    high = f":k{n} + {many} - 1" if drawn else f":k{n} + {most - 1}"
+    pick = operation.pick
+    if pick is None:
+        last = f"\\set y{t} {table.rows // clients} + :j{t} * {most} + {many} - 1"
         lines = [
             f"\\set k{n} {table.rows} + 1 + (:client_id + {clients} * :j{t}) * {most}",
             *drawn,
+            *([last] if living.is_followed(profile, table) else []),
             f"\\set j{t} :j{t} + 1",
             f"\\set l{t} {high}",
         ]
+    elif operation.is_living:
+        lines = living.lines(profile, n, operation, pick)
     else:
-        lines = _picked(operation, operation.pick, table, n, t, clients) + drawn
-        if drawn and operation.pick.distribution == "sequential":
+        lines = _picked(operation, pick, table, n, t, clients) + drawn
+        if drawn and pick.distribution == "sequential":
             lines.append(f"\\set i{n} :i{n} + :r{n}")
-        if operation.kind == "delete" and operation.pick.distribution == "oldest":
+        if operation.kind == "delete" and pick.distribution == "oldest":
             # Of the keys below the last one taken this client's own are done with.
-            whole = f"(:r{n} + {clients - 1}) / {clients} * {clients}"
-            step = whole if drawn else str(clients * -(-most // clients))
-            lines.append(f"\\set o{t} :o{t} + {step}")
+            step = f"(:r{n} + {clients - 1}) / {clients}" if drawn else str(-(-most // clients))
+            lines.append(f"\\set f{t} case when :k{n} < 0 then :f{t} else :f{t} + {step} end")
     if most > 1:
         lines.append(f"\\set m{n} {high}")
     return lines
@@ -206,9 +220,10 @@ def _picked(
         case "newest":
             none = f"{count} - :client_id"
             return [f"{key} case when :l{t} = 0 then {none} else :l{t} end"]
-        case "oldest":
+        case _:
+            assert pick.distribution == "oldest", "the others follow the living rows"
             # Nothing is left beyond the rows of the load: a key that no row has.
-            oldest = f":client_id + 1 + :o{t}"
+            oldest = f":client_id + 1 + :f{t} * {clients}"
             return [f"{key} case when {oldest} > {count} then {-rows} else {oldest} end"]
 
 

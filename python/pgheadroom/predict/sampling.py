@@ -282,6 +282,8 @@ def obstacle(profile: Profile) -> str | None:
             "the tables was not compared with a server"
         )
     clients = workload.run.clients
+    if any(table.rows == 0 for table in profile.tables):
+        return "a table that begins empty has no rows to take a share of"
     found = (_operation_obstacle(operation, clients) for operation in workload.operations)
     return next(filter(None, found), None)
 
@@ -293,6 +295,11 @@ def _operation_obstacle(operation: Operation, clients: int) -> str | None:
     if pick is not None and pick.distribution in _NOT_SHRINKING:
         why = _NOT_SHRINKING[pick.distribution]
         return f"{operation.kind} on {operation.table} picks {pick.distribution} keys: {why}"
+    if pick is not None and (pick.distribution == "age" or pick.among or pick.within_rows):
+        return (
+            f"{operation.kind} on {operation.table} picks among the rows that are there: how old "
+            "they become, and how many they are, is counted in rows"
+        )
     if pick is not None and pick.distribution in _TOGETHER and clients > 1:
         return (
             f"{operation.kind} on {operation.table} picks {pick.distribution} keys: {clients} "

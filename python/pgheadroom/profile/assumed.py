@@ -111,7 +111,9 @@ def _operation(notes: _Notes, raw: Raw, path: str) -> None:
     if raw["kind"] != "insert":
         notes.add(path, raw, {"pick": {"distribution": "uniform"}})
         pick = raw.get("pick")
-        if pick is not None and "scatter" in PARAMETERS[pick["distribution"]]:
+        if pick is None or "among" in pick:
+            pass
+        elif "scatter" in PARAMETERS[pick["distribution"]]:
             notes.add(f"{path}.pick", pick, {"scatter": False})
     if raw["kind"] not in ("insert", "upsert"):
         notes.add(path, raw, known, ("find",))

@@ -11,6 +11,7 @@ from pgheadroom.profile.foreign_keys import check_foreign_keys
 from pgheadroom.profile.model import (
     INTEGER_MAX,
     Operation,
+    Pick,
     Profile,
     RowRange,
     TableProfile,
@@ -128,13 +129,18 @@ def _check_operations(profile: Profile) -> None:
                     f"{rows}, as in the other insert into {table.name}: keys would repeat",
                 )
             continue
-        if table.rows == 0:
-            fail(f"{path}.table", table.name, "a table with rows")
+        if table.rows == 0 and not operation.is_living:
+            fail(
+                f"{path}.table",
+                table.name,
+                "a table with rows, or a pick that follows the rows that are there: oldest (one "
+                'row a statement), age, or among = "live"',
+            )
         index = table.key_index
         assert index is not None, "operations other than insert need a key"
         if operation.kind == "upsert" and len(index.columns) > 1:
             fail(f"{path}.kind", "upsert", "a unique index over the key alone for ON CONFLICT")
-        if operation.rows_max > table.rows:
+        if operation.rows_max > table.rows and not operation.is_living:
             fail(_most_rows(path, operation), operation.rows_max, "at most the rows")
     _check_oldest(profile)
     check_foreign_keys(profile)
@@ -147,22 +153,43 @@ def _most_rows(path: str, operation: Operation) -> str:
 
 
 def _check_oldest(profile: Profile) -> None:
-    """`oldest` is counted by each client, which other ways to pick a row to delete would break."""
+    """`oldest` is counted by each client, which what deletes otherwise must not break."""
     for table in profile.tables:
-        deletes = [
-            (n, operation)
+        of_table = [
+            (f"operation[{n}].pick", operation, operation.pick)
             for n, operation in enumerate(profile.workload.operations)
-            if operation.table == table.name and operation.kind == "delete"
+            if operation.table == table.name and operation.pick is not None
         ]
-        picks = {o.pick.distribution for _, o in deletes if o.pick is not None}
-        wanted = any(
-            o.pick is not None and o.pick.distribution == "oldest" and o.table == table.name
-            for o in profile.workload.operations
-        )
-        if wanted and picks - {"oldest"}:
-            n = next(n for n, o in deletes if o.pick and o.pick.distribution != "oldest")
+        oldest = [one for one in of_table if one[2].distribution == "oldest"]
+        deletes = [one for one in of_table if one[1].kind == "delete"]
+        others = [one for one in deletes if one[2].distribution != "oldest"]
+        # Over several rows of the loaded ones it is the oldest that is there; of the living, the
+        # oldest that no delete of the oldest has tried.
+        if others and not all(operation.is_living for _, operation, _ in oldest):
+            path, _, pick = others[0]
             fail(
-                f"operation[{n}].pick.distribution",
-                ", ".join(sorted(picks - {"oldest"})),
+                f"{path}.distribution",
+                pick.distribution,
                 f"oldest in every delete from {table.name}, for another operation picks the oldest",
             )
+        _check_within([one for one in oldest if one[1].kind == "delete"], oldest)
+
+
+_Picked = tuple[str, Operation, Pick]
+
+
+def _check_within(deletes: list[_Picked], oldest: list[_Picked]) -> None:
+    """All deletes of the oldest go through the same blocks, and who looks ahead does so too."""
+    given = [pick.within_rows for _, _, pick in oldest if pick.within_rows is not None]
+    blocks = [pick.within_rows for _, _, pick in deletes] or given or [None]
+    for path, operation, pick in oldest:
+        if pick.within_rows == blocks[0]:
+            continue
+        if pick.within_rows is None and operation.kind != "delete":
+            continue  # the first row of the block, which may be gone
+        fail(
+            f"{path}.{'distribution' if pick.within_rows is None else 'within'}",
+            pick.distribution if pick.within_rows is None else pick.within_rows,
+            f"{'no within' if blocks[0] is None else f'within = {blocks[0]}'}, as in another pick "
+            f"of the oldest rows of {operation.table}",
+        )

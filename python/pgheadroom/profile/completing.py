@@ -11,8 +11,10 @@ from typing import Any
 
 from pgheadroom.forms import FieldError, expected_of, fail
 from pgheadroom.profile.model import (
+    AGE_ROWS_MAX,
     GROWTH_BYTES_MAX,
     INTEGER_MAX,
+    OPTIONAL_PARAMETERS,
     PARAMETERS,
     SETS_EXPECTED,
     STATEMENT_ROWS_MAX,
@@ -190,7 +192,27 @@ def completed_operation(
         return operation
     pick = operation.pick or Pick(distribution="uniform")
     _check_pick(pick, raw.get("pick", {}), f"{path}.pick", table)
-    return replace(operation, pick=pick)
+    completed = replace(operation, pick=pick)
+    if completed.is_living:
+        _check_living(completed, pick, path)
+    return completed
+
+
+def _check_living(operation: Operation, pick: Pick, path: str) -> None:
+    """What a pick that follows the rows that are there cannot have."""
+    if pick.scatter:
+        fail(f"{path}.pick.scatter", True, "none: living rows are picked in their order")
+    if operation.kind == "upsert":
+        where = f"{path}.pick.{'distribution' if pick.among is None else 'among'}"
+        found = pick.distribution if pick.among is None else pick.among
+        fail(where, found, "a pick among the loaded rows, for an upsert makes rows of its own")
+    if operation.rows_max > 1:
+        what = "age" if pick.distribution == "age" else "among" if pick.among else "within"
+        fail(
+            f"{path}.rows_per_statement",
+            operation.rows_max,
+            f"1, for a pick with {what} takes one living row",
+        )
 
 
 def _check_change(change: Change, raw: Any, path: str, table: TableProfile) -> None:
@@ -219,5 +241,8 @@ def _check_pick(pick: Pick, raw: Raw, path: str, table: TableProfile) -> None:
     if pick.distribution == "hot_set" and table.rows < 2:
         fail(path, "hot_set", f"at least 2 rows in {table.name}, which has {table.rows}")
     for name in wanted:
-        if name != "scatter" and name not in raw:
+        if name not in OPTIONAL_PARAMETERS and name not in raw:
             raise FieldError(f"{path}.{name}", f"missing, expected {expected_of(Pick, name)}")
+    if pick.min_age_rows is not None and pick.max_age_rows is not None:
+        ends = ("min", pick.min_age_rows), ("max", pick.max_age_rows)
+        _check_range(path, *ends, 0, AGE_ROWS_MAX)

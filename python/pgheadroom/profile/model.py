@@ -26,7 +26,7 @@ from pgheadroom.profile.spelling import KINDS, Kind, Name, Words, memory, server
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 OperationKind = Literal["insert", "update", "delete", "select", "upsert", "lock"]
 Distribution = Literal[
-    "uniform", "zipfian", "gaussian", "hot_set", "sequential", "stride", "newest", "oldest"
+    "uniform", "zipfian", "gaussian", "hot_set", "sequential", "stride", "newest", "oldest", "age"
 ]
 Isolation = Literal["read committed", "repeatable read"]
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
@@ -41,17 +41,21 @@ ROWS_MAX = 2**40  # far beyond what one machine loads
 STRING_BYTES_MAX = 1024**2  # made of hashes row by row; longer ones would take for ever; arbitrary
 GROWTH_BYTES_MAX = 1_000_000
 STATEMENT_ROWS_MAX = 10_000  # one VALUES list in one script; arbitrary
+AGE_ROWS_MAX = 2**40  # as far back as rows go
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "uniform": ("scatter",),
-    "zipfian": ("theta", "scatter"),
-    "gaussian": ("param", "scatter"),
+    "uniform": ("scatter", "among"),
+    "zipfian": ("theta", "scatter", "among"),
+    "gaussian": ("param", "scatter", "among"),
     "hot_set": ("rows_frac", "weight", "scatter"),
     "sequential": (),
     "stride": ("n",),
     "newest": (),
-    "oldest": (),
+    "oldest": ("within",),
+    "age": ("min", "max"),
 }
-"""Which fields of a pick belong to a distribution; all of them but `scatter` have to be given."""
+"""Which fields of a pick belong to a distribution."""
+OPTIONAL_PARAMETERS = frozenset({"scatter", "among", "within"})
+"""Those of them that need not be given."""
 
 _BELOW_ONE = 1 - 1e-9
 
@@ -254,7 +258,12 @@ def _changes_in_file(changes: tuple[Change, ...]) -> dict[str, _ChangeInFile]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """Which key an operation works on; parameters that a distribution lacks are None."""
+    """
+    Which key an operation works on; parameters that a distribution lacks are None.
+
+    `among` is None for the rows that were loaded; `within_rows` is the block through which deletes
+    of the oldest go in a mixed order; ages are a client's own rows behind its last one.
+    """
 
     distribution: Distribution
     # pgbench's own bounds: MIN_ZIPFIAN_PARAM, MAX_ZIPFIAN_PARAM, MIN_GAUSSIAN_PARAM.
@@ -264,6 +273,16 @@ class Pick:
     weight: Annotated[float, between(0, 1)] | None = None
     n: Annotated[int, between(1, 2**40)] | None = None
     scatter: bool = field(default=False, metadata=in_file(unless_empty=True))
+    among: Literal["live"] | None = None
+    within_rows: Annotated[int, between(1, AGE_ROWS_MAX)] | None = field(
+        default=None, metadata=in_file("within")
+    )
+    min_age_rows: Annotated[int, between(0, AGE_ROWS_MAX)] | None = field(
+        default=None, metadata=in_file("min")
+    )
+    max_age_rows: Annotated[int, between(0, AGE_ROWS_MAX)] | None = field(
+        default=None, metadata=in_file("max")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +323,16 @@ class Operation:
         default="index", metadata=in_file(only=lambda it: it.kind not in ("insert", "upsert"))
     )
     transaction: Text | None = None
+
+    @property
+    def is_living(self) -> bool:
+        """Whether its pick follows the rows that are there, not those that were loaded."""
+        pick = self.pick
+        if pick is None:
+            return False
+        if pick.distribution == "oldest":
+            return self.rows_max == 1 or pick.within_rows is not None
+        return pick.distribution == "age" or pick.among is not None
 
     @property
     def rows_max(self) -> int:

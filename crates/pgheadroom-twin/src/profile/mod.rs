@@ -19,7 +19,7 @@ pub mod support;
 
 pub use load::LoadedTable;
 pub use spec::{
-    BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, ForeignKeySpec,
+    Among, BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, ForeignKeySpec,
     GrowsSpec, IndexSpec, Isolation, KindName, Method, OperationSpec, ParentPick, PgbenchSpec,
     PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, ServerSpec, SnapshotSpec, TableSpec,
     ValuesKind, ValuesSpec, WalLevel, WidthSpec,

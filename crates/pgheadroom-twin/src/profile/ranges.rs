@@ -28,6 +28,8 @@ const INDEX_COLUMNS_MAX: usize = 32;
 /// Source: `MaxAllocSize`, src/include/utils/memutils.h.
 const ROW_BYTES_MAX: i64 = 0x3fff_ffff;
 const GROWS_BYTES_MAX: i64 = 1_000_000;
+/// Ages, and blocks of rows, that nothing overflows with.
+const AGE_MAX: i64 = 1 << 40;
 
 /// Refuses numbers that the twin cannot count with.
 ///
@@ -235,16 +237,60 @@ fn check_operation(
             "a unique index of all rows, by which rows are found",
         ));
     }
-    check_pick(&format!("{path}.pick"), pick, table.rows, spec.run.clients)
+    let path = format!("{path}.pick");
+    if pick.is_living(rows.max) {
+        check_living(&path, operation, pick)?;
+    } else {
+        let (found, least) = (table.rows, i64::from(spec.run.clients));
+        within(
+            &format!("{path}: rows of the table"),
+            found,
+            least..=i64::MAX,
+        )?;
+    }
+    check_pick(&path, pick, table.rows)
 }
 
-fn check_pick(path: &str, pick: &PickSpec, rows: i64, clients: u32) -> Result<(), ProfileError> {
-    let least = i64::from(clients);
-    within(
-        &format!("{path}: rows of the table"),
-        rows,
-        least..=i64::MAX,
-    )?;
+/// What follows the living rows: one row of a statement, found and not made.
+fn check_living(
+    path: &str,
+    operation: &OperationSpec,
+    pick: &PickSpec,
+) -> Result<(), ProfileError> {
+    if operation.kind == KindName::Upsert {
+        let expected = "a pick among the loaded rows";
+        return Err(ProfileError::unsupported(path, "a living row", expected));
+    }
+    if pick.scatter {
+        let expected = "false: living rows are picked in their order";
+        return Err(ProfileError::unsupported(
+            format!("{path}.scatter"),
+            true,
+            expected,
+        ));
+    }
+    let rows = operation.rows_per_statement.max;
+    within(&format!("{path}: rows_per_statement"), rows, 1..=1)?;
+    if let Some(block) = pick.within {
+        within(&format!("{path}.within"), block, 1..=AGE_MAX)?;
+    }
+    if pick.distribution == Distribution::Age {
+        for (name, age) in [("min", pick.min), ("max", pick.max)] {
+            let path = format!("{path}.{name}");
+            needed(age, &path)?;
+            within(&path, age.unwrap_or_default(), 0..=AGE_MAX)?;
+        }
+        let most = pick.max.unwrap_or_default();
+        within(
+            &format!("{path}.min"),
+            pick.min.unwrap_or_default(),
+            0..=most,
+        )?;
+    }
+    Ok(())
+}
+
+fn check_pick(path: &str, pick: &PickSpec, rows: i64) -> Result<(), ProfileError> {
     let given = |value: Option<f64>, name: &str, range: RangeInclusive<f64>| {
         let path = format!("{path}.{name}");
         needed(value, &path)?;
@@ -271,7 +317,8 @@ fn check_pick(path: &str, pick: &PickSpec, rows: i64, clients: u32) -> Result<()
         Distribution::Uniform
         | Distribution::Sequential
         | Distribution::Newest
-        | Distribution::Oldest => Ok(()),
+        | Distribution::Oldest
+        | Distribution::Age => Ok(()),
     }
 }
 

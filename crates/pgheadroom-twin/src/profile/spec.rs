@@ -408,6 +408,37 @@ pub struct PickSpec {
     /// Whether keys are scattered over the table.
     #[serde(default)]
     pub scatter: bool,
+    /// Of which rows, if not of those that were loaded.
+    pub among: Option<Among>,
+    /// Of `oldest`: rows of a block through which deletes go in a mixed order.
+    pub within: Option<i64>,
+    /// Of `age`: own rows behind the last one, at least.
+    pub min: Option<i64>,
+    /// At most.
+    pub max: Option<i64>,
+}
+
+impl PickSpec {
+    /// Whether it follows the rows that are there, in a statement over at most so many keys.
+    #[must_use]
+    pub fn is_living(&self, rows: i64) -> bool {
+        match self.distribution {
+            Distribution::Age => true,
+            Distribution::Oldest => rows == 1 || self.within.is_some(),
+            Distribution::Uniform | Distribution::Zipfian | Distribution::Gaussian => {
+                self.among.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Of which rows keys are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Among {
+    /// Those that the client has not tried to delete, of those that it has inserted.
+    Live,
 }
 
 /// Ways to take keys.
@@ -423,6 +454,7 @@ pub enum Distribution {
     Stride,
     Newest,
     Oldest,
+    Age,
 }
 
 /// How rows are found.

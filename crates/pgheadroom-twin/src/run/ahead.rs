@@ -180,6 +180,7 @@ fn target_of(db: &Database, operations: &[Operation]) -> Option<Target> {
                 low,
                 high,
                 deed: Deed::Update(sets),
+                ..
             },
         ] if low == high => db.target_of(*table, *index, *low, sets),
         _ => None,

@@ -84,6 +84,7 @@ impl Workload for PgbenchWorkload {
             low: key,
             high: key,
             deed,
+            number: 0,
         };
         let add = |column| {
             let change = Change::Add(drawn.delta);

@@ -4,11 +4,12 @@
 
 use crate::pgbench::{Prng, permute};
 use crate::profile::{Distribution, PickSpec};
+use crate::workload::living::Living;
 
 /// One part in a million: how exactly frequencies are drawn.
 const MILLION: f64 = 1_000_000.0;
 
-/// Which keys an operation takes, of 1 to the table's rows as loaded.
+/// Which keys an operation takes: of 1 to the table's rows as loaded, or of the living ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pick {
     /// All alike.
@@ -33,19 +34,30 @@ pub enum Pick {
     Stride(i64),
     /// The key that this client inserted last; one of the highest loaded before that.
     Newest,
-    /// The smallest of this client's keys that it has not tried to delete.
+    /// The smallest of this client's loaded keys that it has not tried to delete, and those after
+    /// it.
     Oldest,
+    /// One of the rows that are there.
+    Living(Living),
 }
 
 impl Pick {
-    /// The pick that a profile names.
+    /// The pick that a profile names, for a statement over at most so many keys.
     ///
     /// # Panics
-    /// When a parameter is missing, which the Python side has checked.
+    /// When a parameter is missing, which `profile::ranges` has checked.
     #[must_use]
-    pub fn of(spec: &PickSpec) -> Self {
+    pub fn of(spec: &PickSpec, width: i64) -> Self {
         let given = |value: Option<f64>| value.expect("the distribution's parameter");
+        let age = |value: Option<i64>| value.expect("an age");
         match spec.distribution {
+            Distribution::Uniform if spec.among.is_some() => Self::Living(Living::Uniform),
+            Distribution::Zipfian if spec.among.is_some() => {
+                Self::Living(Living::Zipfian(given(spec.theta)))
+            }
+            Distribution::Gaussian if spec.among.is_some() => {
+                Self::Living(Living::Gaussian(given(spec.param)))
+            }
             Distribution::Uniform => Self::Uniform,
             Distribution::Zipfian => Self::Zipfian(given(spec.theta)),
             Distribution::Gaussian => Self::Gaussian(given(spec.param)),
@@ -56,7 +68,14 @@ impl Pick {
             Distribution::Sequential => Self::Sequential,
             Distribution::Stride => Self::Stride(spec.n.expect("the stride")),
             Distribution::Newest => Self::Newest,
-            Distribution::Oldest => Self::Oldest,
+            Distribution::Oldest if width > 1 => Self::Oldest,
+            Distribution::Oldest => {
+                Self::Living(spec.within.map_or(Living::Oldest, Living::Within))
+            }
+            Distribution::Age => Self::Living(Living::Age {
+                min: age(spec.min),
+                max: age(spec.max),
+            }),
         }
     }
 }
@@ -80,8 +99,8 @@ pub(super) struct Past {
     pub clients: i64,
     /// How often it has attempted this operation; for [`Pick::Following`] over how many keys.
     pub attempts: i64,
-    /// The key that it inserted last into this table; 0 before that.
-    pub last_inserted: i64,
+    /// The key that it inserted last into this table; one of the highest loaded before that.
+    pub newest: i64,
     /// How far its deletes of the oldest have come in this table.
     pub deleted: i64,
 }
@@ -115,13 +134,13 @@ pub(super) fn key(
             1 + past.client * part + past.attempts % part
         }
         Pick::Stride(step) => 1 + turn * step % rows,
-        Pick::Newest if past.last_inserted == 0 => rows - past.client,
-        Pick::Newest => past.last_inserted,
+        Pick::Newest => past.newest,
         Pick::Oldest => {
             let oldest = past.client + 1 + past.deleted;
             // Nothing is left: keys that no row has.
             if oldest > rows { -width } else { oldest }
         }
+        Pick::Living(_) => unreachable!("living rows are picked among a client's own"),
     };
     if scatter {
         1 + permute(key - 1, rows, 1)
@@ -139,7 +158,7 @@ mod tests {
             client,
             clients: 2,
             attempts,
-            last_inserted: 0,
+            newest: 9,
             deleted: 0,
         }
     }
@@ -163,15 +182,10 @@ mod tests {
         assert_eq!([0, 4, 5, 6].map(following), [6, 10, 6, 7]);
     }
 
-    /// Before any insertion the newest key is a loaded one; the oldest come to an end.
+    /// The newest key is taken as it is; the oldest come to an end.
     #[test]
     fn ends_of_the_table() {
         assert_eq!(taken(Pick::Newest, 1, past(1, 0)), 9);
-        let inserted = Past {
-            last_inserted: 15,
-            ..past(1, 0)
-        };
-        assert_eq!(taken(Pick::Newest, 1, inserted), 15);
         let at = |deleted| Past {
             deleted,
             ..past(1, 0)

@@ -13,6 +13,7 @@ use crate::profile::{
 };
 use crate::row::{LoadRule, Numbers};
 use crate::value::{Value, ValueError};
+use crate::workload::living::OwnRows;
 use crate::workload::pick::{self, Past, draw, millionths};
 use crate::workload::{Access, Deed, End, Operation, Pick, Workload};
 
@@ -68,8 +69,9 @@ impl Set {
 pub struct ProfileOperation {
     kind: KindName,
     table: TableId,
-    /// Position of the table among the profile's.
+    /// Its position, and that of its table, among the profile's.
     number: usize,
+    table_number: usize,
     rows: i64,
     /// Keys of a statement.
     width: RowsSpec,
@@ -97,7 +99,7 @@ impl ProfileOperation {
     /// [`ProfileError::NotAProfile`] when it names what its table does not have.
     pub fn new(
         spec: &OperationSpec,
-        number: usize,
+        (number, table_number): (usize, usize),
         table: &TableSpec,
         loaded: &LoadedTable,
     ) -> Result<Self, ProfileError> {
@@ -130,12 +132,16 @@ impl ProfileOperation {
             kind: spec.kind,
             table: loaded.table,
             number,
+            table_number,
             rows: table.rows,
             width,
-            pick: spec.pick.as_ref().map(|pick| match Pick::of(pick) {
-                Pick::Sequential if width.min < width.max => Pick::Following,
-                pick => pick,
-            }),
+            pick: spec
+                .pick
+                .as_ref()
+                .map(|pick| match Pick::of(pick, width.max) {
+                    Pick::Sequential if width.min < width.max => Pick::Following,
+                    pick => pick,
+                }),
             scatter: spec.pick.is_some_and(|pick| pick.scatter),
             by,
             key_index,
@@ -226,6 +232,7 @@ impl ProfileOperation {
             low,
             high: low + width - 1,
             deed,
+            number: self.number,
         }
     }
 
@@ -258,8 +265,8 @@ struct Client {
     left: u64,
     /// By operation; keys passed where statements follow on each other.
     attempts: Vec<i64>,
-    /// By table: insert statements attempted, the last key, how far deletes of the oldest came.
-    tables: Vec<(i64, i64, i64)>,
+    /// By table.
+    tables: Vec<OwnRows>,
 }
 
 /// A profile's operations, run by its clients.
@@ -272,8 +279,8 @@ pub struct ProfileWorkload {
     generators: Generators,
     seed: u64,
     clients: Vec<Client>,
-    /// Rows that were loaded, by table.
-    loaded_rows: Vec<i64>,
+    /// By operation: how often it was drawn.
+    turns: Vec<u64>,
     /// Whether all transactions are one statement that differs in nothing but its keys.
     is_one_statement: bool,
 }
@@ -289,21 +296,22 @@ impl ProfileWorkload {
         transactions: u64,
     ) -> Result<Self, ProfileError> {
         let mut operations = Vec::new();
-        for operation in &spec.operation {
+        for (number, operation) in spec.operation.iter().enumerate() {
             let names = spec.table.iter().map(|table| &table.name);
-            let number = names
+            let place = names
                 .into_iter()
                 .position(|name| *name == operation.table)
                 .ok_or_else(|| ProfileError::NotAProfile {
                     reason: format!("no table {}", operation.table),
                 })?;
-            let (table, loaded) = (&spec.table[number], &loaded[number]);
-            operations.push(ProfileOperation::new(operation, number, table, loaded)?);
+            let (table, loaded) = (&spec.table[place], &loaded[place]);
+            let numbers = (number, place);
+            operations.push(ProfileOperation::new(operation, numbers, table, loaded)?);
         }
         for key in foreign_keys(&spec.table)? {
             let pick = spec.table[key.table].columns[key.column].values.pick;
             for operation in &mut operations {
-                if pick == Some(ParentPick::Newest) && operation.number == key.table {
+                if pick == Some(ParentPick::Newest) && operation.table_number == key.table {
                     operation.refer_to_newest(key.column, key.parent);
                 }
             }
@@ -311,11 +319,12 @@ impl ProfileWorkload {
         let scripts = spec.transactions();
         let head = |script: &Vec<usize>| &spec.operation[script[0]];
         let clients = spec.run.clients as usize;
-        let client = Client {
+        let client = |client: u32| Client {
             left: transactions,
             attempts: vec![0; operations.len()],
-            tables: vec![(0, 0, 0); spec.table.len()],
+            tables: own_rows(spec, client),
         };
+        let states = (0..spec.run.clients).map(client).collect();
         let aborts = |script: &Vec<usize>| head(script).abort_frac > 0.0;
         let is_one_statement = match &scripts[..] {
             [script] if script.len() == 1 => operations[script[0]].is_fixed() && !aborts(script),
@@ -323,7 +332,6 @@ impl ProfileWorkload {
         };
         Ok(Self {
             is_one_statement,
-            loaded_rows: spec.table.iter().map(|table| table.rows).collect(),
             weights: scripts.iter().map(|script| head(script).weight).collect(),
             scripts: scripts
                 .into_iter()
@@ -332,12 +340,25 @@ impl ProfileWorkload {
                     (script, (frac > 0.0).then(|| millionths(frac)))
                 })
                 .collect(),
+            turns: vec![0; operations.len()],
             operations,
             generators: Generators::new(spec.run.seed, clients),
             seed: spec.run.seed,
-            clients: vec![client; clients],
+            clients: states,
         })
     }
+}
+
+/// A client's own rows of each table, as they are loaded.
+fn own_rows(spec: &ProfileSpec, client: u32) -> Vec<OwnRows> {
+    let clients = (i64::from(client), i64::from(spec.run.clients));
+    let of = |table: &TableSpec| {
+        let inserts = spec.operation.iter();
+        let inserts = inserts.filter(|one| one.kind == KindName::Insert && one.table == table.name);
+        let width = inserts.map(|insert| insert.rows_per_statement.max).max();
+        OwnRows::new(clients, table.rows, width.unwrap_or(1))
+    };
+    spec.table.iter().map(of).collect()
 }
 
 impl Workload for ProfileWorkload {
@@ -364,20 +385,19 @@ impl Workload for ProfileWorkload {
             let operation = &self.operations[number];
             let most = operation.width_max();
             let attempts = &mut state.attempts[number];
-            let (inserts, last_inserted, deleted) = &mut state.tables[operation.number];
+            self.turns[number] += 1;
+            let own = &mut state.tables[operation.table_number];
+            let deletes = operation.kind == KindName::Delete;
             let low = match operation.pick {
-                None => {
-                    let low = operation.rows + 1 + (client + count * *inserts) * most;
-                    *inserts += 1;
-                    low
-                }
+                None => own.next_insert(most),
+                Some(Pick::Living(living)) => own.pick(living, deletes, generator),
                 Some(pick) => {
                     let past = Past {
                         client,
                         clients: count,
                         attempts: *attempts,
-                        last_inserted: *last_inserted,
-                        deleted: *deleted,
+                        newest: own.newest(),
+                        deleted: own.first * count,
                     };
                     let size = (operation.rows, most);
                     pick::key(pick, operation.scatter, size, past, generator)
@@ -389,11 +409,11 @@ impl Workload for ProfileWorkload {
             } else {
                 1
             };
-            if operation.pick.is_none() {
-                *last_inserted = low + width - 1;
-            }
-            if operation.kind == KindName::Delete && operation.pick == Some(Pick::Oldest) {
-                *deleted += count * ((width + count - 1) / count);
+            match operation.pick {
+                None => own.insert(low, width),
+                // Where nothing is left nothing is tried.
+                Some(Pick::Oldest) if deletes && low > 0 => own.delete_oldest(width),
+                Some(_) => {}
             }
             if let (
                 true,
@@ -409,14 +429,15 @@ impl Workload for ProfileWorkload {
                 *high = low + width - 1;
                 return Some(End::Commit);
             }
-            let newest = |table: usize| match state.tables[table].1 {
-                0 => self.loaded_rows[table] - client,
-                last => last,
-            };
+            let newest = |table: usize| state.tables[table].newest();
             operations.push(operation.at(low, width, &newest, generator));
         }
         let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
         Some(if fails { End::Rollback } else { End::Commit })
+    }
+
+    fn turns(&self) -> &[u64] {
+        &self.turns
     }
 
     fn others(&self) -> Option<Self> {
