@@ -9,6 +9,7 @@ read or written (`parse_setting_bytes`, `setting_bytes`). Sizes shown to people 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pgheadroom.errors import InputError
 
@@ -17,6 +18,7 @@ PAGE_BYTES = 8192
 
 _SETTING_UNITS = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 _SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_SHARE_NEAR = 0.995
 _DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -59,6 +61,30 @@ def parse_duration_s(text: str) -> float:
             f"units {', '.join(_DURATION_UNITS)}, for example 30m"
         )
     return float(match[1]) * _DURATION_UNITS[unit]
+
+
+def share_digits(shares: Iterable[float]) -> int:
+    """
+    Decimals of percentages that stand together: all have as many.
+
+    Near 100 % one decimal would turn a miss rate of 0.01 % into none.
+    """
+    return 2 if any(_SHARE_NEAR < share < 1 for share in shares) else 1
+
+
+def show_shares(*shares: float) -> tuple[str, ...]:
+    """
+    Fractions for people, with as many decimals each: `"99.94%"` beside `"100.00%"`.
+
+    None where all are nothing or the whole: `"100%"` beside `"0%"`.
+    """
+    digits = 0 if all(share in (0, 1) for share in shares) else share_digits(shares)
+    return tuple(f"{share:.{digits}%}" for share in shares)
+
+
+def show_share(share: float) -> str:
+    """A fraction for people: `"79.9%"`."""
+    return show_shares(share)[0]
 
 
 def show_bytes_more(value: float) -> str:

@@ -18,6 +18,7 @@ from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.work import LOCKS
 from pgheadroom.profile import Profile
 from pgheadroom.report import migration as migration_report
+from pgheadroom.units import show_shares
 
 MIB = 1024**2
 
@@ -85,10 +86,57 @@ def test_what_is_not_judged_is_said_once_and_without_figures(text: str, said: st
 
 
 def test_what_is_lost_is_said_beside_what_is_not_judged() -> None:
-    """One index surely ends HOT, the other is unknown: neither hides the other."""
-    (table,) = _check("CREATE INDEX ON jobs (note); CREATE INDEX ON jobs (colour)").tables
+    """One index surely ends HOT, the other is unknown: neither hides the other, both count."""
+    found = _check("CREATE INDEX ON jobs (note); CREATE INDEX ON jobs (colour)")
+    (table,) = found.tables
+    assert table.not_judged == (
+        {"line": 1, "text": "an index over colour, which the profile does not have"},
+    )
+    head = migration_report.summary(found.to_json())
+    assert head == "1 table loses HOT; 2 statements; 1 matter not judged"
     assert (table.verdict, table.lost_frac, table.can_be_hot_then) == ("loses HOT", 1.0, None)
     assert "Not judged besides: line 1: an index over colour" in table.text
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "evidence"),
+    [
+        ("CREATE INDEX ON jobs (owner)", {}, "by rule"),
+        ("ALTER TABLE jobs ALTER owner SET NOT NULL", {}, "by rule"),
+        ("CREATE INDEX ON jobs (note)", {}, "estimated"),
+        ("CREATE INDEX ON jobs (colour)", {}, None),
+        ("CREATE INDEX ON jobs (note)", {"n_tup_upd": 0}, "measured"),
+        ("CREATE INDEX ON jobs (note)", {"n_tup_upd": None}, None),
+    ],
+)
+def test_evidence_is_what_the_verdict_rests_on(
+    text: str, facts: dict[str, Any], evidence: str | None
+) -> None:
+    """A verdict of the rule alone stood as "measured"; nothing is evidence for no verdict."""
+    profile = _profile(_table("jobs"))
+    table = profile.table("jobs")
+    assert table.observed is not None
+    seen = made.seen_of(table, counters={**table.observed["counters"], **facts})
+    (found,) = _check(text, replace(profile, tables=(replace(table, observed=seen),))).tables
+    assert found.evidence == evidence
+    assert (found.hot_frac_estimated_then is not None) == (evidence == "estimated")
+    assert bool(found.not_judged) == (evidence is None)
+
+
+@pytest.mark.parametrize(
+    ("shares", "shown"),
+    [
+        ((0.9994, 1.0), ("99.94%", "100.00%")),
+        ((0.5, 0.999), ("50.00%", "99.90%")),
+        ((0.74, 0.0), ("74.0%", "0.0%")),
+        ((1, 0.0), ("100%", "0%")),
+    ],
+)
+def test_shares_that_stand_together_have_as_many_decimals(
+    shares: tuple[float, ...], shown: tuple[str, ...]
+) -> None:
+    """99.94 -> 100.0 was read as a rise by 0.06 points, or as none."""
+    assert show_shares(*shares) == shown
 
 
 def test_an_index_over_the_row_itself_is_not_one_over_a_column_of_its_name() -> None:

@@ -243,7 +243,7 @@ def test_big_is_what_the_caller_says() -> None:
         (
             "CREATE INDEX x ON sessions USING brin (updated_at);",
             LOSES,
-            "HOT 94% measured, about 0%",
+            "HOT 94.0% measured, 0.0% then as estimated from that",
         ),
         (
             "CREATE INDEX x ON sessions (seen) WHERE updated_at IS NOT NULL;",
@@ -252,7 +252,11 @@ def test_big_is_what_the_caller_says() -> None:
             "then (x by updated_at (",
         ),
         ("DROP INDEX index_sessions_on_user_id;", SAME, "index_sessions_on_user_id goes"),
-        ("ALTER TABLE sessions SET (fillfactor = 60);", "not judged", "the twin foresees"),
+        (
+            "ALTER TABLE sessions SET (fillfactor = 60);",
+            "not judged",
+            "a short run does not repeat",
+        ),
     ],
 )
 def test_where_the_twin_misses_what_was_measured_the_rule_answers(
@@ -269,5 +273,43 @@ def test_where_the_twin_misses_what_was_measured_the_rule_answers(
     profile = replace(profile, tables=(table,), server=server)
     (found,) = check_migration(profile, read_migration(text)).tables
     assert found.verdict == verdict
-    assert found.wal_bytes_per_update_then is None
+    assert (found.wal_bytes_per_update_then, found.hot_frac_now, found.hot_frac_then) == (None,) * 3
+    assert found.hot_frac_estimated_then == (0.0 if verdict == LOSES else None)
+    kinds = {LOSES: "estimated", SAME: "by rule", "not judged": None}
+    assert found.evidence == kinds[verdict]
     assert said in found.text
+
+
+@pytest.mark.parametrize(
+    ("text", "wal_bytes", "evidence", "said"),
+    [
+        ("CREATE INDEX x ON sessions (updated_at)", 120_000, "predicted", "HOT in the long run"),
+        (
+            "CREATE INDEX x ON sessions (updated_at)",
+            30_000,
+            "estimated",
+            "does not repeat the WAL of an update, 30 bytes as pg_stat_statements has counted it",
+        ),
+        (
+            "CREATE INDEX x ON sessions USING gin (data)",
+            120_000,
+            "predicted",
+            "what x (gin) writes is not priced",
+        ),
+    ],
+)
+def test_what_is_played_contradicts_no_wal_that_was_measured(
+    text: str, wal_bytes: int, evidence: str, said: str
+) -> None:
+    """WAL is the statements' own, held against theirs as in an advice; other methods are named."""
+    profile = shop()
+    table = profile.table("sessions")
+    assert table.observed is not None
+    plain = to_json(profile)["table"][0]["observed"]["updates"]
+    plain["classes"][0] |= {"wal_bytes": wal_bytes, "wal_fpi": 0}
+    table = replace(table, observed=made.seen_of(table, updates=plain))
+    profile = replace(profile, tables=(table,))
+    (found,) = check_migration(profile, read_migration(text)).tables
+    assert (found.verdict, found.evidence) == (LOSES, evidence)
+    assert (found.wal_bytes_per_update_then is None) == (evidence == "estimated")
+    assert said in " ".join((found.text, *found.assumed))

@@ -58,8 +58,9 @@ def show(
     Say which tables would lose HOT by a migration, what that costs, and who has to wait for it.
 
     The verdict is by rule: from the columns that statements assign and those that indexes read.
-    Only figures are played, of tables whose verdict changes. Exit code 1 if a table loses HOT, 0 if
-    none does. Nothing is executed, no server is needed.
+    Only figures are played, of tables whose verdict changes: the HOT share in the long run, beside
+    the measured one; where nothing can be played it is estimated from that. Exit code 1 if a table
+    loses HOT, 0 if none does. Nothing is executed, no server is needed.
     """
     over = parse_setting_bytes(rewrite_over)
     if to is not None:

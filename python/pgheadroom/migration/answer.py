@@ -9,13 +9,17 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import pgheadroom
-from pgheadroom.advise.advice import Evidence
 from pgheadroom.migration.actions import Statement
 from pgheadroom.migration.shape import Note
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
 Verdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
+Evidence = Literal["predicted", "estimated", "by rule", "measured"]
+"""
+Of what is said of afterwards: played by the twin; the measured share, scaled by the rule; the rule
+alone, without figures; nothing updated the table while it was observed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,10 @@ class TableCheck:
         lines: Of the statements that concern it.
         verdict: What becomes of HOT.
         text: Why, in a sentence or two.
-        evidence: Where the figures are from; the verdict is the rule's.
+        evidence: What the verdict and the figures of afterwards rest on; None where nothing is
+            judged.
+        not_judged: What is left open, as `{"line": ..., "text": ...}`; the line is None where it is
+            no statement's.
         updates_per_s: As observed.
         can_be_hot_now, can_be_hot_then: Updates that change no column that an index reads, by
             the rule; None where no statement is known.
@@ -82,8 +89,9 @@ class TableCheck:
         unknown_frac: Updates that no known statement explains.
         fillfactor_now, fillfactor_then: Percent.
         hot_frac_measured: Of the interval.
-        hot_frac_now, hot_frac_then: In the long run, as played; estimated from the measured share
-            where nothing was played.
+        hot_frac_estimated_then: The measured share times what the rule leaves of the updates that
+            can be HOT, where no long run was played.
+        hot_frac_now, hot_frac_then: In the long run, as played; None where nothing was.
         wal_bytes_per_update_now, wal_bytes_per_update_then: Without full-page images.
         wal_bytes_per_day_now, wal_bytes_per_day_then: At the observed rate.
         assumed: What was taken for granted.
@@ -96,7 +104,7 @@ class TableCheck:
     lines: tuple[int, ...]
     verdict: Verdict
     text: str
-    evidence: Evidence
+    evidence: Evidence | None
     updates_per_s: float
     can_be_hot_now: float | None = None
     can_be_hot_then: float | None = None
@@ -108,6 +116,7 @@ class TableCheck:
     fillfactor_now: int
     fillfactor_then: int
     hot_frac_measured: float | None = None
+    hot_frac_estimated_then: float | None = None
     hot_frac_now: Value = None
     hot_frac_then: Value = None
     wal_bytes_per_update_now: Value = None
@@ -116,6 +125,7 @@ class TableCheck:
     wal_bytes_per_day_then: Value = None
     assigning: tuple[Mapping[str, Any], ...] = ()
     assumed: tuple[str, ...] = ()
+    not_judged: tuple[Mapping[str, Any], ...] = ()
     work: tuple[Worked, ...] = ()
 
     @property
@@ -151,7 +161,7 @@ class MigrationCheck:
     @property
     def strict_findings(self) -> tuple[str, ...]:
         """What fails a strict check besides."""
-        open_ = [f"{found.name}: not judged" for found in self.tables if _is_open(found)]
+        open_ = [f"{found.name}: not judged" for found in self.tables if found.not_judged]
         open_ += [f"line {n.line}: {n.table or n.text}" for n in self.notes if not n.is_judged]
         open_ += [f"line {s.line}: not understood" for s in self.statements if s.problem]
         open_ += [
@@ -182,10 +192,6 @@ class MigrationCheck:
                 for n in self.notes
             ],
         }
-
-
-def _is_open(found: TableCheck) -> bool:
-    return found.verdict == "not judged"
 
 
 def _plain(value: Any) -> Any:

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Evidence
 from pgheadroom.advise.hot import Outcome, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import Assigning, Updates, updates_of
-from pgheadroom.migration.answer import TableCheck, Verdict, Worked
+from pgheadroom.migration.answer import Evidence, TableCheck, Verdict, Worked
 from pgheadroom.migration.figures import Figures, figures
 from pgheadroom.migration.said import (
     NONE_IS_LOST,
@@ -32,6 +31,7 @@ from pgheadroom.outcome import Value
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.types import Interval
+from pgheadroom.units import show_share, show_shares
 
 HOT_CHANGE_MIN = 0.01
 """A played HOT share that changes by less than a point has not changed."""
@@ -50,10 +50,17 @@ def updates_per_s(table: TableProfile) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What the rule says of a table, and why."""
+    """What the rule says of a table, and what it leaves open, each with its line if it has one."""
 
     verdict: Verdict
-    why: str
+    open: tuple[tuple[int | None, str], ...] = ()
+
+    @property
+    def why(self) -> str:
+        """What is left open, as a sentence's part."""
+        return "; ".join(
+            text if line is None else f"line {line}: {text}" for line, text in self.open
+        )
 
 
 def judge(updates: Updates, altered: Altered, found: Outcome) -> Judged:
@@ -65,20 +72,21 @@ def judge(updates: Updates, altered: Altered, found: Outcome) -> Judged:
         altered: What is done to it.
         found: The set of updates that can be HOT, before and after.
     """
-    said = "; ".join(dict.fromkeys(f"line {line}: {text}" for line, text in altered.open))
+    left = tuple(dict.fromkeys(altered.open))
     if found.lost_frac >= REAL_SHARE:
-        return Judged(verdict="loses HOT", why=said)
-    if said:
-        return Judged(verdict="not judged", why=said)
+        return Judged(verdict="loses HOT", open=left)
+    if left:
+        return Judged(verdict="not judged", open=left)
     unknown = updates.unknown / updates.count
     if unknown >= REAL_SHARE and newly_blocking(altered):
         why = "no statement is known that would tell what its updates assign"
         if updates.classes:
-            why = f"{unknown:.0%} of its updates are known to no statement, and may assign any"
-        return Judged(verdict="not judged", why=why)
+            share = show_share(unknown)
+            why = f"{share} of its updates are known to no statement, and may assign any"
+        return Judged(verdict="not judged", open=((None, why),))
     if found.gained_frac >= REAL_SHARE:
-        return Judged(verdict="gains HOT", why="")
-    return Judged(verdict="as before", why="")
+        return Judged(verdict="gains HOT")
+    return Judged(verdict="as before")
 
 
 def newly_blocking(altered: Altered) -> frozenset[str]:
@@ -117,28 +125,28 @@ class TableJudging:
         updates = self._updates
         altered = self._altered
         if not altered.edits and not altered.open:
-            return self._made("as before", "Nothing changes that HOT depends on.", "measured")
+            return self._made("as before", "Nothing changes that HOT depends on.", "by rule")
         if updates is None:
             observed = self._table.observed
             assert observed is not None, "the caller has checked that tables are observed"
             if observed.counters.get("n_tup_upd") == 0:
                 text = "Nothing updated it inside the interval, so no HOT is lost."
                 return self._made("as before", text, "measured")
-            return self._made("not judged", "Its updates were not counted.", "assumed")
+            why = "its updates were not counted"
+            judged = Judged(verdict="not judged", open=((None, why),))
+            return self._made("not judged", f"{why.capitalize()}.", None, **_left(judged))
         parts = parts_of(updates, altered.before)
         found = _named(outcome(parts, altered.before, altered.after), altered)
         judged = judge(updates, altered, found)
         said = [edits_said(altered, updates, newly_blocking(altered))]
         figured = self._figures(judged.verdict, parts)
-        verdict = judged.verdict
-        if verdict == "as before" and self._after.fillfactor != self._table.fillfactor:
-            verdict, why = self._by_room(figured)
-            judged = Judged(verdict=verdict, why=why)
-        said.append(rule_said(verdict, judged.why, found))
+        if judged.verdict == "as before" and self._after.fillfactor != self._table.fillfactor:
+            judged = self._by_room(figured)
+        said.append(rule_said(judged.verdict, judged.why, found))
         assigned = sum(one.rows for one in self._assigning()) / updates.count
         if found.lost_frac < REAL_SHARE <= assigned and not judged.why:
             said.append(NONE_IS_LOST)
-        return self._with_figures(verdict, said, updates, found, figured)
+        return self._with_figures(judged, said, updates, found, figured)
 
     def _figures(self, verdict: Verdict, parts: Sequence[Part]) -> Figures | str | None:
         """Played where the verdict leaves something to ask."""
@@ -153,39 +161,42 @@ class TableJudging:
             return f"{PLAYED_MAX} tables that are updated more often were played"
         return figures(self._profile, self._altered, parts, str(self._version), self._runner)
 
-    def _by_room(self, figured: Figures | str | None) -> tuple[Verdict, str]:
+    def _by_room(self, figured: Figures | str | None) -> Judged:
         """What another fillfactor does, as played: less room never gains, more never loses."""
         if not isinstance(figured, Figures):
-            return "not judged", f"room on pages is played, and {figured}"
+            why = f"room on pages is played, and {figured}"
+            return Judged(verdict="not judged", open=((None, why),))
         now, then = _mid(figured.hot_now), _mid(figured.hot_then)
         assert now is not None and then is not None, "shares of a table with updates"  # noqa: PT018
-        if self._after.fillfactor < self._table.fillfactor:
-            return ("gains HOT" if then - now >= HOT_CHANGE_MIN else "as before"), ""
-        return ("loses HOT" if now - then >= HOT_CHANGE_MIN else "as before"), ""
+        more = self._after.fillfactor < self._table.fillfactor
+        if abs(then - now) < HOT_CHANGE_MIN or (then > now) != more:
+            return Judged(verdict="as before")
+        return Judged(verdict="gains HOT" if more else "loses HOT")
 
     def _with_figures(
         self,
-        verdict: Verdict,
+        judged: Judged,
         said: list[str],
         updates: Updates,
         found: Outcome,
         figured: Figures | str | None,
     ) -> TableCheck:
+        verdict = judged.verdict
         hot = updates.hot / updates.count
         known = bool(updates.classes)
         # What is open may change the rest: nothing is said of then, but what is lost is lost.
-        judged = known and not self._altered.open and verdict != "not judged"
+        is_known = known and not judged.open
         facts: dict[str, Any] = {
             "hot_frac_measured": hot,
             "can_be_hot_now": found.before if known else None,
-            "can_be_hot_then": found.after if judged else None,
-            "lost_frac": found.lost_frac if judged or verdict == "loses HOT" else None,
-            "gained_frac": found.gained_frac if judged else None,
+            "can_be_hot_then": found.after if is_known else None,
+            "lost_frac": found.lost_frac if is_known or verdict == "loses HOT" else None,
+            "gained_frac": found.gained_frac if is_known else None,
             "lost_by": tuple(
                 {"index": b.index, "column": b.column, "reads": b.reads, "assigned": b.assigned}
                 for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
             ),
-        }
+        } | _left(judged)
         if isinstance(figured, Figures) and _agrees(verdict, figured):
             per_day = updates_per_s(self._table) * _DAY_S
             facts |= {
@@ -197,21 +208,34 @@ class TableJudging:
                 "wal_bytes_per_day_then": _times(figured.wal_then, per_day),
             }
             said.append(figures_said(figured, per_day))
-            return self._made(verdict, _sentences(said), "predicted", **facts)
+            missing = figured.missing
+            return self._made(verdict, _sentences(said), "predicted", missing=missing, **facts)
         if verdict in ("loses HOT", "gains HOT") and found.before > 0 and not self._altered.open:
-            facts["hot_frac_then"] = min(hot * found.after / found.before, 1.0)
-            said.append(f"HOT {hot:.0%} measured, about {facts['hot_frac_then']:.0%} then.")
+            then = min(hot * found.after / found.before, 1.0)
+            facts["hot_frac_estimated_then"] = then
+            shown = show_shares(hot, then)
+            said.append(f"HOT {shown[0]} measured, {shown[1]} then as estimated from that.")
             said.append(f"WAL is not foreseen: {figured}." if isinstance(figured, str) else "")
-        evidence: Evidence = "estimated" if found.lost else "measured"
+            return self._made(verdict, _sentences(said), "estimated", **facts)
+        evidence: Evidence | None = None if verdict == "not judged" else "by rule"
         return self._made(verdict, _sentences(said), evidence, **facts)
 
-    def _made(self, verdict: Verdict, text: str, evidence: Evidence, **facts: Any) -> TableCheck:
+    def _made(
+        self,
+        verdict: Verdict,
+        text: str,
+        evidence: Evidence | None,
+        *,
+        missing: str = "",
+        **facts: Any,
+    ) -> TableCheck:
         observed, updates, altered = self._table.observed, self._updates, self._altered
         assert observed is not None, "the caller has checked that tables are observed"
         columns = [edit for edit in altered.edits if isinstance(edit, ColumnSet)]
         is_played = "wal_bytes_per_update_then" in facts
         assumed = [f"{e.name} is filled in every row" for e in columns if e.is_new and is_played]
         assumed += [edit.assumed for edit in columns if edit.assumed and is_played]
+        assumed += [missing] if missing else []
         classes = () if updates is None else updates.classes
         assigning = self._assigning()
         lines = {edit.line for edit in altered.edits} | {line for line, _ in altered.effects}
@@ -272,6 +296,11 @@ class TableJudging:
             main_bytes=own,
             is_over=effect.is_long and read is not None and read > self._over,
         )
+
+
+def _left(judged: Judged) -> dict[str, Any]:
+    """What is left open, as facts of the answer."""
+    return {"not_judged": tuple({"line": line, "text": text} for line, text in judged.open)}
 
 
 def _named(found: Outcome, altered: Altered) -> Outcome:

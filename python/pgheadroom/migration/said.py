@@ -22,10 +22,12 @@ from pgheadroom.migration.shape import (
 )
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
-from pgheadroom.units import PAGE_BYTES, show_bytes, show_bytes_more
+from pgheadroom.units import PAGE_BYTES, show_bytes, show_bytes_more, show_share, show_shares
 
 REAL_SHARE = 0.01
 """Fewer updates than one in a hundred are no finding, as less than a point of HOT is none."""
+
+_SHOWN_FROM = 0.005  # less is what counters of different moments differ by; arbitrary
 
 
 def edits_said(altered: Altered, updates: Updates, new: frozenset[str]) -> str:
@@ -99,8 +101,13 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
     assigned = frozenset().union(*(found.columns for found in updates.classes)) & mine
     named = ", ".join(altered.spelled(name) for name in sorted(assigned or mine))
     share = min(rows / updates.count, 1.0)
-    text += f"; {share:.0%} of the updates assign {named}" if rows else f"; none assigns {named}"
-    return text + (f", {unknown:.0%} are known to no statement" if unknown >= 0.005 else "")
+    text += (
+        f"; {show_share(share)} of the updates assign {named}"
+        if rows
+        else f"; none assigns {named}"
+    )
+    said = f", {show_share(unknown)} are known to no statement"
+    return text + (said if unknown >= _SHOWN_FROM else "")
 
 
 def _over(edit: IndexAdded) -> str:
@@ -125,11 +132,11 @@ def rule_said(verdict: str, why: str, found: Outcome) -> str:
         by = dict.fromkeys(str(blocker) for _, blocking in found.lost for blocker in blocking)
         named = ", ".join(list(by)[:3]) + (f" and {len(by) - 3} more" if len(by) > 3 else "")
         parts.append(
-            f"{found.lost_frac:.0%} of the updates can be HOT now and no more then"
+            f"{show_share(found.lost_frac)} of the updates can be HOT now and no more then"
             f"{f' ({named})' if named else ''}, if every value that is assigned changes."
         )
     if found.gained_frac >= REAL_SHARE:
-        parts.append(f"{found.gained_frac:.0%} of the updates can be HOT from then on.")
+        parts.append(f"{show_share(found.gained_frac)} of the updates can be HOT from then on.")
     if why:
         parts.append(f"Not judged besides: {why}.")
     return " ".join(parts)
@@ -143,9 +150,9 @@ def figures_said(figured: Figures, per_day: float) -> str:
         figured: Both players.
         per_day: Updates.
     """
-    before, after = mid(figured.hot_now), mid(figured.hot_then)
+    before, after = show_shares(mid(figured.hot_now), mid(figured.hot_then))
     wal = mid(figured.wal_now), mid(figured.wal_then)
-    text = f"HOT in the long run {before:.0%} -> {after:.0%}, WAL "
+    text = f"HOT in the long run {before} -> {after}, WAL "
     if is_noise(figured):
         return f"{text}{wal[0]:,.0f} bytes an update without images, before and after."
     more = show_bytes_more((wal[1] - wal[0]) * per_day)

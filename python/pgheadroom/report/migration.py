@@ -7,12 +7,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pgheadroom.lab.reading import printable
 from pgheadroom.report.table import Column, Table
 from pgheadroom.report.text import csv_text
-from pgheadroom.units import show_bytes, show_bytes_more
+from pgheadroom.units import share_digits, show_bytes, show_bytes_more
 
 _T = TypeVar("_T")
 
@@ -27,6 +28,7 @@ _FIGURES = (
     "fillfactor_now",
     "fillfactor_then",
     "hot_frac_measured",
+    "hot_frac_estimated_then",
     "hot_frac_now",
     "hot_frac_then",
     "wal_bytes_per_update_now",
@@ -141,7 +143,7 @@ def summary(result: Mapping[str, Any]) -> str:
     )
     if result["not_understood"]:
         text += f", {len(result['not_understood'])} of them not understood"
-    open_ = sum(table["verdict"] == "not judged" for table in result["tables"])
+    open_ = sum(len(table["not_judged"]) for table in result["tables"])
     open_ += sum(not note["is_judged"] for note in result["notes"])
     if open_:
         text += f"; {open_} {'matter' if open_ == 1 else 'matters'} not judged"
@@ -153,63 +155,77 @@ def summary(result: Mapping[str, Any]) -> str:
 
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
-    """One row a table, with what was and what would be."""
+    """One row a table, with what was and what would be; without columns that no table fills."""
     shown = [alike[0] for alike in _alike(result["tables"], _judged) if len(alike) == 1]
     if not shown:
         return []
+    columns = [
+        column
+        for column in _COLUMNS
+        if column.key not in _WHERE_KNOWN or any(_cell(t, column.key) is not None for t in shown)
+    ]
+    shares = {column.key for column in columns if column.style == "share"}
+    known = [_middle(_cell(table, key)) for table in shown for key in shares]
+    digits = share_digits(share for share in known if share is not None)
     return [
         Table(
             title="Tables that the migration changes",
-            columns=(
-                Column(key="table", title="table", align="left", style="text", lead=True),
-                Column(key="verdict", title="verdict", align="left", style="text"),
-                Column(key="updates_per_s", title="updates", unit="1/s"),
-                Column(
-                    key="can_be_hot_now", title="now", unit="%", style="share", group="can be HOT"
-                ),
-                Column(
-                    key="can_be_hot_then", title="then", unit="%", style="share", group="can be HOT"
-                ),
-                Column(
-                    key="hot_frac_measured",
-                    title="measured",
-                    unit="%",
-                    style="share",
-                    group="HOT share",
-                ),
-                Column(
-                    key="hot_frac_then", title="then", unit="%", style="share", group="HOT share"
-                ),
-                Column(key="wal_now", title="now", unit="bytes", digits=0, group="WAL per update"),
-                Column(
-                    key="wal_then", title="then", unit="bytes", digits=0, group="WAL per update"
-                ),
-                Column(key="day", title="WAL a day", style="text"),
-                Column(key="evidence", title="evidence", align="left", style="text"),
+            columns=tuple(
+                replace(column, digits=digits) if column.key in shares else column
+                for column in columns
             ),
-            rows=tuple(
-                (
-                    _name(table),
-                    table["verdict"],
-                    table["updates_per_s"],
-                    table["can_be_hot_now"],
-                    table["can_be_hot_then"],
-                    table["hot_frac_measured"],
-                    table["hot_frac_then"],
-                    table["wal_bytes_per_update_now"],
-                    table["wal_bytes_per_update_then"],
-                    _more(table),
-                    table["evidence"],
-                )
-                for table in shown
-            ),
+            rows=tuple(tuple(_cell(table, column.key) for column in columns) for table in shown),
             note=(
                 "The verdict is by rule: which updates change no column that an index reads. Of "
                 "columns that nothing is known of, every value that is assigned is taken to change."
-                " WAL without full-page images."
+                " Estimated is the measured share, times what the rule leaves of it. "
+                "WAL without full-page images."
             ),
         )
     ]
+
+
+def _cell(table: Mapping[str, Any], key: str) -> Any:
+    if key == "table":
+        return _name(table)
+    return _more(table) if key == "day" else table[key]
+
+
+def _column(key: str, title: str, group: str | None = None, **facts: Any) -> Column:
+    return Column(key=key, title=title, group=group, **facts)
+
+
+def _text_column(key: str, title: str, *, lead: bool = False) -> Column:
+    return Column(key=key, title=title, align="left", style="text", lead=lead)
+
+
+_SHARE: dict[str, Any] = {"unit": "%", "style": "share"}
+_BYTES: dict[str, Any] = {"unit": "bytes", "digits": 0}
+_COLUMNS = (
+    _text_column("table", "table", lead=True),
+    _text_column("verdict", "verdict"),
+    _column("updates_per_s", "updates", unit="1/s"),
+    _column("can_be_hot_now", "now", "can be HOT", **_SHARE),
+    _column("can_be_hot_then", "then", "can be HOT", **_SHARE),
+    _column("hot_frac_measured", "measured", "HOT share", **_SHARE),
+    _column("hot_frac_estimated_then", "then, estimated", "HOT share", **_SHARE),
+    _column("hot_frac_now", "now", "HOT in the long run", **_SHARE),
+    _column("hot_frac_then", "then", "HOT in the long run", **_SHARE),
+    _column("wal_bytes_per_update_now", "now", "WAL per update", **_BYTES),
+    _column("wal_bytes_per_update_then", "then", "WAL per update", **_BYTES),
+    _column("day", "WAL a day", style="text"),
+    _text_column("evidence", "evidence"),
+)
+_WHERE_KNOWN = frozenset(
+    {
+        "hot_frac_estimated_then",
+        "hot_frac_now",
+        "hot_frac_then",
+        "wal_bytes_per_update_now",
+        "wal_bytes_per_update_then",
+        "day",
+    }
+)
 
 
 def as_csv(result: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pgheadroom.lab.reading import Value, interval, middle, number, printable
+from pgheadroom.units import share_digits
 
 Style = Literal["number", "share", "ratio", "text"]
 """How a value is written: as it is, a fraction as per cent, a ratio, or text."""
@@ -28,7 +29,6 @@ NOTHING = "-"
 _RATIO_DIGITS = 3
 _SHARE_DIGITS = 1
 _MAX_DIGITS = 6
-_SHARE_NEAR = 0.995
 
 _WHOLE_FROM = 1000
 """Around whole numbers from here on, the ends of a range are written without decimals too."""
@@ -197,9 +197,7 @@ def _with_digits(column: Column, cells: Iterable[object]) -> Column:
     if not mids:
         return column
     if column.style == "share":
-        # Near 100 % one decimal would turn a miss rate of 0.01 % into none.
-        near = any(_SHARE_NEAR < mid < 1 for mid in mids)
-        return replace(column, digits=2 if near else _SHARE_DIGITS)
+        return replace(column, digits=share_digits(mids))
     whole = max(map(abs, mids)) >= _WHOLE_FROM
     return replace(column, digits=_digits(mids) if whole else _digits([*mids, *ends]))
 
