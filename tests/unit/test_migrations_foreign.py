@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import observed_table as made
 import pytest
 
-from pgheadroom.migration import MigrationCheck, check_migration, read_migration
+from pgheadroom.migration import MigrationCheck, check, check_migration, read_migration
 from pgheadroom.profile import Profile, parse_profile, to_json
 
 HERE = Path(__file__).parent / "migrations"
@@ -313,3 +316,35 @@ def test_what_is_played_contradicts_no_wal_that_was_measured(
     assert (found.verdict, found.evidence) == (LOSES, evidence)
     assert (found.wal_bytes_per_update_then is None) == (evidence == "estimated")
     assert said in " ".join((found.text, *found.assumed))
+
+
+def test_figures_have_a_budget_that_verdicts_do_not_hang_on() -> None:
+    """What a verdict needs is played all the same; the others are estimated, and why is said."""
+    text = (
+        "CREATE INDEX ON sessions (updated_at); CREATE INDEX ON orders (qty);"
+        "ALTER TABLE customers SET (fillfactor = 60)"
+    )
+    with mock.patch.object(check, "FIGURES_CPU_S", 0.0):
+        found = check_migration(shop(), read_migration(text))
+    by_name = {table.name: table for table in found.tables}
+    for name in ("sessions", "orders"):
+        assert (by_name[name].verdict, by_name[name].evidence) == (LOSES, "estimated")
+        assert "tables that are updated more often were played" in by_name[name].text
+    assert by_name["customers"].evidence == "predicted"
+
+
+def test_an_answer_imports_no_statistics() -> None:
+    """`scipy.stats` took a second of processor time, half of what an answer may."""
+    text = (
+        "import sys, test_migrations_foreign as t; found = t._checked('rails/fillfactor');"
+        "print(found.tables[0].evidence, 'scipy.stats' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["predicted", "False"]

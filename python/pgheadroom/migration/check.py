@@ -19,6 +19,10 @@ from pgheadroom.profile import Profile
 REWRITE_OVER_BYTES = 1024**3
 """A smaller table is rewritten, scanned or indexed while writers can wait; as design says."""
 
+FIGURES_CPU_S = 1.0
+"""Processor time after which no figures are begun that no verdict needs: an answer takes less than
+two seconds of it, and what imports and the profile take is half of one."""
+
 
 def check_migration(
     profile: Profile,
@@ -56,13 +60,13 @@ def check_migration(
     ]
     altered.sort(key=lambda found: -updates_per_s(found.table))
     made: list[TableCheck] = []
-    with Runner(executor) as runner:
+    with Runner(executor, budget_s=FIGURES_CPU_S) as runner:
         for n, found in enumerate(altered):
             if say is not None:
                 say(n, len(altered), found.table.name)
             played = sum(other.wal_bytes_per_update_then is not None for other in made)
-            asked = runner if played < PLAYED_MAX else None
-            made.append(TableJudging(profile, found, asked, rewrite_over_bytes).check())
+            judging = TableJudging(profile, found, runner, rewrite_over_bytes)
+            made.append(judging.check(is_playing=played < PLAYED_MAX))
     if say is not None and altered:
         say(len(altered), len(altered), "")
     order = ("loses HOT", "not judged", "gains HOT", "as before")

@@ -109,7 +109,7 @@ class TableJudging:
     """One table on its way."""
 
     def __init__(
-        self, profile: Profile, altered: Altered, runner: Runner | None, rewrite_over_bytes: int
+        self, profile: Profile, altered: Altered, runner: Runner, rewrite_over_bytes: int
     ) -> None:
         self._profile = profile
         self._altered = altered
@@ -120,8 +120,13 @@ class TableJudging:
         self._updates = updates_of(self._table, self._version.major)
         self._after = edited(self._table, altered.edits)
 
-    def check(self) -> TableCheck:
-        """The verdict with its reasons, what is locked, and figures where they were played."""
+    def check(self, *, is_playing: bool = True) -> TableCheck:
+        """
+        The verdict with its reasons, what is locked, and figures where they were played.
+
+        Args:
+            is_playing: The table may be played.
+        """
         updates = self._updates
         altered = self._altered
         if not altered.edits and not altered.open:
@@ -139,7 +144,7 @@ class TableJudging:
         found = _named(outcome(parts, altered.before, altered.after), altered)
         judged = judge(updates, altered, found)
         said = [edits_said(altered, updates, newly_blocking(altered))]
-        figured = self._figures(judged.verdict, parts)
+        figured = self._figures(judged.verdict, parts, is_playing=is_playing)
         if judged.verdict == "as before" and self._after.fillfactor != self._table.fillfactor:
             judged = self._by_room(figured)
         said.append(rule_said(judged.verdict, judged.why, found))
@@ -148,7 +153,9 @@ class TableJudging:
             said.append(NONE_IS_LOST)
         return self._with_figures(judged, said, updates, found, figured)
 
-    def _figures(self, verdict: Verdict, parts: Sequence[Part]) -> Figures | str | None:
+    def _figures(
+        self, verdict: Verdict, parts: Sequence[Part], *, is_playing: bool
+    ) -> Figures | str | None:
         """Played where the verdict leaves something to ask."""
         is_room = self._after.fillfactor != self._table.fillfactor
         if (
@@ -157,8 +164,9 @@ class TableJudging:
             or (verdict == "as before" and not is_room)
         ):
             return None
-        if self._runner is None:
-            return f"{PLAYED_MAX} tables that are updated more often were played"
+        # The processor time is for figures; a verdict that hangs on them has its own.
+        if not is_playing or not (is_room or self._runner.in_time):
+            return "tables that are updated more often were played, and took the time for it"
         return figures(self._profile, self._altered, parts, str(self._version), self._runner)
 
     def _by_room(self, figured: Figures | str | None) -> Judged:
