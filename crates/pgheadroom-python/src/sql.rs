@@ -19,8 +19,10 @@ pub fn grammar_major() -> i32 {
 
 /// The statements of a text: line from 1, text without comments, and the problem if it is none.
 ///
-/// The problem is `cut` (a literal, name or comment does not end), `variable` (of psql), or the
-/// name of a command of psql with its backslash. Commands and variables only with `psql`.
+/// The problem is `cut` (a literal, name or comment does not end), `variable` (of psql), `skipped`
+/// (a command of psql that runs nothing), `connects` with a blank and the database's name, which
+/// may be empty, or the name of another command with its backslash. All but the first only with
+/// `psql`.
 #[pyfunction]
 #[pyo3(signature = (text, /, *, psql = true))]
 pub fn split_statements(
@@ -36,6 +38,8 @@ pub fn split_statements(
     let named = |problem| match problem {
         Problem::Cut => "cut".to_owned(),
         Problem::Variable => "variable".to_owned(),
+        Problem::Skipped => "skipped".to_owned(),
+        Problem::Connects(name) => format!("connects {}", name.unwrap_or_default()),
         Problem::Command(name) => name,
     };
     parts

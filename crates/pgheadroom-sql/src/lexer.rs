@@ -74,6 +74,20 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// The byte after the last piece.
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    /// Leave out what stands before a place, which begins a character.
+    pub fn go_to(&mut self, place: usize) {
+        assert!(
+            place >= self.place && self.text.is_char_boundary(place),
+            "a place that is still to come"
+        );
+        self.place = place;
+    }
+
     fn at(&self, place: usize) -> u8 {
         self.bytes.get(place).copied().unwrap_or(0)
     }

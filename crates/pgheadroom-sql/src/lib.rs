@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod columns;
+mod command;
 mod ddl;
 mod error;
 pub mod facts;

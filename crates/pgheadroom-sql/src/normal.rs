@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::SqlError;
 use crate::lexer::{Kind, Lexer, Options};
-use crate::split::split;
+use crate::split::{Part, Problem, split};
 
 /// The statements of a text, each without its literals.
 ///
@@ -17,14 +17,14 @@ use crate::split::split;
 /// [`SqlError::Cut`]: a literal, name or comment does not end.
 pub fn normalized(text: &str, options: Options) -> Result<Vec<String>, SqlError> {
     let parts = split(text, options);
-    if parts
-        .iter()
-        .any(|part| part.problem == Some(crate::split::Problem::Cut))
-    {
+    if parts.iter().any(|part| part.problem == Some(Problem::Cut)) {
         return Err(SqlError::Cut);
     }
-    let is_statement = |part: &&crate::split::Part| {
-        !matches!(part.problem, Some(crate::split::Problem::Command(_)))
+    let is_statement = |part: &&Part| {
+        !matches!(
+            part.problem,
+            Some(Problem::Command(_) | Problem::Skipped | Problem::Connects(_))
+        )
     };
     Ok(parts
         .iter()

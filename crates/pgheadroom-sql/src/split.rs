@@ -1,5 +1,6 @@
 //! The statements of a text, each with its place; and what stands there and is none.
 
+use crate::command::{Meaning, meaning};
 use crate::lexer::{Kind, Lexer, Options, Piece};
 
 /// A statement of a text.
@@ -22,8 +23,12 @@ pub struct Part {
 pub enum Problem {
     /// A literal, name or comment does not end.
     Cut,
-    /// A command of psql, by its name.
+    /// A command of psql that changes what is run, by its name.
     Command(String),
+    /// A command of psql that runs nothing, which is left out.
+    Skipped,
+    /// Another connection: the database's name where one is given.
+    Connects(Option<String>),
     /// It has a variable of psql or pgbench.
     Variable,
 }
@@ -33,10 +38,18 @@ pub enum Problem {
 /// A semicolon inside brackets ends none in CREATE RULE, nor does one inside BEGIN ATOMIC ... END
 /// in CREATE FUNCTION and CREATE PROCEDURE; elsewhere it does, so that one statement with a bracket
 /// too many does not take the rest with it.
+///
+/// With psql's commands rows of COPY ... FROM STDIN that stand in the text, up to `\.`, belong to
+/// their statement and are passed over. A command that sends nothing ends no statement.
 pub fn split(text: &str, options: Options) -> Vec<Part> {
     let mut splitter = Splitter::new(text);
-    for piece in Lexer::new(text, options) {
+    let mut lexer = Lexer::new(text, options);
+    while let Some(piece) = lexer.next() {
         splitter.take(piece);
+        if splitter.has_rows && options.commands {
+            splitter.pass(&mut lexer);
+        }
+        splitter.has_rows = false;
     }
     splitter.finish();
     splitter.parts
@@ -47,9 +60,12 @@ struct Splitter<'a> {
     parts: Vec<Part>,
     made: String,
     begin: Option<usize>,
+    line: usize,
     end: usize,
     problem: Option<Problem>,
     nesting: Nesting,
+    /// The statement that has just ended reads rows that stand behind it.
+    has_rows: bool,
     /// Lines before `counted` bytes.
     lines: usize,
     counted: usize,
@@ -62,9 +78,11 @@ impl<'a> Splitter<'a> {
             parts: Vec::new(),
             made: String::new(),
             begin: None,
+            line: 0,
             end: 0,
             problem: None,
             nesting: Nesting::default(),
+            has_rows: false,
             lines: 0,
             counted: 0,
         }
@@ -76,13 +94,7 @@ impl<'a> Splitter<'a> {
             Kind::Comment => self.made.push(' '),
             Kind::Blank => self.made.push_str(spelled),
             Kind::Semicolon if !self.nesting.is_open() => self.finish(),
-            Kind::Meta => {
-                self.finish();
-                let name = spelled.split_whitespace().next().unwrap_or(spelled);
-                self.problem = Some(Problem::Command(name.to_owned()));
-                self.add(piece, spelled);
-                self.finish();
-            }
+            Kind::Meta => self.command(piece, spelled),
             Kind::Cut => {
                 self.problem = Some(Problem::Cut);
                 self.add(piece, spelled);
@@ -97,9 +109,84 @@ impl<'a> Splitter<'a> {
         }
     }
 
+    fn command(&mut self, piece: Piece, spelled: &str) {
+        let problem = match meaning(spelled) {
+            Meaning::Copies(statement) => {
+                self.finish();
+                for one in Lexer::new(&statement, Options::default()) {
+                    self.nesting
+                        .follow(one.kind, &statement[one.begin..one.end]);
+                }
+                self.add(piece, &statement);
+                self.finish();
+                return;
+            }
+            Meaning::Quiet => Problem::Skipped,
+            Meaning::Sends => {
+                self.finish();
+                Problem::Skipped
+            }
+            Meaning::Connects(name) => {
+                self.finish();
+                Problem::Connects(name)
+            }
+            Meaning::Other(name) => {
+                self.finish();
+                Problem::Command(name)
+            }
+        };
+        let line = self.line_of(piece.begin);
+        self.made.push(' ');
+        self.parts.push(Part {
+            line,
+            begin: piece.begin,
+            end: piece.end,
+            text: spelled.trim().to_owned(),
+            problem: Some(problem),
+        });
+    }
+
+    /// The rows of a COPY, from the next line on. What else stands on its own line is read as SQL,
+    /// and where that is more than blanks and a comment the rows are, too: so they are named.
+    fn pass(&mut self, lexer: &mut Lexer<'_>) {
+        let line_end = |from: usize| {
+            self.text[from..]
+                .find('\n')
+                .map_or(self.text.len(), |found| from + found + 1)
+        };
+        let begin = line_end(lexer.place());
+        let rest = self.text[lexer.place()..begin].trim();
+        if !(rest.is_empty() || rest.starts_with("--")) {
+            return;
+        }
+        let mut place = begin;
+        while place < self.text.len() {
+            let end = line_end(place);
+            if self.text[place..end].trim_end_matches(['\n', '\r']) == "\\." {
+                lexer.go_to(end);
+                return;
+            }
+            place = end;
+        }
+        // psql reads on to the end of the file: what stands there may be rows, or may be meant to
+        // be statements.
+        if let Some(part) = self.parts.last_mut() {
+            part.problem = Some(Problem::Cut);
+        }
+        lexer.go_to(self.text.len());
+    }
+
+    fn line_of(&mut self, place: usize) -> usize {
+        let passed = &self.text.as_bytes()[self.counted..place];
+        self.lines += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.counted = place;
+        self.lines + 1
+    }
+
     fn add(&mut self, piece: Piece, spelled: &str) {
         if self.begin.is_none() {
             self.begin = Some(piece.begin);
+            self.line = self.line_of(piece.begin);
             self.made.clear();
         }
         self.end = piece.end;
@@ -108,11 +195,9 @@ impl<'a> Splitter<'a> {
 
     fn finish(&mut self) {
         if let Some(begin) = self.begin.take() {
-            let passed = &self.text.as_bytes()[self.counted..begin];
-            self.lines += passed.iter().filter(|byte| **byte == b'\n').count();
-            self.counted = begin;
+            self.has_rows = self.nesting.has_rows;
             self.parts.push(Part {
-                line: self.lines + 1,
+                line: self.line,
                 begin,
                 end: self.end,
                 text: self.made.trim().to_owned(),
@@ -134,6 +219,10 @@ struct Nesting {
     object: Option<Object>,
     after_begin: bool,
     depth: usize,
+    is_copy: bool,
+    after_from: bool,
+    /// It is COPY ... FROM STDIN.
+    has_rows: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -165,6 +254,7 @@ impl Nesting {
         let is = |word: &str| spelled.eq_ignore_ascii_case(word);
         if self.words == 1 {
             self.is_create = is("create");
+            self.is_copy = is("copy");
         } else if self.words <= 4 && self.is_create && self.object.is_none() {
             if is("rule") {
                 self.object = Some(Object::Rule);
@@ -185,6 +275,8 @@ impl Nesting {
             }
         }
         self.after_begin = is("begin");
+        self.has_rows |= self.is_copy && self.after_from && is("stdin");
+        self.after_from = is("from");
     }
 }
 
@@ -227,13 +319,77 @@ mod tests {
         assert_eq!(found[1].text, "SELECT   'ü'");
     }
 
+    const PSQL: Options = Options {
+        commands: true,
+        variables: true,
+    };
+
+    #[test]
+    fn rows_of_a_copy_belong_to_it() {
+        let text = "COPY t (a) FROM stdin;\n1\t'x;\nDROP TABLE t;\n\\N\n\\.\n\nSELECT 1;\n\
+                    \\copy u from STDIN csv\n\"a\n\\.\nSELECT 2;\nCOPY t TO stdout;SELECT 3;\n\
+                    COPY t FROM STDIN \\g\n4\n\\.\nSELECT 4";
+        let found: Vec<_> = split(text, PSQL)
+            .into_iter()
+            .filter(|part| part.problem.is_none())
+            .map(|part| (part.line, part.text))
+            .collect();
+        let expected = [
+            (1, "COPY t (a) FROM stdin"),
+            (7, "SELECT 1"),
+            (8, "COPY u from STDIN csv"),
+            (11, "SELECT 2"),
+            (12, "COPY t TO stdout"),
+            (12, "SELECT 3"),
+            (13, "COPY t FROM STDIN"),
+            (16, "SELECT 4"),
+        ];
+        assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
+        for open in [
+            "COPY t FROM stdin;\n1\nDROP TABLE t;",
+            "COPY t FROM stdin; SELECT 1;\nx'",
+        ] {
+            let found = split(open, PSQL);
+            assert!(
+                found.iter().any(|part| part.problem == Some(Problem::Cut)),
+                "{open}"
+            );
+        }
+        assert_eq!(texts("COPY t FROM stdin;\nSELECT 1").len(), 2); // in a log nothing follows
+    }
+
+    #[test]
+    fn a_command_that_sends_nothing_ends_no_statement() {
+        let found = split(
+            "SELECT\n\\timing\n1;\n\\echo ;\nSELECT 2\\g x\n\\c shop",
+            PSQL,
+        );
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|part| (part.line, part.text, part.problem))
+            .collect();
+        let skipped = || Some(Problem::Skipped);
+        let expected = [
+            (2, "\\timing", skipped()),
+            (1, "SELECT\n \n1", None),
+            (4, "\\echo ;", skipped()),
+            (5, "SELECT 2", None),
+            (5, "\\g x", skipped()),
+            (
+                6,
+                "\\c shop",
+                Some(Problem::Connects(Some("shop".to_owned()))),
+            ),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(line, text, why)| (line, text.to_owned(), why))
+        );
+    }
+
     #[test]
     fn commands_and_what_does_not_end_are_named() {
-        let options = Options {
-            commands: true,
-            variables: true,
-        };
-        let found = split("SELECT 1 \\gexec\n\\i x.sql\nSELECT :a;SELECT 'b", options);
+        let found = split("SELECT 1 \\gexec\n\\i x.sql\nSELECT :a;SELECT 'b", PSQL);
         let problems: Vec<_> = found.into_iter().map(|part| part.problem).collect();
         assert_eq!(
             problems,

@@ -219,6 +219,8 @@ class Statement:
     `problem` says why it, or a part of it, is not understood; without it and without actions the
     statement is of no concern for HOT. `is_sql`: the grammar takes it, whatever it does.
     `transaction` is the line of the BEGIN whose transaction it is in; None: one of its own.
+    `is_command`: none, but a command of psql that runs nothing; `connects` is then the database
+    that it names for what follows, empty for the same one.
     """
 
     line: int
@@ -227,3 +229,5 @@ class Statement:
     problem: str | None = None
     is_sql: bool = True
     transaction: int | None = None
+    is_command: bool = False
+    connects: str | None = None

@@ -179,7 +179,8 @@ class MigrationCheck:
             "kind": "migration_check",
             "tool_version": pgheadroom.__version__,
             "server": self.server,
-            "statements": len(self.statements),
+            "statements": sum(not s.is_command for s in self.statements),
+            "commands": sum(s.is_command for s in self.statements),
             "not_understood": [
                 {"line": s.line, "text": s.text[:200], "why": s.problem} for s in problems
             ],

@@ -54,6 +54,8 @@ class Catalog:
         held: dict[str, tuple[Lock, int]] = {}
         begun: int | None = None
         for statement in statements:
+            if statement.is_command and statement.connects is None:
+                continue
             if statement.transaction is None or statement.transaction != begun:
                 held.clear()
             begun = statement.transaction

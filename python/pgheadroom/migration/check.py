@@ -4,7 +4,7 @@ Each table that a migration changes: what becomes of HOT by rule, what that cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 
 from pgheadroom.advise.runs import Runner
@@ -75,9 +75,30 @@ def check_migration(
         server=profile.server.version,
         statements=tuple(statements),
         tables=tuple(made),
-        notes=tuple(_notes(catalog.notes, table)),
+        notes=tuple(_notes([*_of_psql(profile, statements), *catalog.notes], table)),
         rewrite_over_bytes=rewrite_over_bytes,
     )
+
+
+def _of_psql(profile: Profile, statements: Sequence[Statement]) -> Iterator[Note]:
+    """What is said of psql's own commands that run nothing: once, and of another database."""
+    assert profile.server.observed is not None, "refused before"
+    database = profile.server.observed.database
+    quiet = []
+    for statement in statements:
+        if statement.connects and statement.connects != database:
+            text = (
+                f"what follows goes to database {statement.connects}, and the profile is of "
+                f"{database}"
+            )
+            yield Note(line=statement.line, table=None, text=text)
+        elif statement.is_command:
+            quiet.append(statement)
+    if quiet:
+        named = ", ".join(sorted({statement.text.split()[0] for statement in quiet}))
+        what = "command of psql runs" if len(quiet) == 1 else "commands of psql run"
+        text = f"{len(quiet)} {what} nothing and {'is' if len(quiet) == 1 else 'are'} left out: "
+        yield Note(line=quiet[0].line, table=None, text=f"{text}{named}", is_judged=True)
 
 
 def _notes(notes: Sequence[Note], table: str | None) -> list[Note]:
@@ -120,11 +141,12 @@ def _refuse(profile: Profile, statements: Sequence[Statement]) -> None:
             "nothing was written inside the profile's interval, so every migration would pass: "
             "expected one that was observed under load"
         )
-    if not statements:
+    listed = [statement for statement in statements if not statement.is_command]
+    if not listed:
         raise InputError("the migration has no statement: expected DDL")
     # Code that nobody sees into (DO, CALL, a function) is SQL: said, and a finding under --strict.
-    if not any(s.is_sql for s in statements):
-        first = statements[0]
+    if not any(s.is_sql for s in listed):
+        first = listed[0]
         raise InputError(
             f"no statement of the migration is understood; the first, line {first.line}: "
             f"{first.problem}"

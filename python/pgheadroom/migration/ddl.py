@@ -57,6 +57,17 @@ def read_migration(text: str) -> tuple[Statement, ...]:
 
 
 def _statement(found: Located, session: _Session) -> Statement:
+    if found.is_command:
+        if found.connects is not None:  # a session of its own
+            session.set(None, local=False)
+            session.begun = None
+        return Statement(
+            line=found.line,
+            text=found.text,
+            is_sql=False,
+            is_command=True,
+            connects=found.connects,
+        )
     made = _Found()
     transaction = session.begun
     if found.problem is not None:

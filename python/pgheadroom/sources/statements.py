@@ -85,22 +85,35 @@ def split(text: str, *, variables: bool = False) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A statement of a file with its line, from 1; or what stands there and is none, and why."""
+    """
+    A statement of a file with its line, from 1; or what stands there and is none, and why.
+
+    `is_command`: one of psql's that runs nothing. `connects`: it names the database that what
+    follows goes to; empty for the same one.
+    """
 
     line: int
     text: str
     problem: str | None = None
+    is_command: bool = False
+    connects: str | None = None
 
 
 def located(text: str) -> Iterator[Located]:
     """
     The statements of a file with their literals, without comments, each with its line.
 
-    psql's own commands, a statement with a variable of psql and one that does not end come out with
-    their problem.
+    A command of psql that changes what is run, a statement with a variable of psql and one that
+    does not end come out with their problem; other commands as what they are.
     """
     known = {None: None, "cut": _CUT, "variable": _VARIABLE}
     for line, statement, found in _core.split_statements(_text(text)):
+        connects = None
+        if found is not None and found.startswith("connects "):
+            connects = found.removeprefix("connects ")
+        if connects is not None or found == "skipped":
+            yield Located(line=line, text=statement, is_command=True, connects=connects)
+            continue
         problem = known.get(found, f"psql's {found} is not followed")
         yield Located(line=line, text=statement, problem=problem)
 
