@@ -139,7 +139,7 @@ def _play(run: Run, programs: ServerPrograms, folder: Path) -> None:
         proof = {"kind": "refusal", "server": str(programs.version), "reason": str(error)}
     # Where the programs lay is nobody's business, and would differ from machine to machine.
     if "assumed" in proof:
-        proof["assumed"]["server.version"] = f"{programs.version} by --server"
+        proof["assumed"]["server.version"] = f"{programs.version}, as asked for"
     write_atomically(path, json.dumps(proof, indent=1) + "\n")
 
 

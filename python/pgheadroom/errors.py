@@ -11,9 +11,24 @@ from pathlib import Path
 
 
 class HeadroomError(Exception):
-    """Base of all errors that pgheadroom raises on purpose."""
+    """
+    Base of all errors that pgheadroom raises on purpose.
+
+    Args:
+        message: What was found, what was expected, what to do.
+        mentions: Parameters, as Python has them, that the message names in backquotes; the command
+            line puts its options' names in their place.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str = "", *, mentions: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.mentions = mentions
+
+    def as_option(self) -> str:
+        """The message with the options of the command line that the parameters are."""
+        return _with_options(str(self), self.mentions)
 
 
 class InputError(HeadroomError):
@@ -38,15 +53,17 @@ class ParameterError(InputError):
     def __init__(self, parameter: str, problem: str, *, mentions: tuple[str, ...] = ()) -> None:
         self.parameter = parameter
         self.problem = problem
-        self.mentions = mentions
-        super().__init__(_joined(parameter, problem))
+        super().__init__(_joined(parameter, problem), mentions=mentions)
 
     def as_option(self) -> str:
         """The message with the options of the command line that the parameters are."""
-        problem = self.problem
-        for name in self.mentions:
-            problem = problem.replace(f"`{name}`", _option(name))
-        return _joined(_option(self.parameter), problem)
+        return _joined(_option(self.parameter), _with_options(self.problem, self.mentions))
+
+
+def _with_options(text: str, parameters: tuple[str, ...]) -> str:
+    for name in parameters:
+        text = text.replace(f"`{name}`", _option(name))
+    return text
 
 
 def _option(parameter: str) -> str:
@@ -92,8 +109,10 @@ class LabError(HeadroomError):
 class ServerNotFound(LabError):  # noqa: N818 - reads as what happened
     """No server program of the wanted version is at hand; `at_hand` names those that are."""
 
-    def __init__(self, message: str, *, at_hand: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, at_hand: tuple[str, ...] = (), mentions: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, mentions=mentions)
         self.at_hand = at_hand
 
 

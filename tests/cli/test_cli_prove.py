@@ -210,7 +210,7 @@ def test_a_duration_alone_needs_an_assumption(in_process: Run, profile: Path) ->
     done = in_process("predict", profile.name, "-f", "json", "--tps", "150")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert "150 transactions a second by --tps" in told["assumed"]["run.operations"]
+    assert "150 transactions a second, as asked for" in told["assumed"]["run.operations"]
     assert told["cells"][0]["predicted"]["n_tup_upd"] == 300
 
 

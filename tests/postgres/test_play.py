@@ -347,7 +347,7 @@ def test_what_cannot_be_measured_is_refused(programs: ServerPrograms) -> None:
         play(parse_profile(data), server=str(programs.bin_dir))
     assert caught.value.exit_code == 4
     data = _profile([update], {"operations": 10}, server={"version": "17.99"})
-    with pytest.raises(ServerNotFound, match="--server FOLDER"):
+    with pytest.raises(ServerNotFound, match="`server` FOLDER"):
         play(parse_profile(data))
     with pytest.raises(InputError, match="throw-away server"):
         play(parse_profile(data), server="host=localhost")

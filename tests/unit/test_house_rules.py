@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,68 @@ def test_files_stay_readable(path: Path) -> None:
     lines_max = 1200 if path.suffix == ".pyi" else 600
     assert len(lines) <= lines_max, "look for the second subject"
     assert [number for number, line in enumerate(lines, 1) if len(line) > 100] == []
+
+
+def test_functions_stay_readable() -> None:
+    """Of 80 lines at most; a command's signature is its options, and does not count."""
+    long = [
+        f"{path.relative_to(ROOT)}: {function.name} has {lines} lines"
+        for path in sorted((ROOT / "python").rglob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        if (lines := _lines(function, is_command="cli" in path.parts)) > 80
+    ]
+    assert long == []
+
+
+OPTIONS_BY_RIGHT = {
+    "lab": "run from its command line alone; what a record says is repeated there",
+    "report": "shows commands to type, and the colours of a page are CSS variables",
+    "advise/decide.py": "what settles an ABSTAIN stands in the file, for whoever advises again",
+    "advise/table.py": "as in decide.py",
+    "plan/reading.py": "names the command that writes such a file",
+    "plan/statements.py": "commands of pg_repack",
+    "plan/text.py": "commands to type after a plan",
+    "play/run.py": "pgbench's",
+    "play/wal_source.py": "pg_waldump's",
+    "play/waldump.py": "pg_waldump's",
+    "servers/disk.py": "cp's; `--scale` is the laboratory's",
+    "servers/programs.py": "pg_config's and the server programs'",
+    "servers/restore.py": "cp's",
+    "servers/templates.py": "initdb's",
+    "servers/user.py": "useradd's",
+    "sources/recording.py": "names the command whose script writes such a file",
+    "sources/script.py": "that script's own heading",
+}
+"""Where texts name options of command lines, and why."""
+
+
+def test_the_library_speaks_of_parameters() -> None:
+    """`ph.predict` has no --sample-pages: errors carry names, and the command line its options."""
+    base = ROOT / "python" / "pgheadroom"
+    found: dict[str, list[str]] = {}
+    for path in sorted(base.rglob("*.py")):
+        name = path.relative_to(base)
+        texts = [*_texts(ast.parse(path.read_text(encoding="utf-8")))]
+        if name.parts[0] != "cli" and any(re.search(r"--[a-z]", text) for text in texts):
+            by_right = name.as_posix() if name.as_posix() in OPTIONS_BY_RIGHT else name.parts[0]
+            found.setdefault(by_right, []).append(name.as_posix())
+    assert {name: paths for name, paths in found.items() if name not in OPTIONS_BY_RIGHT} == {}
+    assert set(OPTIONS_BY_RIGHT) == set(found), "one that is no longer needed"
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    """Texts of a module that are no docstrings."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.value
+
+
+def _lines(function: ast.FunctionDef, *, is_command: bool) -> int:
+    first = function.body[0].lineno if is_command else function.lineno
+    assert function.end_lineno is not None
+    return function.end_lineno - first + 1
 
 
 @pytest.mark.parametrize("base", EXIT_CODES, ids=lambda kind: kind.__name__)

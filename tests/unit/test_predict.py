@@ -134,7 +134,7 @@ def test_a_stated_minor_needs_no_server() -> None:
     """The twin follows what is asked for; that --server won is noted."""
     assumed: Json = {}
     assert minor_version(_profile(), "15.3", assumed) == PgVersion(15, 3)
-    assert assumed["server.version"] == "15.3 by --server"
+    assert assumed["server.version"] == "15.3, as asked for"
     assert minor_version(_profile(server={"version": "17.11"}), None, {}) == PgVersion(17, 11)
 
 

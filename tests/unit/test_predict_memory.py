@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TwinError, match=r"2 runs at once.*at most scale \d+ with"):
         predict(read(pgbench(30, clients=2)))
     data = own(10_000_000, [ID, A], [KEY], update("a"), operations=1_000_000)
-    wanted = r"table t with 10000000 rows .*at most \d+ rows with \d+ operations, or --sample-pages"
+    wanted = r"table t with 10000000 rows .*at most \d+ rows with \d+ operations, or `sample_pages`"
     with pytest.raises(TwinError, match=wanted):
         predict(read(data))
     assert predict(read(data), sample_pages=200).cells[0].predicted is not None
@@ -161,10 +161,10 @@ def test_the_sample_that_is_named_fits(
     monkeypatch.setattr(memory, "available_bytes", lambda: 700_000_000)
     monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 1})
     profile = read(pgbench(scale, clients, builtin, operations=1_000_000))
-    with pytest.raises(TwinError, match=r"or --sample-pages (\d+)") as told:
+    with pytest.raises(TwinError, match=r"or `sample_pages` (\d+)") as told:
         predict(profile)
     assert told.value.exit_code == 5
-    pages = int(str(told.value).rpartition("--sample-pages ")[2].split(",")[0])
+    pages = int(str(told.value).rpartition("`sample_pages` ")[2].split(",")[0])
 
     def needed(pages: int) -> int:
         return _core.needed_bytes(sample_of(profile, pages).twin_json(0))
@@ -174,7 +174,7 @@ def test_the_sample_that_is_named_fits(
         check_memory([needed(2 * pages)], [profile], 8)
     with pytest.raises(TwinError) as told:
         predict(profile, timing=Timing(windows=4))
-    assert "--sample-pages" not in str(told.value), "a sample gives no series"
+    assert "`sample_pages`" not in str(told.value), "a sample gives no series"
 
 
 @pytest.mark.parametrize("scale", [500, 2000, 10_000])

@@ -51,7 +51,7 @@ def test_a_version_that_is_not_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     known = [ServerPrograms(Path("/opt/pg/bin"), PgVersion(16, 3), "installed")]
     monkeypatch.setattr(programs, "at_hand", lambda: known)
     for spec in ("17", "17.10"):
-        with pytest.raises(ServerNotFound, match="--server FOLDER") as caught:
+        with pytest.raises(ServerNotFound, match="`server` FOLDER") as caught:
             find_programs(spec)
         assert f"PostgreSQL {spec} " in str(caught.value)
         assert "16.3" in str(caught.value)

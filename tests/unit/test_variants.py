@@ -129,7 +129,7 @@ def test_brin_has_nothing_of_a_btree() -> None:
 
 
 REFUSED: dict[str, tuple[list[IndexChange], str]] = {
-    "unknown": ([_without("by_ower")], r"--without-index by_ower: .* did you mean by_owner\?"),
+    "unknown": ([_without("by_ower")], r"without_index by_ower: .* did you mean by_owner\?"),
     "key": ([_without("jobs_pkey")], "jobs_pkey is the key of jobs, by which its rows are found"),
     "key as BRIN": ([_brin("jobs_pkey")], "jobs_pkey is the key of jobs"),
     "key's key": ([_narrow("jobs_pkey", "state")], "by whose first column, id, rows are found"),

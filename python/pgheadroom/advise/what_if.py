@@ -18,7 +18,7 @@ from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
 from pgheadroom.advise.runs import Played, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
-from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version
 from pgheadroom.predict.run import PredictedCell
@@ -121,15 +121,15 @@ def _table(profile: Profile, changes: Sequence[IndexChange], name: str | None) -
             known = [i.name for t in profile.tables if name in (None, t.name) for i in t.indexes]
             near = difflib.get_close_matches(change.index, known, n=1)
             where = "the profile" if name is None else f"table {name}"
-            raise InputError(
-                f"{change.option}: {where} has no index {change.index}; "
+            raise change.refused(
+                f"{where} has no index {change.index}; "
                 f"{f'did you mean {near[0]}? ' if near else ''}"
                 f"known here: {', '.join(known[:20]) or 'none'}"
             )
         owners[with_it[0].name] = with_it[0]
     if len(owners) > 1:
-        raise InputError(
-            f"{changes[0].option}: the indexes are those of {', '.join(sorted(owners))}, expected "
+        raise changes[0].refused(
+            f"the indexes are those of {', '.join(sorted(owners))}, expected "
             "of one table: an observed table is calibrated by itself"
         )
     return next(iter(owners.values()))

@@ -13,7 +13,7 @@ from typer.main import get_command
 import pgheadroom
 from pgheadroom.cli import INTERRUPTED, crash, streams
 from pgheadroom.cli.commands import Commands
-from pgheadroom.errors import HeadroomError, OutputFailed, ParameterError, TwinError
+from pgheadroom.errors import HeadroomError, OutputFailed, TwinError
 from pgheadroom.quoting import printable_lines
 from pgheadroom.redaction import process_secrets, redacted
 from pgheadroom.servers.signals import terminate_cleanly
@@ -68,8 +68,7 @@ def run(arguments: Sequence[str]) -> int:
             code = command.main(args=list(arguments), prog_name="pgheadroom", standalone_mode=False)
     except HeadroomError as error:
         secrets = process_secrets(arguments)
-        shown = error.as_option() if isinstance(error, ParameterError) else str(error)
-        _say(redacted(f"pgheadroom: {shown}", secrets))
+        _say(redacted(f"pgheadroom: {error.as_option()}", secrets))
         for note in getattr(error, "__notes__", ()):
             _say(redacted(f"  ({note})", secrets))
         return error.exit_code

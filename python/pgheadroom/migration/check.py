@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 
 from pgheadroom.advise.runs import Runner
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.migration.actions import Statement, Target
 from pgheadroom.migration.answer import MigrationCheck, TableCheck
 from pgheadroom.migration.catalog import Catalog
@@ -115,8 +115,8 @@ def _chosen(profile: Profile, table: str) -> frozenset[str]:
     found = Catalog(profile).names.tables_of(wanted)
     if not found:
         listed = sorted(t.name if t.observed is None else t.observed.name for t in profile.tables)
-        raise InputError(
-            f"--table {table} is not in the profile: expected one of {', '.join(listed[:20])}"
+        raise ParameterError(
+            "table", f"{table} is not in the profile: expected one of {', '.join(listed[:20])}"
         )
     return frozenset(found)
 
@@ -130,7 +130,8 @@ def _refuse(profile: Profile, statements: Sequence[Statement]) -> None:
     if profile.server.observed.masked:
         raise InputError(
             "the profile is masked, so no name of the migration is in it: expected one that "
-            "`pgheadroom observe` wrote without --mask"
+            "`pgheadroom observe` wrote without `mask`",
+            mentions=("mask",),
         )
     if profile.server.observed.in_recovery:
         raise InputError(

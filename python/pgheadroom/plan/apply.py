@@ -313,7 +313,8 @@ class Applier:
                 "the plan rests on tables that have changed since they were observed:\n"
                 + "\n".join(refused)
                 + "\nexpected them as they were: observe and advise again, or leave them out with "
-                "--skip TABLE. Nothing was changed"
+                "`skip` TABLE. Nothing was changed",
+                mentions=("skip",),
             )
 
     def _differences(

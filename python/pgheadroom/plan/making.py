@@ -14,7 +14,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.advise.advice import Advice, Point, TableAdvice, mid_or_none
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import measure
 from pgheadroom.plan.statements import (
@@ -66,7 +66,8 @@ def check_plannable(profile: Profile) -> None:
     if observed.masked:
         raise InputError(
             "the profile is masked, so its tables have no real names and a plan could not run: "
-            "observe again without --mask, or make the plan where the names are known"
+            "observe again without `mask`, or make the plan where the names are known",
+            mentions=("mask",),
         )
 
 
@@ -166,9 +167,10 @@ class _Maker:
         elif self._asked != "none":
             tool = tool_of(self._asked)
             if tool not in usable:
-                raise InputError(
-                    f"--rewrite {self._asked}: {name_of(forecast.table)} cannot be rewritten by "
-                    f"it: {unfit[tool]}; expected one of {', '.join(usable)}"
+                raise ParameterError(
+                    "rewrite",
+                    f"{self._asked}: {name_of(forecast.table)} cannot be rewritten by it: "
+                    f"{unfit[tool]}; expected one of {', '.join(usable)}",
                 )
             self._rewrites.append(self._step(tool, forecast, table))
         else:

@@ -114,7 +114,7 @@ def play(
     programs = find_programs(spec)
     assumed = profile.assumed_on(programs.version.major)
     if server is not None and server != profile.server.version:
-        assumed["server.version"] = f"{programs.version} by --server"
+        assumed["server.version"] = f"{programs.version}, as asked for"
     with Host(programs, data_checksums=profile.server.data_checksums, label="play") as host:
         cluster = host.cluster("play")
         cluster.start(start_settings(profile))

@@ -93,11 +93,11 @@ def tps_of(profile: Profile, tps: float | None) -> tuple[float, str]:
             )
         return run.rate_per_s, "run.rate_per_s"
     if tps is not None:
-        return tps, f"{tps:g} transactions a second by --tps"
+        return tps, f"{tps:g} transactions a second, as asked for"
     assumed = TPS_PER_CLIENT * run.clients
     return assumed, (
         f"{assumed:g} transactions a second, a millisecond each in {run.clients} "
-        f"client{'s' if run.clients > 1 else ''}: a guess, --tps says better"
+        f"client{'s' if run.clients > 1 else ''}: a guess, for nobody said it"
     )
 
 

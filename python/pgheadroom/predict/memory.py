@@ -69,7 +69,8 @@ def check_memory(
     raise TwinError(
         f"{_largest(profile)} would take about {show_bytes(each * at_once)} of memory for "
         f"{several}, and {show_bytes(free_bytes)} are available: expected at most "
-        f"{fits}{'' if pages is None else f', or --sample-pages {pages}'}{fewer}"
+        f"{fits}{'' if pages is None else f', or `sample_pages` {pages}'}{fewer}",
+        mentions=("sample_pages",),
     )
 
 

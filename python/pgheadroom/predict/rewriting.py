@@ -129,8 +129,7 @@ def _until(
     if takes_s is None:
         takes_s = heap_pages(profile) / COPY_PAGES_PER_S
         assumed["rewrite.duration_s"] = (
-            f"{takes_s:.3g}: {COPY_PAGES_PER_S:g} pages a second, a guess, --rewrite-for says "
-            "better"
+            f"{takes_s:.3g}: {COPY_PAGES_PER_S:g} pages a second, a guess, for nobody said it"
         )
     duration_s = duration_of(profile, tps)
     until = rewrite.at_frac + takes_s / duration_s

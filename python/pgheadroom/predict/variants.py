@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.profile import IndexProfile, Profile, TableProfile
 from pgheadroom.profile.check import check
@@ -32,11 +32,11 @@ COMPARED = ("hot_frac", "index_pages", "wal_bytes_per_update")
 UNCHANGED = "unchanged"
 """What a cell is called that stands beside a variant."""
 
-_OPTIONS: Mapping[str, str] = {
-    "without": "--without-index",
-    "narrow": "--narrow-index",
-    "brin": "--brin-index",
-    "fillfactor": "--index-fillfactor",
+_PARAMETERS: Mapping[str, str] = {
+    "without": "without_index",
+    "narrow": "narrow_index",
+    "brin": "brin_index",
+    "fillfactor": "index_fillfactor",
 }
 
 
@@ -69,14 +69,20 @@ class IndexChange:
         return f"without {self.index}"
 
     @property
-    def option(self) -> str:
-        """The option that asks for it, for messages."""
-        value = self.index
+    def parameter(self) -> str:
+        """What asks for it."""
+        return _PARAMETERS[self.kind]
+
+    @property
+    def asked(self) -> str:
+        """The value that asks for it."""
         if self.kind == "narrow":
-            value += f"={','.join(self.columns)}"
-        elif self.kind == "fillfactor":
-            value += f"={self.fillfactor}"
-        return f"{_OPTIONS[self.kind]} {value}"
+            return f"{self.index}={','.join(self.columns)}"
+        return f"{self.index}={self.fillfactor}" if self.kind == "fillfactor" else self.index
+
+    def refused(self, why: str) -> ParameterError:
+        """The error that refuses it."""
+        return ParameterError(self.parameter, f"{self.asked}: {why}")
 
 
 def changed(profile: Profile, changes: Sequence[IndexChange]) -> Profile:
@@ -92,8 +98,8 @@ def changed(profile: Profile, changes: Sequence[IndexChange]) -> Profile:
             nothing, contradicts another one, or that the index cannot have.
     """
     if profile.workload.builtin is not None:
-        raise InputError(
-            f"{changes[0].option}: the indexes of pgbench's tables are their primary keys, by "
+        raise changes[0].refused(
+            "the indexes of pgbench's tables are their primary keys, by "
             "which its scripts find rows; a profile with tables of its own can vary its indexes"
         )
     by_index: dict[str, list[IndexChange]] = {}
@@ -140,9 +146,8 @@ def _check_known(profile: Profile, name: str, change: IndexChange) -> None:
         return
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise InputError(
-        f"{change.option}: the profile has no index {name}; {hint}"
-        f"known here: {', '.join(known) or 'none'}"
+    raise change.refused(
+        f"the profile has no index {name}; {hint}known here: {', '.join(known) or 'none'}"
     )
 
 
@@ -151,12 +156,17 @@ def _check_together(changes: Sequence[IndexChange]) -> None:
     kinds = [change.kind for change in changes]
     for n, change in enumerate(changes):
         if change.kind in kinds[:n]:
-            raise InputError(f"{change.option}: {change.index} is changed so twice, give it once")
+            raise change.refused(f"{change.index} is changed so twice, give it once")
     for kind in ("without", "brin"):
         others = [c for c in changes if c.kind not in (kind, *(("narrow",) * (kind == "brin")))]
         if kind in kinds and others:
             one = changes[kinds.index(kind)]
-            raise InputError(f"{one.option} and {others[0].option} exclude each other: give one")
+            raise ParameterError(
+                one.parameter,
+                f"{one.asked} and `{others[0].parameter}` {others[0].asked} exclude each other: "
+                "give one",
+                mentions=(others[0].parameter,),
+            )
 
 
 def _changed_indexes(
@@ -181,12 +191,12 @@ def _apply(table: TableProfile, index: IndexProfile, change: IndexChange) -> Ind
         return _narrowed(table, index, change, is_key=is_key)
     if index.method == "brin":
         why = "BRIN already" if change.kind == "brin" else "BRIN, whose pages have no fillfactor"
-        raise InputError(f"{change.option}: {index.name} is {why}, expected a B-tree")
+        raise change.refused(f"{index.name} is {why}, expected a B-tree")
     if change.kind == "brin":
         if is_key:
             _refuse_key(change, table, index)
         if index.unique:
-            raise InputError(f"{change.option}: {index.name} is unique, which BRIN cannot be")
+            raise change.refused(f"{index.name} is unique, which BRIN cannot be")
         _check_brin(table, index, change)
         return replace(index, method="brin", include=(), fillfactor=None, deduplicate_items=None)
     return _refilled(index, change)
@@ -200,16 +210,16 @@ def _check_brin(table: TableProfile, index: IndexProfile, change: IndexChange) -
     """
     for name in index.columns:
         if table.column(name).base_type == "bool":
-            raise InputError(
-                f"{change.option}: {name} is a boolean, which BRIN cannot index: expected an "
+            raise change.refused(
+                f"{name} is a boolean, which BRIN cannot index: expected an "
                 "index over other columns"
             )
 
 
 def _refuse_key(change: IndexChange, table: TableProfile, index: IndexProfile) -> None:
     others = [other.name for other in table.indexes if other.name != index.name]
-    raise InputError(
-        f"{change.option}: {index.name} is the key of {table.name}, by which its rows are found; "
+    raise change.refused(
+        f"{index.name} is the key of {table.name}, by which its rows are found; "
         f"expected another of its indexes ({', '.join(others) or 'it has none'})"
     )
 
@@ -218,37 +228,34 @@ def _narrowed(
     table: TableProfile, index: IndexProfile, change: IndexChange, *, is_key: bool
 ) -> IndexProfile:
     if index.expressions:
-        raise InputError(
-            f"{change.option}: {index.name} is over expressions ({', '.join(index.expressions)}), "
+        raise change.refused(
+            f"{index.name} is over expressions ({', '.join(index.expressions)}), "
             "expected an index over columns"
         )
     had = (*index.columns, *index.include)
     for n, column in enumerate(change.columns):
         if column not in had:
-            raise InputError(
-                f"{change.option}: {index.name} does not hold {column}, expected some of "
-                f"{', '.join(had)}"
+            raise change.refused(
+                f"{index.name} does not hold {column}, expected some of {', '.join(had)}"
             )
         if column in change.columns[:n]:
-            raise InputError(f"{change.option}: {column} is given twice")
+            raise change.refused(f"{column} is given twice")
     if len(change.columns) == len(had):
-        raise InputError(
-            f"{change.option}: {index.name} holds just these columns, expected fewer of them"
-        )
+        raise change.refused(f"{index.name} holds just these columns, expected fewer of them")
     kept = tuple(column for column in index.columns if column in change.columns)
     if not kept:
-        raise InputError(
-            f"{change.option}: {index.name} would have no key column left, expected one of "
+        raise change.refused(
+            f"{index.name} would have no key column left, expected one of "
             f"{', '.join(index.columns)}"
         )
     if is_key and kept[0] != index.columns[0]:
-        raise InputError(
-            f"{change.option}: {index.name} is the key of {table.name}, by whose first column, "
+        raise change.refused(
+            f"{index.name} is the key of {table.name}, by whose first column, "
             f"{index.columns[0]}, rows are found: expected that one too"
         )
     if index.unique and not is_key and kept != index.columns:
-        raise InputError(
-            f"{change.option}: {index.name} is unique over {', '.join(index.columns)}; over fewer "
+        raise change.refused(
+            f"{index.name} is unique over {', '.join(index.columns)}; over fewer "
             "columns it need not be: expected all of them"
         )
     include = tuple(column for column in index.include if column in change.columns)
@@ -258,10 +265,9 @@ def _narrowed(
 def _refilled(index: IndexProfile, change: IndexChange) -> IndexProfile:
     wanted = change.fillfactor
     if wanted is None or not INDEX_FILLFACTOR_MIN <= wanted <= INDEX_FILLFACTOR_MAX:
-        raise InputError(
-            f"{change.option}: expected a whole number from {INDEX_FILLFACTOR_MIN} to "
-            f"{INDEX_FILLFACTOR_MAX}"
+        raise change.refused(
+            f"expected a whole number from {INDEX_FILLFACTOR_MIN} to {INDEX_FILLFACTOR_MAX}"
         )
     if wanted == (index.fillfactor or INDEX_FILLFACTOR_DEFAULT):
-        raise InputError(f"{change.option}: that is its fillfactor, expected another")
+        raise change.refused("that is its fillfactor, expected another")
     return replace(index, fillfactor=wanted)

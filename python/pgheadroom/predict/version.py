@@ -43,5 +43,5 @@ def minor_version(profile: Profile, server: str | None, assumed: dict[str, Any])
             version = PgVersion.parse(_RECORDED[spec])
             assumed["server.version"] = f"{version}, no server of {spec} is at hand"
     if server is not None and server != profile.server.version:
-        assumed["server.version"] = f"{version} by --server"
+        assumed["server.version"] = f"{version}, as asked for"
     return version

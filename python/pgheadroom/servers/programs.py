@@ -225,13 +225,14 @@ def _find_version(spec: str) -> ServerPrograms:
         return next((programs for programs in fitting if programs.origin == "wheel"), fitting[0])
     names = tuple(str(programs) for programs in known)
     hint = (
-        f"install PostgreSQL {major} or unpack it anywhere, and name its folder (--server FOLDER)"
+        f"install PostgreSQL {major} or unpack it anywhere, and name its folder (`server` FOLDER)"
     )
     if major in ("17", "18"):
         hint += f"; npm's package {_NPM_PACKAGE} is one such folder"
     raise ServerNotFound(
         f"no PostgreSQL {spec} server is at hand, only {', '.join(names) or 'none at all'}: {hint}",
         at_hand=names,
+        mentions=("server",),
     )
 
 

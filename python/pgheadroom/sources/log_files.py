@@ -87,7 +87,8 @@ def check_log(path: Path) -> None:
             raise ParameterError(
                 "log",
                 f"{path} is not a file: {expected}. If the server is on another machine, run "
-                "observe there, or use --print-sql there and --from with a copy of the log here",
+                "observe there, or use `print_sql` there and `from` with a copy of the log here",
+                mentions=("print_sql", "from"),
             )
         with path.open("rb") as file:
             head = file.read(8)
