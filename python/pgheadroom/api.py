@@ -21,7 +21,7 @@ from pgheadroom.layout import Layout, of_live_tables, of_profile
 from pgheadroom.observe import LENGTH_S, observe_live, request_of
 from pgheadroom.predict import Prediction, Timing
 from pgheadroom.predict import predict as _predict
-from pgheadroom.predict.twin import SEEDS_DEFAULT
+from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.profile import Profile
 from pgheadroom.profile import read_profile as _read_profile
 from pgheadroom.prove import Proof

@@ -19,10 +19,11 @@ from pgheadroom.forms import in_file, write
 from pgheadroom.outcome import KEYS, Outcome, Value, outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
-from pgheadroom.predict import Cell, Given, make_cells, predict_cells
+from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.predict.run import note
-from pgheadroom.predict.twin import SEEDS_DEFAULT, Report, Simulation
+from pgheadroom.predict.run_plan import SEEDS_DEFAULT
+from pgheadroom.predict.twin import Report, Simulation
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
 from pgheadroom.profile import Profile
 from pgheadroom.servers import find_programs, is_connection
@@ -154,15 +155,18 @@ def prove(
             "version or a folder with server programs, not a connection"
         )
     version = find_programs(spec).version
-    how: dict[str, Any] = {"seeds": seeds, "executor": executor, "report": report}
+    plan = RunPlan(cells=cells, version=version, seeds=seeds)
     if needs_the_run(profile):
-        predict_cells([_short(cells[0])], version, given=[Given(events=())], seeds=2)
+        predict_cells(
+            RunPlan(cells=[_short(cells[0])], version=version, given=[Given(events=())], seeds=2)
+        )
         played = _play(cells, server, say)
         given = [given_by(cell, run) for cell, run in zip(cells, played, strict=True)]
-        simulated = predict_cells(cells, version, given=given, **how)
+        plan = replace(plan, given=given)
+        simulated = predict_cells(plan, executor=executor, report=report)
     else:
         given = [Given() for _ in cells]
-        simulated = predict_cells(cells, version, **how)
+        simulated = predict_cells(plan, executor=executor, report=report)
         played = _play(cells, server, say)
     assumed = dict(played[0].assumed)
     if profile.workload.builtin is not None:  # a profile of its own says how rows are found

@@ -14,6 +14,7 @@ from pgheadroom.errors import InputError, TwinError
 from pgheadroom.play.load import add_foreign_key
 from pgheadroom.play.scripts import scripts, session_find, statements
 from pgheadroom.predict.cells import make_cells
+from pgheadroom.predict.run_plan import RunPlan
 from pgheadroom.predict.sampling import obstacle
 from pgheadroom.predict.twin import predict_cells
 from pgheadroom.profile import Profile, parse_profile, read_profile, to_json
@@ -61,7 +62,7 @@ def _newest(data: Json) -> None:
 
 
 def _records(profile: Profile) -> Any:
-    (simulation,) = predict_cells(make_cells(profile), PgVersion(18, 4))
+    (simulation,) = predict_cells(RunPlan(cells=make_cells(profile), version=PgVersion(18, 4)))
     return simulation.outcome.by_table["parent"].wal_records
 
 
@@ -216,7 +217,7 @@ def test_19_is_refused() -> None:
     """Its checks go another way, which nobody has compared."""
     data = _data()
     with pytest.raises(TwinError, match=r"table\[0\]\.foreign_keys.*19"):
-        predict_cells(make_cells(parse_profile(data)), PgVersion(19, 0))
+        predict_cells(RunPlan(cells=make_cells(parse_profile(data)), version=PgVersion(19, 0)))
 
 
 def test_no_sample_has_foreign_keys() -> None:

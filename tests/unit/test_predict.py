@@ -13,8 +13,8 @@ from pgheadroom.play import Played
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
+from pgheadroom.predict.run_plan import as_given, transactions_of
 from pgheadroom.predict.spread import LEVEL, spread
-from pgheadroom.predict.twin import as_given, transactions_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.prove import given_by, needs_the_run
 from pgheadroom.types import Interval, PgVersion

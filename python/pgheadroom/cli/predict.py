@@ -41,8 +41,8 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Factor
 from pgheadroom.predict import Timing, predict
 from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
+from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.predict.series import WINDOWS_DEFAULT
-from pgheadroom.predict.twin import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
 from pgheadroom.progress import Progress
 from pgheadroom.redaction import command_line

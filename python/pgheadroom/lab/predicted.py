@@ -18,7 +18,7 @@ from typing import Any
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
-from pgheadroom.predict import Cell, Timing, predict_cells
+from pgheadroom.predict import Cell, RunPlan, Timing, predict_cells
 from pgheadroom.predict.spread import LEVEL
 from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile import Profile, parse_profile
@@ -167,16 +167,17 @@ def windows_of(data: Data, version: PgVersion, windows: int) -> Simulation | Non
 def _exact(text: str, version: str, seed: int) -> Simulation:
     profile = _profile(text, seed)
     cell = Cell(fillfactor=0, profile=profile)
-    return predict_cells([cell], PgVersion.parse(version), seeds=RUNS)[0]
+    return predict_cells(RunPlan(cells=[cell], version=PgVersion.parse(version), seeds=RUNS))[0]
 
 
 @lru_cache(maxsize=128)
 def _drawn(text: str, version: str, seeds: tuple[int, ...], windows: int) -> Simulation:
     cell = Cell(fillfactor=0, profile=_profile(text, seeds[0]))
     timing = Timing(tps=1000, windows=windows) if windows else None
-    return predict_cells(
-        [cell], PgVersion.parse(version), timing=timing, seeds=RUNS, drawn=seeds
-    )[0]  # fmt: skip
+    plan = RunPlan(
+        cells=[cell], version=PgVersion.parse(version), timing=timing, seeds=RUNS, drawn=seeds
+    )
+    return predict_cells(plan)[0]
 
 
 def _profile(text: str, seed: int) -> Profile:

@@ -36,6 +36,11 @@ from pgheadroom.types import PgVersion
 
 RECORDS_FOLDER = Path("pgheadroom-records")
 
+_STOPPED_AMONG_FURTHER = (
+    "The run was stopped among the blocks that its budget adds: the same command goes on with "
+    "them, and without --budget it ends here."
+)
+
 
 @contextmanager
 def place_for(server: str) -> Iterator[Place]:
@@ -313,25 +318,11 @@ def write_result(
         blocks were stopped.
     """
     samples = record.samples
-    trials = experiment.trials(request)
-    planned = {trial.id for trial in trials}
-    arms = {(cell_key(trial.cell), trial.arm) for trial in trials}
-    for sample in samples:
-        further = sample.repetition > request.repetitions
-        if sample.trial not in planned and not (
-            further and (cell_key(sample.cell), sample.arm) in arms
-        ):
-            raise InputError(
-                f"{record.folder / 'samples.jsonl'} is damaged: {sample.trial} is no trial of its "
-                "request; restore the record from a copy, or remove that line"
-            )
+    missing = _missing(experiment, request, record)
     environment: Mapping[str, Any] = record.read_environment() or {}
     summary = experiment.summarise(request, version, samples)
-    missing = len(planned - {sample.trial for sample in samples})
-    assumed: dict[str, str] = {}
-    for sample in samples:
-        assumed.update(sample.assumed)
     known = conduct.read(record, request)
+    assumed = {name: how for sample in samples for name, how in sample.assumed.items()}
     if known.repetitions is not None:
         assumed["repetitions"] = known.repetitions
     warnings = [*known.warnings, *guards.assertions(environment), *summary.warnings]
@@ -341,11 +332,7 @@ def write_result(
     if missing:
         warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial.")
     elif not known.ended:
-        warnings.insert(
-            0,
-            "The run was stopped among the blocks that its budget adds: the same command goes on "
-            "with them, and without --budget it ends here.",
-        )
+        warnings.insert(0, _STOPPED_AMONG_FURTHER)
     result = {
         "schema_version": 1,
         "kind": "experiment",
@@ -395,6 +382,28 @@ def write_result(
     result[KEY] = experiment.presentation(result).to_json()
     record.write("result.json", result)
     return result
+
+
+def _missing(experiment: Experiment, request: Request, record: Record) -> int:
+    """
+    How many trials of the plan have not run.
+
+    Raises:
+        InputError: A sample is of no trial of the plan, nor of a further block.
+    """
+    trials = experiment.trials(request)
+    planned = {trial.id for trial in trials}
+    arms = {(cell_key(trial.cell), trial.arm) for trial in trials}
+    for sample in record.samples:
+        further = sample.repetition > request.repetitions
+        if sample.trial not in planned and not (
+            further and (cell_key(sample.cell), sample.arm) in arms
+        ):
+            raise InputError(
+                f"{record.folder / 'samples.jsonl'} is damaged: {sample.trial} is no trial of its "
+                "request; restore the record from a copy, or remove that line"
+            )
+    return len(planned - {sample.trial for sample in record.samples})
 
 
 def summarise_record(folder: Path) -> Record:

@@ -5,6 +5,7 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     variants.py a profile with other indexes
     order.py    how well tables lie in key order
     version.py  which minor version the twin follows
+    run_plan.py what is played: cells, pace, samples and seeds, decided once
     twin.py     runs of the twin side by side, with progress and a clean stop
     clock.py    how fast a run goes, and what the server does by itself meanwhile
     spread.py   several runs of a statistical cell become intervals
@@ -22,7 +23,8 @@ from __future__ import annotations
 from pgheadroom.predict.cells import Cell, make_cells
 from pgheadroom.predict.rewriting import Rewrite
 from pgheadroom.predict.run import PredictedCell, Prediction, predict
-from pgheadroom.predict.twin import Engine, Given, Storage, Timing, predict_cells
+from pgheadroom.predict.run_plan import Engine, Given, RunPlan, Storage, Timing
+from pgheadroom.predict.twin import predict_cells
 from pgheadroom.predict.variants import IndexChange
 from pgheadroom.predict.version import minor_version
 
@@ -34,6 +36,7 @@ __all__ = [
     "PredictedCell",
     "Prediction",
     "Rewrite",
+    "RunPlan",
     "Storage",
     "Timing",
     "make_cells",

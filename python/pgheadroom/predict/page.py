@@ -15,7 +15,7 @@ from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.cells import make_cells, updated_tables
 from pgheadroom.predict.clock import has_clockwork, pace_of, tps_of
 from pgheadroom.predict.memory import check_memory
-from pgheadroom.predict.twin import Given, transactions_of
+from pgheadroom.predict.run_plan import Given, transactions_of
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.types import PgVersion

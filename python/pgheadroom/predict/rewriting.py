@@ -100,8 +100,15 @@ def rewritten_at(
         assumed: Told what an online rewrite takes for granted.
 
     Raises:
-        InputError: A fraction that is not inside the run, or an end behind it.
+        InputError: A fraction that is not inside the run, or an end behind it; tables that are not
+            altered.
     """
+    if not cells:
+        raise ParameterError(
+            "rewrite",
+            "goes with `from_fillfactor`, at which the tables were loaded",
+            mentions=("from_fillfactor",),
+        )
     if not 0 < rewrite.at_frac < 1:
         raise ParameterError(
             "rewrite", f"{rewrite.at_frac:g}: expected a part of the run above 0 and below 1"

@@ -31,19 +31,18 @@ from pgheadroom.predict.rewriting import (
     duration_of,
     rewritten_at,
 )
-from pgheadroom.predict.sampling import Sample, heap_pages, sample_if_big, sample_of
-from pgheadroom.predict.series import InColumns
-from pgheadroom.predict.twin import (
+from pgheadroom.predict.run_plan import (
     SEEDS_DEFAULT,
     SERVER,
     Engine,
     Model,
-    Report,
-    Simulation,
+    RunPlan,
     Storage,
     Timing,
-    predict_cells,
 )
+from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
+from pgheadroom.predict.series import InColumns
+from pgheadroom.predict.twin import Report, Simulation, predict_cells
 from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
@@ -194,71 +193,20 @@ def predict(
     version = minor_version(profile, server, told)
     assumed = profile.assumed_on(version.major) | told
     altered = () if from_fillfactor is None else loaded_at(cells, from_fillfactor, table)
-    if rewrite is not None and not altered:
-        raise ParameterError(
-            "rewrite",
-            "goes with `from_fillfactor`, at which the tables were loaded",
-            mentions=("from_fillfactor",),
-        )
     later = () if rewrite is None else rewritten_at(altered, rewrite, timing.tps, assumed)
-    over_time = timing.windows > 0 or order or from_fillfactor is not None
-    if sample_pages is not None and over_time:
-        raise ParameterError(
-            "sample_pages",
-            ": a sample gives no `series`, `order` or `from_fillfactor`; ask for them without it",
-            mentions=("series", "order", "from_fillfactor"),
-        )
-    samples = None if over_time else _samples(cells, sample_pages)
+    samples = _samples(cells, sample_pages, over_time=bool(timing.windows or order or altered))
     if samples is not None:
-        assumed["twin.sample"] = (
-            f"{seeds} samples of {heap_pages(samples[0].profile)} of "
-            f"{heap_pages(cells[0].profile)} heap pages; rows and operations shrink alike"
-        )
-    found = predict_cells(
-        (*cells, *altered, *later),
-        version,
-        samples=samples,
-        model=model,
-        timing=timing,
-        seeds=seeds,
-        executor=executor,
-        report=report,
-    )
+        assumed["twin.sample"] = _said(samples, cells, seeds)
+    plan = RunPlan(cells=cells, version=version, model=model, timing=timing, seeds=seeds)
+    plan = replace(plan, cells=(*cells, *altered, *later), samples=samples)
+    found = predict_cells(plan, executor=executor, report=report)
     note(assumed, found, seeds)
-    run = profile.workload.run
-    _, pace = tps_of(profile, timing.tps)
-    if run.duration_s is not None and run.rate_per_s is not None:
-        assumed["run.operations"] = (
-            f"{found[0].transactions}: rate_per_s times duration_s, and Poisson's spread of it"
-        )
-    elif run.duration_s is not None:
-        assumed["run.operations"] = f"{found[0].transactions}: {pace}, times duration_s"
-    elif found[0].by_itself is not None:
-        assumed["run.duration_s"] = f"{found[0].by_itself.duration_s:g}: {pace}"
-    shown = found if from_fillfactor is None else found[len(cells) :]
-    made = []
-    for n, cell in enumerate(cells):
-        made.append(
-            PredictedCell(
-                fillfactor=cell.fillfactor,
-                predicted=shown[n].outcome,
-                variant=cell.variant,
-                difference={"predicted": difference(shown[n].outcome, shown[n - 1].outcome)}
-                if is_variant(cell)
-                else None,
-                by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
-                series=shown[n].series,
-                growth=_growth(
-                    shown[n], cell.profile, None if from_fillfactor is None else found[n]
-                ),
-                order=shown[n].order,
-            )
-        )
-        if from_fillfactor is not None:
-            made[-1] = _beside_rewritten(made[-1], cell, found[n], from_fillfactor)
-        if rewrite is not None:
-            simulated = found[2 * len(cells) + n]
-            made[-1] = _beside_later(made[-1], later[n], simulated, rewrite, timing.tps)
+    _note_length(assumed, profile, found[0], timing.tps)
+    rewritten = found[: len(cells)] if altered else None
+    made = _cells(cells, found[len(cells) :] if altered else found, rewritten, from_fillfactor)
+    if rewrite is not None:
+        last = zip(made, later, found[2 * len(cells) :], strict=True)
+        made = [_beside_later(*each, rewrite, timing.tps) for each in last]
     return Prediction(
         server=version,
         storage=storage,
@@ -267,6 +215,56 @@ def predict(
         assumed=assumed,
         cells=tuple(made),
     )
+
+
+def _note_length(
+    assumed: dict[str, Any], profile: Profile, found: Simulation, tps: float | None
+) -> None:
+    """Say under `assumed` how long a run is, where the profile says only the one or the other."""
+    run = profile.workload.run
+    _, pace = tps_of(profile, tps)
+    if run.duration_s is not None and run.rate_per_s is not None:
+        assumed["run.operations"] = (
+            f"{found.transactions}: rate_per_s times duration_s, and Poisson's spread of it"
+        )
+    elif run.duration_s is not None:
+        assumed["run.operations"] = f"{found.transactions}: {pace}, times duration_s"
+    elif found.by_itself is not None:
+        assumed["run.duration_s"] = f"{found.by_itself.duration_s:g}: {pace}"
+
+
+def _cells(
+    cells: Sequence[Cell],
+    shown: Sequence[Simulation],
+    rewritten: Sequence[Simulation] | None,
+    from_fillfactor: int | None,
+) -> list[PredictedCell]:
+    """
+    The cells of a prediction.
+
+    Args:
+        cells: What was asked.
+        shown: What came of each.
+        rewritten: Where tables were altered: the same on tables loaded at the cell's fillfactor.
+        from_fillfactor: At which the altered ones were loaded.
+    """
+    made = []
+    for n, cell in enumerate(cells):
+        variant = difference(shown[n].outcome, shown[n - 1].outcome) if is_variant(cell) else None
+        found = PredictedCell(
+            fillfactor=cell.fillfactor,
+            predicted=shown[n].outcome,
+            variant=cell.variant,
+            difference=None if variant is None else {"predicted": variant},
+            by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
+            series=shown[n].series,
+            growth=_growth(shown[n], cell.profile, None if rewritten is None else rewritten[n]),
+            order=shown[n].order,
+        )
+        if rewritten is not None and from_fillfactor is not None:
+            found = _beside_rewritten(found, cell, rewritten[n], from_fillfactor)
+        made.append(found)
+    return made
 
 
 def _growth(
@@ -278,8 +276,28 @@ def _growth(
     return growth_of(found.series, rows_by_table(profile), beside)
 
 
-def _samples(cells: Sequence[Cell], pages: int | None) -> list[Sample] | None:
-    """What stands for each cell; None when all are simulated whole."""
+def _said(samples: Sequence[PageSample], cells: Sequence[Cell], seeds: int) -> str:
+    pages, of_pages = (heap_pages(item.profile) for item in (samples[0], cells[0]))
+    return f"{seeds} samples of {pages} of {of_pages} heap pages; rows and operations shrink alike"
+
+
+def _samples(
+    cells: Sequence[Cell], pages: int | None, *, over_time: bool
+) -> list[PageSample] | None:
+    """
+    What stands for each cell; None when all are simulated whole.
+
+    Raises:
+        ParameterError: A sample is asked for of what it does not give.
+    """
+    if over_time:
+        if pages is None:
+            return None
+        raise ParameterError(
+            "sample_pages",
+            ": a sample gives no `series`, `order` or `from_fillfactor`; ask for them without it",
+            mentions=("series", "order", "from_fillfactor"),
+        )
     if pages is not None:
         return [sample_of(cell.profile, pages) for cell in cells]
     found = [sample_if_big(cell.profile) for cell in cells]

@@ -8,10 +8,10 @@ metapage and root, the upper levels of the free space map) does not shrink. Seve
 with another seed, say how far one lies from the whole.
 
 Several clients are all there in a sample. Between two transactions that are played each of them has
-as many elsewhere as in the whole (`Sample.of_whole`), so that between two visits of a page as much
-time passes, and who holds others from pruning is as far along. What several clients visit together
-page after page (new rows, the oldest ones, a walk through the table) would be visited more slowly
-than in the whole; with several clients that is refused.
+as many elsewhere as in the whole (`PageSample.of_whole`), so that between two visits of a page as
+much time passes, and who holds others from pruning is as far along. What several clients visit
+together page after page (new rows, the oldest ones, a walk through the table) would be visited more
+slowly than in the whole; with several clients that is refused.
 
 Not everything shrinks: what does not is refused by name (`share_of`).
 """
@@ -69,7 +69,7 @@ of its own, and those must be few among all.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class PageSample:
     """
     A profile that is a share of another one.
 
@@ -156,7 +156,7 @@ def _pages(table: TableLayout) -> int:
     return room.heap_pages
 
 
-def sample_of(profile: Profile, pages: int) -> Sample:
+def sample_of(profile: Profile, pages: int) -> PageSample:
     """
     The sample whose largest table has about so many pages.
 
@@ -179,7 +179,7 @@ def sample_of(profile: Profile, pages: int) -> Sample:
     }
     shrunk = _shorter(run, share)
     is_met = run.clients > 1 and share < 1
-    return Sample(
+    return PageSample(
         profile=replace(profile, tables=tables, workload=replace(profile.workload, run=shrunk)),
         share=_operations(shrunk) / _operations(run),
         once=once,
@@ -187,7 +187,7 @@ def sample_of(profile: Profile, pages: int) -> Sample:
     )
 
 
-def _smaller_scale(profile: Profile, share: float) -> Sample:
+def _smaller_scale(profile: Profile, share: float) -> PageSample:
     """The nearest scale below, with as many transactions for each account."""
     builtin, run = profile.workload.builtin, profile.workload.run
     assert builtin is not None, "the caller has looked"
@@ -199,7 +199,7 @@ def _smaller_scale(profile: Profile, share: float) -> Sample:
     if scale < builtin.scale and (run.clients > 1 or entire):
         of_whole = {"whole_operations": _operations(run)}
         of_whole |= {"whole_scale": builtin.scale} if entire else {}
-    return Sample(
+    return PageSample(
         profile=replace(smaller, workload=replace(smaller.workload, run=shrunk)),
         share=_operations(shrunk) / _operations(run),
         once={pgbench_tables.ACCOUNTS: _ONCE_PER_BTREE, "pgbench_history": 0},
@@ -209,7 +209,7 @@ def _smaller_scale(profile: Profile, share: float) -> Sample:
     )
 
 
-def sample_if_big(profile: Profile) -> Sample | None:
+def sample_if_big(profile: Profile) -> PageSample | None:
     """The sample of a profile too large to be simulated whole; None if it is not, or has none."""
     if obstacle(profile) is not None:
         return None

@@ -7,85 +7,26 @@ never interrupted by Ctrl-C; the calling thread is, and then tells every run to 
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError
 from pgheadroom.outcome import SUMMED, Outcome, put_together
-from pgheadroom.predict.cells import Cell
-from pgheadroom.predict.clock import ByItself, Pace, by_itself, has_clockwork, pace_of, tps_of
-from pgheadroom.predict.memory import check_memory
+from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
-from pgheadroom.predict.sampling import Sample
+from pgheadroom.predict.run_plan import Piece, RunPlan
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
-from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.schedule import run_pieces
-from pgheadroom.types import PgVersion
-
-SEEDS_DEFAULT = 8
-"""Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
-
-Storage = Literal["local", "log-structured"]
-"""
-Where pages are kept: PostgreSQL's files; or a log that the storage itself turns into pages, so that
-the server writes no page, has no checkpoint and logs no image that would repair one.
-"""
-
-Engine = Literal["heap", "clustered", "undo"]
-"""
-How rows are stored: PostgreSQL's heap; heap whose inserts go beside the previous key; updates in
-place with undo pages. The latter two are models.
-"""
 
 Report = Callable[[int, int], None]
 """Called with how many rows and transactions are done, and how many there are."""
-
-TwinEvent = tuple[float, str, str | None]
-"""When (0 to 1 of the run), what (`checkpoint_starting`, `autovacuum`, ...), which table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """
-    What a server's run tells the twin, where a prediction alone cannot know it.
-
-    `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
-    that were held, from and to which share of the run; None: as the profile wants them.
-    """
-
-    operations: int | None = None
-    events: tuple[TwinEvent, ...] | None = None
-    snapshots: tuple[tuple[float, float], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """
-    What is not as a server of ours has it, where something is.
-
-    Attributes:
-        storage: Where pages are kept.
-        engine: How rows are stored once they are loaded.
-        order: Whether the order of the tables is measured.
-    """
-
-    storage: Storage = "local"
-    engine: Engine = "heap"
-    order: bool = False
-
-
-SERVER = Model()
-"""Everything as servers have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,225 +49,37 @@ class Simulation:
     rewrites: tuple[RewriteWork, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """
-    The twin's clock for a prediction.
-
-    `tps` are transactions a second of all clients (None: assumed), `windows` those of a series.
-    """
-
-    tps: float | None = None
-    windows: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """One run of the twin."""
-
-    cell: int
-    profile_json: str
-    version: str
-    interleaving: int
-    events: tuple[TwinEvent, ...] | None
-    transactions: int | None
-    model: Model = SERVER
-    pace: Pace | None = None
-    windows: int = 0
-    later: tuple[tuple[str, int], ...] = ()
-    rewrites: tuple[tuple[str, float, float | None], ...] = ()
-
-
 def predict_cells(
-    cells: Sequence[Cell],
-    version: PgVersion,
-    *,
-    given: Sequence[Given] | None = None,
-    samples: Sequence[Sample] | None = None,
-    model: Model = SERVER,
-    timing: Timing | None = None,
-    seeds: int = SEEDS_DEFAULT,
-    drawn: Sequence[int] | None = None,
-    executor: Executor | None = None,
-    report: Report | None = None,
+    plan: RunPlan, *, executor: Executor | None = None, report: Report | None = None
 ) -> list[Simulation]:
     """
-    Run the twin on each cell.
+    Run the twin on each cell of a plan.
 
     Args:
-        cells: The profile at each fillfactor.
-        version: The minor that the twin follows.
-        given: What a server's run of each cell tells; None for a prediction.
-        samples: What stands for each cell's profile; None: it is simulated whole.
-        model: Another storage or engine.
-        timing: The clock by which the server does what it does by itself, where no run tells.
-        seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
-        drawn: pgbench's seeds that the runs of a cell take in turn, instead of the profile's: what
-            is foreseen is a run whose seed is not known, and every cell is statistical.
+        plan: What is played.
         executor: Where to run; a thread a core when None.
         report: Called with the progress.
 
     Raises:
         TwinError: The twin cannot play the profile, or reached one of its limits.
-        InputError: Fewer than two seeds, or a run whose length nobody knows.
+        InputError: A run whose length nobody knows.
     """
-    if seeds < 2:
-        raise InputError(f"seeds {seeds}: expected at least 2, one run shows no spread")
-    told = given or [Given() for _ in cells]
-
-    def piece(cell: int, seed: int) -> _Piece:
-        played = cells[cell]
-        if samples is not None:
-            played = replace(played, profile=samples[cell].with_seed(seed))
-        elif drawn is not None:
-            played = replace(played, profile=_with_seed(played.profile, drawn[seed % len(drawn)]))
-        made = _piece(played, told[cell], version, cell, seed, seeds, timing)
-        made = replace(made, model=model)
-        if samples is not None:
-            made = replace(made, profile_json=samples[cell].twin_json(seed))
-        return made if timing is None else _on_clock(made, cells[cell], timing)
-
-    begun = [piece(n, 0) for n in range(len(cells))]
-    is_drawn = samples is not None or drawn is not None
-    repeated = is_drawn or any(cell.profile.workload.run.clients > 1 for cell in cells)
-    check_memory(
-        [_needed_bytes(one) for one in begun],
-        [cell.profile for cell in cells] if samples is None else [s.profile for s in samples],
-        len(cells) * (seeds if repeated else 1),
-        may_sample=given is None and all(_can_be_sampled(cell, model, timing) for cell in cells),
-    )
+    cells = range(len(plan.cells))
+    begun = [plan.piece(n, 0) for n in cells]
+    plan.check_memory(begun)
     with _Runs(executor, report) as runs:
         first = runs.run(begun)
-        images_only = [
-            samples is None
-            and drawn is None
-            and model.storage == "local"
-            and _images_only(cells[n], told[n], first[(n, 0)])
-            for n in range(len(cells))
-        ]
         more = [
-            piece(n, seed)
-            for n in range(len(cells))
-            if samples is not None
-            or drawn is not None
-            or (not _is_exact(cells[n], first[(n, 0)]) and not images_only[n])
-            for seed in range(1, seeds)
+            plan.piece(n, seed)
+            for n in cells
+            if not plan.says_all(n, first[(n, 0)])
+            for seed in range(1, plan.seeds)
         ]
         found = first | runs.run(more)
     return [
-        _simulation(
-            [run for (m, _), run in sorted(found.items()) if m == n],
-            images_only=images_only[n],
-            clients=cells[n].profile.workload.run.clients,
-            major=version.major,
-            logs_hints=model.storage == "local" and _logs_hints(cells[n].profile, version.major),
-            sample=None if samples is None else samples[n],
-        )
-        for n in range(len(cells))
+        _simulation(plan, n, [run for (m, _), run in sorted(found.items()) if m == n])
+        for n in cells
     ]
-
-
-def _can_be_sampled(cell: Cell, model: Model, timing: Timing | None) -> bool:
-    """Whether what is asked for is something that a sample can give."""
-    windows = 0 if timing is None else timing.windows
-    return not (windows or model.order or cell.later or cell.rewrites)
-
-
-def _needed_bytes(piece: _Piece) -> int:
-    needed = _core.needed_bytes(piece.profile_json, piece.transactions)
-    return 2 * needed if piece.rewrites else needed  # a rewrite makes a copy
-
-
-def _with_seed(profile: Profile, seed: int) -> Profile:
-    run = replace(profile.workload.run, seed=seed)
-    return replace(profile, workload=replace(profile.workload, run=run))
-
-
-def _is_exact(cell: Cell, run: _core.Simulated) -> bool:
-    """Whether another run gives the same: nothing was drawn, and nothing waits for a clock."""
-    return not run.approximations and cell.profile.workload.run.duration_s is None
-
-
-def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
-    """Whether the sizes of compressed images are all that is not exact."""
-    profile = cell.profile
-    asked = profile.workload.run
-    compresses = profile.server.full_page_writes and profile.server.wal_compression != "off"
-    sampled = asked.clients > 1 or asked.snapshots or asked.duration_s is not None or given.events
-    return compresses and not sampled and len(run.approximations) == 1
-
-
-def _piece(
-    cell: Cell,
-    given: Given,
-    version: PgVersion,
-    number: int,
-    seed: int,
-    seeds: int,
-    timing: Timing | None,
-) -> _Piece:
-    profile = as_given(cell.profile, given)
-    tps = None if timing is None else tps_of(profile, timing.tps)[0]
-    count = transactions_of(profile, given, seed, seeds, tps)
-    text = json.dumps(to_json(profile))
-    return _Piece(
-        number,
-        text,
-        str(version),
-        seed,
-        given.events,
-        count,
-        later=tuple(cell.later.items()),
-        rewrites=cell.rewrites,
-    )
-
-
-def _on_clock(piece: _Piece, cell: Cell, timing: Timing) -> _Piece:
-    """The same run on a clock, where something goes by it."""
-    if not timing.windows and not has_clockwork(cell.profile):
-        return piece
-    return replace(piece, pace=pace_of(cell.profile, timing.tps), windows=timing.windows)
-
-
-def as_given(profile: Profile, given: Given) -> Profile:
-    """The profile with the snapshots that were held, where a server's run tells."""
-    if given.snapshots is None:
-        return profile
-    held = tuple(
-        Snapshot(start_frac=began, length_frac=ended - began) for began, ended in given.snapshots
-    )
-    run = replace(profile.workload.run, snapshots=held)
-    return replace(profile, workload=replace(profile.workload, run=run))
-
-
-def transactions_of(
-    profile: Profile, given: Given, seed: int, seeds: int, tps: float | None = None
-) -> int | None:
-    """
-    How many transactions a duration is; None where the profile says it.
-
-    At a rate their number is Poisson's, as pgbench's throttle makes it; the runs of a cell take
-    the quantiles of that in turn, the first the median. Else `tps` a second, if given.
-
-    Raises:
-        InputError: A duration without a rate, and neither `tps` nor a server's run tells the
-            number.
-    """
-    run = profile.workload.run
-    if run.duration_s is None:
-        return None
-    if run.rate_per_s is not None:
-        mean = run.rate_per_s * run.duration_s
-        place = 0.5 if seed == 0 else (seed - 0.5) / (seeds - 1)
-        return max(1, round(mean + NormalDist().inv_cdf(place) * math.sqrt(mean)))
-    if given.operations is None and tps is not None:
-        return max(run.clients, round(tps * run.duration_s))
-    if given.operations is None:
-        raise InputError(
-            "run.duration_s: how many transactions that is depends on the machine; a prediction "
-            "needs run.operations, or run.rate_per_s beside it"
-        )
-    return given.operations
 
 
 class _Runs:
@@ -349,7 +102,7 @@ class _Runs:
         if self._own is not None:
             self._own.shutdown(wait=True, cancel_futures=True)
 
-    def run(self, pieces: Sequence[_Piece]) -> dict[tuple[int, int], _core.Simulated]:
+    def run(self, pieces: Sequence[Piece]) -> dict[tuple[int, int], _core.Simulated]:
         """All pieces' results, by cell and interleaving."""
         if self._own is not None:  # what is told across processes would not come back
             for piece in pieces:
@@ -366,7 +119,7 @@ class _Runs:
         self._tick()
         return found
 
-    def _simulate(self, piece: _Piece) -> _core.Simulated:
+    def _simulate(self, piece: Piece) -> _core.Simulated:
         return simulate(piece, self._progress[(piece.cell, piece.interleaving)])
 
     def _tick(self) -> None:
@@ -381,7 +134,7 @@ class _Runs:
             self._report(min(done, total), total)
 
 
-def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Simulated:
+def simulate(piece: Piece, progress: _core.Progress | None = None) -> _core.Simulated:
     """One run; importable, for executors in other processes."""
     return _core.simulate(
         piece.profile_json,
@@ -400,20 +153,15 @@ def simulate(piece: _Piece, progress: _core.Progress | None = None) -> _core.Sim
     )
 
 
-def _simulation(
-    runs: Sequence[_core.Simulated],
-    *,
-    images_only: bool,
-    clients: int,
-    major: int,
-    logs_hints: bool,
-    sample: Sample | None,
-) -> Simulation:
+def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Simulation:
+    profile, major = plan.cells[cell].profile, plan.version.major
+    clients = profile.workload.run.clients
+    sample = None if plan.samples is None else plan.samples[cell]
     wholes = [whole(run) for run in runs]
     doubt = WHOLE
     if sample is not None:
         wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
-    if images_only:
+    if plan.images_only(cell, runs[0]):
         outcome = images_estimated(wholes[0])
     elif len(wholes) == 1:
         outcome = exact(wholes[0])
@@ -424,7 +172,7 @@ def _simulation(
             major=major,
             samples=doubt,
             by_clock=by_itself(runs) is not None,
-            logs_hints=logs_hints,
+            logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
         )
     return Simulation(
         outcome=outcome,

@@ -17,7 +17,7 @@ from pgheadroom.lab.experiments.tprocc.twin import profile_of
 from pgheadroom.outcome import Outcome
 from pgheadroom.predict import Given, Storage, predict_cells
 from pgheadroom.predict.cells import make_cells
-from pgheadroom.predict.twin import Model, TwinEvent
+from pgheadroom.predict.run_plan import Model, RunPlan, TwinEvent
 from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import PAGE_BYTES
 
@@ -102,14 +102,14 @@ def _play(
     begins: tuple[TwinEvent, ...] = ()
     if workload.age and transactions > workload.age and storage == "local":
         begins = ((workload.age / transactions, "checkpoint_starting", None),)
-    simulated = predict_cells(
-        make_cells(profile),
-        PgVersion.parse(workload.version),
+    plan = RunPlan(
+        cells=make_cells(profile),
+        version=PgVersion.parse(workload.version),
         given=[Given(events=begins)],
         model=Model(storage=storage),
         seeds=SEEDS,
     )
-    return simulated[0].outcome
+    return predict_cells(plan)[0].outcome
 
 
 def _mid(value: object) -> float:

@@ -1,0 +1,287 @@
+"""
+What the twin plays, decided once: cells, pace, samples and seeds become the runs of a plan.
+
+Whoever plays a plan asks it for each cell's run with each seed, and whether the first run of a cell
+says all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Literal
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.predict.cells import Cell
+from pgheadroom.predict.clock import Pace, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.memory import check_memory
+from pgheadroom.predict.sampling import PageSample
+from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.types import PgVersion
+
+SEEDS_DEFAULT = 8
+"""Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
+
+Storage = Literal["local", "log-structured"]
+"""
+Where pages are kept: PostgreSQL's files; or a log that the storage itself turns into pages, so that
+the server writes no page, has no checkpoint and logs no image that would repair one.
+"""
+
+Engine = Literal["heap", "clustered", "undo"]
+"""
+How rows are stored: PostgreSQL's heap; heap whose inserts go beside the previous key; updates in
+place with undo pages. The latter two are models.
+"""
+
+TwinEvent = tuple[float, str, str | None]
+"""When (0 to 1 of the run), what (`checkpoint_starting`, `autovacuum`, ...), which table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """
+    What a server's run tells the twin, where a prediction alone cannot know it.
+
+    `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
+    that were held, from and to which share of the run; None: as the profile wants them.
+    """
+
+    operations: int | None = None
+    events: tuple[TwinEvent, ...] | None = None
+    snapshots: tuple[tuple[float, float], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """
+    What is not as a server of ours has it, where something is.
+
+    Attributes:
+        storage: Where pages are kept.
+        engine: How rows are stored once they are loaded.
+        order: Whether the order of the tables is measured.
+    """
+
+    storage: Storage = "local"
+    engine: Engine = "heap"
+    order: bool = False
+
+
+SERVER = Model()
+"""Everything as servers have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """
+    The twin's clock for a prediction.
+
+    `tps` are transactions a second of all clients (None: assumed), `windows` those of a series.
+    """
+
+    tps: float | None = None
+    windows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One run of the twin."""
+
+    cell: int
+    profile_json: str
+    version: str
+    interleaving: int
+    events: tuple[TwinEvent, ...] | None
+    transactions: int | None
+    model: Model = SERVER
+    pace: Pace | None = None
+    windows: int = 0
+    later: tuple[tuple[str, int], ...] = ()
+    rewrites: tuple[tuple[str, float, float | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """
+    The runs of some cells.
+
+    Attributes:
+        cells: The profile at each fillfactor.
+        version: The minor that the twin follows.
+        given: What a server's run of each cell tells; None for a prediction.
+        samples: What stands for each cell's profile; None: it is simulated whole.
+        model: Another storage or engine.
+        timing: The clock by which the server does what it does by itself, where no run tells.
+        seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
+        drawn: pgbench's seeds that the runs of a cell take in turn, instead of the profile's: what
+            is foreseen is a run whose seed is not known, and every cell is statistical.
+    """
+
+    cells: Sequence[Cell]
+    version: PgVersion
+    given: Sequence[Given] | None = None
+    samples: Sequence[PageSample] | None = None
+    model: Model = SERVER
+    timing: Timing | None = None
+    seeds: int = SEEDS_DEFAULT
+    drawn: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError for fewer than two seeds."""
+        if self.seeds < 2:
+            raise InputError(f"seeds {self.seeds}: expected at least 2, one run shows no spread")
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether every cell is statistical, for its runs draw what the profile's would not."""
+        return self.samples is not None or self.drawn is not None
+
+    def piece(self, cell: int, seed: int) -> Piece:
+        """
+        The run of a cell with a seed.
+
+        Raises:
+            InputError: A run whose length nobody knows.
+        """
+        asked = self.cells[cell]
+        profile = asked.profile
+        if self.samples is not None:
+            profile = self.samples[cell].with_seed(seed)
+        elif self.drawn is not None:
+            profile = _with_seed(profile, self.drawn[seed % len(self.drawn)])
+        given = self.told(cell)
+        profile = as_given(profile, given)
+        tps = None if self.timing is None else tps_of(profile, self.timing.tps)[0]
+        sampled = None if self.samples is None else self.samples[cell].twin_json(seed)
+        pace, windows = self._clock(asked.profile)
+        return Piece(
+            cell,
+            sampled or json.dumps(to_json(profile)),
+            str(self.version),
+            seed,
+            given.events,
+            transactions_of(profile, given, seed, self.seeds, tps),
+            model=self.model,
+            pace=pace,
+            windows=windows,
+            later=tuple(asked.later.items()),
+            rewrites=asked.rewrites,
+        )
+
+    def _clock(self, profile: Profile) -> tuple[Pace | None, int]:
+        """Pace and windows, where something goes by a clock."""
+        timing = self.timing
+        if timing is None or not (timing.windows or has_clockwork(profile)):
+            return None, 0
+        return pace_of(profile, timing.tps), timing.windows
+
+    def told(self, cell: int) -> Given:
+        """What a server's run of a cell tells."""
+        return Given() if self.given is None else self.given[cell]
+
+    def check_memory(self, first: Sequence[Piece]) -> None:
+        """
+        Refuse what does not fit into the machine's memory.
+
+        Args:
+            first: The first run of each cell.
+
+        Raises:
+            TwinError: It does not.
+        """
+        repeated = self.is_drawn or any(
+            cell.profile.workload.run.clients > 1 for cell in self.cells
+        )
+        check_memory(
+            [_needed_bytes(piece) for piece in first],
+            [item.profile for item in self.samples or self.cells],
+            len(self.cells) * (self.seeds if repeated else 1),
+            may_sample=self.given is None and all(map(self._can_be_sampled, self.cells)),
+        )
+
+    def _can_be_sampled(self, cell: Cell) -> bool:
+        """Whether what is asked for is something that a sample can give."""
+        windows = 0 if self.timing is None else self.timing.windows
+        return not (windows or self.model.order or cell.later or cell.rewrites)
+
+    def says_all(self, cell: int, first: _core.Simulated) -> bool:
+        """Whether another run would give the same, but for the sizes of compressed images."""
+        return not self.is_drawn and (
+            _is_exact(self.cells[cell], first) or self.images_only(cell, first)
+        )
+
+    def images_only(self, cell: int, first: _core.Simulated) -> bool:
+        """Whether the sizes of compressed images are all that is not exact."""
+        if self.is_drawn or self.model.storage != "local":
+            return False
+        return _images_only(self.cells[cell], self.told(cell), first)
+
+
+def _needed_bytes(piece: Piece) -> int:
+    needed = _core.needed_bytes(piece.profile_json, piece.transactions)
+    return 2 * needed if piece.rewrites else needed  # a rewrite makes a copy
+
+
+def _with_seed(profile: Profile, seed: int) -> Profile:
+    run = replace(profile.workload.run, seed=seed)
+    return replace(profile, workload=replace(profile.workload, run=run))
+
+
+def _is_exact(cell: Cell, run: _core.Simulated) -> bool:
+    """Whether another run gives the same: nothing was drawn, and nothing waits for a clock."""
+    return not run.approximations and cell.profile.workload.run.duration_s is None
+
+
+def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
+    """Whether the sizes of compressed images are all that is not exact."""
+    profile = cell.profile
+    asked = profile.workload.run
+    compresses = profile.server.full_page_writes and profile.server.wal_compression != "off"
+    sampled = asked.clients > 1 or asked.snapshots or asked.duration_s is not None or given.events
+    return compresses and not sampled and len(run.approximations) == 1
+
+
+def as_given(profile: Profile, given: Given) -> Profile:
+    """The profile with the snapshots that were held, where a server's run tells."""
+    if given.snapshots is None:
+        return profile
+    held = tuple(
+        Snapshot(start_frac=began, length_frac=ended - began) for began, ended in given.snapshots
+    )
+    run = replace(profile.workload.run, snapshots=held)
+    return replace(profile, workload=replace(profile.workload, run=run))
+
+
+def transactions_of(
+    profile: Profile, given: Given, seed: int, seeds: int, tps: float | None = None
+) -> int | None:
+    """
+    How many transactions a duration is; None where the profile says it.
+
+    At a rate their number is Poisson's, as pgbench's throttle makes it; the runs of a cell take
+    the quantiles of that in turn, the first the median. Else `tps` a second, if given.
+
+    Raises:
+        InputError: A duration without a rate, and neither `tps` nor a server's run tells the
+            number.
+    """
+    run = profile.workload.run
+    if run.duration_s is None:
+        return None
+    if run.rate_per_s is not None:
+        mean = run.rate_per_s * run.duration_s
+        place = 0.5 if seed == 0 else (seed - 0.5) / (seeds - 1)
+        return max(1, round(mean + NormalDist().inv_cdf(place) * math.sqrt(mean)))
+    if given.operations is None and tps is not None:
+        return max(run.clients, round(tps * run.duration_s))
+    if given.operations is None:
+        raise InputError(
+            "run.duration_s: how many transactions that is depends on the machine; a prediction "
+            "needs run.operations, or run.rate_per_s beside it"
+        )
+    return given.operations
