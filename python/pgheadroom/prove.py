@@ -171,7 +171,7 @@ def prove(
     assumed = dict(played[0].assumed)
     if profile.workload.builtin is not None:  # a profile of its own says how rows are found
         assumed |= {f"plans.{name}": plan for name, plan in played[0].plans.items()}
-    note(assumed, simulated, seeds)
+    note(assumed, profile, simulated, seeds)
     for n, (item, run) in enumerate(zip(given, played, strict=True)):
         assumed |= _told(n, profile, item, run)
     return Proof(

@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 
 from pgheadroom.advise import Advice, Options, advise
+from pgheadroom.predict import predict
 from pgheadroom.profile import read_profile
+from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
 from pgheadroom.report.advice import html as advice_html
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import view as advice_view
@@ -36,6 +38,15 @@ def test_a_queue_whose_rows_come_and_go_gets_no_wal() -> None:
     assert table.calibration is not None
     assert any("come and go" in text for text in table.calibration.contradicted)
     assert any("jobs_payload (gin)" in text and "not priced" in text for text in table.missing)
+
+
+def test_methods_that_nobody_prices_are_named_by_one_word_everywhere() -> None:
+    """`predict` had 14,726 bytes of WAL an update for a GIN index, and no word about it."""
+    profile = read_profile(PROFILES / "job-queue.json")
+    named = said_unpriced(unpriced_of(profile.tables[0]))
+    assert named.startswith("jobs_payload (gin) is not priced")
+    assert named in predict(profile, seeds=2).assumed["twin.approximations"]
+    assert named in advised("job-queue").tables[0].missing
 
 
 def test_no_figure_of_a_contradicted_twin_is_shown_anywhere() -> None:

@@ -20,6 +20,7 @@ from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
@@ -116,12 +117,7 @@ class Guard:
     @property
     def missing(self) -> str:
         """What is not priced, as a sentence; empty where all is."""
-        if not self.unpriced:
-            return ""
-        return (
-            f"what {', '.join(self.unpriced)} writes is not priced: the twin takes it for a "
-            "B-tree over the same columns"
-        )
+        return said_unpriced(self.unpriced)
 
     def _is_possible(self, point: Point) -> bool:
         """Whether its WAL of an update is one that the server can have written."""
@@ -255,9 +251,9 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
         )
         said.append(reason)
     wal = _wal_contradicts(measured, twins.wal_bytes_per_update)
-    unpriced = tuple(_unpriced(table))
+    unpriced = unpriced_of(table)
     if wal is not None:
-        named = f"; {', '.join(unpriced)} stand as B-trees and are not priced" if unpriced else ""
+        named = f"; {said_unpriced(unpriced)}" if unpriced else ""
         said.append(f"{wal}{named}")
         reason = reason or f"{wal}{named}: measured figures hold, nothing is foreseen of WAL"
     size = _size_contradicts(measured, twins.heap_bytes)
@@ -335,11 +331,3 @@ def _indexes_contradict(measured: Measured, found: Value) -> str | None:
     if low > known * (1 + INDEX_TOLERANCE):
         return f"the indexes have {show_bytes(known)}, less than the twin makes of their entries"
     return None
-
-
-def _unpriced(table: TableProfile) -> list[str]:
-    """Indexes of methods that a profile has no model of, with their method."""
-    listed = () if table.observed is None else table.observed.indexes
-    return [
-        f"{found.name} ({found.method})" for found in listed if found.method not in ("btree", _BRIN)
-    ]

@@ -31,13 +31,13 @@ from pgheadroom.advise.updates import Updates, assigned_columns
 from pgheadroom.outcome import Value
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.unpriced import PRICED, unpriced_of
 from pgheadroom.types import Interval
 
 FRAC_MIN = 0.05
 """Of the updates, for an index to be a finding; arbitrary."""
 
 _ROOM_UNKNOWN = 0.5  # 15 does not count what found no room: from half of it on; arbitrary
-_PRICED = ("btree", "brin")
 
 
 def findings_of(
@@ -129,8 +129,7 @@ def _end(value: Value, which: str) -> float:
 
 
 def _is_priced(table: TableProfile) -> bool:
-    listed = () if table.observed is None else table.observed.indexes
-    return all(found.method in _PRICED for found in listed)
+    return not unpriced_of(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +222,7 @@ def _saved(
         low += part.frac * room * one[0]
         mid_ += part.frac * (room + 1) / 2 * one[1]
         high += part.frac * one[2]
-    if stays and reads.method not in _PRICED:
+    if stays and reads.method not in PRICED:
         if not freed_frac:
             return None
         stays = 0.0  # its entries come on top, by nobody knows how much

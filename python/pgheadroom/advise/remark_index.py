@@ -162,8 +162,8 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
     if finding.enforces is None:
         if saved is None:
             text += (
-                f". What it costs in WAL is not priced: {reads.method} is no B-tree, and the WAL "
-                "of no statement was counted (pg_stat_statements does)"
+                f". {blamed.name} ({reads.method}) is not priced: what it writes is not that of a "
+                "B-tree, and the WAL of no statement was counted (pg_stat_statements does)"
             )
         else:
             text += f". Without it about {show_bytes(saved)} of WAL a day less would be written"

@@ -46,6 +46,7 @@ from pgheadroom.predict.twin import Report, Simulation, predict_cells
 from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
+from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
 
@@ -200,7 +201,7 @@ def predict(
     plan = RunPlan(cells=cells, version=version, model=model, timing=timing, seeds=seeds)
     plan = replace(plan, cells=(*cells, *altered, *later), samples=samples)
     found = predict_cells(plan, executor=executor, report=report)
-    note(assumed, found, seeds)
+    note(assumed, profile, found, seeds)
     _note_length(assumed, profile, found[0], timing.tps)
     rewritten = found[: len(cells)] if altered else None
     made = _cells(cells, found[len(cells) :] if altered else found, rewritten, from_fillfactor)
@@ -351,9 +352,13 @@ def _beside_later(
     )
 
 
-def note(assumed: dict[str, Any], found: Sequence[Simulation], seeds: int) -> None:
+def note(
+    assumed: dict[str, Any], profile: Profile, found: Sequence[Simulation], seeds: int
+) -> None:
     """Say under `assumed` what the twin approximated, and how its intervals were made."""
     lines = list(dict.fromkeys(line for item in found for line in item.approximations))
+    unpriced = said_unpriced(name for table in profile.tables for name in unpriced_of(table))
+    lines += [unpriced] if unpriced else []
     if lines:
         assumed["twin.approximations"] = lines
     models = list(dict.fromkeys(line for item in found for line in item.model))

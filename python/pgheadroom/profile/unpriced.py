@@ -1,0 +1,33 @@
+"""
+Indexes whose cost nobody prices: methods that are neither B-tree nor BRIN, one wording for all.
+
+In a profile they stand as B-trees over the same columns. Which updates they end HOT for is right
+so; their WAL and their sizes are another method's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pgheadroom.profile.model import TableProfile
+
+PRICED = ("btree", "brin")
+"""Access methods that the twin plays as what they are."""
+
+
+def unpriced_of(table: TableProfile) -> tuple[str, ...]:
+    """An observed table's indexes of other methods, each as `name (method)`."""
+    listed = () if table.observed is None else table.observed.indexes
+    return tuple(f"{found.name} ({found.method})" for found in listed if found.method not in PRICED)
+
+
+def said_unpriced(names: Iterable[str]) -> str:
+    """What that means, as a sentence; empty where all are priced."""
+    listed = list(names)
+    if not listed:
+        return ""
+    one = len(listed) == 1
+    return (
+        f"{', '.join(listed)} {'is' if one else 'are'} not priced: WAL and size are those of "
+        f"{'a B-tree' if one else 'B-trees'} over the same columns"
+    )
