@@ -273,15 +273,15 @@ class Pick:
     weight: Annotated[float, between(0, 1)] | None = None
     n: Annotated[int, between(1, 2**40)] | None = None
     scatter: bool = field(default=False, metadata=in_file(unless_empty=True))
-    among: Literal["live"] | None = None
+    among: Literal["live"] | None = field(default=None, metadata=in_file(unless_none=True))
     within_rows: Annotated[int, between(1, AGE_ROWS_MAX)] | None = field(
-        default=None, metadata=in_file("within")
+        default=None, metadata=in_file("within", unless_none=True)
     )
     min_age_rows: Annotated[int, between(0, AGE_ROWS_MAX)] | None = field(
-        default=None, metadata=in_file("min")
+        default=None, metadata=in_file("min", unless_none=True)
     )
     max_age_rows: Annotated[int, between(0, AGE_ROWS_MAX)] | None = field(
-        default=None, metadata=in_file("max")
+        default=None, metadata=in_file("max", unless_none=True)
     )
 
 
