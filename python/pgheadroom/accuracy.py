@@ -47,7 +47,20 @@ def error(predicted: Outcome, measured: Outcome) -> Outcome:
         for name, table in predicted.by_table.items()
         if name in measured.by_table
     }
-    return Outcome(**values, by_table=tables)
+    without_row = _errors(predicted.operations_without_row, measured.operations_without_row)
+    return Outcome(**values, by_table=tables, operations_without_row=without_row)
+
+
+def _errors(
+    predicted: Mapping[str, Value] | None, measured: Mapping[str, Value] | None
+) -> Mapping[str, Value] | None:
+    """Of numbers under equal names; None where nothing of the other side is known."""
+    if predicted is None or measured is None:
+        return None
+    return {
+        name: _error("operations_without_row", value, measured.get(name))
+        for name, value in predicted.items()
+    }
 
 
 def _error(key: str, predicted: Value, measured: Value) -> Value:

@@ -25,6 +25,7 @@ from pgheadroom.predict.run import note
 from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.predict.twin import Report, Simulation
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
+from pgheadroom.predict.without_row import SAID_FROM_FRAC, sentences
 from pgheadroom.profile import Profile
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
@@ -65,12 +66,14 @@ class Proof(Tabular):
     A profile as a server and the twin played it.
 
     `server` is the minor version of both; `assumed` has each default of the profile by its field's
-    path, what the twin approximated, and what it was told of the server's run.
+    path, what the twin approximated, and what it was told of the server's run; `warnings` are to be
+    read first.
     """
 
     tool_version: str = pgheadroom.__version__
     server: Version
     assumed: Mapping[str, Any]
+    warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
     cells: tuple[ProofCell, ...]
 
     @property
@@ -177,6 +180,7 @@ def prove(
     return Proof(
         server=played[0].server,
         assumed=assumed,
+        warnings=sentences(profile, [simulation.turns for simulation in simulated]),
         cells=_beside_unchanged(tuple(map(_cell, cells, simulated, played))),
     )
 
@@ -197,14 +201,30 @@ def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:
 
 
 def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
+    predicted = _with_numbers(simulation, run)
     measured = outcome_of(run.measured)
+    if predicted.operations_without_row:
+        told = {n: counted[1] for n, counted in run.turns.items()}
+        found = {n: told.get(n) for n in predicted.operations_without_row}
+        known = any(value is not None for value in found.values())
+        measured = replace(measured, operations_without_row=found if known else None)
     return ProofCell(
         fillfactor=cell.fillfactor,
-        predicted=simulation.outcome,
+        predicted=predicted,
         measured=measured,
-        error=error(simulation.outcome, measured),
+        error=error(predicted, measured),
         variant=cell.variant,
     )
+
+
+def _with_numbers(simulation: Simulation, run: Played) -> Outcome:
+    """What is predicted; also of operations that found no row often on the server alone."""
+    often = {
+        n for n, (turns, without) in run.turns.items() if without > SAID_FROM_FRAC * turns
+    } - set(simulation.outcome.operations_without_row or ())
+    said = dict(simulation.outcome.operations_without_row or {})
+    said |= {n: simulation.turns[n].without_row for n in sorted(often)}
+    return replace(simulation.outcome, operations_without_row=said)
 
 
 def needs_the_run(profile: Profile) -> bool:

@@ -116,6 +116,17 @@ PROFILES: dict[str, Json] = {
 }
 
 
+STARVED = _profile(
+    [
+        _insert(),
+        _update({"distribution": "uniform"}),
+        {"table": "t", "kind": "select", "pick": {"distribution": "uniform"}},
+        _delete(weight=3),
+    ],
+    rows=100,
+)
+
+
 def _prove(data: Json, programs: ServerPrograms) -> Proof:
     return prove(parse_profile(data), server=str(programs.bin_dir))
 
@@ -135,3 +146,35 @@ def test_one_client_is_exact(programs: ServerPrograms, name: str) -> None:
     }
     assert differing == {}
     assert cell.measured.n_tup_del > max(table["rows"] for table in PROFILES[name]["table"])
+
+
+def test_turns_without_a_row_are_those_of_the_server(programs: ServerPrograms) -> None:
+    """Each turn that a counter tells of; nothing of those that only read."""
+    proof = _prove(STARVED, programs)
+    (cell,) = proof.to_json()["cells"]
+    predicted, measured, error = (
+        cell[side]["operations_without_row"] for side in ("predicted", "measured", "error")
+    )
+    assert set(predicted) == {"1", "2", "3"}
+    assert min(predicted.values()) > 100
+    assert measured == predicted | {"2": None}
+    assert error == {"1": 0, "2": None, "3": 0}
+    assert [line.partition(",")[0] for line in proof.warnings] == [
+        f"operation[{n}]" for n in (1, 2, 3)
+    ]
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_several_clients_keep_their_own_rows(programs: ServerPrograms) -> None:
+    """Nobody takes another's rows: as many turns, and as many rows deleted, as with one client."""
+    turn = {"transaction": "turn"}
+    operations = [
+        _insert(**turn),
+        _update(_age(0, 9), **turn),
+        _delete(OLDEST | {"within": 6}, **turn),
+    ]
+    (cell,) = _prove(_profile(operations, rows=60, clients=3), programs).cells
+    counted = ("n_tup_ins", "n_tup_upd", "n_tup_del")
+    for outcome in (cell.predicted, cell.measured):
+        assert [outcome.value(key) for key in counted] == [1500, 1500, 1500]
+        assert outcome.operations_without_row == {}

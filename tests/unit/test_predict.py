@@ -283,6 +283,7 @@ def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:
         checks={},
         by_record={},
         places=None,
+        turns={},
     )
 
 

@@ -59,6 +59,8 @@ def _print(shown: Mapping[str, Any], console: Console, *, brief: bool) -> None:
     console.print(f"{shown['title']}, PostgreSQL {shown['server']}", style="bold", markup=False)
     for finding in shown["findings"]:
         console.print(f"* {finding}", markup=False)
+    for warning in shown["warnings"]:
+        console.print(f"! {warning}", markup=False)
     for line in shown["assumed"].get("twin.approximations", ()):
         console.print(f"~ {line}", markup=False)
     console.print()

@@ -34,6 +34,7 @@ from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variab
 from pgheadroom.play.settings import late_settings, start_settings
 from pgheadroom.play.snapshots import SnapshotHolder
 from pgheadroom.play.wal_source import WalSource
+from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report
@@ -62,6 +63,7 @@ class Played:
     checkpoints and autovacuums inside the window; `checks` are figures of other counters of the
     same window, for whoever doubts. `by_record` is the WAL of the tables and their transactions by
     record type: records, bytes, bytes of images. `places`, if asked for, is where everything lies.
+    `turns` are those of operations, and of them those without a row, as far as counters tell.
     """
 
     server: PgVersion
@@ -75,6 +77,7 @@ class Played:
     checks: Mapping[str, int]
     by_record: Mapping[str, tuple[int, int, int]]
     places: Places | None
+    turns: Mapping[str, tuple[int, int]]
 
 
 def play(
@@ -155,6 +158,7 @@ class _Play:
             self._switch_on(monitor)
             self.say("run")
             began_at = time.time()
+            report = None
             if self.work is None:
                 report, snapshots, duration_s = self._clients(monitor)
                 transactions = report.transactions
@@ -204,6 +208,9 @@ class _Play:
                 for name, sums in sorted(wal.by_record.items())
             },
             places=places,
+            turns={}
+            if report is None
+            else turns_without_row(self.profile, report.script_transactions, result["by_table"]),
         )
 
     def _load(self) -> dict[str, str]:

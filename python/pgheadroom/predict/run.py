@@ -45,6 +45,7 @@ from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.twin import Report, Simulation, predict_cells
 from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
+from pgheadroom.predict.without_row import sentences
 from pgheadroom.profile import Profile
 from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
 from pgheadroom.tabular import Row, Tabular, columns, even
@@ -102,7 +103,8 @@ class Prediction(Tabular):
     `server` is the minor version that the twin followed; `assumed` has each default of the profile
     by its field's path, and what the twin approximated; `storage` is where pages are kept, `engine`
     how rows are. `evidence` is `exact` where a server gives these very numbers, `interval`
-    where something is drawn, and `model` where no server of ours does what was played.
+    where something is drawn, and `model` where no server of ours does what was played. `warnings`
+    are to be read first.
     """
 
     tool_version: str = pgheadroom.__version__
@@ -111,6 +113,7 @@ class Prediction(Tabular):
     engine: Engine
     evidence: Literal["exact", "interval", "model"]
     assumed: Mapping[str, Any]
+    warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
     cells: tuple[PredictedCell, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -214,6 +217,7 @@ def predict(
         engine=engine,
         evidence=_evidence(model, found[: len(cells) + len(altered)]),
         assumed=assumed,
+        warnings=sentences(profile, [simulated.turns for simulated in found]),
         cells=tuple(made),
     )
 

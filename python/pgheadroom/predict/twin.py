@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom import _core
@@ -21,6 +21,7 @@ from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
+from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.schedule import run_pieces
@@ -36,7 +37,8 @@ class Simulation:
 
     `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
-    that was asked for; `rewrites` what rewriting tables in the middle of the run did.
+    that was asked for; `rewrites` what rewriting tables in the middle of the run did; `turns` those
+    of each operation of a profile.
     """
 
     outcome: Outcome
@@ -47,6 +49,7 @@ class Simulation:
     model: tuple[str, ...] = ()
     order: Mapping[str, KeyOrder] | None = None
     rewrites: tuple[RewriteWork, ...] = ()
+    turns: Mapping[str, Turns] = field(default_factory=dict)
 
 
 def predict_cells(
@@ -174,8 +177,9 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             by_clock=by_itself(runs) is not None,
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
         )
+    turns = turns_of(runs, 1.0 if sample is None else sample.share)
     return Simulation(
-        outcome=outcome,
+        outcome=replace(outcome, operations_without_row=said_of(turns)),
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
         by_itself=by_itself(runs),
@@ -183,6 +187,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         model=() if runs[0].model is None else (runs[0].model,),
         order=order_of([run.order for run in runs]),
         rewrites=work_of(runs),
+        turns=turns,
     )
 
 

@@ -23,6 +23,7 @@ IntArray = NDArray[np.int64]
 _STATEMENT = re.compile(r"^\s+(\d+\.\d+)\s+(?:(\d+)\s+)?(\S.*)$")
 _TRANSACTIONS = re.compile(r"number of transactions actually processed: (\d+)")
 _FAILED = re.compile(r"number of failed transactions: (\d+)")
+_SCRIPT_TRANSACTIONS = re.compile(r"^ - (\d+) transactions \(", re.MULTILINE)
 _TPS = re.compile(r"^tps = (\d+\.\d+)", re.MULTILINE)
 
 
@@ -37,11 +38,17 @@ class StatementTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgbenchReport:
-    """What pgbench prints at its end; `tps` is without the initial connection time."""
+    """
+    What pgbench prints at its end; `tps` is without the initial connection time.
+
+    `script_transactions` are those of each script, in the order of the command line; one script's
+    are all.
+    """
 
     transactions: int
     failed_transactions: int
     tps: float
+    script_transactions: tuple[int, ...]
     statements: tuple[StatementTime, ...]
 
     def mean_ms(self, pattern: str) -> float | None:
@@ -89,6 +96,7 @@ def parse_report(text: str) -> PgbenchReport:
         transactions=int(total[1]),
         failed_transactions=int(failed[1]) if failed else 0,
         tps=float(tps[1]),
+        script_transactions=tuple(map(int, _SCRIPT_TRANSACTIONS.findall(text))) or (int(total[1]),),
         statements=tuple(statements),
     )
 

@@ -63,7 +63,7 @@ def described(result: Mapping[str, Any], *, command: str | None = None) -> dict[
             else time_tables.question(result["cells"])
         ),
         "findings": findings(result),
-        "warnings": [],
+        "warnings": list(reading.texts(result.get("warnings"))),
         "command": command,
     }
 

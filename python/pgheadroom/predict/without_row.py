@@ -1,0 +1,84 @@
+"""
+Turns in which an operation finds no row: a queue that has run empty, a row that was rolled back.
+
+Such a statement counts as an operation and moves no counter, so that figures per update look as if
+there had been fewer updates. Where it is more than a little, every result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pgheadroom import _core
+from pgheadroom.outcome import Value
+from pgheadroom.predict.spread import counted
+from pgheadroom.profile import Profile
+from pgheadroom.types import Interval
+
+SAID_FROM_FRAC = 0.01
+"""More than this share of an operation's turns without a row is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """How often an operation had its turn in a run, on average, and how often without a row."""
+
+    turns: float
+    without_row: Value
+
+    @property
+    def frac(self) -> float:
+        """The share without a row."""
+        found = self.without_row
+        count = found.mid if isinstance(found, Interval) else found or 0
+        return count / self.turns if self.turns else 0.0
+
+    @property
+    def is_said(self) -> bool:
+        """Whether it is more than a little."""
+        return self.frac > SAID_FROM_FRAC
+
+
+def turns_of(runs: Sequence[_core.Simulated], share: float = 1.0) -> dict[str, Turns]:
+    """
+    The turns of each operation, by its number in the profile.
+
+    Args:
+        runs: The twin's runs of one cell.
+        share: Of the whole in each.
+    """
+    found = {}
+    for n, of_operation in enumerate(zip(*(run.turns for run in runs), strict=True)):
+        found[str(n)] = Turns(
+            turns=fmean(turns for turns, _ in of_operation) / share,
+            without_row=counted([round(without / share) for _, without in of_operation]),
+        )
+    return found
+
+
+def said_of(turns: Mapping[str, Turns]) -> dict[str, Value]:
+    """Of which operations it is said, and how many turns."""
+    return {n: one.without_row for n, one in turns.items() if one.is_said}
+
+
+def sentences(profile: Profile, cells: Sequence[Mapping[str, Turns]]) -> tuple[str, ...]:
+    """What a reader has to know before the figures: a sentence for each such operation."""
+    worst: dict[int, Turns] = {}
+    for turns in cells:
+        for name, one in turns.items():
+            number = int(name)
+            if one.is_said and (number not in worst or one.frac > worst[number].frac):
+                worst[number] = one
+    said = []
+    for n, one in sorted(worst.items()):
+        operation = profile.workload.operations[n]
+        pick = "" if operation.pick is None else f" by {operation.pick.distribution}"
+        count = round(one.frac * one.turns)
+        said.append(
+            f"operation[{n}], {operation.kind} on {operation.table}{pick}, found no row in "
+            f"{count:,} of {round(one.turns):,} turns ({100 * one.frac:.1f} %): the "
+            "figures are those of the other turns."
+        )
+    return tuple(said)

@@ -1,0 +1,88 @@
+"""Turns in which an operation finds no row: said where they are many, by both players."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgheadroom.forms import read
+from pgheadroom.play.without_row import turns_without_row
+from pgheadroom.predict import predict
+from pgheadroom.predict.run import Prediction
+from pgheadroom.profile import parse_profile
+from pgheadroom.report.proof.tables import described
+from pgheadroom.types import Interval
+
+Json = dict[str, Any]
+
+
+def _profile(rows: int, operation: list[Json], **run: Any) -> Json:
+    key = {"name": "t_pkey", "columns": ["id"], "unique": True}
+    columns = [{"name": "id", "type": "int4"}, {"name": "n", "type": "int4"}]
+    return {
+        "schema_version": 1,
+        "table": [{"name": "t", "rows": rows, "columns": columns, "indexes": [key]}],
+        "operation": [{"table": "t"} | made for made in operation],
+        "run": {"operations": 1000} | run,
+    }
+
+
+DELETE = {"kind": "delete", "pick": {"distribution": "oldest"}}
+UPDATE = {"kind": "update", "sets": ["n"], "pick": {"distribution": "uniform"}}
+
+
+def test_a_queue_that_runs_empty_is_said() -> None:
+    """Its number and its turns, in the file, its findings and on its page; one that does not."""
+    empty = predict(parse_profile(_profile(300, [DELETE])))
+    (cell,) = empty.cells
+    assert cell.predicted.operations_without_row == {"0": 700}
+    assert empty.warnings == (
+        "operation[0], delete on t by oldest, found no row in 700 of 1,000 turns (70.0 %): the "
+        "figures are those of the other turns.",
+    )
+    data = empty.to_json()
+    assert data["cells"][0]["predicted"]["operations_without_row"] == {"0": 700}
+    assert described(data)["warnings"] == list(empty.warnings)
+    form = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
+    assert read(Prediction, form).cells == empty.cells
+    full = predict(parse_profile(_profile(990, [DELETE])))
+    assert full.cells[0].predicted.operations_without_row == {}
+    assert full.warnings == ()
+    assert not {"warnings"} & set(full.to_json())
+    assert "operations_without_row" not in full.to_json()["cells"][0]["predicted"]
+
+
+def test_more_than_one_in_a_hundred_is_said() -> None:
+    """10 of 1,000 are not, 11 are."""
+    found = [predict(parse_profile(_profile(rows, [DELETE]))) for rows in (990, 989)]
+    assert [len(prediction.warnings) for prediction in found] == [0, 1]
+
+
+def test_several_clients_have_a_range() -> None:
+    """Who deletes first is drawn: from the fewest to the most turns of the runs."""
+    data = _profile(400, [UPDATE, DELETE], clients=4, operations=2000)
+    (cell,) = predict(parse_profile(data)).cells
+    assert cell.predicted.operations_without_row is not None
+    found = cell.predicted.operations_without_row["0"]
+    assert isinstance(found, Interval)
+    assert 0 < found.low <= found.mid <= found.high < 1000 * 1.2
+
+
+def test_counters_tell_of_operations_that_move_them_alone() -> None:
+    """Not of several rows a turn, of two that share a counter, or of one that only reads."""
+    counted = {"t": {"n_tup_upd": 90, "n_tup_del": 10}}
+
+    def told(*operations: Json) -> dict[str, tuple[int, int]]:
+        profile = parse_profile(_profile(300, list(operations)))
+        counts = [100] * len(profile.workload.transactions())
+        return turns_without_row(profile, counts, counted)
+
+    select = {"kind": "select", "pick": {"distribution": "uniform"}}
+    upsert = UPDATE | {"kind": "upsert"}
+    assert told(UPDATE, DELETE, select) == {"0": (100, 10), "1": (100, 90)}
+    assert told(UPDATE | {"transaction": "a"}, DELETE | {"transaction": "a"}) == {
+        "0": (100, 10),
+        "1": (100, 90),
+    }
+    assert told(UPDATE, UPDATE, DELETE) == {"2": (100, 90)}
+    assert told(UPDATE, upsert) == {}
+    assert told(UPDATE | {"rows_per_statement": 2}) == {}
