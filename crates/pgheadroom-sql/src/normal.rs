@@ -43,12 +43,20 @@ fn one(text: &str, options: Options) -> String {
         None
     };
     let text = plain.as_deref().unwrap_or(text);
-    if text.len() <= NORMALIZED_BYTES_MAX
-        && let Ok(found) = pg_query::normalize(text)
-    {
-        return canonical(&found);
+    by_grammar(text).unwrap_or_else(|| {
+        let made = canonical(text);
+        // What stopped the grammar may have stood in a literal: a NUL, or a megabyte.
+        by_grammar(&made).unwrap_or(made)
+    })
+}
+
+fn by_grammar(text: &str) -> Option<String> {
+    if text.len() > NORMALIZED_BYTES_MAX {
+        return None;
     }
-    canonical(text)
+    pg_query::normalize(text)
+        .ok()
+        .map(|found| canonical(&found))
 }
 
 /// Variables as parameters; None if there is none.
@@ -130,6 +138,16 @@ mod tests {
             normalized("UPDATE t SET a = 'x", Options::default()),
             Err(SqlError::Cut)
         );
+    }
+
+    #[test]
+    fn what_is_normal_stays_so_where_a_literal_stopped_the_grammar() {
+        let long = format!("SELECT '{}'", "x".repeat(NORMALIZED_BYTES_MAX));
+        for text in ["SELECT 'x \0 'x", long.as_str()] {
+            let found = only(text);
+            assert!(found.starts_with("SELECT $1"), "{}", &found[..20]);
+            assert_eq!(only(&found), found);
+        }
     }
 
     #[test]
