@@ -473,8 +473,15 @@ def test_a_lock_is_kept_and_concurrently_refused_in_a_transaction(programs: Serv
             holder.execute("BEGIN")
             holder.execute("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID")
             holder.execute("ALTER TABLE t VALIDATE CONSTRAINT c")
+            holder.execute("ALTER TABLE pt ALTER a SET NOT NULL")  # another table meanwhile
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 writer.execute("INSERT INTO t VALUES (1)")
+            holder.execute("ROLLBACK")
+            holder.execute("BEGIN")
+            holder.execute("SAVEPOINT a")
+            holder.execute("LOCK t")
+            holder.execute("ROLLBACK TO a")
+            writer.execute("INSERT INTO t VALUES (1)")
             holder.execute("ROLLBACK")
             for text in (
                 "CREATE INDEX CONCURRENTLY j ON t (a)",

@@ -203,7 +203,7 @@ def test_a_lock_stays_until_its_transaction_ends() -> None:
         "ALTER TABLE jobs ADD CONSTRAINT c CHECK (owner > 0) NOT VALID;\n"
         "ALTER TABLE jobs VALIDATE CONSTRAINT c;\nALTER TABLE owners VALIDATE CONSTRAINT d;\n"
     )
-    (one,) = (x for x in _lines(f"BEGIN;\n{ddl}COMMIT;") if "work: jobs" in x)
+    (one, _) = (x for x in _lines(f"BEGIN;\n{ddl}COMMIT;") if "work: jobs" in x)
     assert one.endswith(
         "VALIDATE CONSTRAINT: reads all of it under the ACCESS EXCLUSIVE that line 2 took and its "
         "transaction keeps: nobody can read or write meanwhile"
@@ -212,6 +212,62 @@ def test_a_lock_stays_until_its_transaction_ends() -> None:
         lines = [x for x in _lines(text) if "work: " in x]
         assert len(lines) == 2
         assert all(x.endswith("SHARE UPDATE EXCLUSIVE: writers go on meanwhile") for x in lines)
+
+
+def test_a_locked_table_waits_for_what_its_transaction_does_to_others() -> None:
+    """Adding a column took a moment, and its writers waited until another table was rewritten."""
+    ddl = (
+        "ALTER TABLE owners ADD c int;\nALTER TABLE jobs ALTER owner TYPE int8;\n"
+        "ALTER TABLE jobs ADD CHECK (owner > 0);\n"
+    )
+    (one,) = (x for x in _lines(f"BEGIN;\n{ddl}COMMIT;") if "work: owners" in x)
+    assert one.endswith(
+        "(2 MiB), line 3: its transaction goes on: stays locked while 2 statements work on jobs "
+        "(128 MiB), under the ACCESS EXCLUSIVE that line 2 took and its transaction keeps: nobody "
+        "can read or write meanwhile"
+    )
+    statements = read_migration(f"BEGIN;\n{ddl}COMMIT;")
+    for limit, names in ((100 * MIB, {"owners"}), (10 * MIB, {"owners", "jobs"})):
+        found = check_migration(JOBS, statements, rewrite_over_bytes=limit)
+        assert {table.name for table in found.tables if table.over} == names
+    assert not [x for x in _lines(ddl) if "goes on" in x]
+    before = "BEGIN; ALTER TABLE jobs ALTER owner TYPE int8; ALTER TABLE owners ADD c int; COMMIT"
+    assert not [x for x in _lines(before) if "goes on" in x]
+    reads = (
+        "BEGIN; ALTER TABLE owners SET (fillfactor = 80); ALTER TABLE jobs ALTER owner TYPE int8"
+    )
+    assert not [x for x in _lines(reads) if "goes on" in x]
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("BEGIN; CREATE INDEX i ON jobs (note); ROLLBACK", False),
+        ("BEGIN; CREATE INDEX i ON jobs (note); ABORT WORK", False),
+        ("BEGIN; CREATE INDEX i ON jobs (note); COMMIT; ROLLBACK", True),
+        ("CREATE INDEX i ON jobs (note); ROLLBACK", True),
+        ("BEGIN; SAVEPOINT a; CREATE INDEX i ON jobs (note); ROLLBACK TO A; COMMIT", False),
+        ("BEGIN; CREATE INDEX i ON jobs (note); SAVEPOINT a; ROLLBACK TO SAVEPOINT a", True),
+        ("BEGIN; DROP TABLE jobs; ROLLBACK; CREATE INDEX i ON jobs (note)", True),
+        ("BEGIN; ALTER TABLE jobs RENAME note TO x; ROLLBACK; CREATE INDEX i ON jobs (note)", True),
+        ("BEGIN; SELECT 1; ROLLBACK AND CHAIN; CREATE INDEX i ON jobs (note); ROLLBACK", False),
+    ],
+)
+def test_what_is_rolled_back_changes_nothing(text: str, lost: bool) -> None:
+    """A rehearsal that ends in ROLLBACK was judged as if it stayed; it locks all the same."""
+    found = _check(f"{text}; ALTER TABLE owners ADD c int")
+    by_name = {table.name: table for table in found.tables}
+    assert ("jobs" in by_name and by_name["jobs"].verdict == "loses HOT") == lost
+    if "CREATE INDEX" in text:
+        assert any(work.effort == "build" for work in by_name["jobs"].work)
+
+
+def test_locks_of_what_is_rolled_back_are_free_again() -> None:
+    """A savepoint's locks go with it (`LockReleaseAll` of the subtransaction)."""
+    text = "BEGIN; SAVEPOINT a; LOCK jobs; ROLLBACK TO a; ALTER TABLE jobs VALIDATE CONSTRAINT c"
+    for part, since in ((text, None), (text.replace("ROLLBACK TO a", "RELEASE a"), 1)):
+        (table,) = (t for t in _check(part).tables if t.name == "jobs")
+        assert table.work[-1].lock_since == since
 
 
 _LOCKING = {

@@ -219,8 +219,9 @@ class Statement:
     `problem` says why it, or a part of it, is not understood; without it and without actions the
     statement is of no concern for HOT. `is_sql`: the grammar takes it, whatever it does.
     `transaction` is the line of the BEGIN whose transaction it is in; None: one of its own.
-    `is_command`: none, but a command of psql that runs nothing; `connects` is then the database
-    that it names for what follows, empty for the same one.
+    `savepoint` is the name of one that it sets, `takes_back` that of the one to which it goes back,
+    empty for the whole transaction. `is_command`: none, but a command of psql that runs nothing;
+    `connects` is then the database that it names for what follows, empty for the same one.
     """
 
     line: int
@@ -229,5 +230,7 @@ class Statement:
     problem: str | None = None
     is_sql: bool = True
     transaction: int | None = None
+    savepoint: str | None = None
+    takes_back: str | None = None
     is_command: bool = False
     connects: str | None = None

@@ -8,7 +8,7 @@ name from there on, and one that the migration makes or drops is known to later 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.hot import HotIndex
 from pgheadroom.advise.row import index_label
@@ -27,13 +27,24 @@ from pgheadroom.migration.shape import (
     altered_of,
     stand_in,
 )
+from pgheadroom.migration.transaction import Held, Later
 from pgheadroom.migration.weighing import constraint_index, weighed
-from pgheadroom.migration.work import LOCKS, Effect, Lock, joined, kept
+from pgheadroom.migration.work import Effect, joined, kept
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import IndexProfile, Profile
 from pgheadroom.types import PgVersion
 
 _DEFAULT_FILLFACTOR = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What a transaction, or a savepoint, began with."""
+
+    names: Names
+    altered: dict[str, Altered]
+    notes: list[Note]
+    held: Held
 
 
 class Catalog:
@@ -51,37 +62,93 @@ class Catalog:
 
     def follow(self, statements: Sequence[Statement]) -> None:
         """Take all actions in, statement by statement."""
-        held: dict[str, tuple[Lock, int]] = {}
+        held = Held()
         begun: int | None = None
+        saved: dict[str, _State] = {}
+        keeps = any(statement.takes_back is not None for statement in statements)
         for statement in statements:
             if statement.is_command and statement.connects is None:
                 continue
             if statement.transaction is None or statement.transaction != begun:
-                held.clear()
+                self._end(held)
+                held, saved = Held(), {}
+                if keeps and statement.transaction is not None:
+                    saved[""] = self._state(held)
             begun = statement.transaction
-            self._compare_transaction(statement)
-            # Rows that are there already have NULL in such a column, which refers to nothing.
-            empty = {
-                action.name
-                for action in statement.actions
-                if isinstance(action, actions.SetColumn)
-                and action.is_new
-                and action.default == "none"
-            }
-            found: dict[str, list[Effect]] = {}
-            for action in statement.actions:
-                is_empty = isinstance(action, Work) and action.column in empty
-                for altered, effect in self._weigh(statement.line, action, is_empty=is_empty):
-                    found.setdefault(altered.table.name, []).append(effect)
-                self._take(statement.line, action)
-            for key, effects in found.items():
-                whole = kept(joined(effects), held.get(key))
-                strongest = max((effect.lock for effect in whole), key=LOCKS.index)
-                if key not in held or held[key][0] != strongest:
-                    held[key] = strongest, statement.line
-                self.altered[key].effects += [(statement.line, effect) for effect in whole]
+            if begun is not None and statement.takes_back in saved:
+                self._end(held)
+                held = self._take_back(statement.line, saved[statement.takes_back])
+                continue
+            if keeps and begun is not None and statement.savepoint is not None:
+                saved[statement.savepoint] = self._state(held)
+            self._follow(statement, held)
+        self._end(held)
         for altered in self.altered.values():
             self._compare_names(statements[-1].line, altered)
+
+    def _follow(self, statement: Statement, held: Held) -> None:
+        """One statement."""
+        self._compare_transaction(statement)
+        # Rows that are there already have NULL in such a column, which refers to nothing.
+        empty = {
+            action.name
+            for action in statement.actions
+            if isinstance(action, actions.SetColumn) and action.is_new and action.default == "none"
+        }
+        found: dict[str, list[Effect]] = {}
+        for action in statement.actions:
+            is_empty = isinstance(action, Work) and action.column in empty
+            for altered, effect in self._weigh(statement.line, action, is_empty=is_empty):
+                found.setdefault(altered.table.name, []).append(effect)
+            self._take(statement.line, action)
+        made = {key: kept(joined(effects), held.locks.get(key)) for key, effects in found.items()}
+        for key, whole in made.items():
+            self.altered[key].effects += [(statement.line, effect) for effect in whole]
+        long = {
+            key: self._later(statement.line, key)
+            for key, whole in made.items()
+            if any(effect.effort in ("scan", "build", "rewrite") for effect in whole)
+        }
+        held.take(statement.line, made, long)
+
+    def _later(self, line: int, key: str) -> Later:
+        observed = self._profile.table(key).observed
+        assert observed is not None, "the caller has checked that tables are observed"
+        place = self.names.called(key) or (observed.schema, observed.name)
+        schema = None if place[0] == "public" else place[0]
+        size = observed.main_bytes
+        return Later(
+            line=line,
+            table=Target(schema=schema, name=place[1]),
+            size_bytes=None if size is None else int(size),
+        )
+
+    def _end(self, held: Held) -> None:
+        """Locks go: what has waited for other tables is told."""
+        for key, line, effect in held.waiting():
+            self.of_key(key).effects.append((line, effect))
+
+    def _state(self, held: Held) -> _State:
+        return _State(
+            names=self.names.copied(),
+            altered={key: altered.copied() for key, altered in self.altered.items()},
+            notes=list(self.notes),
+            held=held.copied(),
+        )
+
+    def _take_back(self, line: int, state: _State) -> Held:
+        """As it was then; what statements have locked, rewritten and read meanwhile they have."""
+        worked = {key: altered.effects for key, altered in self.altered.items()}
+        self.names = state.names.copied()
+        self.altered = {key: altered.copied() for key, altered in state.altered.items()}
+        self.notes[:] = state.notes
+        for key, effects in worked.items():
+            if effects:
+                self.of_key(key).effects = effects
+        self._note(line, None, "what came before it in its transaction is undone", is_judged=True)
+        held = state.held.copied()
+        held.waited = {}
+        return held
 
     def _weigh(
         self, line: int, action: Action, *, is_empty: bool

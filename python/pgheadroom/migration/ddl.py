@@ -77,8 +77,10 @@ def _statement(found: Located, session: _Session) -> Statement:
         _read(found.text, made, session)
         # No other statement of the grammar begins so; comments before it are no part of it.
         is_begin = made.is_sql and found.text.split(None, 1)[0].upper() in ("BEGIN", "START")
-        if is_begin and session.begun is None:
+        is_chained = transaction is not None and session.begun is None and _is_chained(found.text)
+        if (is_begin and session.begun is None) or is_chained:
             session.begun = found.line
+    savepoint, takes_back = _taken_back(found.text) if made.is_sql else (None, None)
     return Statement(
         line=found.line,
         text=" ".join(found.text.split()),
@@ -86,7 +88,35 @@ def _statement(found: Located, session: _Session) -> Statement:
         problem="; ".join(made.problems) or None,
         is_sql=made.is_sql,
         transaction=transaction,
+        savepoint=savepoint,
+        takes_back=takes_back,
     )
+
+
+def _is_chained(text: str) -> bool:
+    """COMMIT or ROLLBACK AND CHAIN: the next transaction begins there."""
+    return text.upper().split()[-2:] == ["AND", "CHAIN"]
+
+
+def _taken_back(text: str) -> tuple[str | None, str | None]:
+    """
+    The savepoint that a statement sets, and the one that it goes back to, empty for all.
+
+    The grammar has taken the statement, so its first word tells what it is.
+    """
+    words = text.split()
+    first = words[0].upper()
+    if first == "SAVEPOINT":
+        return _folded(words[-1]), None
+    is_prepared = len(words) > 1 and words[1].upper() == "PREPARED"
+    if first not in ("ROLLBACK", "ABORT") or is_prepared:
+        return None, None
+    is_part = any(word.upper() == "TO" for word in words[1:-1])
+    return None, _folded(words[-1]) if is_part else ""
+
+
+def _folded(name: str) -> str:
+    return name[1:-1] if name.startswith('"') else name.lower()
 
 
 def _read(text: str, made: _Found, session: _Session) -> None:

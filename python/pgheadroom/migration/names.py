@@ -4,6 +4,7 @@ Which tables and indexes of a profile names mean, while a migration renames, mak
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -60,6 +61,18 @@ class Names:
             self.tables[place] = members
             self.partitioned.add(place)
         self.observed = {place: tuple(keys) for place, keys in self.tables.items()}
+
+    def copied(self) -> Names:
+        """The same, which what comes later leaves alone."""
+        made = copy.copy(self)
+        made.tables = {place: list(keys) for place, keys in self.tables.items()}
+        made.indexes = {place: list(found) for place, found in self.indexes.items()}
+        made.partitioned, made.made, made.gone = (
+            set(self.partitioned),
+            set(self.made),
+            set(self.gone),
+        )
+        return made
 
     def table(self, target: Target) -> Place | None:
         """Of a table's name."""

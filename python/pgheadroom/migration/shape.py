@@ -154,6 +154,23 @@ class Altered:
             generated=dict(self.generated),
         )
 
+    def copied(self) -> Altered:
+        """The same, which what comes later leaves alone."""
+        return replace(
+            self,
+            labels=dict(self.labels),
+            names=dict(self.names),
+            types=dict(self.types),
+            indexes=dict(self.indexes),
+            generated=dict(self.generated),
+            virtual=set(self.virtual),
+            edits=list(self.edits),
+            effects=list(self.effects),
+            open=list(self.open),
+            called=dict(self.called),
+            nullable=dict(self.nullable),
+        )
+
     def identities(self, names: Iterable[str]) -> frozenset[str]:
         """Of columns that the table has now."""
         return frozenset(self.names[name] for name in names if name in self.names)

@@ -39,10 +39,11 @@ Lock = Literal[
     "EXCLUSIVE",
     "ACCESS EXCLUSIVE",
 ]
-Effort = Literal["nothing", "probe", "scan", "build", "rewrite"]
+Effort = Literal["nothing", "wait", "probe", "scan", "build", "rewrite"]
 
 DOES: dict[Effort, str] = {
     "nothing": "takes a lock for an instant",
+    "wait": "stays locked",
     "probe": "is looked up by its key",
     "scan": "reads all of it",
     "build": "builds an index",

@@ -127,7 +127,7 @@ def _lock(work: Mapping[str, Any]) -> str:
 
 def _while(work: Mapping[str, Any]) -> str:
     other = work["waits_for"]
-    if other is None:
+    if other is None or work["effort"] == "wait":
         return ""
     size = other["main_bytes"]
     shown = "unknown size" if size is None else show_bytes(size)
