@@ -186,7 +186,15 @@ def _form(kind: type[Any], nulls: bool, exact: bool = False) -> tuple[Node, Sche
 
 
 def _strict(node: Any, nulls: bool, exact: bool) -> Any:
-    """The same, with our names and without pydantic's good will towards other types."""
+    """
+    The same, with our names and without pydantic's good will towards other types.
+
+    pydantic's own means do not suffice: its strict mode refuses lists for tuples, aliases would
+    stand in every declaration, and null, exact numbers and unknown fields are not the declaration's
+    but the file's. The core schema is no public interface, so pyproject.toml holds pydantic to the
+    minor version whose schemas these are; tests/unit/test_forms.py lists what they consist of, and
+    fails by name where a newer one makes another thing of a declaration.
+    """
     if isinstance(node, list):
         return [_strict(item, nulls, exact) for item in node]
     if not isinstance(node, dict):
