@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 import random
 from typing import Any
 
@@ -28,17 +29,24 @@ _TOKENS = (
 _NESTED = (5, 40, 300, 900, 1500)
 
 
+_Path = tuple[Any, ...]
+
+
 class Mutator:
     """Mutations in an order that the seed decides."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+        self._whole: dict[int, tuple[Any, bytes, list[_Path]]] = {}
 
     def file_of(self, value: Any) -> str:
         """The text of a JSON file after one to three mutations, now and then of the text itself."""
-        mutated = copy.deepcopy(value)
-        for _ in range(self._random.choice((1, 1, 1, 2, 3))):
-            mutated = self._mutated(mutated)
+        if id(value) not in self._whole:  # most of the time went into copies, and their places
+            self._whole[id(value)] = (value, pickle.dumps(value), _places(value))
+        _, copied, places = self._whole[id(value)]
+        mutated = pickle.loads(copied)  # noqa: S301 - our own
+        for number in range(self._random.choice((1, 1, 1, 2, 3))):
+            mutated = self._mutated(mutated, places if number == 0 else _places(mutated))
         text = json.dumps(mutated)
         for levels in _NESTED:  # deeper than Python itself could write
             text = text.replace(f'"[{levels}["', "[" * levels + "1" + "]" * levels)
@@ -51,8 +59,7 @@ class Mutator:
             text = self._spliced(text)
         return text
 
-    def _mutated(self, value: Any) -> Any:
-        places = list(_places(value))
+    def _mutated(self, value: Any, places: list[_Path]) -> Any:
         path = self._random.choice(places)
         if not path:
             return self._other()
@@ -110,11 +117,18 @@ class Mutator:
         return self._spliced(text)
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    yield path
+def _places(value: Any) -> list[_Path]:
+    """Paths to everything in a value, itself first."""
+    found: list[_Path] = []
+    _add_places(value, (), found)
+    return found
+
+
+def _add_places(value: Any, path: _Path, found: list[_Path]) -> None:
+    found.append(path)
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _places(item, (*path, key))
+            _add_places(item, (*path, key), found)
     elif isinstance(value, list):
         for n, item in enumerate(value):
-            yield from _places(item, (*path, n))
+            _add_places(item, (*path, n), found)

@@ -268,6 +268,14 @@ def test_columns_that_no_statement_assigns_do_not_change_where_all_statements_ar
 
 def test_new_pages_in_spite_of_room_are_explained_by_a_held_horizon() -> None:
     """Half of each page is free, yet half of the updates leave it: somebody keeps old versions."""
+    found = one(observed(rows=400, updates=400, hot=200, newpage=200, fillfactor=50))
+    assert found.calibration is not None
+    assert next(iter(found.calibration.fitted)) == "seconds that a horizon is held"
+
+
+@pytest.mark.long(reason="two minutes of calibration; a table of a tenth of its rows stands for it")
+def test_a_held_horizon_alone_explains_new_pages_of_a_larger_table() -> None:
+    """The same where pages are many enough for their number to say no more than that."""
     found = one(observed(updates=4000, hot=2000, newpage=2000, fillfactor=50))
     assert found.calibration is not None
     assert list(found.calibration.fitted) == ["seconds that a horizon is held"]
