@@ -62,6 +62,13 @@ def _page(
         "[experiments/advice](../experiments/advice/README.md).",
         "Written by `make bench-advice` from the record there; not edited by hand.",
         "",
+        "A cell is one checkpoint cycle, some two updates a row after the load. The advice is for "
+        "the long run, gives room a price beside the goal's (a heap that grows by 10 % has to save "
+        "1 %), and takes half of what full-page images save for error "
+        "([method](method.md)): where these differ, the regret below is what that costs.",
+        "The price of room, and from which part on images alone are a reason, were set with these "
+        "results in sight, so for them this is no independent test.",
+        "",
         *_state(record, workloads, scored[GOALS[0].name]),
     ]
     for number, goal in enumerate(GOALS):
