@@ -39,7 +39,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         ),
         "lab-request": _lab(design.Request, "Request of the laboratory", "lab_request"),
         "lab-environment": _lab(record.Environment, "Environment of a run", "lab_environment"),
-        "lab-sample": json_schema(record.Sample, title="Sample, a line of samples.jsonl"),
+        "lab-sample": json_schema(record.TrialSample, title="Sample, a line of samples.jsonl"),
         "lab-series": _lab(record.SecondsSeries, "Series of a window", "series"),
         "lab-result": _lab(result.ExperimentResult, "Result of an experiment", "experiment"),
         "proof": json_schema(Proof, title="Proof", frame=_frame("proof", PROOF_VERSION)),

@@ -29,7 +29,7 @@ What random and concurrent work may miss by, either way: shares absolutely, the 
 They hold for all tables of a profile together; exact figures may not miss at all, in any table.
 """
 
-Verdict = Literal["exact", "differs", "within", "beyond", "not compared"]
+Agreement = Literal["exact", "differs", "within", "beyond", "not compared"]
 """`differs` is an exact figure that is off, `within` and `beyond` are of statistical ones."""
 
 
@@ -88,7 +88,7 @@ class Figure:
     predicted: Value
     measured: Value
     error: Value
-    verdict: Verdict
+    verdict: Agreement
 
     @property
     def missed(self) -> bool:
@@ -127,7 +127,7 @@ def figures(predicted: Outcome, measured: Outcome) -> Iterator[Figure]:
 
 def _verdict(
     table: str | None, key: str, predicted: Value, measured: Value, found: Value
-) -> Verdict:
+) -> Agreement:
     if middle(predicted) is None or middle(measured) is None:
         return "not compared"
     if found == 0:

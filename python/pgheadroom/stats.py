@@ -214,7 +214,7 @@ def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
     return Line(intercept=y_mean - slope * x_mean, slope=slope)
 
 
-class Verdict(StrEnum):
+class ComparisonVerdict(StrEnum):
     """What a comparison allows to say."""
 
     HIGHER = "higher"
@@ -230,7 +230,7 @@ class Comparison:
 
     ratio: Interval | None
     pairs: int
-    verdict: Verdict
+    verdict: ComparisonVerdict
     reason: str
 
     def to_json(self) -> dict[str, Any]:
@@ -267,33 +267,33 @@ def compare(
     """
     pairs = len(treated)
     ratio = paired_ratio(treated, control, level=level)
-    verdict, reason = Verdict.UNDECIDED, ""
+    verdict, reason = ComparisonVerdict.UNDECIDED, ""
     if all(a == b for a, b in zip(treated, control, strict=True)) and pairs >= 1:
         ratio = ratio or (
             Interval(low=1, mid=1, high=1, level=level) if pairs >= PAIRS_MIN else None
         )
-        verdict, reason = Verdict.EQUAL, f"equal in all {pairs} pairs"
+        verdict, reason = ComparisonVerdict.EQUAL, f"equal in all {pairs} pairs"
     if pairs < PAIRS_MIN:
-        verdict = Verdict.UNDECIDED
+        verdict = ComparisonVerdict.UNDECIDED
         counted = "1 interleaved pair" if pairs == 1 else f"{pairs} interleaved pairs"
         reason = f"{counted}; a verdict needs at least {PAIRS_MIN}"
     elif aa is not None and aa.ratio is not None and aa.ratio.excludes(1):
-        verdict = Verdict.UNDECIDED
+        verdict = ComparisonVerdict.UNDECIDED
         reason = (
             f"the A/A control shows {aa.ratio.low:.3f} to {aa.ratio.high:.3f} where 1 is the truth"
         )
-    elif verdict is not Verdict.EQUAL and ratio is None:
+    elif verdict is not ComparisonVerdict.EQUAL and ratio is None:
         reason = "no ratio: a value is not above 0"
-    elif verdict is not Verdict.EQUAL and ratio is not None:
+    elif verdict is not ComparisonVerdict.EQUAL and ratio is not None:
         if not ratio.excludes(1):
-            verdict, reason = Verdict.NOT_SHOWN, "the interval contains 1"
+            verdict, reason = ComparisonVerdict.NOT_SHOWN, "the interval contains 1"
         elif aa is not None and aa.ratio is not None and not aa.ratio.excludes(ratio.mid):
             reason = (
                 f"{ratio.mid:.3f} is no more than the A/A control, {aa.ratio.low:.3f} to "
                 f"{aa.ratio.high:.3f}"
             )
         else:
-            verdict = Verdict.HIGHER if ratio.mid > 1 else Verdict.LOWER
+            verdict = ComparisonVerdict.HIGHER if ratio.mid > 1 else ComparisonVerdict.LOWER
             reason = f"the {level:.0%} interval lies {'above' if ratio.mid > 1 else 'below'} 1"
     return Comparison(ratio=ratio, pairs=pairs, verdict=verdict, reason=reason)
 
@@ -338,19 +338,22 @@ def compare_unpaired(
     """
     count = min(len(treated), len(control))
     ratio = unpaired_ratio(treated, control)
-    verdict, reason = Verdict.UNDECIDED, ""
+    verdict, reason = ComparisonVerdict.UNDECIDED, ""
     if clock:
         reason = "not interleaved: the machine may have been another one, or busier"
     elif len({*treated, *control}) == 1:
-        verdict, reason = Verdict.EQUAL, f"equal in all {len(treated) + len(control)} runs"
+        verdict, reason = (
+            ComparisonVerdict.EQUAL,
+            f"equal in all {len(treated) + len(control)} runs",
+        )
     elif count < PAIRS_MIN:
         reason = f"{count} repetitions of one side; a verdict needs at least {PAIRS_MIN} of each"
     elif ratio is None:
         reason = "no ratio: a value is not above 0"
     elif not ratio.excludes(1):
-        verdict, reason = Verdict.NOT_SHOWN, "the interval contains 1"
+        verdict, reason = ComparisonVerdict.NOT_SHOWN, "the interval contains 1"
     else:
-        verdict = Verdict.HIGHER if ratio.mid > 1 else Verdict.LOWER
+        verdict = ComparisonVerdict.HIGHER if ratio.mid > 1 else ComparisonVerdict.LOWER
         reason = f"the {LEVEL:.0%} interval lies {'above' if ratio.mid > 1 else 'below'} 1"
     return Comparison(ratio=ratio, pairs=count, verdict=verdict, reason=reason)
 

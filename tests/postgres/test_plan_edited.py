@@ -13,7 +13,7 @@ import pytest
 
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, plan_text
-from pgheadroom.plan.apply import Applier, Options
+from pgheadroom.plan.apply import Applier, ApplyOptions
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
@@ -239,5 +239,5 @@ def applied(
 
     with writing_session(conninfo, {}) as connection:
         record = read_record(record_path(path), plan) or new_record(plan)
-        applier = Applier(plan, record, connection, keep=keep, say=say, options=Options())
+        applier = Applier(plan, record, connection, keep=keep, say=say, options=ApplyOptions())
         return applier.run(applier.prepare(undo=undo), undo=undo)

@@ -19,7 +19,7 @@ from footprint import DEADLINE_S
 
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, read_plan
-from pgheadroom.plan.apply import Applier, Options
+from pgheadroom.plan.apply import Applier, ApplyOptions
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import APPLICATION_NAME, LOCK_CLASS, writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
@@ -120,7 +120,7 @@ def _apply(
     with writing_session(conninfo, {}) as connection:
         record = read_record(record_path(path), plan) or new_record(plan)
         applier = Applier(
-            plan, record, connection, keep=keep, say=lambda _: None, options=Options()
+            plan, record, connection, keep=keep, say=lambda _: None, options=ApplyOptions()
         )
         return applier.run(applier.prepare(undo=undo), undo=undo).done
 
@@ -254,7 +254,7 @@ def test_a_table_that_goes_while_apply_runs(newest: ServerPrograms, tmp_path: Pa
                 connection,
                 keep=lambda record: save(record, record_path(path)),
                 say=say,
-                options=Options(),
+                options=ApplyOptions(),
             )
             outcome = applier.run(applier.prepare(undo=False), undo=False)
         assert outcome.done == (1,)

@@ -19,7 +19,7 @@ from pgheadroom.plan.record import Record, read_record, record_path
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.types import Interval
-from pgheadroom.verify.values import Outcome, TableOutcome
+from pgheadroom.verify.values import MeasureOutcome, TableOutcome
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -81,7 +81,7 @@ def advised(profile: Profile, name: str) -> Any:
     return replace(made, calibration=calibration)
 
 
-def measures(table: TableOutcome) -> dict[str, Outcome]:
+def measures(table: TableOutcome) -> dict[str, MeasureOutcome]:
     return {outcome.name: outcome for outcome in table.outcomes}
 
 

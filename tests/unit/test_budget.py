@@ -9,7 +9,7 @@ from typing import Any
 from pgheadroom.lab import budget, conduct
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import compare
 from pgheadroom.types import PgVersion
 
@@ -92,7 +92,7 @@ def test_the_block_has_the_cell_whose_control_decides() -> None:
         REQUEST, experiment="commit-cost", levels=dict(COMMITS), options={"window_s": 3}
     )
     samples = [
-        Sample(
+        TrialSample(
             trial=trial.id,
             cell=dict(trial.cell),
             repetition=trial.repetition,

@@ -14,7 +14,7 @@ from pgheadroom.lab.experiments.cluster_decay.summary import (
     DOCUMENT_PATCH,
     best_cycle,
 )
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 
@@ -42,8 +42,8 @@ def test_an_order_that_does_not_decay_never_pays() -> None:
     assert best_cycle([1.0] * 11, 50, 1000) is None
 
 
-def _sample(measures: dict[str, float | None]) -> Sample:
-    return Sample(
+def _sample(measures: dict[str, float | None]) -> TrialSample:
+    return TrialSample(
         trial="r001_measured_engine=heap",
         cell={"engine": "heap"},
         repetition=1,

@@ -19,9 +19,9 @@ from pgheadroom.lab.design import Request, parse_settings
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.merge import merge
-from pgheadroom.lab.record import Record, Sample
+from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.report import html
-from pgheadroom.stats import Verdict, compare_unpaired, median
+from pgheadroom.stats import ComparisonVerdict, compare_unpaired, median
 from pgheadroom.types import PgVersion
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -66,7 +66,7 @@ def _record(
                 "execution_ms": None,
             }
             record.append(
-                Sample(
+                TrialSample(
                     trial=trial.id,
                     cell=dict(trial.cell),
                     repetition=trial.repetition,
@@ -92,8 +92,8 @@ def test_counters_get_a_verdict_and_times_do_not(tmp_path: Path) -> None:
     first = _record(tmp_path / "a", _request())
     second = _record(tmp_path / "b", _request(seed=2), wal_bytes=8000, ms=20)
     result = compare_records(first, second)
-    assert _verdicts(result, "wal_bytes") == {Verdict.HIGHER}
-    assert _verdicts(result, "update_ms") == {Verdict.UNDECIDED}
+    assert _verdicts(result, "wal_bytes") == {ComparisonVerdict.HIGHER}
+    assert _verdicts(result, "update_ms") == {ComparisonVerdict.UNDECIDED}
     (item, _) = [i for i in result["comparisons"] if i["measure"] == "update_ms"]
     assert item["ratio"]["mid"] == pytest.approx(2, rel=0.02)
     assert "not interleaved" in item["reason"]
@@ -114,14 +114,14 @@ def test_what_a_machines_pace_decides_gets_no_verdict(tmp_path: Path) -> None:
         found.append(_record(tmp_path / name, request, measures=measures))
     result = compare_records(*found)
     for measure in ("nopm", "cpu_frac", "checkpoints"):
-        assert _verdicts(result, measure) == {Verdict.UNDECIDED}, measure
-    assert _verdicts(result, "hot_frac") == {Verdict.HIGHER}
+        assert _verdicts(result, measure) == {ComparisonVerdict.UNDECIDED}, measure
+    assert _verdicts(result, "hot_frac") == {ComparisonVerdict.HIGHER}
 
 
 def test_equal_counters_are_equal(tmp_path: Path) -> None:
     """What repeats to the byte is equal, not merely not shown to differ."""
     records = [_record(tmp_path / name, _request()) for name in "ab"]
-    assert _verdicts(compare_records(*records), "wal_bytes") == {Verdict.EQUAL}
+    assert _verdicts(compare_records(*records), "wal_bytes") == {ComparisonVerdict.EQUAL}
 
 
 def test_records_without_a_common_cell_are_refused(tmp_path: Path) -> None:
@@ -134,9 +134,12 @@ def test_records_without_a_common_cell_are_refused(tmp_path: Path) -> None:
 
 def test_few_repetitions_decide_nothing() -> None:
     """Four of one side are too few, whatever the other has."""
-    assert compare_unpaired([2.0] * 4 + [2.1], [1.0] * 4, clock=False).verdict is Verdict.UNDECIDED
+    assert (
+        compare_unpaired([2.0] * 4 + [2.1], [1.0] * 4, clock=False).verdict
+        is ComparisonVerdict.UNDECIDED
+    )
     found = compare_unpaired([2.0] * 4 + [2.1], [1.0] * 4 + [1.1], clock=False)
-    assert found.verdict is Verdict.HIGHER
+    assert found.verdict is ComparisonVerdict.HIGHER
 
 
 def test_a_merged_record_has_the_blocks_of_both(tmp_path: Path) -> None:
@@ -212,10 +215,10 @@ def test_predictions_of_a_merged_record_are_of_what_its_trials_drew(tmp_path: Pa
     requests = [_request("fillfactor=80", "filler_length=64", seed=seed) for seed in (1, 2)]
     version = PgVersion(18, 4)
 
-    def drawn(record: Record) -> list[Sample]:
+    def drawn(record: Record) -> list[TrialSample]:
         return [s for s in record.samples if s.arm == "measured" and s.cell["update_bid"] == 0]
 
-    def predicted_bytes(request: Request, sample: Sample) -> float:
+    def predicted_bytes(request: Request, sample: TrialSample) -> float:
         cells = [dict(cell) for cell in request.cells()]
         update_cost_predicted.fill(request, version, [sample], cells)
         return next(c["predicted_wal_bytes"] for c in cells if c["update_bid"] == 0)

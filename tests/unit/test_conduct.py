@@ -10,7 +10,7 @@ import pytest
 from pgheadroom.lab import conduct
 from pgheadroom.lab.design import Request, Trial, parse_settings
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Record, Sample
+from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.run import find_record, summarise_record
 
 
@@ -29,8 +29,8 @@ def _request() -> Request:
     )
 
 
-def _sample(trial: Trial) -> Sample:
-    return Sample(
+def _sample(trial: Trial) -> TrialSample:
+    return TrialSample(
         trial=trial.id,
         cell=dict(trial.cell),
         repetition=trial.repetition,

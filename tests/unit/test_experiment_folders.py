@@ -21,7 +21,7 @@ from pgheadroom.lab.design import Request
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.presentation import KEY, Presentation
 from pgheadroom.lab.presented import presented
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.report import text, views
 from pgheadroom.types import PgVersion
 
@@ -184,7 +184,7 @@ def test_a_new_experiment_is_one_folder(newcomer: Experiment) -> None:
         experiment=newcomer.name, server="18", scale=1, seed=1, repetitions=5, levels=levels
     )
     samples = [
-        Sample(
+        TrialSample(
             trial=trial.id,
             cell=trial.cell,
             repetition=trial.repetition,

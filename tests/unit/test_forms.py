@@ -187,8 +187,6 @@ def test_pydantic_makes_the_schemas_that_we_know() -> None:
     made = set().union(*(_nodes(TypeAdapter(kind).core_schema) for kind in kinds))
     assert made == KNOWN_NODES, "pydantic changed: see _strict in forms/form.py, then refusing.py"
     (field_of,) = (
-        item
-        for item in TypeAdapter(Range).core_schema["schema"]["fields"]
-        if item["name"] == "low"
+        item for item in TypeAdapter(Range).core_schema["schema"]["fields"] if item["name"] == "low"
     )
     assert field_of["schema"] == {"type": "int", "ge": 0, "le": 9}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pgheadroom.lab import guards
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 
 
-def _sample(**measures: float | None) -> Sample:
-    return Sample(
+def _sample(**measures: float | None) -> TrialSample:
+    return TrialSample(
         trial=str(measures),
         cell={},
         repetition=1,

@@ -9,7 +9,7 @@ import pytest
 
 from pgheadroom.lab.design import Cell, Request, parse_settings
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 VERSION = PgVersion(18, 4)
@@ -33,8 +33,8 @@ def _request(name: str, *settings: str, scale: int = 1, repetitions: int = 5) ->
 
 def _sample(
     cell: Cell, repetition: int, measures: dict[str, float | None], arm: str = "measured"
-) -> Sample:
-    return Sample(
+) -> TrialSample:
+    return TrialSample(
         trial=f"{repetition}-{arm}-{cell}",
         cell=dict(cell),
         repetition=repetition,
@@ -45,7 +45,7 @@ def _sample(
     )
 
 
-def _index_samples(request: Request, time_ms: Any, *, aa: float = 1.002) -> list[Sample]:
+def _index_samples(request: Request, time_ms: Any, *, aa: float = 1.002) -> list[TrialSample]:
     """
     Blocks whose machine is slower each time; the ratio within a block stays.
 
@@ -126,7 +126,7 @@ def test_a_law_of_times_needs_a_quiet_control(*, has_control: bool, words: str) 
     assert all("less than in proportion" in text for text in laws["wal_bytes"])
 
 
-def _fillfactor_samples(request: Request, *, aa: float | None) -> list[Sample]:
+def _fillfactor_samples(request: Request, *, aa: float | None) -> list[TrialSample]:
     """Fillfactor 80 takes half the time and WAL; `aa` is the control arm's time, if it has one."""
     return [
         _sample(
@@ -204,7 +204,7 @@ def test_each_setting_is_told_by_name() -> None:
     ]
 
 
-def _document_samples(request: Request, wal_bytes: int) -> list[Sample]:
+def _document_samples(request: Request, wal_bytes: int) -> list[TrialSample]:
     figures: dict[str, float | None] = {
         "pages_dirtied": 20142,
         "wal_records": 30003,
@@ -248,7 +248,7 @@ def test_other_conditions_are_not_the_documents() -> None:
     }
 
 
-def _sweep_samples(request: Request, aa: float) -> list[Sample]:
+def _sweep_samples(request: Request, aa: float) -> list[TrialSample]:
     samples = []
     for repetition in range(1, request.repetitions + 1):
         wobble = 1 + 0.002 * (repetition % 3)

@@ -12,7 +12,7 @@ from pgheadroom.lab.design import Measure, Request, parse_settings
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.fillfactor.predicted import fill
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import Interval, PgVersion
 
 VERSION = PgVersion(18, 4)
@@ -43,9 +43,9 @@ def _request(name: str, *settings: str, scale: int = 1, server: str = "18") -> R
     )
 
 
-def _samples(request: Request, measures: dict[str, float | None]) -> list[Sample]:
+def _samples(request: Request, measures: dict[str, float | None]) -> list[TrialSample]:
     return [
-        Sample(
+        TrialSample(
             trial=f"{number}",
             cell=dict(cell),
             repetition=1,

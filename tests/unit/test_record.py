@@ -14,7 +14,7 @@ from pgheadroom.lab.design import Request
 from pgheadroom.lab.record import (
     Origin,
     Record,
-    Sample,
+    TrialSample,
     read_json,
 )
 
@@ -30,8 +30,8 @@ def _request(seed: int = 1) -> Request:
     )
 
 
-def _sample(number: int) -> Sample:
-    return Sample(
+def _sample(number: int) -> TrialSample:
+    return TrialSample(
         trial=f"r{number:03d}",
         cell={"fillfactor": 80},
         repetition=number,

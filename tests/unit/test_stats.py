@@ -10,7 +10,7 @@ import pytest
 from pgheadroom.errors import InputError
 from pgheadroom.stats import (
     BOOTSTRAP_MIN,
-    Verdict,
+    ComparisonVerdict,
     bootstrap_mean,
     compare,
     fit_line,
@@ -193,7 +193,7 @@ def test_paired_ratio_of_values_without_a_ratio() -> None:
 def test_compare_needs_five_pairs() -> None:
     """Four pairs, however clear, decide nothing."""
     found = compare([2, 2, 2, 2], [1, 1, 1, 1])
-    assert found.verdict is Verdict.UNDECIDED
+    assert found.verdict is ComparisonVerdict.UNDECIDED
     assert "4 interleaved pairs" in found.reason
 
 
@@ -201,7 +201,7 @@ def test_compare_is_undecided_when_the_control_shows_a_difference() -> None:
     """Two equal arms that differ prove that the noise is larger than the interval says."""
     aa = compare([1.11, 1.10, 1.12, 1.09, 1.10], [1, 1, 1, 1, 1])
     found = compare([2.0, 2.1, 2.0, 2.1, 2.0], [1, 1, 1, 1, 1], aa=aa)
-    assert found.verdict is Verdict.UNDECIDED
+    assert found.verdict is ComparisonVerdict.UNDECIDED
     assert "A/A" in found.reason
 
 
@@ -212,29 +212,31 @@ def test_compare_is_undecided_inside_what_equal_arms_show() -> None:
     assert wide.ratio.low < 1
     assert 1.25 < wide.ratio.high < 2
     small = compare([1.25, 1.26, 1.24, 1.25, 1.25], [1, 1, 1, 1, 1], aa=wide)
-    assert small.verdict is Verdict.UNDECIDED
+    assert small.verdict is ComparisonVerdict.UNDECIDED
     assert "1.250 is no more than the A/A control" in small.reason
     large = compare([2.5, 2.6, 2.4, 2.5, 2.5], [1, 1, 1, 1, 1], aa=wide)
-    assert large.verdict is Verdict.HIGHER
+    assert large.verdict is ComparisonVerdict.HIGHER
 
 
 @pytest.mark.parametrize(
     ("treated", "verdict"),
     [
-        ([2.0, 2.1, 1.9, 2.0, 2.1], Verdict.HIGHER),
-        ([0.5, 0.52, 0.49, 0.5, 0.51], Verdict.LOWER),
-        ([0.9, 1.1, 1.0, 0.95, 1.05], Verdict.NOT_SHOWN),
-        ([1, 1, 1, 1, 1], Verdict.EQUAL),
+        ([2.0, 2.1, 1.9, 2.0, 2.1], ComparisonVerdict.HIGHER),
+        ([0.5, 0.52, 0.49, 0.5, 0.51], ComparisonVerdict.LOWER),
+        ([0.9, 1.1, 1.0, 0.95, 1.05], ComparisonVerdict.NOT_SHOWN),
+        ([1, 1, 1, 1, 1], ComparisonVerdict.EQUAL),
     ],
 )
-def test_compare_gives_the_verdict_of_the_interval(treated: list[float], verdict: Verdict) -> None:
+def test_compare_gives_the_verdict_of_the_interval(
+    treated: list[float], verdict: ComparisonVerdict
+) -> None:
     """Above 1, below 1, around 1, or equal throughout."""
     assert compare(treated, [1, 1, 1, 1, 1]).verdict is verdict
 
 
 def test_counters_that_are_zero_in_both_arms_are_equal() -> None:
     """No full-page image here or there is equality, not a missing ratio."""
-    assert compare([0] * 5, [0] * 5).verdict is Verdict.EQUAL
+    assert compare([0] * 5, [0] * 5).verdict is ComparisonVerdict.EQUAL
 
 
 def test_fit_line_recovers_a_line() -> None:

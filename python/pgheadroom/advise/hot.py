@@ -232,7 +232,7 @@ def _changing(updates: Updates) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class HotChange:
     """
     What becomes of the set of updates that can be HOT.
 
@@ -258,7 +258,7 @@ class Outcome:
         return sum(part.frac for part in self.gained)
 
 
-def outcome(parts: Sequence[Part], before: Shape, after: Shape) -> Outcome:
+def outcome(parts: Sequence[Part], before: Shape, after: Shape) -> HotChange:
     """The rule, applied to a table before and after something is done to it."""
     lost, gained = [], []
     held, holds = 0.0, 0.0
@@ -270,7 +270,7 @@ def outcome(parts: Sequence[Part], before: Shape, after: Shape) -> Outcome:
             lost.append((part, blockers(after, part.assigned, part.steady)))
         elif is_ and not was:
             gained.append(part)
-    return Outcome(before=held, after=holds, lost=tuple(lost), gained=tuple(gained))
+    return HotChange(before=held, after=holds, lost=tuple(lost), gained=tuple(gained))
 
 
 def shape_of(table: TableProfile, major: int) -> Shape:

@@ -19,7 +19,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.errors import InputError
-from pgheadroom.plan.apply import Applier, Options, Outcome
+from pgheadroom.plan.apply import Applier, ApplyOptions, ApplyOutcome
 from pgheadroom.plan.reading import digest, read_plan
 from pgheadroom.plan.record import new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
@@ -66,7 +66,7 @@ def run(
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
     if not 0 <= lock_retries <= _RETRIES_MAX:
         raise InputError(f"--lock-retries {lock_retries}: expected 0 to {_RETRIES_MAX}")
-    options = Options(
+    options = ApplyOptions(
         lock_timeout_s=parse_duration_s(lock_timeout),
         retries=lock_retries,
         backoff_s=parse_duration_s(backoff),
@@ -138,7 +138,7 @@ def _tables(plan: Plan, names: Sequence[str]) -> frozenset[int]:
     return frozenset(by_name[name] for name in names)
 
 
-def _run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> Outcome:
+def _run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome:
     """The steps; an interrupt says what is in doubt before it goes on its way."""
     try:
         return applier.run(todo, undo=undo)
@@ -200,7 +200,7 @@ def _unfit(plan: Plan, changed: Mapping[int, str]) -> list[str]:
     ]
 
 
-def _tell(plan: Plan, outcome: Outcome, kept: Path, *, undo: bool) -> None:
+def _tell(plan: Plan, outcome: ApplyOutcome, kept: Path, *, undo: bool) -> None:
     done = "Undone" if undo else "Done"
 
     def named(numbers: tuple[int, ...]) -> str:

@@ -19,7 +19,7 @@ from pgheadroom.lab.answer_words import (
     undecided,
 )
 from pgheadroom.lab.reading import Result
-from pgheadroom.stats import Verdict
+from pgheadroom.stats import ComparisonVerdict
 
 Answer = Callable[[Result], str | None]
 
@@ -55,7 +55,7 @@ def _generic(result: Result) -> str | None:
         return said.ended(
             f"the clearest of {len(every)} comparisons: {text}; of all {len(every)}, {tally(every)}"
         )
-    decided = [item for item in every if item.verdict is not Verdict.UNDECIDED]
+    decided = [item for item in every if item.verdict is not ComparisonVerdict.UNDECIDED]
     if not decided:
         more = "" if len(every) == 1 else f", as are all {len(every)} comparisons"
         first = every[0]

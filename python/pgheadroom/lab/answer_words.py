@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
-from pgheadroom.stats import PAIRS_MIN, Verdict
+from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict
 from pgheadroom.types import Interval
 
 Cell = Mapping[str, Any]
@@ -33,7 +33,7 @@ class Compared:
     cell: Cell
     against: Cell
     ratio: Interval | None
-    verdict: Verdict
+    verdict: ComparisonVerdict
     reason: str
 
     @property
@@ -46,9 +46,12 @@ class Compared:
     @property
     def distance(self) -> float:
         """How far the nearer end of the interval lies from 1, on the logarithmic scale."""
-        if self.ratio is None or self.verdict not in (Verdict.HIGHER, Verdict.LOWER):
+        if self.ratio is None or self.verdict not in (
+            ComparisonVerdict.HIGHER,
+            ComparisonVerdict.LOWER,
+        ):
             return 0.0
-        end = self.ratio.low if self.verdict is Verdict.HIGHER else self.ratio.high
+        end = self.ratio.low if self.verdict is ComparisonVerdict.HIGHER else self.ratio.high
         return abs(math.log(end)) if end > 0 else math.inf
 
     def differs_at(self, result: Result) -> str:
@@ -78,29 +81,31 @@ def comparisons(result: Result, measure: str | None = None) -> list[Compared]:
     return found
 
 
-def _verdict(item: Mapping[str, Any], result: Result) -> tuple[Verdict, str]:
+def _verdict(item: Mapping[str, Any], result: Result) -> tuple[ComparisonVerdict, str]:
     """The verdict that a comparison's own numbers allow, and why it is undecided if it is."""
     pairs = reading.number(item.get("pairs")) or 0
     stated = item.get("verdict")
     ratio = reading.interval(item.get("ratio"))
     if pairs < PAIRS_MIN:
-        return Verdict.UNDECIDED, too_few(int(pairs), "interleaved pair")
+        return ComparisonVerdict.UNDECIDED, too_few(int(pairs), "interleaved pair")
     control = _control(item, result)
     if control is not None and control.excludes(1):
-        return Verdict.UNDECIDED, (
+        return ComparisonVerdict.UNDECIDED, (
             f"the A/A control shows {control.low:.3f} to {control.high:.3f} where 1 is the truth"
         )
-    if stated == Verdict.EQUAL:
-        return Verdict.EQUAL, f"equal in all {pairs:g} pairs"
-    if ratio is not None and stated == Verdict.HIGHER and ratio.low > 1:
-        return Verdict.HIGHER, ""
-    if ratio is not None and stated == Verdict.LOWER and ratio.high < 1:
-        return Verdict.LOWER, ""
-    if ratio is not None and stated == Verdict.NOT_SHOWN:
-        return Verdict.NOT_SHOWN, ""
-    if stated in (Verdict.HIGHER, Verdict.LOWER, Verdict.NOT_SHOWN):
-        return Verdict.UNDECIDED, "its interval does not bear its verdict out"
-    return Verdict.UNDECIDED, reading.text(item.get("reason")) or "the result states no verdict"
+    if stated == ComparisonVerdict.EQUAL:
+        return ComparisonVerdict.EQUAL, f"equal in all {pairs:g} pairs"
+    if ratio is not None and stated == ComparisonVerdict.HIGHER and ratio.low > 1:
+        return ComparisonVerdict.HIGHER, ""
+    if ratio is not None and stated == ComparisonVerdict.LOWER and ratio.high < 1:
+        return ComparisonVerdict.LOWER, ""
+    if ratio is not None and stated == ComparisonVerdict.NOT_SHOWN:
+        return ComparisonVerdict.NOT_SHOWN, ""
+    if stated in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER, ComparisonVerdict.NOT_SHOWN):
+        return ComparisonVerdict.UNDECIDED, "its interval does not bear its verdict out"
+    return ComparisonVerdict.UNDECIDED, reading.text(
+        item.get("reason")
+    ) or "the result states no verdict"
 
 
 def _control(item: Mapping[str, Any], result: Result) -> Interval | None:
@@ -138,11 +143,11 @@ def cell_of(result: Result, wanted: Cell) -> Cell | None:
 def tally(items: Sequence[Compared]) -> str:
     """How many comparisons came out how: `"4 are lower, 1 is higher, 2 are undecided"`."""
     words = {
-        Verdict.LOWER: "lower",
-        Verdict.HIGHER: "higher",
-        Verdict.EQUAL: "equal",
-        Verdict.NOT_SHOWN: "not shown to differ",
-        Verdict.UNDECIDED: "undecided",
+        ComparisonVerdict.LOWER: "lower",
+        ComparisonVerdict.HIGHER: "higher",
+        ComparisonVerdict.EQUAL: "equal",
+        ComparisonVerdict.NOT_SHOWN: "not shown to differ",
+        ComparisonVerdict.UNDECIDED: "undecided",
     }
     counts = {verdict: sum(item.verdict is verdict for item in items) for verdict in words}
     return ", ".join(
@@ -186,11 +191,16 @@ class Sentence:
 
     def compared(self, item: Compared) -> str:
         """A comparison after "is": times, equal, not shown to differ, or undecided and why."""
-        if item.verdict in (Verdict.HIGHER, Verdict.LOWER) and item.ratio is not None:
+        if (
+            item.verdict in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER)
+            and item.ratio is not None
+        ):
             return self.ratio(item.ratio)
-        if item.verdict is Verdict.NOT_SHOWN and item.ratio is not None:
+        if item.verdict is ComparisonVerdict.NOT_SHOWN and item.ratio is not None:
             return f"not shown to differ {self.range(item.ratio)}"
-        return item.reason if item.verdict is Verdict.EQUAL else f"undecided ({item.reason})"
+        return (
+            item.reason if item.verdict is ComparisonVerdict.EQUAL else f"undecided ({item.reason})"
+        )
 
     def figure(self, cell: Cell, measure: str) -> str | None:
         """A cell's measure with its interval; None when the cell has no number there."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom.lab.design import Request, Trial, interleave
-from pgheadroom.stats import PAIRS_MIN, Verdict, half_width, is_answered
+from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict, half_width, is_answered
 from pgheadroom.types import Interval
 
 WIDEST_SHARE = 0.5
@@ -51,13 +51,13 @@ def unanswered(comparisons: Sequence[Mapping[str, Any]]) -> list[Open]:
     for item in comparisons:
         pairs, form = int(item["pairs"]), item["ratio"]
         ratio = None if form is None else Interval(**form)
-        if item["verdict"] == Verdict.EQUAL:
+        if item["verdict"] == ComparisonVerdict.EQUAL:
             continue
         narrow = ratio is not None and is_answered(ratio, pairs)
         if pairs >= PAIRS_MIN:
             if ratio is None:
                 continue  # values that are not above 0 have no ratio, however many there are
-            if narrow and item["verdict"] != Verdict.UNDECIDED:
+            if narrow and item["verdict"] != ComparisonVerdict.UNDECIDED:
                 continue
         found.append(
             Open(

@@ -19,7 +19,7 @@ from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.environment import VARY, command_line
 from pgheadroom.lab.experiment import COMPARED, Experiment, comparison_json, summarise_cells
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Record, Sample
+from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.stats import Comparison, compare_unpaired
 
 FACTOR = COMPARED
@@ -34,7 +34,7 @@ class _Side:
     record: Record
     request: Request
     environment: Mapping[str, Any]
-    samples: Sequence[Sample]
+    samples: Sequence[TrialSample]
 
     @property
     def said(self) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pgheadroom.lab.design import Cell, Request, Trial, interleave
 from pgheadroom.lab.experiment import compare_cells, comparison_json
-from pgheadroom.lab.record import Sample
-from pgheadroom.stats import Verdict
+from pgheadroom.lab.record import TrialSample
+from pgheadroom.stats import ComparisonVerdict
 
 CONTROL_ARMS = ("control", "measured")
 
@@ -28,7 +28,7 @@ class Contrasts:
 
 
 def contrast(
-    samples: Sequence[Sample],
+    samples: Sequence[TrialSample],
     pairs: Iterable[tuple[Cell, Cell]],
     measures: Sequence[str],
     *,
@@ -70,8 +70,12 @@ def contrast(
             if cell == against:
                 continue
             compared = compare_cells(samples, cell=cell, against=against, measure=measure, aa=aa)
-            if measure in clocks and not aa.pairs and compared.verdict != Verdict.UNDECIDED:
-                compared = replace(compared, verdict=Verdict.UNDECIDED, reason=NO_CONTROL)
+            if (
+                measure in clocks
+                and not aa.pairs
+                and compared.verdict != ComparisonVerdict.UNDECIDED
+            ):
+                compared = replace(compared, verdict=ComparisonVerdict.UNDECIDED, reason=NO_CONTROL)
             if compared.pairs:
                 elsewhere = alike if aa.pairs and alike != against else None
                 found.comparisons.append(
@@ -111,9 +115,9 @@ def blocks(
 def ratio_words(comparison: dict[str, Any]) -> str:
     """A comparison's outcome in words: a ratio with its interval and verdict, or why undecided."""
     ratio = comparison["ratio"]
-    if comparison["verdict"] == Verdict.EQUAL:
+    if comparison["verdict"] == ComparisonVerdict.EQUAL:
         return "equal"
-    if comparison["verdict"] == Verdict.UNDECIDED or ratio is None:
+    if comparison["verdict"] == ComparisonVerdict.UNDECIDED or ratio is None:
         return f"undecided ({comparison['reason']})"
     return (
         f"{ratio['mid']:.3f} times [{ratio['low']:.3f}, {ratio['high']:.3f}], "
@@ -132,8 +136,12 @@ def differences(
         what: That measure in words, beginning with a capital letter.
         label: A cell in words.
     """
-    decided = [item for item in comparisons if item["verdict"] != Verdict.UNDECIDED]
-    shown = [item for item in decided if item["verdict"] in (Verdict.HIGHER, Verdict.LOWER)]
+    decided = [item for item in comparisons if item["verdict"] != ComparisonVerdict.UNDECIDED]
+    shown = [
+        item
+        for item in decided
+        if item["verdict"] in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER)
+    ]
     said = [
         f"({label(item['cell'])}) {what} against {label(item['against'])}: {ratio_words(item)}."
         for item in shown

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.place import Running
-from pgheadroom.lab.record import Origin, Sample
+from pgheadroom.lab.record import Origin, TrialSample
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report
 
 TIMEOUT_S = 86_400 + 600
@@ -28,7 +28,7 @@ def threads(clients: int) -> int:
     return min(clients, THREADS_MAX)
 
 
-def seed_of(request: Request, trial: Trial | Sample) -> int:
+def seed_of(request: Request, trial: Trial | TrialSample) -> int:
     """
     Seed of a trial's random numbers: the block's, the same for all arms of a block.
 
@@ -37,7 +37,7 @@ def seed_of(request: Request, trial: Trial | Sample) -> int:
         trial: A trial that is to run, or the sample of one that has; one that was merged keeps the
             seed that it ran with.
     """
-    origin = trial.drawn_from if isinstance(trial, Sample) else None
+    origin = trial.drawn_from if isinstance(trial, TrialSample) else None
     if origin is None:
         origin = Origin(seed=request.seed, repetition=trial.repetition)
     return origin.seed * 1000 + origin.repetition

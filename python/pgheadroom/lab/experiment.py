@@ -24,7 +24,7 @@ from pgheadroom.lab.presentation import (
     TableForm,
 )
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import PAIRS_MIN, Comparison, compare, median, median_interval
 from pgheadroom.types import PgVersion
 
@@ -112,12 +112,18 @@ class Experiment(ABC):
     def shape_name(self, trial: Trial) -> str:
         """The prepared cluster that a trial starts from."""
 
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:  # noqa: ARG002
+    def expand(
+        self,
+        request: Request,  # noqa: ARG002
+        samples: Sequence[TrialSample],
+    ) -> list[TrialSample]:
         """Samples whose cells are the result's: the same, unless a trial measures several."""
         return list(samples)
 
     @abstractmethod
-    def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
+    def summarise(
+        self, request: Request, version: PgVersion, samples: Sequence[TrialSample]
+    ) -> Summary:
         """Cells, comparisons and findings out of the samples so far."""
 
     def tables_for(self, result: Result) -> tuple[TableForm, ...]:  # noqa: ARG002
@@ -174,7 +180,7 @@ def require_own_server(throw_away: bool, doing: str) -> None:
 
 
 def summarise_cells(
-    samples: Iterable[Sample], cells: Sequence[Cell], measures: Sequence[Measure]
+    samples: Iterable[TrialSample], cells: Sequence[Cell], measures: Sequence[Measure]
 ) -> list[dict[str, Any]]:
     """
     One object a cell: factors, then each measure's median with its interval beside it.
@@ -182,7 +188,7 @@ def summarise_cells(
     A measure that no repetition has is null; so is the interval of a single repetition. Cells
     without any sample are left out.
     """
-    by_cell: dict[str, list[Sample]] = {}
+    by_cell: dict[str, list[TrialSample]] = {}
     for sample in samples:
         if sample.arm == "measured":
             by_cell.setdefault(cell_key(sample.cell), []).append(sample)
@@ -213,7 +219,7 @@ def _plain(value: float) -> float | int:
 
 
 def compare_cells(
-    samples: Iterable[Sample],
+    samples: Iterable[TrialSample],
     *,
     cell: Mapping[str, Value],
     against: Mapping[str, Value],

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.lab.environment import values_of
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import median, steady_from
 
 BUSY_MEASURE = "host_busy_frac"
@@ -60,7 +60,7 @@ def processor_ticks() -> tuple[int, int] | None:
     return ticks[3] + ticks[4], sum(ticks)
 
 
-def quiet_host(samples: Sequence[Sample]) -> list[str]:
+def quiet_host(samples: Sequence[TrialSample]) -> list[str]:
     """Warn when other work ran before a good part of the trials."""
     shares = [
         share for sample in samples if (share := sample.measures.get(BUSY_MEASURE)) is not None
@@ -97,7 +97,7 @@ def clients_within_scale(scale: int, clients: int) -> list[str]:
 
 
 def long_enough(
-    samples: Sequence[Sample], window_s: int, *, rate: str = "tps", per_s: float = 1.0
+    samples: Sequence[TrialSample], window_s: int, *, rate: str = "tps", per_s: float = 1.0
 ) -> list[str]:
     """
     Warn of windows without the length, the transactions or the checkpoint of a verdict.

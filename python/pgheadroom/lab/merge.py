@@ -19,7 +19,7 @@ from pgheadroom.lab import conduct
 from pgheadroom.lab.design import Request, Trial, cell_key
 from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Origin, Record, Sample, read_json
+from pgheadroom.lab.record import Origin, Record, TrialSample, read_json
 from pgheadroom.lab.run import write_result
 from pgheadroom.types import PgVersion
 
@@ -38,13 +38,13 @@ class _Source:
     def folder(self) -> Path:
         return self.record.folder
 
-    def origin(self, sample: Sample) -> Origin:
+    def origin(self, sample: TrialSample) -> Origin:
         """What decided the random numbers of one of its samples."""
         own = Origin(seed=self.request.seed, repetition=sample.repetition)
         return sample.drawn_from or own
 
 
-_Block = list[tuple[_Source, Sample]]
+_Block = list[tuple[_Source, TrialSample]]
 
 
 def merge(folders: Sequence[Path], into: Path) -> Record:
@@ -137,7 +137,7 @@ def _check_each_once(sources: Sequence[_Source]) -> None:
                 )
 
 
-def _identity(sample: Sample) -> str:
+def _identity(sample: TrialSample) -> str:
     """What no two trials share: when it began, how long it took, and all that it measured."""
     what = (sample.cell, sample.arm, sample.started_at, sample.duration_s, sample.measures)
     return json.dumps(what, sort_keys=True)
@@ -151,7 +151,7 @@ def _blocks(source: _Source) -> list[_Block]:
     return [blocks[number] for number in sorted(blocks)]
 
 
-def _copy(record: Record, source: _Source, sample: Sample, repetition: int) -> None:
+def _copy(record: Record, source: _Source, sample: TrialSample, repetition: int) -> None:
     trial = Trial(cell=sample.cell, repetition=repetition, arm=sample.arm)
     origin = source.origin(sample)
     record.append(replace(sample, trial=trial.id, repetition=repetition, drawn_from=origin))

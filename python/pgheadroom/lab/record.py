@@ -46,7 +46,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class TrialSample:
     """
     One finished trial: its cell, its measures, and notes on what was out of the ordinary.
 
@@ -164,7 +164,7 @@ class Record:
     Use `Record.create` to run into it and `Record.open` to read it.
     """
 
-    def __init__(self, folder: Path, request: Request, samples: list[Sample]) -> None:
+    def __init__(self, folder: Path, request: Request, samples: list[TrialSample]) -> None:
         self.folder = folder
         self.request = request
         self.samples = samples
@@ -242,7 +242,7 @@ class Record:
             os.close(self._samples_file)
             self._samples_file = None
 
-    def append(self, sample: Sample) -> None:
+    def append(self, sample: TrialSample) -> None:
         """
         Add one finished trial, on disk when this returns.
 
@@ -283,17 +283,17 @@ class Record:
         return [read_form(path, SecondsSeries, kind="series") for path in paths]
 
 
-def _read_samples(path: Path) -> tuple[list[Sample], int]:
+def _read_samples(path: Path) -> tuple[list[TrialSample], int]:
     """All whole lines, and how many bytes they take; a torn last line is left out."""
     if not exists(path):
         return [], 0
     content = read_bytes(path, bytes_max=_FILE_BYTES_MAX, expected="the samples of a record")
     whole_bytes = content.rfind(b"\n") + 1
-    samples: list[Sample] = []
+    samples: list[TrialSample] = []
     seen: set[str] = set()
     for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
         try:
-            sample = read(Sample, load_json(line.decode()), exact=True)
+            sample = read(TrialSample, load_json(line.decode()), exact=True)
             if sample.trial in seen:
                 raise ValueError(f"trial {sample.trial} is there twice")
             seen.add(sample.trial)

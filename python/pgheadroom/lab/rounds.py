@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pgheadroom.lab.design import Cell, Request
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 
 Measures = Mapping[str, float | None]
 
@@ -22,13 +22,13 @@ def flat(rounds: Mapping[int, Measures]) -> dict[str, float | None]:
     return {f"{name}@{number}": value for number, m in rounds.items() for name, value in m.items()}
 
 
-def expand(samples: Iterable[Sample], factor: str) -> list[Sample]:
+def expand(samples: Iterable[TrialSample], factor: str) -> list[TrialSample]:
     """
     One sample a round out of each sample, with the round's number as `factor` in its cell.
 
     Measures without a round belong to the trial as a whole and are left out.
     """
-    expanded: list[Sample] = []
+    expanded: list[TrialSample] = []
     for sample in samples:
         by_round: dict[int, dict[str, float | None]] = {}
         for key, value in sample.measures.items():
@@ -48,8 +48,8 @@ def expand(samples: Iterable[Sample], factor: str) -> list[Sample]:
 
 
 def asked(
-    request: Request, samples: Iterable[Sample], factor: str, names: Sequence[str] = ()
-) -> list[Sample]:
+    request: Request, samples: Iterable[TrialSample], factor: str, names: Sequence[str] = ()
+) -> list[TrialSample]:
     """
     One sample for each round that is a level of `factor`, out of each sample.
 
@@ -75,7 +75,9 @@ def trial_cells(request: Request, factor: str) -> list[Cell]:
     return found
 
 
-def summed(samples: Sequence[Sample], factor: str, measure: str, *, label: str) -> list[Sample]:
+def summed(
+    samples: Sequence[TrialSample], factor: str, measure: str, *, label: str
+) -> list[TrialSample]:
     """
     One sample a trial with the sum of a measure over its rounds.
 
@@ -89,14 +91,14 @@ def summed(samples: Sequence[Sample], factor: str, measure: str, *, label: str) 
         label: What the cells of the sums have as `factor`.
     """
     totals: dict[tuple[int, str, str], list[float | None]] = {}
-    of_trial: dict[tuple[int, str, str], Sample] = {}
+    of_trial: dict[tuple[int, str, str], TrialSample] = {}
     for sample in samples:
         if sample.cell[factor] == 0:
             continue  # the state before the first round: nothing was done yet
         key = (sample.repetition, sample.arm, sample.trial.rpartition("@")[0])
         totals.setdefault(key, []).append(sample.measures.get(measure))
         of_trial[key] = sample
-    found: list[Sample] = []
+    found: list[TrialSample] = []
     for key, values in totals.items():
         present = [value for value in values if value is not None]
         if len(present) == len(values):

@@ -27,7 +27,7 @@ from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
 from pgheadroom.lab.presentation import KEY
-from pgheadroom.lab.record import Record, Sample
+from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.progress import Progress
 from pgheadroom.schedule import run_pieces
@@ -256,7 +256,7 @@ class _Player:
         self._record = record
         self._command = command
 
-    def play(self, trial: Trial) -> Sample:
+    def play(self, trial: Trial) -> TrialSample:
         """Run one trial; an error of the server or the workload ends the run."""
         started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         start = time.monotonic()
@@ -274,7 +274,7 @@ class _Player:
                 self._record.write("environment.json", both)
         if outcome.series is not None:
             self._record.write(f"series/{trial.id}.json", outcome.series)
-        return Sample(
+        return TrialSample(
             trial=trial.id,
             cell=dict(trial.cell),
             repetition=trial.repetition,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.hot import Outcome, Part, outcome, parts_of
+from pgheadroom.advise.hot import HotChange, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import Assigning, Updates, updates_of
 from pgheadroom.migration.answer import Evidence, TableCheck, Verdict, Worked
@@ -63,7 +63,7 @@ class Judged:
         )
 
 
-def judge(updates: Updates, altered: Altered, found: Outcome) -> Judged:
+def judge(updates: Updates, altered: Altered, found: HotChange) -> Judged:
     """
     The rule's verdict, without a fillfactor.
 
@@ -186,7 +186,7 @@ class TableJudging:
         judged: Judged,
         said: list[str],
         updates: Updates,
-        found: Outcome,
+        found: HotChange,
         figured: Figures | str | None,
     ) -> TableCheck:
         verdict = judged.verdict
@@ -311,7 +311,7 @@ def _left(judged: Judged) -> dict[str, Any]:
     return {"not_judged": tuple({"line": line, "text": text} for line, text in judged.open)}
 
 
-def _named(found: Outcome, altered: Altered) -> Outcome:
+def _named(found: HotChange, altered: Altered) -> HotChange:
     """With the names that columns have in the end."""
     lost = tuple(
         (part, tuple(altered.named(blocker) for blocker in blocking))

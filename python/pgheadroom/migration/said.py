@@ -8,7 +8,7 @@ import math
 
 from pgheadroom import _core
 from pgheadroom.advise.advice import mid
-from pgheadroom.advise.hot import Outcome
+from pgheadroom.advise.hot import HotChange
 from pgheadroom.advise.room import fitting_bytes
 from pgheadroom.advise.updates import Updates
 from pgheadroom.migration.figures import Figures
@@ -123,7 +123,7 @@ def _read(edit: IndexAdded, altered: Altered) -> list[frozenset[str]]:
     return [r for g, r in altered.after.generated.items() if g in edit.hot.columns]
 
 
-def rule_said(verdict: str, why: str, found: Outcome) -> str:
+def rule_said(verdict: str, why: str, found: HotChange) -> str:
     """What the rule makes of it."""
     if verdict == "not judged":
         return f"{why[0].upper()}{why[1:]}."

@@ -19,7 +19,7 @@ from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
 from pgheadroom.observe.sample import fit_skew
-from pgheadroom.observe.tables import Table, make_table, read_answers
+from pgheadroom.observe.tables import WatchedTable, make_table, read_answers
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.sources.recording import Recording, Row
 
@@ -201,7 +201,7 @@ class _Builder:
     def _leave_out(self, row: Row, why: str) -> None:
         self.left_out.append({"schema": row["schema"], "name": row["name"], "why": why})
 
-    def _put(self, row: Row, table: Table, operations: list[dict[str, Any]]) -> None:
+    def _put(self, row: Row, table: WatchedTable, operations: list[dict[str, Any]]) -> None:
         """Keep what the profile's own check takes; an index that it refuses goes alone."""
         entry = table.profile | {"observed": table.observed}
         for _ in range(_INDEX_RETRIES_MAX):

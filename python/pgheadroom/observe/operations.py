@@ -13,7 +13,7 @@ from typing import Any
 
 from pgheadroom.observe.classes import UpdateClass
 from pgheadroom.observe.sample import Skew
-from pgheadroom.observe.tables import Table
+from pgheadroom.observe.tables import WatchedTable
 
 _WEIGHT_MAX = 2**31 - 1
 _STATEMENT_ROWS_MAX = 10_000
@@ -23,7 +23,12 @@ _COUNTERS_LAG_S = 2.0
 
 
 def make_operations(
-    table: Table, classes: Sequence[UpdateClass], skew: Skew, *, shared: bool, interval_s: float
+    table: WatchedTable,
+    classes: Sequence[UpdateClass],
+    skew: Skew,
+    *,
+    shared: bool,
+    interval_s: float,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """
     The operations of a table, and what was observed of its updates.
@@ -62,7 +67,7 @@ def make_operations(
 
 
 def _observed(
-    table: Table,
+    table: WatchedTable,
     classes: Sequence[UpdateClass],
     skew: Skew,
     updates: int,
@@ -156,7 +161,7 @@ def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: boo
 
 
 def _updates(
-    table: Table, observed: Mapping[str, Any], skew: Skew, updates: int, assumed: list[str]
+    table: WatchedTable, observed: Mapping[str, Any], skew: Skew, updates: int, assumed: list[str]
 ) -> list[dict[str, Any]]:
     if table.rows == 0:
         assumed.append("the table is empty now: updates are left out of the operations")
@@ -200,7 +205,7 @@ def _updates(
 
 
 def _update(
-    table: Table, sets: dict[str, Any], rows: float, per_statement: int, skew: Skew
+    table: WatchedTable, sets: dict[str, Any], rows: float, per_statement: int, skew: Skew
 ) -> dict[str, Any]:
     per_statement = max(1, min(per_statement, _STATEMENT_ROWS_MAX, table.rows))
     pick = skew.pick if table.rows >= 2 else {"distribution": "uniform"}
@@ -214,7 +219,7 @@ def _update(
     return made | ({"rows_per_statement": per_statement} if per_statement > 1 else {})
 
 
-def _unindexed(table: Table) -> tuple[str | None, bool]:
+def _unindexed(table: WatchedTable) -> tuple[str | None, bool]:
     """
     A column for updates that no source knows, and whether no index depends on it.
 

@@ -117,7 +117,7 @@ def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class WatchedTable:
     """A table: the profile's part, the observation, and what operations are made from."""
 
     oid: int
@@ -150,7 +150,7 @@ def differences(before: Row | None, after: Row | None, names: Sequence[str]) -> 
     return found
 
 
-def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Table:
+def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> WatchedTable:
     """
     Put one table together.
 
@@ -198,7 +198,7 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Ta
         "sample": sample_summary(sample),
         "free_space": _free_space(oid, answers),
     }
-    return Table(
+    return WatchedTable(
         oid=oid,
         profile=profile,
         observed=observed,

@@ -30,7 +30,7 @@ _DONE = ("done", "undoing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ApplyOptions:
     """
     How to wait.
 
@@ -50,7 +50,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ApplyOutcome:
     """
     What a call did.
 
@@ -103,7 +103,7 @@ class Applier:
         *,
         keep: Callable[[Record], None],
         say: Callable[[str], None],
-        options: Options,
+        options: ApplyOptions,
         skip: AbstractSet[int] = frozenset(),
     ) -> None:
         self._plan = plan
@@ -177,7 +177,7 @@ class Applier:
                 self._changed[step.number] = "; ".join(said)
         return tuple(step for step in done if step.number not in self._changed)
 
-    def run(self, todo: tuple[Step, ...], *, undo: bool) -> Outcome:
+    def run(self, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome:
         """
         Carry out the steps that `prepare` has given, until one fails.
 
@@ -224,7 +224,7 @@ class Applier:
             except Stopped as stop:
                 stopped = str(stop)
                 break
-        return Outcome(
+        return ApplyOutcome(
             done=tuple(done),
             before=before,
             left=tuple(

@@ -25,7 +25,7 @@ that were added aside."""
 _LAST = 0.25
 _ERRORS = 2.0  # standard errors that a window's share may be off by chance
 
-Verdict = Literal["at once", "converges", "does not converge", "no updates"]
+EffectVerdict = Literal["at once", "converges", "does not converge", "no updates"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class TakesEffect:
         grows_above_frac: What of it is growth.
     """
 
-    verdict: Verdict
+    verdict: EffectVerdict
     still_grows: bool
     after_s: float | None
     after_updates_per_row: float | None
@@ -77,7 +77,7 @@ def takes_effect(altered: Series, rewritten: Series | None, rows: int) -> TakesE
         )
     added = _pages_added(altered, rows)
     settled = None if final is None else _settled(hot, updates, final)
-    verdict: Verdict
+    verdict: EffectVerdict
     if final is None:
         verdict = "no updates"
     elif settled is None or settled >= math.ceil(len(updates) * (1 - _LAST)):

@@ -36,8 +36,10 @@ _ERRORS = 2.0  # standard errors that a slope may be off by chance
 _ROUNDING_PAGES = 0.5  # a heap has whole pages, so each window's end may be off by this much
 _QUARTERS = 4
 
-Verdict = Literal["steady", "with its rows", "converging", "slowing", "undecided", "without bound"]
-VERDICTS: tuple[Verdict, ...] = (
+GrowthVerdict = Literal[
+    "steady", "with its rows", "converging", "slowing", "undecided", "without bound"
+]
+VERDICTS: tuple[GrowthVerdict, ...] = (
     "steady",
     "with its rows",
     "converging",
@@ -68,7 +70,7 @@ class Growth:
         limit_pages: The size of the rewritten table that a `converging` one is on its way to.
     """
 
-    verdict: Verdict
+    verdict: GrowthVerdict
     pages_added: float
     pages_added_frac: float
     by_rows_frac: float
@@ -116,7 +118,7 @@ def _growth(series: Series, table: str, rows: int, limit: float | None) -> Growt
     net = [one - other for one, other in zip(inserted, deleted, strict=True)]
     last = math.floor(len(pages) * (_QUARTERS - 1) / _QUARTERS) - 1
     recent = _added(pages, net, rows, (last, len(pages) - 1))
-    verdict: Verdict
+    verdict: GrowthVerdict
     if recent.pages <= GROWS_FRAC * max(1.0, pages[last]):
         verdict = "steady"
     elif recent.by_rows >= ROWS_EXPLAIN * recent.pages:
@@ -139,7 +141,7 @@ def _growth(series: Series, table: str, rows: int, limit: float | None) -> Growt
 
 def _beyond_rows(
     pages: Sequence[float], net: Sequence[float], rows: int, quarters: tuple[int, int]
-) -> Verdict:
+) -> GrowthVerdict:
     """
     Where growth that rows do not explain leads.
 

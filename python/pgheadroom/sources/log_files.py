@@ -47,7 +47,7 @@ _Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LogPlace:
     """A file and where it ended, with the bytes before that place."""
 
     path: Path
@@ -102,7 +102,7 @@ def check_log(path: Path) -> None:
         raise ParameterError("log", f"{path} is compressed: {expected}, not compressed")
 
 
-def places(path: Path, file_name: str | None) -> tuple[Place, ...]:
+def places(path: Path, file_name: str | None) -> tuple[LogPlace, ...]:
     """
     Where the files of a log end now.
 
@@ -113,7 +113,7 @@ def places(path: Path, file_name: str | None) -> tuple[Place, ...]:
     return tuple(_place(found) for found in _family(path, file_name) if not _is_compressed(found))
 
 
-def parts_since(path: Path, file_name: str | None, before: Sequence[Place]) -> Parts:
+def parts_since(path: Path, file_name: str | None, before: Sequence[LogPlace]) -> Parts:
     """
     What was written since then.
 
@@ -146,7 +146,7 @@ def parts_since(path: Path, file_name: str | None, before: Sequence[Place]) -> P
     return Parts(parts=parts, lost=tuple(lost))
 
 
-def _identity_of(path: Path, before: Sequence[Place]) -> _Identity | None:
+def _identity_of(path: Path, before: Sequence[LogPlace]) -> _Identity | None:
     return next((place.identity for place in before if place.path == path), None)
 
 
@@ -200,15 +200,15 @@ def _of_escapes(file_name: str, path: Path) -> str:
     return made
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path) -> LogPlace:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             file.seek(max(status.st_size - _TAIL_BYTES, 0))
             tail = file.read(min(status.st_size, _TAIL_BYTES))
     except OSError:  # gone since it was listed, or not ours: it holds nothing
-        return Place(path=path, identity=(0, 0), size=0, modified_ns=0, tail=b"")
-    return Place(
+        return LogPlace(path=path, identity=(0, 0), size=0, modified_ns=0, tail=b"")
+    return LogPlace(
         path=path,
         identity=(status.st_dev, status.st_ino),
         size=status.st_size,
@@ -217,12 +217,12 @@ def _place(path: Path) -> Place:
     )
 
 
-def _has_at(path: Path, old: Place) -> bool:
+def _has_at(path: Path, old: LogPlace) -> bool:
     """Whether a file still has what stood before the old place; a truncated one has not."""
     return _bytes_before(path, old.size, len(old.tail)) == old.tail
 
 
-def _copied(place: Place, before: Sequence[Place]) -> Place | None:
+def _copied(place: LogPlace, before: Sequence[LogPlace]) -> LogPlace | None:
     """The file of which this new one is a copy, by the bytes before its old place."""
     for old in before:
         if 0 < old.size <= place.size and _has_at(place.path, old):

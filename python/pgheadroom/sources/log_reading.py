@@ -29,7 +29,7 @@ from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.log import StatementCounts
-from pgheadroom.sources.log_files import Part, Place, check_log, parts_since, places
+from pgheadroom.sources.log_files import LogPlace, Part, check_log, parts_since, places
 from pgheadroom.sources.recording import Recording, Row
 
 PREFIX_EXPECTED = "%m [%p] %q%u@%d "
@@ -132,7 +132,7 @@ class LogWatch:
         for path in paths:
             check_log(path)
         self._paths = tuple(paths)
-        self._before: dict[Path, tuple[Place, ...]] = {}
+        self._before: dict[Path, tuple[LogPlace, ...]] = {}
         self._parts: dict[Path, tuple[Part, ...]] = {}
         self._lost: dict[Path, tuple[str, ...]] = {}
 

@@ -20,7 +20,7 @@ from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
-Verdict = Literal["held", "failed", "no effect", "undecided", "not comparable"]
+ForecastVerdict = Literal["held", "failed", "no effect", "undecided", "not comparable"]
 
 RATE_FACTOR = 2.0
 """Updates a second may differ by this factor: HOT shares hardly depend on the rate, but vacuum and
@@ -143,7 +143,7 @@ def as_interval(value: Value) -> Interval | None:
 
 def judge_share(
     now: Interval | None, before: Interval | None, forecast: Interval
-) -> tuple[Verdict, str]:
+) -> tuple[ForecastVerdict, str]:
     """
     A verdict on a share of updates.
 
@@ -190,7 +190,7 @@ def judge_share(
 
 def judge_again(
     now: Interval | None, before: Interval | None, forecast: Interval, *, way: str | None = None
-) -> tuple[Verdict, str]:
+) -> tuple[ForecastVerdict, str]:
     """
     A verdict on a share that was foreseen again for what has happened since.
 
@@ -241,7 +241,7 @@ def scaled(found: Interval, factor: float) -> Interval:
     )
 
 
-def judge_wal(now: float, before: float, forecast: Interval) -> tuple[Verdict | None, str]:
+def judge_wal(now: float, before: float, forecast: Interval) -> tuple[ForecastVerdict | None, str]:
     """
     A verdict on the WAL of an update, in bytes, from statements counted then and now.
 
@@ -262,7 +262,7 @@ def judge_wal(now: float, before: float, forecast: Interval) -> tuple[Verdict | 
 
 def judge_way(
     now: Interval | None, before: Interval | None, final: float, what: str
-) -> tuple[Verdict, str]:
+) -> tuple[ForecastVerdict, str]:
     """
     A verdict on a share that is still on its way: it has to be between before and final.
 
@@ -290,7 +290,7 @@ def judge_heap(
     *,
     on_the_way: bool,
     slack_bytes: float = HEAP_TOLERANCE_BYTES,
-) -> tuple[Verdict, str]:
+) -> tuple[ForecastVerdict, str]:
     """A verdict on the table's size, in bytes; a size is known exactly, its forecast is not."""
     low, high = forecast.low, forecast.high
     if on_the_way and before is not None:

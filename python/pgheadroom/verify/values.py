@@ -9,16 +9,16 @@ from typing import Any
 
 from pgheadroom.forms import write
 from pgheadroom.outcome import Value
-from pgheadroom.verify.comparing import Likeness, Verdict
+from pgheadroom.verify.comparing import ForecastVerdict, Likeness
 
 SCHEMA_VERSION = 1
 
-FAILED: tuple[Verdict, ...] = ("failed", "no effect")
+FAILED: tuple[ForecastVerdict, ...] = ("failed", "no effect")
 """Verdicts that make `verify` end with 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class MeasureOutcome:
     """
     One measure: before, foreseen then, foreseen for what has happened since, now.
 
@@ -33,7 +33,7 @@ class Outcome:
     planned: Value
     forecast: Value
     now: Value
-    verdict: Verdict | None
+    verdict: ForecastVerdict | None
     note: str
 
 
@@ -53,12 +53,12 @@ class TableOutcome:
     fillfactor: int
     fillfactor_now: int | None
     rewritten: bool
-    verdict: Verdict
+    verdict: ForecastVerdict
     reason: str
     progress: str | None
     updates: int | None
     windows: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MeasureOutcome, ...]
     workload: tuple[Likeness, ...]
 
 

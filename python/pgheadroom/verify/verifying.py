@@ -26,8 +26,8 @@ from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_duration
 from pgheadroom.verify.comparing import (
     GROWN_TOLERANCE_BYTES,
+    ForecastVerdict,
     Likeness,
-    Verdict,
     as_interval,
     judge_again,
     judge_heap,
@@ -40,7 +40,7 @@ from pgheadroom.verify.comparing import (
 )
 from pgheadroom.verify.foreseeing import Again, Since, Unforeseen
 from pgheadroom.verify.state import UPDATES_MIN, Foreseer, seconds_since
-from pgheadroom.verify.values import Outcome, TableOutcome, Verification
+from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
 from pgheadroom.verify.windows import Share, Window, share_before, share_of, windows_of
 
 SETTLED_UPDATES_PER_ROW = 1.0
@@ -53,7 +53,7 @@ _NET_INSERTS_FRAC = 0.2
 _ROWS_MOVED_FRAC = 0.1
 """Part of the rows that came or went, from which on a forecast is made for those that there are."""
 
-_RANK: tuple[Verdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
+_RANK: tuple[ForecastVerdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
 
 
 def verify(
@@ -152,7 +152,7 @@ class _Table:
 
     def outcome(self) -> TableOutcome:
         workload: tuple[Likeness, ...] = ()
-        outcomes: tuple[Outcome, ...] = ()
+        outcomes: tuple[MeasureOutcome, ...] = ()
         verdict, reason = self._fits()
         progress = None
         if self._now is not None:
@@ -218,7 +218,7 @@ class _Table:
         mark = self._mark
         return mark is not None and mark.relfilenode != self._forecast.table.relfilenode
 
-    def _fits(self) -> tuple[Verdict | None, str]:
+    def _fits(self) -> tuple[ForecastVerdict | None, str]:
         """A verdict where the table itself forbids comparing, or the window is too short."""
         mark, now, server = self._mark, self._now, self._profile.server.observed
         if mark is None or now is None:
@@ -273,7 +273,7 @@ class _Table:
 
     def _outcomes(
         self, now: Measured, *, arrived: bool | None, progress: str | None
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[MeasureOutcome, ...]:
         found, before = self._forecast, self._forecast.measured
         after = found.after
         updates = [window.updates for window in self._windows]
@@ -285,7 +285,7 @@ class _Table:
         if all(window.newpage is not None for window in self._windows):
             newpage = share_of([window.newpage or 0 for window in self._windows], updates)
         made.append(
-            Outcome(
+            MeasureOutcome(
                 name="newpage_frac",
                 unit="frac",
                 before=share_before(before.newpage_updates, before.updates, effect),
@@ -302,13 +302,13 @@ class _Table:
         made.append(self._wal(now, arrived=arrived))
         return tuple(made)
 
-    def _wal(self, now: Measured, *, arrived: bool | None) -> Outcome:
+    def _wal(self, now: Measured, *, arrived: bool | None) -> MeasureOutcome:
         """What the UPDATE statements wrote, where pg_stat_statements says it both times."""
         found, before = self._forecast, self._forecast.measured
         planned = None if found.after is None else found.after.wal_bytes_per_update
         measured = before.wal_bytes_per_update, now.wal_bytes_per_update
         forecast: Interval | None = None
-        verdict: Verdict | None = None
+        verdict: ForecastVerdict | None = None
         note = "not attributed: pg_stat_statements has not counted these statements both times"
         if None not in measured:
             note = "shown only: the curve has no figure at the setting before"
@@ -318,7 +318,7 @@ class _Table:
             elif ratio is not None and measured[0] is not None and measured[1] is not None:
                 forecast = scaled(ratio, measured[0])
                 verdict, note = judge_wal(measured[1], measured[0], forecast)
-        return Outcome(
+        return MeasureOutcome(
             name="wal_bytes_per_update",
             unit="bytes",
             before=measured[0],
@@ -342,11 +342,11 @@ class _Table:
         *,
         arrived: bool | None,
         progress: str | None,
-    ) -> Outcome:
+    ) -> MeasureOutcome:
         measured = None if hot is None else hot.interval
         planned = self._hot_forecast()
         forecast = planned if self._again is None else self._again.hot_frac
-        verdict: Verdict
+        verdict: ForecastVerdict
         if self._again is not None:
             way = None if arrived else progress or ""
             verdict, note = judge_again(measured, before, self._again.hot_frac, way=way)
@@ -367,7 +367,7 @@ class _Table:
                 )
         else:
             verdict, note = judge_way(measured, before, forecast.mid, progress or "")
-        return Outcome(
+        return MeasureOutcome(
             name="hot_frac",
             unit="frac",
             before=before,
@@ -404,7 +404,7 @@ class _Table:
         verdict, _ = judge_heap(float(before.heap_bytes), None, planned, on_the_way=False)
         return verdict == "failed"
 
-    def _heap(self, now: Measured, *, arrived: bool | None) -> tuple[Outcome, ...]:
+    def _heap(self, now: Measured, *, arrived: bool | None) -> tuple[MeasureOutcome, ...]:
         found, before = self._forecast, self._forecast.measured
         way = found.transition
         planned = as_interval(None if found.after is None else found.after.heap_bytes)
@@ -413,7 +413,7 @@ class _Table:
         if self._again is not None and self._since is not None:
             return _heap_again(before, planned, now, self._again, self._since)
         grown = now.rows / before.rows if before.rows and now.rows else 1.0
-        verdict: Verdict | None = None
+        verdict: ForecastVerdict | None = None
         note, forecast = "not known", planned
         if forecast is not None and _grows(before):
             # The forecast is for the end of the simulated time, which is not today.
@@ -436,7 +436,7 @@ class _Table:
             elif abs(grown - 1) >= 0.01:
                 note += f"; forecast scaled by the rows ({grown - 1:+.1%})"
         return (
-            Outcome(
+            MeasureOutcome(
                 name="heap_bytes",
                 unit="bytes",
                 before=before.heap_bytes,
@@ -451,7 +451,7 @@ class _Table:
 
 def _heap_again(
     before: Measured, planned: Interval | None, now: Measured, again: Again, since: Since
-) -> tuple[Outcome, ...]:
+) -> tuple[MeasureOutcome, ...]:
     """The heap, and what came since by itself: pages that are filled under the setting."""
     grown = None
     if now.heap_bytes is not None and since.heap_bytes is not None:
@@ -461,7 +461,7 @@ def _heap_again(
         ("heap_bytes", before.heap_bytes, again.heap_bytes, now.heap_bytes, 0),
         ("heap_grown_bytes", None, again.grown_bytes, grown, GROWN_TOLERANCE_BYTES),
     ):
-        verdict: Verdict | None = None
+        verdict: ForecastVerdict | None = None
         note = "its size when it began is not known"
         if forecast is not None and found is not None and since.heap_bytes is not None:
             verdict, note = judge_heap(
@@ -477,7 +477,7 @@ def _heap_again(
                     ),
                 )
         made.append(
-            Outcome(
+            MeasureOutcome(
                 name=name,
                 unit="bytes",
                 before=first,
@@ -518,12 +518,12 @@ def _applied(forecast: Forecast, plan: Plan, record: Record | None) -> StepRecor
     return next((step for step in reversed(known) if step.state == "done"), None)
 
 
-def _shown(found: Outcome) -> Outcome:
+def _shown(found: MeasureOutcome) -> MeasureOutcome:
     """Without its verdict: what cannot be compared is not judged."""
     return replace(found, verdict=None)
 
 
-def _worst(outcomes: tuple[Outcome, ...]) -> tuple[Verdict, str]:
+def _worst(outcomes: tuple[MeasureOutcome, ...]) -> tuple[ForecastVerdict, str]:
     judged = [found for found in outcomes if found.verdict is not None]
     for verdict in _RANK:
         same = [found for found in judged if found.verdict == verdict]

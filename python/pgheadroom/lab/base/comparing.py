@@ -21,7 +21,7 @@ from pgheadroom.lab.experiment import (
     require_wal_counters,
     summarise_cells,
 )
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 
@@ -66,7 +66,7 @@ class Comparing(Experiment):
         cells = rounds.trial_cells(request, "step") if self.steps else None
         return blocks(request, lambda cell: self.is_controlled(request, cell), cells=cells)
 
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+    def expand(self, request: Request, samples: Sequence[TrialSample]) -> list[TrialSample]:
         """One sample a step."""
         if not self.steps:
             return list(samples)
@@ -81,7 +81,11 @@ class Comparing(Experiment):
         """What was found, in sentences."""
         return []
 
-    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:  # noqa: ARG002
+    def warnings(
+        self,
+        request: Request,  # noqa: ARG002
+        samples: Sequence[TrialSample],  # noqa: ARG002
+    ) -> list[str]:
         """What a reader has to beware of."""
         return []
 
@@ -89,7 +93,7 @@ class Comparing(Experiment):
         self,
         request: Request,
         version: PgVersion,  # noqa: ARG002 - for those whose predictions depend on it
-        samples: Sequence[Sample],
+        samples: Sequence[TrialSample],
     ) -> Summary:
         """Cells, their ratios to the references, the controls, findings."""
         expanded = self.expand(request, samples)

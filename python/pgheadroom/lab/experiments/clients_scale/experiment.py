@@ -25,7 +25,7 @@ from pgheadroom.lab.experiments.clients_scale import presentation
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import FigureForm
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
@@ -167,7 +167,7 @@ class ClientsScale(Comparing):
         """What is found in memory; the knees; the peak; ratios with a verdict."""
         return _findings(request, cells, comparisons)
 
-    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:
+    def warnings(self, request: Request, samples: Sequence[TrialSample]) -> list[str]:
         """Windows that are too short; clients that wait for each other."""
         warnings = guards.long_enough(samples, int(request.options["window_s"]))
         if request.options["script"] == "tpcb-like":

@@ -22,7 +22,7 @@ from pgheadroom.lab.experiments.cluster_decay import summary as cluster_decay_su
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import FigureForm
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 FACTORS = (
@@ -219,7 +219,7 @@ class ClusterDecay(Experiment):
             trial.cell["index"]
         )
 
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+    def expand(self, request: Request, samples: Sequence[TrialSample]) -> list[TrialSample]:
         """One sample a round."""
         return rounds.asked(request, samples, "round")
 
@@ -231,7 +231,7 @@ class ClusterDecay(Experiment):
         self,
         request: Request,
         version: PgVersion,  # noqa: ARG002 - nothing depends on it
-        samples: Sequence[Sample],
+        samples: Sequence[TrialSample],
     ) -> Summary:
         """Rounds beside the document's two runs; when to cluster again."""
         return cluster_decay_summary.summarise(request, samples, MEASURES)

@@ -10,8 +10,8 @@ from typing import Any
 from pgheadroom.lab import rounds
 from pgheadroom.lab.design import Cell, Measure, Request
 from pgheadroom.lab.experiment import Summary, compare_cells, comparison_json, summarise_cells
-from pgheadroom.lab.record import Sample
-from pgheadroom.stats import PAIRS_MIN, Comparison, Verdict
+from pgheadroom.lab.record import TrialSample
+from pgheadroom.stats import PAIRS_MIN, Comparison, ComparisonVerdict
 from pgheadroom.units import show_bytes
 
 DOCUMENT_HEAD = (
@@ -52,7 +52,9 @@ def reference(request: Request) -> str:
     return "heap" if "heap" in engines else engines[0]
 
 
-def summarise(request: Request, samples: Sequence[Sample], measures: Sequence[Measure]) -> Summary:
+def summarise(
+    request: Request, samples: Sequence[TrialSample], measures: Sequence[Measure]
+) -> Summary:
     """
     Everything of the result that is this experiment's own.
 
@@ -117,7 +119,7 @@ def _decay(group: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _compared(
-    request: Request, samples: Sequence[Sample]
+    request: Request, samples: Sequence[TrialSample]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Engines against the reference, within each group of the other factors, and the controls."""
     against_engine = reference(request)
@@ -168,7 +170,7 @@ def _ratios(comparisons: Sequence[dict[str, Any]]) -> list[str]:
             continue
         cell, against, ratio = item["cell"], item["against"], item["ratio"]
         found = f"undecided ({item['reason']})"
-        if item["verdict"] != Verdict.UNDECIDED and ratio is not None:
+        if item["verdict"] != ComparisonVerdict.UNDECIDED and ratio is not None:
             found = (
                 f"{ratio['mid']:.2f} times [{ratio['low']:.2f}, {ratio['high']:.2f}], "
                 f"{item['verdict']}"

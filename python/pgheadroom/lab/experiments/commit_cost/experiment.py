@@ -30,7 +30,7 @@ from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.commit_cost import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import read_logs
 from pgheadroom.types import PgVersion
@@ -220,7 +220,7 @@ class CommitCost(Comparing):
         """The disk's rate beside one client's; groups; ratios with a verdict."""
         return [*_findings(cells), *differences(comparisons, "Commits a second", _label)]
 
-    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:
+    def warnings(self, request: Request, samples: Sequence[TrialSample]) -> list[str]:
         """Windows that are too short to be believed."""
         return guards.long_enough(samples, _window_s(request))
 

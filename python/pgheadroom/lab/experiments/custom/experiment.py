@@ -27,8 +27,8 @@ from pgheadroom.lab.experiments.custom import load as custom_load
 from pgheadroom.lab.experiments.custom import measure as custom_measure
 from pgheadroom.lab.experiments.custom import predicted as custom_predicted
 from pgheadroom.lab.place import Place
-from pgheadroom.lab.record import Sample
-from pgheadroom.stats import Verdict
+from pgheadroom.lab.record import TrialSample
+from pgheadroom.stats import ComparisonVerdict
 from pgheadroom.types import PgVersion
 
 OPTIONS = (
@@ -172,7 +172,7 @@ class Custom(Experiment):
         self,
         request: Request,
         version: PgVersion,
-        samples: Sequence[Sample],
+        samples: Sequence[TrialSample],
     ) -> Summary:
         """Each cell against the one where a factor has its first level."""
         cells = summarise_cells(samples, request.cells(), custom_measure.MEASURES)
@@ -217,7 +217,10 @@ def _findings(comparisons: Sequence[dict[str, object]]) -> list[str]:
         cell, against, ratio = item["cell"], item["against"], item["ratio"]
         assert isinstance(cell, dict), "a comparison has two cells"
         assert isinstance(against, dict), "a comparison has two cells"
-        if item["verdict"] not in (Verdict.HIGHER, Verdict.LOWER) or not isinstance(ratio, dict):
+        if item["verdict"] not in (
+            ComparisonVerdict.HIGHER,
+            ComparisonVerdict.LOWER,
+        ) or not isinstance(ratio, dict):
             continue
         changed = [name for name in cell if cell[name] != against[name]]
         rest = ", ".join(f"{name} {cell[name]}" for name in cell if name not in changed)
@@ -225,7 +228,7 @@ def _findings(comparisons: Sequence[dict[str, object]]) -> list[str]:
         said.append(f"{f'({rest}) ' if rest else ''}{what}: {item['measure']} {ratio_words(item)}.")
     if said:
         return said
-    if comparisons and all(item["verdict"] == Verdict.UNDECIDED for item in comparisons):
+    if comparisons and all(item["verdict"] == ComparisonVerdict.UNDECIDED for item in comparisons):
         return [f"Undecided: {comparisons[0]['reason']}."]
     return ["No difference between levels is shown."]
 

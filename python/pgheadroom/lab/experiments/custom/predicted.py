@@ -16,7 +16,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request, Value
 from pgheadroom.lab.experiments.custom.load import Work, with_reloptions, work_of
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value as Figure
 from pgheadroom.predict.cells import loaded_rows
 from pgheadroom.predict.twin import Simulation
@@ -43,7 +43,10 @@ _WITHOUT_EFFECT = ("shared_buffers", "work_mem", "maintenance_work_mem", "synchr
 
 
 def fill(
-    request: Request, version: PgVersion, samples: Sequence[Sample], cells: list[dict[str, Any]]
+    request: Request,
+    version: PgVersion,
+    samples: Sequence[TrialSample],
+    cells: list[dict[str, Any]],
 ) -> list[str]:
     """Add the predictions to the cells; returns why cells have none, if some have none."""
     work = work_of(request)
@@ -74,7 +77,7 @@ def _nothing(_: Simulation) -> Figure:
     return None
 
 
-def _version_of(cell: Cell, samples: Sequence[Sample], version: PgVersion) -> PgVersion:
+def _version_of(cell: Cell, samples: Sequence[TrialSample], version: PgVersion) -> PgVersion:
     """The minor version that a cell ran on, which its samples say where it is a factor."""
     if "server" not in cell:
         return version

@@ -27,7 +27,7 @@ from pgheadroom.lab.place import Place
 from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.presentation import TableForm
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 FACTORS = (
@@ -243,7 +243,9 @@ class FillfactorSweep(Comparing):
         """One trial: copy, start, warm, count, time."""
         return accounts_trial.measure(request, place, trial, self.shape_name(trial))
 
-    def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
+    def summarise(
+        self, request: Request, version: PgVersion, samples: Sequence[TrialSample]
+    ) -> Summary:
         """Cells, paired comparisons, controls, findings."""
         return fillfactor_summary.summarise(
             request, version, samples, MEASURES, reference=_largest(request)

@@ -17,7 +17,7 @@ from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.base import accounts_predicted as accounts
 from pgheadroom.lab.base import accounts_trial as trial
 from pgheadroom.lab.design import Cell, Request
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value
 from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -41,7 +41,10 @@ _TPS = 2000
 
 
 def fill(
-    request: Request, version: PgVersion, samples: Sequence[Sample], cells: list[dict[str, Any]]
+    request: Request,
+    version: PgVersion,
+    samples: Sequence[TrialSample],
+    cells: list[dict[str, Any]],
 ) -> list[str]:
     """Add the predictions to the cells; returns why cells have none, if some have none."""
     reasons: list[str] = []

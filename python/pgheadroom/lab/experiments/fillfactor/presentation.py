@@ -16,7 +16,7 @@ from pgheadroom.lab.answer_words import (
     tally,
 )
 from pgheadroom.lab.reading import Result
-from pgheadroom.stats import Verdict
+from pgheadroom.stats import ComparisonVerdict
 
 _APART = ("memory",)
 
@@ -189,7 +189,9 @@ def answer(result: Result) -> str | None:
     text += ", ".join(shown)
     if len(every) > len(shown):
         text += f"; of all {len(every)} such comparisons {tally(every)}"
-    if measure != "wal_bytes_per_tx" and all(item.verdict is Verdict.UNDECIDED for item in near):
+    if measure != "wal_bytes_per_tx" and all(
+        item.verdict is ComparisonVerdict.UNDECIDED for item in near
+    ):
         for item in found["wal_bytes_per_tx"]:
             if (item.cell, item.against) == (step.cell, step.against):
                 text += f"; WAL per transaction is {said.compared(item)}{_where(result, item)}"

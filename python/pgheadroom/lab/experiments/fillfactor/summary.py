@@ -16,7 +16,7 @@ from pgheadroom.lab.experiment import (
     summarise_cells,
 )
 from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predicted
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 COMPARED = (
@@ -55,7 +55,7 @@ DOCUMENT_CLAIMS = {
 def summarise(
     request: Request,
     version: PgVersion,
-    samples: Sequence[Sample],
+    samples: Sequence[TrialSample],
     measures: Sequence[Measure],
     *,
     reference: int,
@@ -149,7 +149,7 @@ def _by_fillfactor(counted: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -> list[str]:
+def _warnings(request: Request, version: PgVersion, samples: Sequence[TrialSample]) -> list[str]:
     """The guards of benchmark practice: what makes these numbers say less than they seem to."""
     timed = [sample for sample in samples if sample.measures.get("tps") is not None]
     warnings: list[str] = []

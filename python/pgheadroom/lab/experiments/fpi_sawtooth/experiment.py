@@ -29,7 +29,7 @@ from pgheadroom.lab.experiment import (
 from pgheadroom.lab.experiments.fpi_sawtooth import presentation
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 CYCLES = 2
@@ -137,7 +137,7 @@ class FpiSawtooth(Experiment):
         """Cells with equal fillfactor start from the same cluster."""
         return f"accounts-{trial.cell['fillfactor']}"
 
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+    def expand(self, request: Request, samples: Sequence[TrialSample]) -> list[TrialSample]:
         """One sample a window."""
         return rounds.asked(request, samples, "window")
 
@@ -176,7 +176,7 @@ class FpiSawtooth(Experiment):
         self,
         request: Request,
         version: PgVersion,  # noqa: ARG002 - nothing depends on it
-        samples: Sequence[Sample],
+        samples: Sequence[TrialSample],
     ) -> Summary:
         """The sawtooth, and what a distance costs."""
         cells = summarise_cells(self.expand(request, samples), request.cells(), MEASURES)

@@ -25,7 +25,7 @@ from pgheadroom.lab.experiments.index_walkthrough import presentation
 from pgheadroom.lab.experiments.index_walkthrough.model import DISTINCT_VALUES, expected
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
 
@@ -159,7 +159,7 @@ class IndexWalkthrough(Experiment):
         """Each index is loaded by itself."""
         return f"index-{trial.cell['deduplicate']}-{trial.cell['index_fillfactor']}"
 
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+    def expand(self, request: Request, samples: Sequence[TrialSample]) -> list[TrialSample]:
         """One sample a step."""
         return rounds.asked(request, samples, "step", tuple(STEPS))
 
@@ -189,7 +189,7 @@ class IndexWalkthrough(Experiment):
         self,
         request: Request,
         version: PgVersion,  # noqa: ARG002 - the arithmetic is the same from 13 to 18
-        samples: Sequence[Sample],
+        samples: Sequence[TrialSample],
     ) -> Summary:
         """Measured beside predicted, and what does not agree."""
         cells = summarise_cells(self.expand(request, samples), request.cells(), MEASURES)

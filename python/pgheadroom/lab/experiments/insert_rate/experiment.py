@@ -38,7 +38,7 @@ from pgheadroom.lab.experiments.insert_rate.script import (
 )
 from pgheadroom.lab.place import Place, Shape
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 PREDICTED = ("wal_bytes_per_row", "wal_records_per_row", "heap_pages_per_million_rows")
@@ -239,7 +239,7 @@ class InsertRate(Comparing):
             *differences(comparisons, "Rows a second", _label),
         ]
 
-    def warnings(self, request: Request, samples: Sequence[Sample]) -> list[str]:
+    def warnings(self, request: Request, samples: Sequence[TrialSample]) -> list[str]:
         """Windows that are too short to be believed."""
         return guards.long_enough(samples, int(request.options["window_s"]))
 

@@ -32,7 +32,7 @@ from pgheadroom.lab.experiments.long_transaction import presentation
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 _MEASURED = (
@@ -156,7 +156,7 @@ class LongTransaction(Experiment):
         """Cells with equal fillfactor start from the same cluster."""
         return f"accounts-{trial.cell['fillfactor']}"
 
-    def expand(self, request: Request, samples: Sequence[Sample]) -> list[Sample]:
+    def expand(self, request: Request, samples: Sequence[TrialSample]) -> list[TrialSample]:
         """One sample a window."""
         return rounds.asked(request, samples, "window")
 
@@ -191,7 +191,7 @@ class LongTransaction(Experiment):
         self,
         request: Request,
         version: PgVersion,
-        samples: Sequence[Sample],
+        samples: Sequence[TrialSample],
     ) -> Summary:
         """HOT before, during and after; what has grown; and what of it was foreseen."""
         cells = summarise_cells(self.expand(request, samples), request.cells(), _MEASURED)

@@ -20,7 +20,7 @@ from pgheadroom.lab.experiments.tprocc import summary as tprocc_summary
 from pgheadroom.lab.experiments.tprocc.schedules import OWN_FORM, PUBLISHED, fillfactors
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 FACTORS = (
@@ -187,7 +187,9 @@ class Tprocc(Experiment):
         """One trial: copy, start, warm, count, ramp up, time."""
         return tprocc_measure.measure(request, place, trial, self.shape_name(trial))
 
-    def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
+    def summarise(
+        self, request: Request, version: PgVersion, samples: Sequence[TrialSample]
+    ) -> Summary:
         """Cells, ratios to the reference, the document's sizes and claims beside ours."""
         pairs = [(cell, reference(request, cell)) for cell in request.cells()]
         return tprocc_summary.summarise(request, version, samples, pairs)

@@ -14,7 +14,7 @@ from pgheadroom.lab.experiment import Summary, summarise_cells
 from pgheadroom.lab.experiments.tprocc import predicted
 from pgheadroom.lab.experiments.tprocc.measure import MEASURES, transactions
 from pgheadroom.lab.experiments.tprocc.schedules import SOURCES, UPDATED
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 
 COMPARED = (
@@ -66,7 +66,7 @@ CLAIMS = {
 def summarise(
     request: Request,
     version: PgVersion,
-    samples: Sequence[Sample],
+    samples: Sequence[TrialSample],
     pairs: Sequence[tuple[Cell, Cell]],
 ) -> Summary:
     """Everything of the result that is this experiment's own."""
@@ -150,7 +150,7 @@ def _predictions(request: Request, version: PgVersion, level: Value) -> dict[str
 
 
 def _predicted(
-    request: Request, cells: Sequence[dict[str, Any]], samples: Sequence[Sample]
+    request: Request, cells: Sequence[dict[str, Any]], samples: Sequence[TrialSample]
 ) -> list[dict[str, Any]]:
     """HOT share of each table, the twin's beside the range that was measured."""
     rows = []
@@ -260,7 +260,7 @@ def _counters_said(request: Request, cells: Sequence[dict[str, Any]]) -> list[st
     return said
 
 
-def _warnings(request: Request, version: PgVersion, samples: Sequence[Sample]) -> list[str]:
+def _warnings(request: Request, version: PgVersion, samples: Sequence[TrialSample]) -> list[str]:
     said = [
         "Derived from TPC-C as HammerDB's TPROC-C is: not a TPC result, and comparable to none; "
         "no think times, so a few users drive what hundreds of terminals would."

@@ -35,7 +35,7 @@ from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.presentation import FigureForm, TableForm
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, setting_bytes
 
@@ -259,7 +259,9 @@ class UpdateCost(Experiment):
             )
         return outcome
 
-    def summarise(self, request: Request, version: PgVersion, samples: Sequence[Sample]) -> Summary:
+    def summarise(
+        self, request: Request, version: PgVersion, samples: Sequence[TrialSample]
+    ) -> Summary:
         """Cells beside the document's figures, comparisons, the law of the indexes."""
         return update_cost_summary.summarise(request, version, samples, MEASURES)
 

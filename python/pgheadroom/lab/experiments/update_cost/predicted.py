@@ -24,7 +24,7 @@ from typing import Any
 from pgheadroom import _core
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request, Trial
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.servers import is_connection
@@ -62,7 +62,10 @@ class _Counts:
 
 
 def fill(
-    request: Request, version: PgVersion, samples: Sequence[Sample], cells: list[dict[str, Any]]
+    request: Request,
+    version: PgVersion,
+    samples: Sequence[TrialSample],
+    cells: list[dict[str, Any]],
 ) -> list[str]:
     """Add the predictions to the cells; returns why cells have none, if some have none."""
     reasons: list[str] = []
@@ -246,13 +249,13 @@ def _profile(version: PgVersion, cell: Cell, rows: int) -> predicted.Data:
     }
 
 
-def setseed_of(request: Request, trial: Trial | Sample) -> float:
+def setseed_of(request: Request, trial: Trial | TrialSample) -> float:
     """The argument of `setseed` before a trial's UPDATE, or that of one which has run."""
     return driver.seed_of(request, trial) % 1_000_003 / 1_000_003
 
 
 def _more_bytes(
-    request: Request, version: PgVersion, cell: Cell, sample: Sample, updates: int
+    request: Request, version: PgVersion, cell: Cell, sample: TrialSample, updates: int
 ) -> int:
     """By how many bytes the drawn values lengthen the records of updates that add 1."""
     data_bytes = _row_bytes(cell) - _HEADER_BYTES

@@ -15,7 +15,7 @@ from pgheadroom.lab.contrast import CONTROL_ARMS, NO_CONTROL, Contrasts, contras
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.experiment import Summary, compare_cells, summarise_cells
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
-from pgheadroom.lab.record import Sample
+from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import PAIRS_MIN, fit_line, mean_interval, paired_ratio
 from pgheadroom.types import Interval, PgVersion
 
@@ -71,7 +71,10 @@ def control_of(request: Request, cell: Cell) -> Cell:
 
 
 def summarise(
-    request: Request, version: PgVersion, samples: Sequence[Sample], measures: Sequence[Measure]
+    request: Request,
+    version: PgVersion,
+    samples: Sequence[TrialSample],
+    measures: Sequence[Measure],
 ) -> Summary:
     """Everything of the result that is this experiment's own."""
     own = [measure for measure in measures if measure.evidence != "predicted"]
@@ -206,7 +209,7 @@ def _fillfactor_findings(cells: Sequence[dict[str, Any]]) -> list[str]:
     return findings
 
 
-def _contrasts(request: Request, samples: Sequence[Sample]) -> Contrasts:
+def _contrasts(request: Request, samples: Sequence[TrialSample]) -> Contrasts:
     """Every cell against that of the highest fillfactor with all else equal, and the controls."""
     highest = reference(request)
     pairs = [(cell, {**cell, "fillfactor": highest}) for cell in request.cells()]
@@ -221,7 +224,7 @@ def _contrasts(request: Request, samples: Sequence[Sample]) -> Contrasts:
     )
 
 
-def _index_findings(request: Request, samples: Sequence[Sample]) -> list[str]:
+def _index_findings(request: Request, samples: Sequence[TrialSample]) -> list[str]:
     """Is the cost proportional to the number of indexes, as the document says?"""
     levels = sorted(int(level) for level in request.levels.get("indexes", ()))
     if len(levels) < 2:
@@ -239,7 +242,7 @@ def _index_findings(request: Request, samples: Sequence[Sample]) -> list[str]:
 
 
 def _index_law(
-    cell: Cell, levels: Sequence[int], measure: str, unit: str, samples: Sequence[Sample]
+    cell: Cell, levels: Sequence[int], measure: str, unit: str, samples: Sequence[TrialSample]
 ) -> str | None:
     """One sentence on how a measure grows with the number of indexes, the primary key counted."""
     blocks: dict[int, dict[int, float]] = {}
@@ -272,7 +275,7 @@ def _index_law(
     )
 
 
-def _doubt(samples: Sequence[Sample], cell: Cell, measure: str) -> str | None:
+def _doubt(samples: Sequence[TrialSample], cell: Cell, measure: str) -> str | None:
     """Why a time is not to be believed: a cell's A/A control differs, or there is none."""
     if measure not in TIMES:
         return None
