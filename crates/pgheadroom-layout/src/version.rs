@@ -243,6 +243,12 @@ pub struct Behaviour {
     ///
     /// Source: `RI_FKey_check`, src/backend/utils/adt/ri_triggers.c (`REL_18_STABLE`).
     pub foreign_key_statements: bool,
+    /// Whether an index scan for several keys (`= ANY`) reads all that a leaf has of them at once,
+    /// instead of a scan for each key.
+    ///
+    /// Source: `_bt_advance_array_keys`, src/backend/access/nbtree/nbtutils.c (`REL_16_STABLE`,
+    /// `REL_17_STABLE`).
+    pub btree_array_scan_by_page: bool,
     /// Whether initdb turns data checksums on by default.
     ///
     /// Source: `data_checksums`, src/bin/initdb/initdb.c (`REL_18_STABLE`).
@@ -315,6 +321,7 @@ impl Behaviour {
             index_build_pages_per_record: if major >= 17 { 32 } else { 1 },
             vm_block_in_heap_records: version.at_least(18, 5)
                 || (major == 17 && version.at_least(17, 11)),
+            btree_array_scan_by_page: major >= 17,
             foreign_key_statements: major <= 18,
             checksums_by_default: major >= 18,
             vacuum_ring_bytes: if major >= 17 { 2 << 20 } else { 256 << 10 },

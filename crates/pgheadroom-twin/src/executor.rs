@@ -35,6 +35,7 @@ mod compression;
 mod copy;
 mod fetch;
 mod foreign_key;
+mod head;
 mod index;
 mod look;
 mod models;
@@ -50,6 +51,7 @@ mod vacuum;
 
 pub use analyze::Analyzed;
 pub use copy::CopyRow;
+pub use head::Head;
 pub use index::{IndexDefinition, IndexKey, IndexMethod};
 pub(crate) use look::{LookAhead, Sight};
 pub use rewrite::Rewritten;

@@ -154,6 +154,20 @@ impl Expression {
         }
     }
 
+    /// The column and the integer, if it is their equality and nothing else.
+    pub(crate) fn equality(&self) -> Option<(usize, i64)> {
+        let Node::Compare(Comparison::Equal, parts) = &self.node else {
+            return None;
+        };
+        match &**parts {
+            [Node::Column(column), Node::Literal(Value::Integer(value))]
+            | [Node::Literal(Value::Integer(value)), Node::Column(column)] => {
+                Some((*column, *value))
+            }
+            _ => None,
+        }
+    }
+
     /// What its values are.
     pub(crate) const fn kind(&self) -> Kind {
         self.kind

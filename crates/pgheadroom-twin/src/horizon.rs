@@ -142,6 +142,13 @@ impl Horizon {
         self.running.remove(&xid);
     }
 
+    /// Whether a transaction of another session, which is done here, still runs for this one.
+    #[must_use]
+    pub fn runs_elsewhere(&self, xid: Xid) -> bool {
+        let until = self.running.get(&xid).copied();
+        until.is_some_and(|until| until > self.clock)
+    }
+
     /// Waits for the end of a transaction of another session; false when it has ended already.
     pub fn wait_for(&mut self, xid: Xid) -> bool {
         let until = self.running.get(&xid).copied();

@@ -11,6 +11,7 @@ mod ahead;
 mod elsewhere;
 mod events;
 mod outside;
+mod perform;
 mod rewrites;
 mod schedule;
 
@@ -20,7 +21,7 @@ use pgheadroom_layout::{BlockNumber, PgVersion};
 
 use crate::counters::TableCounters;
 use crate::estimate::needed_bytes;
-use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
+use crate::executor::{Database, StatementError, TableId};
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
@@ -28,7 +29,7 @@ use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges};
 use crate::reserve::{self, Playing};
 use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
-use crate::workload::{Access, Deed, End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
+use crate::workload::{End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
 use ahead::Ahead;
 use elsewhere::Elsewhere;
 pub use elsewhere::Whole;
@@ -36,6 +37,7 @@ use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
 use outside::Outside;
 pub use outside::{Happened, Timing};
+pub use perform::perform;
 pub use rewrites::{RewriteAt, RewriteDone};
 use schedule::{Schedule, Turn};
 
@@ -427,7 +429,9 @@ fn run_with(
                 let name = &names[operation.table().0];
                 load::failure(error, transactions, name, name)
             })?;
-            if let (0, Operation::Find { number, .. }) = (found, operation) {
+            if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
+                (found, operation)
+            {
                 if let Some(count) = without_row.get_mut(*number) {
                     *count += 1;
                 }
@@ -520,70 +524,4 @@ fn by_record(db: &Database) -> Vec<(String, Totals)> {
         }
     }
     named
-}
-
-/// Carries out one operation; how many rows it inserted or found.
-///
-/// # Errors
-/// Those of the statement.
-pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, StatementError> {
-    match operation {
-        Operation::Insert { table, rows } => {
-            for values in rows {
-                db.insert(*table, values)?;
-            }
-            db.end_statement(*table)?;
-            Ok(rows.len() as u64)
-        }
-        Operation::Find {
-            table,
-            by,
-            low,
-            high,
-            deed,
-            ..
-        } => find(db, *table, *by, (*low, *high), deed),
-        Operation::Upsert {
-            table,
-            index,
-            rows,
-            sets,
-        } => {
-            for values in rows {
-                let assignments = Assignments { columns: sets };
-                db.upsert(*table, *index, values, &assignments)?;
-            }
-            db.end_statement(*table)?;
-            Ok(rows.len() as u64)
-        }
-        Operation::Refused { reason, .. } => Err(reason.clone().into()),
-    }
-}
-
-fn find(
-    db: &mut Database,
-    table: TableId,
-    by: Access,
-    (low, high): (i64, i64),
-    deed: &Deed,
-) -> Result<u64, StatementError> {
-    let action = match deed {
-        Deed::Read => Action::Read,
-        Deed::Lock => Action::Lock,
-        Deed::Delete => Action::Delete,
-        Deed::Update(columns) => Action::Update(Assignments { columns }),
-    };
-    db.wal_mut().count_updates(matches!(deed, Deed::Update(_)));
-    let done = match by {
-        Access::Index(index) => db.by_index(table, index, &[low], &[high], &action),
-        Access::SeqScan(key) => {
-            let wanted = |row: Row<'_>| {
-                let value = row.integer(key);
-                value.is_some_and(|value| (low..=high).contains(&value))
-            };
-            db.by_seq_scan(table, wanted, &action)
-        }
-    };
-    db.wal_mut().count_updates(false);
-    done
 }

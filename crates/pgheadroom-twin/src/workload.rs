@@ -21,7 +21,9 @@ pub use living::Living;
 pub use pick::Pick;
 pub use profile::{ProfileOperation, ProfileWorkload};
 
-use crate::executor::{Assignment, TableId};
+use std::sync::Arc;
+
+use crate::executor::{Assignment, Head, TableId};
 use crate::value::{Value, ValueError};
 
 /// What is done to the rows that a statement finds.
@@ -102,6 +104,19 @@ pub enum Operation {
         /// The operation's number in its profile.
         number: usize,
     },
+    /// A statement over the rows at the head of a queue.
+    Head {
+        /// The table.
+        table: TableId,
+        /// Which rows those are.
+        head: Arc<Head>,
+        /// How many at most.
+        limit: usize,
+        /// What is done to them.
+        deed: Deed,
+        /// The operation's number in its profile.
+        number: usize,
+    },
     /// INSERT ... ON CONFLICT DO UPDATE.
     Upsert {
         /// The table.
@@ -129,6 +144,7 @@ impl Operation {
         match self {
             Self::Insert { table, .. }
             | Self::Find { table, .. }
+            | Self::Head { table, .. }
             | Self::Upsert { table, .. }
             | Self::Refused { table, .. } => *table,
         }

@@ -86,6 +86,16 @@ def _check(
         if operation.find == "seqscan"
         else f"Index Scan using {quoting.identifier(index.name)}"
     )
+    pick = operation.pick
+    if pick is not None and pick.using is not None:
+        walk = f"Index Scan using {quoting.identifier(pick.using)}"
+        if sorted(scans) != sorted([wanted, walk]):
+            raise MeasurementInvalid(
+                f"operation[{n}] ({operation.kind} on {operation.table}) would find the head by "
+                f"{' and '.join(scans) or 'no scan'}, expected {walk} without a sort, and then "
+                f"{wanted}: change using and where, or the indexes"
+            )
+        return f"{wanted}, {walk}"
     if scans != [wanted]:
         raise MeasurementInvalid(
             f"operation[{n}] ({operation.kind} on {operation.table}) would find its rows by "
@@ -97,8 +107,8 @@ def _check(
 def _scans(connection: psycopg.Connection[Any], sql: str, count: int) -> list[str]:
     """The scans of a statement's generic plan; it has so many parameters."""
     connection.execute(f"PREPARE checked AS {sql}".encode())
-    nulls = ", ".join(["NULL"] * count)
-    row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE checked ({nulls})".encode()).fetchone()
+    nulls = f" ({', '.join(['NULL'] * count)})" if count else ""
+    row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE checked{nulls}".encode()).fetchone()
     connection.execute(b"DEALLOCATE checked")
     assert row is not None, "EXPLAIN returns one row"
     return [
@@ -106,7 +116,7 @@ def _scans(connection: psycopg.Connection[Any], sql: str, count: int) -> list[st
         if "Index Name" in node
         else str(node["Node Type"])
         for node in _nodes(row[0][0]["Plan"])
-        if "Scan" in node["Node Type"]
+        if "Scan" in node["Node Type"] or "Sort" in node["Node Type"]
     ]
 
 

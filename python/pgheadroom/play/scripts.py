@@ -151,6 +151,11 @@ def _switch(find: str) -> list[str]:
 def _key(profile: Profile, n: int, operation: Operation) -> list[str]:
     table = profile.table(operation.table)
     t, clients = profile.tables.index(table), profile.workload.run.clients
+    if operation.is_head:  # the statement finds its rows itself
+        if operation.kind != "delete" or not living.is_followed(profile, table):
+            return []
+        taken = f":f{t} + {operation.rows_max}"
+        return [f"\\set f{t} case when {taken} > :y{t} + 1 then :y{t} + 1 else {taken} end"]
     rows, most = operation.rows_per_statement, operation.rows_max
     if isinstance(rows, RowRange):
         drawn, many = [f"\\set r{n} random({rows.min_rows}, {rows.max_rows})"], f":r{n}"
@@ -268,6 +273,8 @@ def _statement(profile: Profile, n: int, operation: Operation) -> str:
         return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {sets}"
     assert table.key is not None
     bounds = f"= :k{n}" if operation.rows_max == 1 else f"BETWEEN :k{n} AND :m{n}"
+    if operation.pick is not None and operation.is_head:
+        bounds = _head(table, operation.pick, operation.rows_max)
     where = f"WHERE {quoting.identifier(table.key.name)} {bounds}"
     if operation.kind == "update":
         sets = _sets(table, n, operation.sets, qualified=False)
@@ -276,6 +283,19 @@ def _statement(profile: Profile, n: int, operation: Operation) -> str:
         return f"DELETE FROM {name} {where}"
     lock = " FOR UPDATE" if operation.kind == "lock" else ""
     return f"SELECT * FROM {name} {where}{lock}"
+
+
+def _head(table: TableProfile, pick: Pick, rows: int) -> str:
+    """Rows at the head of a queue, in the order of an index; locked ones are left out."""
+    index = next(index for index in table.indexes if index.name == pick.using)
+    assert table.key is not None
+    where = "" if pick.where is None else f"WHERE {pick.where} "
+    order = ", ".join(quoting.identifier(name) for name in index.columns)
+    query = (
+        f"SELECT {quoting.identifier(table.key.name)} FROM {quoting.identifier(table.name)} "
+        f"{where}ORDER BY {order} LIMIT {rows} FOR UPDATE SKIP LOCKED"
+    )
+    return f"= ({query})" if rows == 1 else f"= ANY (ARRAY({query}))"
 
 
 def _insert(table: TableProfile, n: int, rows: int | RowRange) -> str:

@@ -57,6 +57,7 @@ _MAP_PAGES = 3
 
 _NOT_SHRINKING: Mapping[str, str] = {
     "zipfian": "its hottest rows get the same share of the updates however few rows there are",
+    "head": "how long a queue is, and what it has left, does not shrink with its table",
     "stride": "which rows its steps meet depends on their number",
 }
 _TOGETHER = ("newest", "oldest", "sequential")

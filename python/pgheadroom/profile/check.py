@@ -16,6 +16,7 @@ from pgheadroom.profile.model import (
     RowRange,
     TableProfile,
 )
+from pgheadroom.profile.queue_head import check_heads
 from pgheadroom.profile.spelling import Kind
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
@@ -129,20 +130,21 @@ def _check_operations(profile: Profile) -> None:
                     f"{rows}, as in the other insert into {table.name}: keys would repeat",
                 )
             continue
-        if table.rows == 0 and not operation.is_living:
+        if table.rows == 0 and not (operation.is_living or operation.is_head):
             fail(
                 f"{path}.table",
                 table.name,
                 "a table with rows, or a pick that follows the rows that are there: oldest (one "
-                'row a statement), age, or among = "live"',
+                'row a statement), age, head, or among = "live"',
             )
         index = table.key_index
         assert index is not None, "operations other than insert need a key"
         if operation.kind == "upsert" and len(index.columns) > 1:
             fail(f"{path}.kind", "upsert", "a unique index over the key alone for ON CONFLICT")
-        if operation.rows_max > table.rows and not operation.is_living:
+        if operation.rows_max > table.rows and not (operation.is_living or operation.is_head):
             fail(_most_rows(path, operation), operation.rows_max, "at most the rows")
     _check_oldest(profile)
+    check_heads(profile)
     check_foreign_keys(profile)
 
 

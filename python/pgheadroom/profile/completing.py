@@ -28,6 +28,7 @@ from pgheadroom.profile.model import (
     TableProfile,
     Values,
 )
+from pgheadroom.profile.queue_head import check_head
 from pgheadroom.profile.spelling import Kind
 
 _SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
@@ -191,6 +192,8 @@ def completed_operation(
     if kind == "insert":
         return operation
     pick = operation.pick or Pick(distribution="uniform")
+    if pick.distribution == "head":
+        check_head(operation, pick, path, table)
     _check_pick(pick, raw.get("pick", {}), f"{path}.pick", table)
     completed = replace(operation, pick=pick)
     if completed.is_living:

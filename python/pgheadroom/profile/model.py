@@ -21,12 +21,30 @@ from pgheadroom.forms import (
     show,
 )
 from pgheadroom.profile.observed import ObservedServer, ObservedTable
-from pgheadroom.profile.spelling import KINDS, Kind, Name, Words, memory, server_version, type_name
+from pgheadroom.profile.spelling import (
+    KINDS,
+    Kind,
+    Name,
+    Words,
+    memory,
+    predicate,
+    server_version,
+    type_name,
+)
 
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 OperationKind = Literal["insert", "update", "delete", "select", "upsert", "lock"]
 Distribution = Literal[
-    "uniform", "zipfian", "gaussian", "hot_set", "sequential", "stride", "newest", "oldest", "age"
+    "uniform",
+    "zipfian",
+    "gaussian",
+    "hot_set",
+    "sequential",
+    "stride",
+    "newest",
+    "oldest",
+    "age",
+    "head",
 ]
 Isolation = Literal["read committed", "repeatable read"]
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
@@ -52,9 +70,10 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "newest": (),
     "oldest": ("within",),
     "age": ("min", "max"),
+    "head": ("using", "where"),
 }
 """Which fields of a pick belong to a distribution."""
-OPTIONAL_PARAMETERS = frozenset({"scatter", "among", "within"})
+OPTIONAL_PARAMETERS = frozenset({"scatter", "among", "within", "where"})
 """Those of them that need not be given."""
 
 _BELOW_ONE = 1 - 1e-9
@@ -272,6 +291,8 @@ class Pick:
     rows_frac: Annotated[float, between(0, _BELOW_ONE)] | None = None
     weight: Annotated[float, between(0, 1)] | None = None
     n: Annotated[int, between(1, 2**40)] | None = None
+    using: Text | None = None
+    where: Annotated[str, Stored(Text, predicate)] | None = None
     scatter: bool = field(default=False, metadata=in_file(unless_empty=True))
     among: Literal["live"] | None = field(default=None, metadata=in_file(unless_none=True))
     within_rows: Annotated[int, between(1, AGE_ROWS_MAX)] | None = field(
@@ -333,6 +354,11 @@ class Operation:
         if pick.distribution == "oldest":
             return self.rows_max == 1 or pick.within_rows is not None
         return pick.distribution == "age" or pick.among is not None
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it takes its rows from the head of a queue."""
+        return self.pick is not None and self.pick.distribution == "head"
 
     @property
     def rows_max(self) -> int:

@@ -86,6 +86,16 @@ def type_name(found: str) -> str:
     return column.type_name
 
 
+def predicate(found: str) -> str:
+    """A condition that stands in a script of pgbench's as it is."""
+    taken = (":", ";", "\\", "--", "/*", "$")
+    if not found.strip() or not found.isprintable() or any(sign in found for sign in taken):
+        raise ValueError(
+            f"found {show(found)}, expected a condition in one line, without {' '.join(taken)}"
+        )
+    return found
+
+
 def _name(found: str) -> str:
     # Colons and backslashes mean something in pgbench's scripts even inside quotes.
     if len(found.encode()) > 63 or not found.isprintable() or ":" in found or "\\" in found:

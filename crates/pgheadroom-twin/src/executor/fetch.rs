@@ -33,8 +33,8 @@ pub(super) struct HeapParts<'a> {
     /// By row: the last statement that changed it.
     pub changed_by: &'a [u32],
     pub main: ForkId,
-    /// The page that a trigger of the running statement has pinned.
-    pub trigger_slot: Option<BlockNumber>,
+    /// Pages that the running statement has pinned: by a trigger's slot, and by a queue's head.
+    pub pinned: [Option<BlockNumber>; 2],
 }
 
 /// A reader of a table.
@@ -66,7 +66,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
     pub fn visit(&mut self, block: BlockNumber) {
         if !self.parts.heap.is_worth_pruning(block, self.horizon)
-            || self.parts.trigger_slot == Some(block)
+            || self.parts.pinned.contains(&Some(block))
             || self.horizon.is_pinned(self.parts.main, block)
         {
             return;

@@ -80,6 +80,8 @@ pub struct Table {
     pub(super) skips_fsm: bool,
     /// What was changed since somebody began to copy the table.
     pub(super) notes: Option<Notes>,
+    /// The page of the row that the running statement's query of a queue's head has found.
+    pub(super) head_pin: Option<BlockNumber>,
     /// What its triggers need, and what they have to do.
     pub(super) foreign_keys: ForeignKeys,
     /// Kept between scans to save allocations.
@@ -153,6 +155,7 @@ impl Table {
             undo_slots: Vec::new(),
             undo_texts: Vec::new(),
             scratch: Scratch::default(),
+            head_pin: None,
             foreign_keys: ForeignKeys::default(),
             dead_entries: Vec::new(),
             definitions: Vec::new(),
@@ -312,7 +315,7 @@ impl Table {
             counters: &mut self.counters,
             changed_by: &self.changed_by,
             main: self.main,
-            trigger_slot: self.foreign_keys.pinned(),
+            pinned: [self.foreign_keys.pinned(), self.head_pin],
         }
     }
 

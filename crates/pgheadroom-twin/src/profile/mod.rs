@@ -12,6 +12,7 @@
 //! program, and is refused with the field's name.
 
 pub(crate) mod foreign_key;
+pub(crate) mod head;
 pub mod load;
 pub(crate) mod ranges;
 mod spec;

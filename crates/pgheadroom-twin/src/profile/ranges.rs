@@ -240,7 +240,7 @@ fn check_operation(
     let path = format!("{path}.pick");
     if pick.is_living(rows.max) {
         check_living(&path, operation, pick)?;
-    } else {
+    } else if pick.distribution != Distribution::Head {
         let (found, least) = (table.rows, i64::from(spec.run.clients));
         within(
             &format!("{path}: rows of the table"),
@@ -319,6 +319,7 @@ fn check_pick(path: &str, pick: &PickSpec, rows: i64) -> Result<(), ProfileError
         | Distribution::Newest
         | Distribution::Oldest
         | Distribution::Age => Ok(()),
+        Distribution::Head => needed(pick.using.as_ref(), &format!("{path}.using")),
     }
 }
 

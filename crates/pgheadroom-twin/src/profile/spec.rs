@@ -390,7 +390,7 @@ pub struct GrowsSpec {
 }
 
 /// Which keys an operation takes.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PickSpec {
     /// Which way.
@@ -405,6 +405,11 @@ pub struct PickSpec {
     pub weight: Option<f64>,
     /// Of `stride`.
     pub n: Option<i64>,
+    /// Of `head`: the index whose order it is.
+    pub using: Option<String>,
+    /// Of `head`: which rows are in the queue; all when absent.
+    #[serde(rename = "where")]
+    pub predicate: Option<String>,
     /// Whether keys are scattered over the table.
     #[serde(default)]
     pub scatter: bool,
@@ -455,6 +460,7 @@ pub enum Distribution {
     Newest,
     Oldest,
     Age,
+    Head,
 }
 
 /// How rows are found.

@@ -33,7 +33,7 @@ pub fn drawn_keys(
             };
             (of(rows.first()), of(rows.last()))
         }
-        Operation::Refused { .. } => (0, 0),
+        Operation::Head { .. } | Operation::Refused { .. } => (0, 0),
     };
     let (mut made, mut operations) = (Vec::new(), Vec::new());
     for _ in 0..transactions {

@@ -108,6 +108,12 @@ impl OwnRows {
         self.first += (keys + self.clients - 1) / self.clients;
     }
 
+    /// A statement has tried to delete so many rows at the head of a queue, the oldest for its only
+    /// client.
+    pub fn delete_head(&mut self, rows: i64) {
+        self.first = (self.first + rows).min(self.last + 1);
+    }
+
     /// The key of the row that is picked, or one that no row has; nothing is drawn where no row is
     /// living.
     pub fn pick(&mut self, living: Living, deletes: bool, client: &mut Prng) -> i64 {

@@ -39,6 +39,8 @@ pub enum Pick {
     Oldest,
     /// One of the rows that are there.
     Living(Living),
+    /// Those that a query finds at the head of a queue.
+    Head,
 }
 
 impl Pick {
@@ -76,6 +78,7 @@ impl Pick {
                 min: age(spec.min),
                 max: age(spec.max),
             }),
+            Distribution::Head => Self::Head,
         }
     }
 }
@@ -141,6 +144,7 @@ pub(super) fn key(
             if oldest > rows { -width } else { oldest }
         }
         Pick::Living(_) => unreachable!("living rows are picked among a client's own"),
+        Pick::Head => unreachable!("a statement finds the head itself"),
     };
     if scatter {
         1 + permute(key - 1, rows, 1)

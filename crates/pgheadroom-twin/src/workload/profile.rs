@@ -4,16 +4,19 @@
 //! rows where that varies, and one draw for every column that changes at times or grows; last
 //! whether it is rolled back.
 
-use crate::executor::{Assignment, Change, TableId};
+use std::sync::Arc;
+
+use crate::executor::{Assignment, Change, Head, TableId};
 use crate::pgbench::{Generators, Prng};
 use crate::profile::foreign_key::foreign_keys;
+use crate::profile::head::head_of;
 use crate::profile::{
     ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ParentPick, ProfileError, ProfileSpec,
     RowsSpec, TableSpec,
 };
 use crate::row::{LoadRule, Numbers};
 use crate::value::{Value, ValueError};
-use crate::workload::living::OwnRows;
+use crate::workload::living::{NO_ROW, OwnRows};
 use crate::workload::pick::{self, Past, draw, millionths};
 use crate::workload::{Access, Deed, End, Operation, Pick, Workload};
 
@@ -78,6 +81,8 @@ pub struct ProfileOperation {
     pick: Option<Pick>,
     scatter: bool,
     by: Access,
+    /// Where it takes rows from the head of a queue.
+    head: Option<Arc<Head>>,
     key_index: usize,
     /// With whether a share of the statements leaves the column as it is.
     sets: Vec<(Set, bool)>,
@@ -142,8 +147,9 @@ impl ProfileOperation {
                     Pick::Sequential if width.min < width.max => Pick::Following,
                     pick => pick,
                 }),
-            scatter: spec.pick.is_some_and(|pick| pick.scatter),
+            scatter: spec.pick.as_ref().is_some_and(|pick| pick.scatter),
             by,
+            head: head_of(spec, table)?.map(Arc::new),
             key_index,
             sets,
             values: columns
@@ -163,7 +169,8 @@ impl ProfileOperation {
 
     /// Whether its statements differ in nothing but their keys.
     fn is_fixed(&self) -> bool {
-        let finds = !matches!(self.kind, KindName::Insert | KindName::Upsert);
+        let finds =
+            !matches!(self.kind, KindName::Insert | KindName::Upsert) && self.head.is_none();
         let mut sets = self.sets.iter();
         finds && sets.all(|(set, at_times)| !at_times && set.grows.is_none())
     }
@@ -226,6 +233,15 @@ impl ProfileOperation {
             KindName::Select => Deed::Read,
             KindName::Lock => Deed::Lock,
         };
+        if let Some(head) = &self.head {
+            return Operation::Head {
+                table,
+                head: Arc::clone(head),
+                limit: usize::try_from(width).expect("a few rows"),
+                deed,
+                number: self.number,
+            };
+        }
         Operation::Find {
             table,
             by: self.by,
@@ -391,6 +407,12 @@ impl Workload for ProfileWorkload {
             let low = match operation.pick {
                 None => own.next_insert(most),
                 Some(Pick::Living(living)) => own.pick(living, deletes, generator),
+                Some(Pick::Head) => {
+                    if deletes {
+                        own.delete_head(most);
+                    }
+                    NO_ROW
+                }
                 Some(pick) => {
                     let past = Past {
                         client,

@@ -1,0 +1,220 @@
+//! Rows at the head of a queue: an UPDATE or DELETE of what a query has found and locked.
+//!
+//! ```text
+//! key = (SELECT key ... ORDER BY the index LIMIT 1 FOR UPDATE SKIP LOCKED)
+//!
+//! first leaf of the index -> entry by entry: visit its page, walk the chain -> wanted: LOCK record
+//! -> by key: visit pages, change the row -> triggers -> dead entries of the query's last leaf
+//! ```
+//!
+//! The query stops at the last row that it wants; its scan stays open until the statement ends, so
+//! that row's page stays pinned, and entries that it found dead on the leaf where it stopped are
+//! marked last. Those that others have left at the head are met by everybody who comes until
+//! somebody marks them.
+//!
+//! Source: `ExecLockRows`, src/backend/executor/nodeLockRows.c; `ExecLimit`, nodeLimit.c;
+//! `ExecSetParamPlan`, nodeSubplan.c; `ExecEndPlan`, execMain.c; `index_getnext_tid`,
+//! src/backend/access/index/indexam.c; `_bt_advance_array_keys`,
+//! src/backend/access/nbtree/nbtutils.c (REL_15_STABLE, REL_18_STABLE).
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::btree::ScannedPage;
+use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::table::Table;
+use crate::executor::{Action, Database, StatementError, TableId};
+use crate::expression::Expression;
+use crate::heap::RowLock;
+use crate::horizon::Horizon;
+use crate::page::Tid;
+use crate::wal::{IndexLog, Wal};
+
+/// Which rows a queue's head has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// The index whose order it is, by its position.
+    pub index: usize,
+    /// The value of its first column, where the query asks for one.
+    pub bound: Option<i64>,
+    /// What else a row has to fulfil.
+    pub filter: Option<Expression>,
+    /// The index by which the rows are changed, by its position, and its only column.
+    pub key_index: usize,
+    /// The key's column.
+    pub key_column: usize,
+}
+
+/// Where the query stopped: a leaf, with the entries found dead on it.
+type Stopped = Option<(ScannedPage, Vec<(OffsetNumber, Tid)>)>;
+
+impl Table {
+    /// Marks the entries of a leaf that a scan found dead.
+    fn kill(
+        &mut self,
+        index: usize,
+        scanned: &ScannedPage,
+        dead: &[(OffsetNumber, Tid)],
+        wal: &mut Wal,
+    ) {
+        let wal = RefCell::new(wal);
+        let index = &mut self.indexes[index];
+        let mut log = IndexLog {
+            wal: &wal,
+            main: index.main,
+            fsm: index.fsm,
+        };
+        index.tree.kill(scanned, dead, false, &mut log);
+    }
+
+    /// Whether another session has locked or changed the row and has not ended.
+    fn is_taken(&self, tid: Tid, horizon: &Horizon) -> bool {
+        let page = &self.heap.pages()[tid.block.0 as usize];
+        let tuple = page.tuple(tid.offset).expect("a visible tuple");
+        horizon.runs_elsewhere(tuple.xmin) || horizon.runs_elsewhere(tuple.xmax)
+    }
+}
+
+impl Database {
+    /// A statement that changes at most `limit` rows at the head of a queue; how many it found.
+    ///
+    /// # Errors
+    /// [`StatementError`]; the transaction has to be rolled back.
+    pub fn by_head(
+        &mut self,
+        id: TableId,
+        head: &Head,
+        limit: usize,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        self.statement += 1;
+        let statement = self.statement;
+        let (mut keys, stopped) = self.lock_head(id, head, limit, statement)?;
+        keys.sort_unstable();
+        let found = self.change_rows(id, head, &keys, action, statement)?;
+        self.end_statement(id)?;
+        let table = &mut self.tables[id.0];
+        table.head_pin = None;
+        if let Some((scanned, dead)) = stopped {
+            let index = table.btree_position(head.index);
+            table.kill(index, &scanned, &dead, &mut self.wal);
+        }
+        Ok(found)
+    }
+
+    /// The query: its rows are locked; their keys, and where it stopped.
+    fn lock_head(
+        &mut self,
+        id: TableId,
+        head: &Head,
+        limit: usize,
+        statement: u32,
+    ) -> Result<(Vec<i64>, Stopped), StatementError> {
+        let table = &mut self.tables[id.0];
+        let index = table.btree_position(head.index);
+        let bound = head.bound.as_slice();
+        let mut keys = Vec::new();
+        let mut last_block = None;
+        // The scan's slot, and that of the row locked last until the next one is looked at.
+        let (mut slot, mut locked) = (None, None);
+        let mut next = table.indexes[index].tree.scan_start(bound);
+        while let Some(leaf) = next {
+            let scanned = table.indexes[index].tree.scan_page(leaf, bound, bound);
+            let mut dead = Vec::new();
+            for &(offset, tid) in &scanned.entries {
+                let wal = RefCell::new(&mut self.wal);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                let is_other = last_block.replace(tid.block) != Some(tid.block);
+                if is_other && ![slot, locked].contains(&Some(tid.block)) {
+                    heap.visit(tid.block);
+                }
+                let found = match heap.fetch(tid, statement) {
+                    Fetched::Found(found) => found,
+                    Fetched::AllDead => {
+                        dead.push((offset, tid));
+                        continue;
+                    }
+                    Fetched::Invisible => continue,
+                };
+                slot = Some(found.block);
+                let row = table.row_view(table.row_at(found));
+                let is_wanted = head.filter.as_ref().map(|filter| filter.is_true(row));
+                if !is_wanted.transpose()?.unwrap_or(true) {
+                    continue;
+                }
+                let key = row.integer(head.key_column).expect("a key is not NULL");
+                locked = None;
+                if table.is_taken(found, &self.horizon) {
+                    continue; // SKIP LOCKED
+                }
+                table.lock(found, RowLock::Update, &mut self.horizon, &mut self.wal);
+                locked = Some(found.block);
+                keys.push(key);
+                if keys.len() == limit {
+                    table.head_pin = locked;
+                    return Ok((keys, Some((scanned, dead))));
+                }
+            }
+            table.kill(index, &scanned, &dead, &mut self.wal);
+            next = scanned.next;
+        }
+        Ok((keys, None))
+    }
+
+    /// Changes the rows with these keys, ascending, in one index scan.
+    fn change_rows(
+        &mut self,
+        id: TableId,
+        head: &Head,
+        keys: &[i64],
+        action: &Action<'_>,
+        statement: u32,
+    ) -> Result<u64, StatementError> {
+        let by_page = self.behaviour.btree_array_scan_by_page;
+        let table = &mut self.tables[id.0];
+        let index = table.btree_position(head.key_index);
+        let (mut found_rows, mut position) = (0, 0);
+        let (mut last_block, mut slot): (Option<BlockNumber>, Option<BlockNumber>) = (None, None);
+        let mut next = None;
+        while let Some(&key) = keys.get(position) {
+            let tree = &table.indexes[index].tree;
+            let Some(leaf) = next.take().or_else(|| tree.scan_start(&[key])) else {
+                break;
+            };
+            let mut scanned = tree.scan_page(leaf, &[key], &[key]);
+            while let (true, None, Some(&key)) = (by_page, scanned.next, keys.get(position + 1)) {
+                if tree.scan_start(&[key]) != Some(leaf) {
+                    break;
+                }
+                let more = tree.scan_page(leaf, &[key], &[key]);
+                scanned.entries.extend(more.entries);
+                scanned.next = more.next;
+                position += 1;
+            }
+            let mut dead = Vec::new();
+            for &(offset, tid) in &scanned.entries {
+                let wal = RefCell::new(&mut self.wal);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                let is_other = last_block.replace(tid.block) != Some(tid.block);
+                if is_other && slot != Some(tid.block) {
+                    heap.visit(tid.block);
+                }
+                match heap.fetch(tid, statement) {
+                    Fetched::Found(found) => {
+                        slot = Some(found.block);
+                        self.horizon.note_slot(table.main, found.block);
+                        found_rows += 1;
+                        table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
+                    }
+                    Fetched::AllDead => dead.push((offset, tid)),
+                    Fetched::Invisible => {}
+                }
+            }
+            table.kill(index, &scanned, &dead, &mut self.wal);
+            next = scanned.next;
+            position += usize::from(next.is_none());
+        }
+        Ok(found_rows)
+    }
+}
