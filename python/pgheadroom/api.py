@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from pgheadroom.advise import BUDGET_S, Advice, Options, make_policy
 from pgheadroom.advise import advise as _advise
@@ -24,6 +23,7 @@ from pgheadroom.predict import predict as _predict
 from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.profile import Profile
 from pgheadroom.profile import read_profile as _read_profile
+from pgheadroom.progress import Progress
 from pgheadroom.prove import Proof
 from pgheadroom.prove import prove as _prove
 from pgheadroom.sources.columns import read_tables
@@ -31,13 +31,6 @@ from pgheadroom.sources.session import read_only_session
 
 Source = Profile | str | os.PathLike[str]
 """A profile, or the path of its file."""
-
-
-class Progress(Protocol):
-    """Called while something takes its time: how much is done, of how much, and what it is."""
-
-    def __call__(self, done: int, total: int, what: str, /) -> None:
-        """Show it; an error raised here ends what is going on."""
 
 
 def _quiet(_done: int, _total: int, _what: str, /) -> None:

@@ -7,7 +7,7 @@ checkpoints and autovacuums took part) is handed over here and stands under `ass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,14 +27,12 @@ from pgheadroom.predict.twin import Report, Simulation
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC, sentences
 from pgheadroom.profile import Profile
+from pgheadroom.progress import Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
 
 SCHEMA_VERSION = 1
-
-Say = Callable[[int, int, str], None]
-"""Called with how many cells are done, how many there are, and what is being done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +121,7 @@ def prove(
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
     report: Report | None = None,
-    say: Say | None = None,
+    say: Progress | None = None,
 ) -> Proof:
     """
     Play a profile on a throw-away server and in the twin, and compare.
@@ -141,7 +139,7 @@ def prove(
         seeds: Orders of the clients' transactions that the twin tries in a statistical cell.
         executor: Where the twin runs (`concurrent.futures`); a thread a core when None.
         report: Called with the twin's progress.
-        say: Called with the server's.
+        say: Called with cells that the server has played, all of them, and what it does.
 
     Raises:
         InputError: A fillfactor, table or index that is none, a change that is not possible;
@@ -306,7 +304,7 @@ def _short(cell: Cell) -> Cell:
     return replace(cell, profile=replace(cell.profile, workload=workload))
 
 
-def _play(cells: Sequence[Cell], server: str | None, say: Say | None) -> list[Played]:
+def _play(cells: Sequence[Cell], server: str | None, say: Progress | None) -> list[Played]:
     played = []
     for n, cell in enumerate(cells):
 

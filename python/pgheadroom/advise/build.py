@@ -9,7 +9,7 @@ the pace of the machine. Those that were not reached say so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -26,12 +26,10 @@ from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.progress import Progress
 
 BUDGET_S = 60.0
 """Seconds of processor time for simulations that nobody asked to change."""
-
-Say = Callable[[int, int, str], None]
-"""Called with tables that were played, those worth it, and the last one played."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +56,7 @@ def advise(
     options: Options | None = None,
     *,
     executor: Executor | None = None,
-    say: Say | None = None,
+    say: Progress | None = None,
 ) -> Advice:
     """
     Advise on every table of an observed profile.
@@ -67,7 +65,7 @@ def advise(
         profile: Made by `observe`.
         options: What to make it with.
         executor: Where the twin runs; a thread a core when None.
-        say: Called with the progress.
+        say: Called with tables that were played, those worth it, and the last one played.
 
     Raises:
         InputError: Not an observed profile, or a table that it does not have.
@@ -130,7 +128,7 @@ def in_order(cases: Sequence[TableCase]) -> list[TableCase]:
     )
 
 
-def _play(worth: Sequence[TableCase], runner: Runner, say: Say | None) -> int:
+def _play(worth: Sequence[TableCase], runner: Runner, say: Progress | None) -> int:
     """Play them while there is budget; how many were."""
     done = 0
     if say is not None:

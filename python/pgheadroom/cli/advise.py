@@ -31,7 +31,7 @@ from pgheadroom.files import write_atomically
 from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text
 from pgheadroom.plan.text import as_markdown, as_text
 from pgheadroom.profile import Profile, read_profile
-from pgheadroom.progress import Progress
+from pgheadroom.progress import RunState
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
@@ -164,7 +164,7 @@ def show(
             profile,
             options,
             say=lambda done, total, name: step(
-                Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
+                RunState(done=done, total=max(total, 1), left_s=0.0, text=name)
             ),
         )
     put_advice(found, form, to, html=html, verbose=verbose)

@@ -15,7 +15,7 @@ from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.input_file import read_standard_input, read_text
 from pgheadroom.migration import check_migration, read_migration
 from pgheadroom.profile import read_profile
-from pgheadroom.progress import Progress
+from pgheadroom.progress import RunState
 from pgheadroom.report import migration as migration_report
 from pgheadroom.report import text
 from pgheadroom.units import parse_setting_bytes
@@ -74,7 +74,7 @@ def show(
             table=table,
             rewrite_over_bytes=over,
             say=lambda done, total, name: step(
-                Progress(done=done, total=max(total, 1), left_s=0.0, text=name)
+                RunState(done=done, total=max(total, 1), left_s=0.0, text=name)
             ),
         )
     _put(found.to_json(), form, to)

@@ -22,7 +22,7 @@ from pgheadroom.quoting import printable, printable_lines
 from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
-    from pgheadroom.progress import Progress
+    from pgheadroom.progress import RunState
 
 _FILE_WIDTH = 120
 
@@ -102,7 +102,7 @@ def check_writable(path: Path) -> None:
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[Progress], None]]:
+def progress(label: str) -> Iterator[Callable[[RunState], None]]:
     """
     Show progress on standard error: a bar on a terminal, plain lines elsewhere.
 
@@ -121,7 +121,7 @@ def progress(label: str) -> Iterator[Callable[[Progress], None]]:
         ) as bar:
             task = bar.add_task(printable(label), total=None, left="")
 
-            def show(step: Progress) -> None:
+            def show(step: RunState) -> None:
                 left = f"about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
                 bar.update(task, total=step.total, completed=step.done, left=left)
 
@@ -130,7 +130,7 @@ def progress(label: str) -> Iterator[Callable[[Progress], None]]:
 
     shown = -1.0
 
-    def say(step: Progress) -> None:
+    def say(step: RunState) -> None:
         nonlocal shown
         share = step.done / step.total if step.total else 1.0
         # A line each twentieth of the way: enough to see that it lives, few enough for a log.

@@ -44,7 +44,7 @@ from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
 from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.predict.series import WINDOWS_DEFAULT
 from pgheadroom.profile import read_profile
-from pgheadroom.progress import Progress
+from pgheadroom.progress import RunState
 from pgheadroom.redaction import command_line
 
 ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
@@ -267,10 +267,10 @@ def said(page: Path | None) -> None:
 
 @contextmanager
 def counted(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Progress of the twin on standard error, once it takes long enough to need one."""
+    """RunState of the twin on standard error, once it takes long enough to need one."""
     started = time.monotonic()
     with ExitStack() as stack:
-        step: Callable[[Progress], None] | None = None
+        step: Callable[[RunState], None] | None = None
 
         def report(done: int, total: int) -> None:
             nonlocal step
@@ -280,7 +280,7 @@ def counted(label: str) -> Iterator[Callable[[int, int], None]]:
             if step is None:
                 step = stack.enter_context(output.progress(label))
             left = passed * (total - done) / done if done else 0.0
-            step(Progress(done=done, total=total, left_s=left, text=label))
+            step(RunState(done=done, total=total, left_s=left, text=label))
             if done == total:  # the bar leaves room for what comes after
                 stack.close()
                 step = None

@@ -29,7 +29,7 @@ from pgheadroom.lab.place import OwnPlace, Place
 from pgheadroom.lab.presentation import KEY
 from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.several_places import SeveralPlaces
-from pgheadroom.progress import Progress
+from pgheadroom.progress import RunState
 from pgheadroom.schedule import run_pieces
 from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
 from pgheadroom.types import PgVersion
@@ -123,7 +123,7 @@ def run(
     *,
     server: str,
     command: str,
-    report: Callable[[Progress], None],
+    report: Callable[[RunState], None],
     budget_s: float | None = None,
     executor: Executor | None = None,
 ) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _remaining(experiment: Experiment, request: Request, record: Record) -> list
 
 def _progress(
     experiment: Experiment, request: Request, record: Record, total: int, text: str
-) -> Progress:
+) -> RunState:
     done = len(record.samples)
     mean_s = (
         sum(sample.duration_s for sample in record.samples) / done
@@ -241,7 +241,7 @@ def _progress(
         else experiment.trial_s(request)
     )
     left_s = (total - done) * mean_s
-    return Progress(done=done, total=total, left_s=left_s, text=text)
+    return RunState(done=done, total=total, left_s=left_s, text=text)
 
 
 class _Player:
