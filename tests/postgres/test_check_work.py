@@ -46,6 +46,10 @@ CREATE UNIQUE INDEX t_u ON t (u)
 ALTER TABLE t ADD CONSTRAINT chk CHECK (i > 0) NOT VALID
 ALTER TABLE t ADD CONSTRAINT fk FOREIGN KEY (p_id) REFERENCES p NOT VALID
 CREATE FUNCTION mine() RETURNS int LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN 1; END'
+CREATE FUNCTION mine_tr() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'
+CREATE TRIGGER trg AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION mine_tr()
+CREATE RULE rl AS ON DELETE TO t DO ALSO NOTHING
+CREATE POLICY pol ON t USING (true)
 CREATE TABLE parent (id int, k int) PARTITION BY LIST (k)
 CREATE TABLE child_1 PARTITION OF parent FOR VALUES IN (1)
 CREATE TABLE child_2 (id int, k int)
@@ -200,6 +204,29 @@ CASES: tuple[tuple[int, str, Action], ...] = (
     (0, "ALTER TABLE t DISABLE TRIGGER ALL", _work("set trigger")),
     (0, "ALTER TABLE t ENABLE ROW LEVEL SECURITY", _work("set row security")),
     (0, "ALTER TABLE t REPLICA IDENTITY FULL", _work("replica identity")),
+    (0, "CREATE TRIGGER z AFTER UPDATE ON t EXECUTE FUNCTION mine_tr()", _work("set trigger")),
+    (0, "ALTER TRIGGER trg ON t RENAME TO trg_9", _work("rename")),
+    (0, "DROP TRIGGER trg ON t", _work("other")),
+    (0, "ALTER TABLE t DISABLE TRIGGER trg", _work("set trigger")),
+    (0, "CREATE RULE r9 AS ON INSERT TO t DO ALSO NOTHING", _work("rule")),
+    (0, "ALTER TABLE t DISABLE RULE rl", _work("other")),
+    (0, "DROP RULE rl ON t", _work("other")),
+    (0, "CREATE POLICY po ON t USING (true)", _work("policy")),
+    (0, "ALTER POLICY pol ON t USING (false)", _work("policy")),
+    (0, "ALTER POLICY pol ON t RENAME TO pol_9", _work("rename")),
+    (0, "DROP POLICY pol ON t", _work("other")),
+    (0, "ALTER TABLE t FORCE ROW LEVEL SECURITY", _work("set row security")),
+    (0, "COMMENT ON TABLE t IS 'x'", _work("comment")),
+    (0, "COMMENT ON COLUMN t.i IS 'x'", _work("comment")),
+    (0, "CREATE STATISTICS st9 ON i, nn FROM t", _work("statistics")),
+    (0, "ALTER TABLE t ALTER i SET (n_distinct = 5)", _work("set statistics", column="i")),
+    (0, "ALTER TABLE t SET (autovacuum_enabled = off)", _work("storage parameter")),
+    (0, "ALTER TABLE t SET (toast_tuple_target = 200)", _work("storage parameter")),
+    (0, "ALTER TABLE t SET (user_catalog_table = on)", _work("other")),
+    (0, "ALTER TABLE t RENAME CONSTRAINT chk TO chk_9", _work("rename")),
+    (0, "CREATE PUBLICATION pb FOR TABLE t", _work("publication")),
+    (0, "CREATE TABLE heir () INHERITS (t)", _work("inherited")),
+    (0, "ALTER TABLE t OWNER TO CURRENT_USER", _work("set owner")),
     (
         0,
         "ALTER TABLE parent ATTACH PARTITION child_2 FOR VALUES IN (2)",

@@ -6,6 +6,7 @@
 mod alter;
 mod colname;
 mod index;
+mod locks;
 mod pieces;
 mod table;
 
@@ -128,16 +129,23 @@ impl Facts {
                 }
             }
             NodeEnum::CreateTrigStmt(trigger) => self.trigger(trigger),
-            NodeEnum::RuleStmt(rule) if rule.event == RULE_ON_UPDATE => {
-                let text = "a rule on UPDATE may change what statements assign".to_owned();
+            NodeEnum::RuleStmt(rule) => {
                 let table = target(rule.relation.as_ref());
-                self.add(Fact::Remarkable {
-                    table,
-                    kind: "trigger",
-                    text,
-                });
+                if rule.event == RULE_ON_UPDATE {
+                    let text = "a rule on UPDATE may change what statements assign".to_owned();
+                    self.add(Fact::Remarkable {
+                        table: table.clone(),
+                        kind: "trigger",
+                        text,
+                    });
+                }
+                self.work("rule", Some(table));
             }
-            other => self.session_or_work(other),
+            other => {
+                if !locks::only(self, other) {
+                    self.session_or_work(other);
+                }
+            }
         }
     }
 
@@ -376,6 +384,10 @@ impl Facts {
                     name: rename.subname.clone(),
                 };
                 self.add(fact("index", index, None));
+                self.work("rename", Some(target(rename.relation.as_ref())));
+            }
+            ObjectType::ObjectTrigger | ObjectType::ObjectRule | ObjectType::ObjectPolicy => {
+                self.work("rename", Some(old));
             }
             ObjectType::ObjectSchema => {
                 self.problem("a schema is renamed: its tables are not followed");
@@ -472,31 +484,30 @@ fn is_without_concern(statement: &NodeEnum) -> bool {
             | N::DiscardStmt(_) | N::ListenStmt(_) | N::NotifyStmt(_) | N::UnlistenStmt(_)
             | N::CheckPointStmt(_) | N::ConstraintsSetStmt(_)
             // Views, functions, types and what belongs to no table.
-            | N::ViewStmt(_) | N::RuleStmt(_) | N::CreateFunctionStmt(_) | N::AlterFunctionStmt(_)
+            | N::ViewStmt(_) | N::CreateFunctionStmt(_) | N::AlterFunctionStmt(_)
             | N::DefineStmt(_) | N::CreateDomainStmt(_) | N::AlterDomainStmt(_)
             | N::CompositeTypeStmt(_) | N::CreateEnumStmt(_) | N::AlterEnumStmt(_)
             | N::CreateRangeStmt(_) | N::AlterTypeStmt(_) | N::CreateCastStmt(_)
             | N::CreateConversionStmt(_) | N::CreateTransformStmt(_) | N::AlterCollationStmt(_)
             | N::CreateOpClassStmt(_) | N::CreateOpFamilyStmt(_) | N::AlterOpFamilyStmt(_)
             | N::AlterOperatorStmt(_) | N::CreatePlangStmt(_) | N::CreateAmStmt(_)
-            | N::CreateSeqStmt(_) | N::AlterSeqStmt(_) | N::CreateStatsStmt(_)
-            | N::AlterStatsStmt(_) | N::AlterTsdictionaryStmt(_) | N::AlterTsconfigurationStmt(_)
+            | N::CreateSeqStmt(_) | N::AlterSeqStmt(_) | N::AlterStatsStmt(_)
+            | N::AlterTsdictionaryStmt(_) | N::AlterTsconfigurationStmt(_)
             | N::CreateEventTrigStmt(_) | N::AlterEventTrigStmt(_)
             | N::CreateExtensionStmt(_) | N::AlterExtensionStmt(_)
             | N::AlterExtensionContentsStmt(_) | N::AlterObjectDependsStmt(_)
             // Comments, privileges, owners.
-            | N::CommentStmt(_) | N::SecLabelStmt(_) | N::GrantStmt(_) | N::GrantRoleStmt(_)
+            | N::SecLabelStmt(_) | N::GrantStmt(_) | N::GrantRoleStmt(_)
             | N::AlterDefaultPrivilegesStmt(_) | N::CreateRoleStmt(_) | N::AlterRoleStmt(_)
             | N::AlterRoleSetStmt(_) | N::DropRoleStmt(_) | N::ReassignOwnedStmt(_)
-            | N::AlterOwnerStmt(_) | N::CreatePolicyStmt(_) | N::AlterPolicyStmt(_)
+            | N::AlterOwnerStmt(_)
             // Databases, tablespaces, foreign tables, replication, the server.
             | N::CreatedbStmt(_) | N::AlterDatabaseStmt(_) | N::AlterDatabaseSetStmt(_)
             | N::AlterDatabaseRefreshCollStmt(_) | N::DropdbStmt(_) | N::CreateTableSpaceStmt(_)
             | N::DropTableSpaceStmt(_) | N::AlterTableSpaceOptionsStmt(_) | N::CreateFdwStmt(_)
             | N::AlterFdwStmt(_) | N::CreateForeignServerStmt(_) | N::AlterForeignServerStmt(_)
             | N::CreateForeignTableStmt(_) | N::CreateUserMappingStmt(_)
-            | N::AlterUserMappingStmt(_) | N::DropUserMappingStmt(_) | N::CreatePublicationStmt(_)
-            | N::AlterPublicationStmt(_) | N::CreateSubscriptionStmt(_)
+            | N::AlterUserMappingStmt(_) | N::DropUserMappingStmt(_) | N::CreateSubscriptionStmt(_)
             | N::AlterSubscriptionStmt(_) | N::DropSubscriptionStmt(_) | N::AlterSystemStmt(_)
     )
 }

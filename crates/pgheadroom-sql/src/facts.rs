@@ -191,6 +191,13 @@ pub enum Fact {
         /// Until the transaction ends.
         local: bool,
     },
+    /// Syntax that servers have only from a major version on.
+    Newer {
+        /// That version.
+        since: i32,
+        /// What it is called.
+        text: &'static str,
+    },
     /// A transaction ends.
     TransactionEnd,
     /// A part that is not understood, and why.

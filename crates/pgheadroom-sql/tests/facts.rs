@@ -1,15 +1,17 @@
 //! What each kind of DDL does, as recorded; and that every text is answered.
 
+use pgheadroom_sql::facts::Fact;
 use pgheadroom_sql::lexer::Options;
 use pgheadroom_sql::{SqlError, columns, facts_of, normal, split, writes};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Facts as JSON, without fields that are null, false or empty.
+/// Facts as JSON, without fields that are null, false or empty, and without versions.
 fn facts(text: &str) -> Vec<Value> {
     let found = facts_of(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     found
         .iter()
+        .filter(|fact| !matches!(fact, Fact::Newer { .. }))
         .map(|fact| {
             let mut value = serde_json::to_value(fact).unwrap();
             let fields = value.as_object_mut().unwrap();
@@ -230,10 +232,13 @@ fn each_kind_of_statement_has_its_facts() {
         ),
         (
             "ALTER TABLE t SET (autovacuum_enabled = off, FILLFACTOR = '70')",
-            vec!["SetFillfactor t 70"],
+            vec!["Work storage parameter t", "SetFillfactor t 70"],
         ),
         ("ALTER TABLE t RESET (fillfactor)", vec!["SetFillfactor t"]),
-        ("ALTER TABLE t SET (toast.autovacuum_enabled = off)", vec![]),
+        (
+            "ALTER TABLE t SET (toast.autovacuum_enabled = off)",
+            vec!["Work storage parameter t"],
+        ),
         ("ALTER TABLE s.t RENAME TO u", vec!["Rename table s.t u"]),
         (
             "ALTER TABLE t RENAME COLUMN a TO b",
@@ -242,7 +247,7 @@ fn each_kind_of_statement_has_its_facts() {
         ("ALTER INDEX s.i RENAME TO j", vec!["Rename index s.i j"]),
         (
             "ALTER TABLE s.t RENAME CONSTRAINT i TO j",
-            vec!["Rename index s.i j"],
+            vec!["Rename index s.i j", "Work rename s.t"],
         ),
         ("ALTER VIEW v RENAME TO w", vec![]),
         ("ALTER TABLE t SET SCHEMA s", vec!["Rename table t t s"]),
@@ -305,7 +310,10 @@ fn each_kind_of_statement_has_its_facts() {
         ("SET lock_timeout = '5s'", vec![]),
         ("COMMIT", vec!["TransactionEnd"]),
         ("BEGIN", vec![]),
-        ("CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING", vec![]),
+        (
+            "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
+            vec!["Work rule t"],
+        ),
         (
             "CREATE TRIGGER x AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()",
             vec!["Work set trigger t"],

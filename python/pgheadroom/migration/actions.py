@@ -46,6 +46,14 @@ WorkKind = Literal[
     "set row security",
     "set owner",
     "replica identity",
+    "rule",
+    "policy",
+    "rename",
+    "comment",
+    "statistics",
+    "storage parameter",
+    "publication",
+    "inherited",
     "other",
 ]
 """What statements do to a table besides changing its columns, indexes and fillfactor."""
@@ -220,7 +228,8 @@ class Statement:
     statement is of no concern for HOT. `is_sql`: the grammar takes it, whatever it does.
     `transaction` is the line of the BEGIN whose transaction it is in; None: one of its own.
     `savepoint` is the name of one that it sets, `takes_back` that of the one to which it goes back,
-    empty for the whole transaction. `is_command`: none, but a command of psql that runs nothing;
+    empty for the whole transaction. `newer` is syntax of it that servers have only from a major
+    version on, with that. `is_command`: none, but a command of psql that runs nothing;
     `connects` is then the database that it names for what follows, empty for the same one.
     """
 
@@ -232,5 +241,6 @@ class Statement:
     transaction: int | None = None
     savepoint: str | None = None
     takes_back: str | None = None
+    newer: tuple[tuple[int, str], ...] = ()
     is_command: bool = False
     connects: str | None = None

@@ -89,6 +89,10 @@ class Catalog:
     def _follow(self, statement: Statement, held: Held) -> None:
         """One statement."""
         self._compare_transaction(statement)
+        for since, text in statement.newer:
+            if self._major < since:
+                said = f"PostgreSQL {self._major} refuses {text}, which came with {since}"
+                self._note(statement.line, None, said)
         # Rows that are there already have NULL in such a column, which refers to nothing.
         empty = {
             action.name

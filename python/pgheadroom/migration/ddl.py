@@ -42,6 +42,7 @@ class _Session:
 class _Found:
     actions: list[Action] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    newer: list[tuple[int, str]] = field(default_factory=list)
     is_sql: bool = True
 
 
@@ -90,6 +91,7 @@ def _statement(found: Located, session: _Session) -> Statement:
         transaction=transaction,
         savepoint=savepoint,
         takes_back=takes_back,
+        newer=tuple(dict.fromkeys(made.newer)),
     )
 
 
@@ -130,6 +132,8 @@ def _read(text: str, made: _Found, session: _Session) -> None:
         kind = fact.pop("action")
         if kind == "Problem":
             made.problems.append(fact["text"])
+        elif kind == "Newer":
+            made.newer.append((fact["since"], fact["text"]))
         elif kind == "SearchPath":
             session.set(fact["schema"], local=fact["local"])
         elif kind == "TransactionEnd":

@@ -22,6 +22,13 @@ _OF_PARENT_ALONE = frozenset(
         "set owner",
         "set row security",
         "replica identity",
+        "rule",
+        "policy",
+        "comment",
+        "statistics",
+        "storage parameter",
+        "publication",
+        "inherited",
         "set access method",
         "set tablespace",
     }

@@ -345,6 +345,11 @@ _RULES: dict[actions.WorkKind, tuple[Lock, Effort]] = {
     "set statistics": ("SHARE UPDATE EXCLUSIVE", "nothing"),
     "set clustering": ("SHARE UPDATE EXCLUSIVE", "nothing"),
     "set trigger": ("SHARE ROW EXCLUSIVE", "nothing"),
+    "comment": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "statistics": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "storage parameter": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "publication": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "inherited": ("SHARE UPDATE EXCLUSIVE", "nothing"),
 }
 """Others take ACCESS EXCLUSIVE for an instant."""
 

@@ -49,6 +49,8 @@ fn one(facts: &mut Facts, table: &Target, command: &AlterTableCmd, only: bool) {
                 .as_deref()
                 .map(|value| reads(value, &table.name).columns);
             let reads = Some(reads.unwrap_or_default());
+            let text = "ALTER COLUMN ... SET EXPRESSION";
+            facts.add(Fact::Newer { since: 17, text });
             facts.add(Fact::SetExpression {
                 table: table.clone(),
                 name,
@@ -152,6 +154,15 @@ fn storage(facts: &mut Facts, table: &Target, command: &AlterTableCmd) {
     };
     for option in options(listed) {
         if !option.defname.eq_ignore_ascii_case("fillfactor") || !option.defnamespace.is_empty() {
+            // Of all parameters this one alone is read without the lock that others wait for
+            // (`boolRelOpts`, reloptions.c).
+            let is_catalog = option.defname.eq_ignore_ascii_case("user_catalog_table");
+            let kind = if is_catalog {
+                "other"
+            } else {
+                "storage parameter"
+            };
+            facts.work(kind, Some(table.clone()));
             continue;
         }
         let reset = command.subtype() == AlterTableType::AtResetRelOptions;

@@ -17,13 +17,45 @@ pub(super) fn create(facts: &mut Facts, made: &CreateStmt) {
         match element.node.as_ref() {
             Some(NodeEnum::ColumnDef(column)) => {
                 for constraint in column.constraints.iter().filter_map(constraint) {
+                    newer(facts, constraint, true);
                     foreign_key(facts, &table, constraint);
                 }
             }
-            Some(NodeEnum::Constraint(constraint)) => foreign_key(facts, &table, constraint),
+            Some(NodeEnum::Constraint(constraint)) => {
+                newer(facts, constraint, false);
+                foreign_key(facts, &table, constraint);
+            }
             _ => {}
         }
     }
+    if made.partbound.is_none() {
+        for parent in super::relations(&made.inh_relations) {
+            facts.work("inherited", Some(parent));
+        }
+    }
+}
+
+/// Syntax of constraints that came later than the oldest version that is supported.
+///
+/// Source: src/backend/parser/gram.y, `ConstraintElem`, `ColConstraintElem`, REL_15 to 18_STABLE.
+fn newer(facts: &mut Facts, constraint: &Constraint, is_of_column: bool) {
+    let kind = constraint.contype();
+    let text = match kind {
+        ConstrType::ConstrNotnull if !is_of_column => "NOT NULL as a constraint of a table",
+        ConstrType::ConstrGenerated if constraint.generated_kind == "v" => {
+            "a virtual generated column"
+        }
+        ConstrType::ConstrAttrNotEnforced => "NOT ENFORCED",
+        ConstrType::ConstrCheck | ConstrType::ConstrForeign
+            if !is_of_column && !constraint.is_enforced =>
+        {
+            "NOT ENFORCED"
+        }
+        _ if constraint.without_overlaps => "WITHOUT OVERLAPS",
+        _ if constraint.fk_with_period => "a foreign key with PERIOD",
+        _ => return,
+    };
+    facts.add(Fact::Newer { since: 18, text });
 }
 
 fn foreign_key(facts: &mut Facts, table: &Target, constraint: &Constraint) {
@@ -63,6 +95,7 @@ pub(super) fn add_column(facts: &mut Facts, table: &Target, column: &ColumnDef, 
     }
     facts.add(Fact::SetColumn(made));
     for constraint in column.constraints.iter().filter_map(constraint) {
+        newer(facts, constraint, true);
         if constraint.contype() != ConstrType::ConstrNotnull {
             add_constraint(facts, table, constraint, Some(&column.colname), only);
         }
@@ -166,6 +199,9 @@ pub(super) fn add_constraint(
         ..Work::new(kind, Some(table.clone()))
     };
     let column_name = || column.map(str::to_owned);
+    if column.is_none() {
+        newer(facts, constraint, false);
+    }
     match constraint.contype() {
         kind @ (ConstrType::ConstrPrimary | ConstrType::ConstrUnique) => {
             if constraint.indexname.is_empty() {
