@@ -238,6 +238,16 @@ def test_reads_and_alternatives_are_said(facts: dict[str, Any], said: str) -> No
     assert said.lower() in remark.text.lower()
 
 
+def test_an_index_that_would_become_a_copy_is_said_to_be_one() -> None:
+    """Narrowed to id it would have been the primary key once more."""
+    reads = replace(_reads(columns=["id", "state"]), others=(("jobs_pkey", ("id", "owner")),))
+    for others, said in ((reads.others, True), ((("other", ("owner", "id")),), False)):
+        remark = index_remark(BLAMED, replace(reads, others=others), NOW, THEN, major=18)
+        assert remark is not None
+        assert "arrowed to id it would end no HOT" in remark.text
+        assert ("but duplicate jobs_pkey: it may be dropped" in remark.text) == said
+
+
 @pytest.mark.parametrize(
     "facts", [{"is_unique": True}, {"is_exclusion": True}, {"is_replica_identity": True}]
 )

@@ -36,6 +36,7 @@ class Reads:
         include: Columns that it only carries.
         has_predicate: Whether it is partial.
         predicate_columns: Columns that only its predicate or expressions name.
+        others: The table's other whole B-trees over plain columns: name and key columns.
     """
 
     scans: int | None
@@ -48,6 +49,7 @@ class Reads:
     include: tuple[str, ...]
     has_predicate: bool
     predicate_columns: tuple[str, ...]
+    others: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def reads_of(table: TableProfile, name: str) -> Reads | None:
@@ -85,6 +87,14 @@ def reads_of(table: TableProfile, name: str) -> Reads | None:
         has_predicate="predicate" in found,
         predicate_columns=tuple(
             c for c in found["ends_hot_by_columns"] if c not in (*columns, *include)
+        ),
+        others=tuple(
+            (str(other.name), tuple(other.columns))
+            for other in listed
+            if other.name != name
+            and other.method == "btree"
+            and "predicate" not in other
+            and "(expression)" not in other.columns
         ),
     )
 
@@ -225,7 +235,14 @@ def _alternatives(blamed: Blamed, reads: Reads, major: int) -> str:
         )
     elif changed <= {*reads.columns, *reads.include} and not changed >= set(reads.columns):
         kept = [column for column in reads.columns if column not in changed]
-        found.append(f"narrowed to {', '.join(kept)} it would end no HOT")
+        copied = next((n for n, c in reads.others if list(c[: len(kept)]) == kept), None)
+        if copied is not None and reads.method == "btree":
+            found.append(
+                f"narrowed to {', '.join(kept)} it would end no HOT, but duplicate {copied}: it "
+                "may be dropped where that serves its scans"
+            )
+        else:
+            found.append(f"narrowed to {', '.join(kept)} it would end no HOT")
     if reads.method == "btree" and major >= 16 and "(expression)" not in reads.columns:
         found.append(
             "BRIN ends no HOT and serves ranges, where values follow the order of the rows"
