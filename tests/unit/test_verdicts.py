@@ -17,6 +17,7 @@ from pgheadroom.verify.comparing import (
     judge_share,
     judge_wal,
     judge_way,
+    leaves_its_course,
     likenesses,
     scaled,
     takes_room,
@@ -217,6 +218,18 @@ def test_room_of_old_pages_takes_rows_in_before_a_heap_grows() -> None:
     assert takes_room(1.0e6, foreseen, 97e6)
     assert not takes_room(1.0e6, foreseen, 30e6), "more than its room"
     assert not takes_room(8.0e6, foreseen, 97e6), "room makes no heap grow"
+
+
+def test_a_table_left_as_it_is_stays_on_its_course() -> None:
+    """TPC-C's order_line: 74.9 % measured, 75.7 in the long run, 92.8 when played until now."""
+    planned = Interval(low=0.644, mid=0.757, high=0.806, level=0.9)
+    assert leaves_its_course(Interval(low=0.841, mid=0.928, high=0.991, level=0.9), 0.749, planned)
+    for again in (around(0.7, 0.1), around(0.749, 0.0), around(0.8, 0.02), planned):
+        assert not leaves_its_course(again, 0.749, planned)
+    # On its way from what it had to its long run, in either direction.
+    for before in (0.2, 0.95):
+        assert not leaves_its_course(around((before + 0.757) / 2, 0.0), before, planned)
+    assert leaves_its_course(around(0.1, 0.05), 0.2, planned)
 
 
 def test_what_a_heap_has_grown_by_has_the_servers_steps() -> None:

@@ -304,6 +304,17 @@ def judge_heap(
     return "failed", f"{now / end - 1:+.1%} from the nearer end of the forecast"
 
 
+def leaves_its_course(again: Interval, before: float, planned: Interval) -> bool:
+    """
+    Whether a table that nobody changed is foreseen outside of what it had and where it goes.
+
+    Left as it is, a table is somewhere between the share that was measured and that of its long
+    run. A run until now that ends elsewhere does not repeat the table, and what it says of the
+    heap's growth is worth no more than its share.
+    """
+    return again.low > max(before, planned.high) or again.high < min(before, planned.low)
+
+
 def takes_room(grown: float, forecast: Interval, heap_bytes: float) -> bool:
     """
     Whether a heap has grown by less than was foreseen, but by no more than its own room explains.

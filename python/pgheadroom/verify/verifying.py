@@ -23,7 +23,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import show_bytes, show_duration, show_shares
 from pgheadroom.verify.comparing import (
     GROWN_TOLERANCE_BYTES,
     ForecastVerdict,
@@ -34,6 +34,7 @@ from pgheadroom.verify.comparing import (
     judge_share,
     judge_wal,
     judge_way,
+    leaves_its_course,
     likenesses,
     scaled,
     takes_room,
@@ -198,11 +199,25 @@ class _Table:
         if not moved and not _grows(before):
             return
         try:
-            self._since, self._again = self._foreseer.foresee(
-                self._forecast, self._applied, now, table
-            )
+            since, again = self._foreseer.foresee(self._forecast, self._applied, now, table)
         except Unforeseen as why:
             self._unforeseen = str(why)
+            return
+        planned, share = self._hot_forecast(), before.hot_frac
+        is_left = since.fillfactor_before == since.fillfactor and not self._rewritten
+        if (
+            is_left
+            and planned is not None
+            and share is not None
+            and leaves_its_course(again.hot_frac, share, planned)
+        ):
+            played, measured, steady = show_shares(again.hot_frac.mid, share, planned.mid)
+            self._unforeseen = (
+                f"played until now it has {played} HOT, though nothing was changed, {measured} "
+                f"was measured before and the long run has {steady}"
+            )
+            return
+        self._since, self._again = since, again
 
     def _alike(self, like: Likeness) -> Likeness:
         """Rows may be others where the forecast is for just these."""
