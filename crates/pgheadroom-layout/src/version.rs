@@ -361,13 +361,14 @@ mod tests {
         }
     }
 
-    /// 19 is accepted but marked as not compared with a server.
+    /// 19 is accepted but marked as not compared with a server; it checks foreign keys otherwise.
     #[test]
     fn nineteen_is_eighteen_unverified() {
         let newest = behaviour("19.0");
         let expected = Behaviour {
             version: newest.version,
             verified: false,
+            foreign_key_statements: false,
             ..behaviour("18.6")
         };
         assert_eq!(newest, expected);
