@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pgheadroom.forms import Limits, Stored
 from pgheadroom.outcome import KEYS, Outcome, Value
 from pgheadroom.predict.series import Series
+from pgheadroom.profile.spelling import predicate
 from pgheadroom.types import Interval, PgVersion
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
@@ -43,10 +45,14 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     if origin is Annotated:
         if inner[0] is float and any(isinstance(mark, Stored) for mark in hint.__metadata__):
             return st.integers(0, 10**9).map(lambda thousandths: thousandths / 1000)
+        if any(isinstance(mark, Stored) and mark.load is predicate for mark in hint.__metadata__):
+            return st.sampled_from(["state = 0", "note <> 'é'"])
         limits = [mark for mark in hint.__metadata__ if isinstance(mark, Limits)]
         ends = dict(limits[0].of) if limits else {}
         if "ge" in ends:
             return (st.integers if inner[0] is int else st.floats)(ends["ge"], ends["le"])
+        if "pattern" in ends:
+            return TEXTS.filter(re.compile(ends["pattern"]).search)
         return values_of(inner[0])
     if origin in (Union, types.UnionType):
         return st.one_of(*map(values_of, inner))
