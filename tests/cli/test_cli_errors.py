@@ -109,7 +109,7 @@ def test_a_damaged_record_is_named(pgheadroom: Run, tmp_path: Path, damage: str)
     [
         ("request.json", '"fillfactor": [80]', '"fillfactor": ["x"]', "fillfactor=x"),
         ("request.json", '"fillfactor": [80]', '"other": [80]', "lacks"),
-        ("environment.json", '"server": "18.4"', '"serve": "18.4"', "lacks server"),
+        ("environment.json", '"server": "18.4"', '"serve": "18.4"', "server: missing"),
     ],
 )
 def test_a_record_with_a_changed_field_is_named(
