@@ -16,6 +16,7 @@ the pages that new versions fill are counted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -267,7 +268,10 @@ def _more_bytes(
     else:
         values = [int(change)] * updates
     one = _logged_bytes(data_bytes, bid, 1)
-    return sum(_logged_bytes(data_bytes, bid, value) - one for value in values)
+    return sum(
+        count * (_logged_bytes(data_bytes, bid, value) - one)
+        for value, count in Counter(values).items()
+    )
 
 
 _HEADER_BYTES = 24
@@ -277,15 +281,19 @@ _SHARED_BYTES_MIN = 3
 """Shared beginnings and ends that are shorter are logged (log_heap_update, heapam.c)."""
 
 
-@lru_cache(maxsize=4096)
 def _logged_bytes(data_bytes: int, bid: int, abalance: int) -> int:
     """Bytes of a row's data that an update on its page logs, with the lengths of what is shared."""
-    before, after = bytearray(data_bytes), bytearray(data_bytes)
-    after[4:8] = bid.to_bytes(4, "little")
-    after[-4:] = abalance.to_bytes(4, "little", signed=True)
-    start = next((n for n in range(data_bytes) if before[n] != after[n]), data_bytes)
-    rest = range(data_bytes - start)
-    end = next((n for n in rest if before[-1 - n] != after[-1 - n]), len(rest))
+    words = (4, bid), (data_bytes - 4, abalance)
+    # The version before has zeros in both columns.
+    changed = [
+        place + n
+        for place, value in words
+        for n, byte in enumerate(value.to_bytes(4, "little", signed=True))
+        if byte
+    ]
+    start, end = data_bytes, 0
+    if changed:
+        start, end = min(changed), data_bytes - 1 - max(changed)
     shared = [length for length in (start, end) if length >= _SHARED_BYTES_MIN]
     return data_bytes - sum(shared) + 2 * len(shared)
 
