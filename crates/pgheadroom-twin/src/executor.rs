@@ -25,7 +25,7 @@ use crate::horizon::Horizon;
 use crate::page::Tid;
 use crate::transaction::Transactions;
 use crate::value::{Value, ValueError};
-use crate::wal::{IndexLog, RecordType, Wal, WalSettings};
+use crate::wal::{RecordType, Wal, WalSettings};
 use crate::watch::PageLife;
 
 mod analyze;
@@ -396,14 +396,7 @@ impl Database {
                     Fetched::Invisible => {}
                 }
             }
-            let wal = RefCell::new(&mut self.wal);
-            let index = &mut table.indexes[index];
-            let mut log = IndexLog {
-                wal: &wal,
-                main: index.main,
-                fsm: index.fsm,
-            };
-            index.tree.kill(&scanned, &dead, false, &mut log);
+            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
             next = scanned.next;
         }
         table.dead_entries = dead;

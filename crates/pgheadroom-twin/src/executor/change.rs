@@ -23,7 +23,7 @@ use crate::horizon::Horizon;
 use crate::page::{Tid, XmaxHint};
 use crate::row::Measured;
 use crate::vm::VisibilityMap;
-use crate::wal::{IndexLog, RecordType, Wal};
+use crate::wal::{RecordType, Wal};
 
 /// A tuple's length.
 ///
@@ -503,11 +503,7 @@ impl Table {
             shape: found.shape,
             tid,
         };
-        let mut log = IndexLog {
-            wal,
-            main: index.main,
-            fsm: index.fsm,
-        };
+        let mut log = index.log(wal);
         let mut heap = HeapAccess::new(self.heap_parts(), horizon, wal, pinned);
         let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
         inserted.map_err(|_| StatementError::Unique { key })
@@ -522,7 +518,7 @@ impl Table {
         horizon: &Horizon,
         wal: &mut Wal,
     ) -> Option<Tid> {
-        let wal = RefCell::new(wal);
+        let mut wal = RefCell::new(wal);
         let mut next = self.indexes[index].tree.scan_start(key);
         let mut last_block = None;
         let mut conflict = None;
@@ -543,13 +539,7 @@ impl Table {
                     Fetched::Invisible => {}
                 }
             }
-            let index = &mut self.indexes[index];
-            let mut log = IndexLog {
-                wal: &wal,
-                main: index.main,
-                fsm: index.fsm,
-            };
-            index.tree.kill(&scanned, &dead, false, &mut log);
+            self.indexes[index].kill(&scanned, &dead, wal.get_mut());
             next = scanned.next;
         }
         conflict

@@ -25,7 +25,6 @@ use crate::heap::RowLock;
 use crate::horizon::Horizon;
 use crate::page::Tid;
 use crate::row::NULL_SLOT;
-use crate::wal::IndexLog;
 
 /// A column that refers to another table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,14 +178,7 @@ impl Database {
                     Fetched::Invisible => {}
                 }
             }
-            let wal = RefCell::new(&mut self.wal);
-            let index = &mut table.indexes[key.index];
-            let mut log = IndexLog {
-                wal: &wal,
-                main: index.main,
-                fsm: index.fsm,
-            };
-            index.tree.kill(&scanned, &dead, false, &mut log);
+            table.indexes[key.index].kill(&scanned, &dead, &mut self.wal);
             next = scanned.next;
         }
         table.dead_entries = dead;

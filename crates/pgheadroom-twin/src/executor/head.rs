@@ -29,7 +29,6 @@ use crate::expression::Expression;
 use crate::heap::RowLock;
 use crate::horizon::Horizon;
 use crate::page::Tid;
-use crate::wal::{IndexLog, Wal};
 
 /// Which rows a queue's head has.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,24 +49,6 @@ pub struct Head {
 type Stopped = Option<(ScannedPage, Vec<(OffsetNumber, Tid)>)>;
 
 impl Table {
-    /// Marks the entries of a leaf that a scan found dead.
-    fn kill(
-        &mut self,
-        index: usize,
-        scanned: &ScannedPage,
-        dead: &[(OffsetNumber, Tid)],
-        wal: &mut Wal,
-    ) {
-        let wal = RefCell::new(wal);
-        let index = &mut self.indexes[index];
-        let mut log = IndexLog {
-            wal: &wal,
-            main: index.main,
-            fsm: index.fsm,
-        };
-        index.tree.kill(scanned, dead, false, &mut log);
-    }
-
     /// Whether another session has locked or changed the row and has not ended.
     fn is_taken(&self, tid: Tid, horizon: &Horizon) -> bool {
         let page = &self.heap.pages()[tid.block.0 as usize];
@@ -98,7 +79,7 @@ impl Database {
         table.head_pin = None;
         if let Some((scanned, dead)) = stopped {
             let index = table.btree_position(head.index);
-            table.kill(index, &scanned, &dead, &mut self.wal);
+            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
         }
         Ok(found)
     }
@@ -156,7 +137,7 @@ impl Database {
                     return Ok((keys, Some((scanned, dead))));
                 }
             }
-            table.kill(index, &scanned, &dead, &mut self.wal);
+            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
             next = scanned.next;
         }
         Ok((keys, None))
@@ -211,7 +192,7 @@ impl Database {
                     Fetched::Invisible => {}
                 }
             }
-            table.kill(index, &scanned, &dead, &mut self.wal);
+            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
             next = scanned.next;
             position += usize::from(next.is_none());
         }

@@ -1,22 +1,24 @@
 //! An index of a table: which rows it has, their keys, the sizes of its tuples.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+use pgheadroom_layout::{Behaviour, OffsetNumber};
 
-use crate::btree::{self, Btree, NULL_LAST, Piece, SHAPES_MAX, ShapeId, TupleSizes};
+use crate::btree::{self, Btree, NULL_LAST, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSizes};
 use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
 use crate::executor::text_order::TextOrder;
 use crate::expression::Expression;
+use crate::page::Tid;
 use crate::row::kind::Kind;
 use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, compressed, numeric_payload_bytes};
 use crate::text::{Text, trimmed};
 use crate::value::{Value, signed};
-use crate::wal::Wal;
+use crate::wal::{IndexLog, Wal};
 
 /// Kinds of indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +145,22 @@ const NULL_PAYLOAD: u32 = u32::MAX;
 const COMPRESSED_PAYLOAD: u32 = 1 << 30;
 
 impl Index {
+    /// Its way to the log.
+    pub fn log<'a, 'w>(&self, wal: &'a RefCell<&'w mut Wal>) -> IndexLog<'a, 'w> {
+        IndexLog {
+            wal,
+            main: self.main,
+            fsm: self.fsm,
+        }
+    }
+
+    /// Marks the entries of a leaf that a scan found dead, whose pin it did not keep.
+    pub fn kill(&mut self, scanned: &ScannedPage, dead: &[(OffsetNumber, Tid)], wal: &mut Wal) {
+        let wal = RefCell::new(wal);
+        let mut log = self.log(&wal);
+        self.tree.kill(scanned, dead, false, &mut log);
+    }
+
     pub fn new(
         behaviour: Behaviour,
         definition: IndexDefinition,

@@ -267,11 +267,7 @@ impl Table {
         let mut indexes = std::mem::take(&mut self.indexes);
         let index = &mut indexes[position];
         let heap = HeapAccess::new(self.heap_parts(), horizon, &wal, None);
-        let mut log = IndexLog {
-            wal: &wal,
-            main: index.main,
-            fsm: index.fsm,
-        };
+        let mut log = index.log(&wal);
         let done = work(&mut index.tree, &heap, &mut log);
         self.indexes = indexes;
         done
