@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
+from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, middle
 from pgheadroom.types import Interval
 
 BOUNDS: Mapping[str, float] = {
@@ -72,11 +72,6 @@ def _error(key: str, predicted: Value, measured: Value) -> Value:
     if key in SHARES:
         return ours - theirs
     return None if theirs == 0 else ours / theirs - 1
-
-
-def middle(value: Value) -> int | float | None:
-    """The number of a value: an interval's middle."""
-    return value.mid if isinstance(value, Interval) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,38 @@ from pgheadroom.types import Interval
 Value = float | Interval | None
 """A number where it is exact, an interval where it is statistical, None where there is none."""
 
+
+def middle(value: Value) -> float | None:
+    """The number, or the middle of the interval; None where nothing is known."""
+    return value.mid if isinstance(value, Interval) else value
+
+
+def ends(value: float | Interval) -> tuple[float, float, float]:
+    """Low, middle and high, which are one for a number."""
+    return value.ends if isinstance(value, Interval) else (value, value, value)
+
+
+def as_interval(value: Value, *, level: float = 1.0) -> Interval | None:
+    """A number as an interval without width."""
+    if value is None or isinstance(value, Interval):
+        return value
+    return Interval.exactly(value, level=level)
+
+
+def scaled(value: Value, factor: float) -> Value:
+    """A value times a factor that is not negative."""
+    if isinstance(value, Interval):
+        return value.scaled(factor)
+    return None if value is None else value * factor
+
+
+def shifted(value: Value, by: float) -> Value:
+    """A value and a number that is certain."""
+    if isinstance(value, Interval):
+        return value.shifted(by)
+    return None if value is None else value + by
+
+
 COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd", "n_tup_newpage_upd")
 SUMMED = (
     *COUNTERS,

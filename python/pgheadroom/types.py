@@ -7,6 +7,7 @@ Frozen, comparable, and saved as JSON by `to_json` under the names of the fields
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -77,6 +78,37 @@ class Interval:
             raise ValueError(f"interval high {self.high} is below its middle {self.mid}")
         if not 0 < self.level <= 1:
             raise ValueError(f"interval level {self.level} is not in (0, 1]")
+
+    @classmethod
+    def exactly(cls, value: float, *, level: float = 1.0) -> Interval:
+        """A number as an interval without width."""
+        return cls(low=value, mid=value, high=value, level=level)
+
+    @classmethod
+    def reaching(cls, values: Iterable[float], *, mid: float, level: float) -> Interval:
+        """From the least to the most of the values and of the middle."""
+        found = (*values, mid)
+        return cls(low=min(found), mid=mid, high=max(found), level=level)
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Low, middle and high."""
+        return self.low, self.mid, self.high
+
+    def scaled(self, factor: float) -> Interval:
+        """The interval times a factor that is not negative."""
+        return Interval(
+            low=self.low * factor, mid=self.mid * factor, high=self.high * factor, level=self.level
+        )
+
+    def shifted(self, by: float) -> Interval:
+        """The interval and a number that is certain."""
+        return Interval(low=self.low + by, mid=self.mid + by, high=self.high + by, level=self.level)
+
+    def clipped(self, low: float, high: float) -> Interval:
+        """The interval within what its values can be."""
+        least, mid, most = (min(max(end, low), high) for end in self.ends)
+        return Interval(low=least, mid=mid, high=most, level=self.level)
 
     def excludes(self, value: float) -> bool:
         """Whether `value` lies outside the interval."""

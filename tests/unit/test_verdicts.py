@@ -19,7 +19,6 @@ from pgheadroom.verify.comparing import (
     judge_way,
     leaves_its_course,
     likenesses,
-    scaled,
     takes_room,
     wal_ratio,
 )
@@ -203,7 +202,7 @@ def test_wal_is_held_against_what_was_measured_before() -> None:
     ratio = wal_ratio(wal_point(100, 1000.0), wal_point(85, 500.0))
     assert ratio is not None
     assert ratio.mid == pytest.approx(0.5)
-    foreseen = scaled(ratio, 400.0)  # without what the curve's figure has beside updates
+    foreseen = ratio.scaled(400.0)  # without what the curve's figure has beside updates
     assert judge_wal(210.0, 400.0, foreseen)[0] == "held"
     assert judge_wal(300.0, 400.0, foreseen)[0] is None
     assert judge_wal(600.0, 400.0, foreseen)[0] == "failed"

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pgheadroom.advise.scenario import Fit
 from pgheadroom.forms import Earlier, in_file, read, write
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import Interval
 
 SCHEMA_VERSION = 1
 
@@ -22,14 +21,9 @@ FRAME = ("schema_version", "kind")
 """Keys of the file beside the advice's own."""
 
 
-def mid_or_none(value: Value) -> float | None:
-    """The number, or the middle of the interval; None where nothing is known."""
-    return value.mid if isinstance(value, Interval) else value
-
-
 def mid(value: Value) -> float:
     """The same, with 0 where nothing is known."""
-    return mid_or_none(value) or 0.0
+    return middle(value) or 0.0
 
 
 Verdict = Literal["CHANGE", "KEEP", "ABSTAIN"]
@@ -209,7 +203,7 @@ def moves_hot(before: Point | None, after: Point | None) -> bool:
     """Whether HOT in the long run is another one; True where nobody knows."""
     if before is None or after is None:
         return True
-    hot = mid_or_none(before.hot_frac), mid_or_none(after.hot_frac)
+    hot = middle(before.hot_frac), middle(after.hot_frac)
     return None in hot or abs(mid(hot[1]) - mid(hot[0])) >= HOT_MOVES
 
 

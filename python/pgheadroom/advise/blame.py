@@ -22,7 +22,7 @@ def within(low: float, mid: float, high: float) -> Value:
     """A number where the bounds meet, an interval where they do not."""
     if low == high:
         return mid
-    return Interval(low=min(low, mid), mid=mid, high=max(high, mid), level=LEVEL)
+    return Interval.reaching((low, high), mid=mid, level=LEVEL)
 
 
 def shared_out(total: int, weights: Sequence[float]) -> list[int]:

@@ -588,4 +588,4 @@ def _pages(run: Played, of: str, best: _Trial) -> float:
 def _between(found: Sequence[float]) -> Value:
     """The mean of runs, from the least to the most."""
     mid = math.fsum(found) / len(found)
-    return Interval(low=min(*found, mid), mid=mid, high=max(*found, mid), level=0.9)
+    return Interval.reaching(found, mid=mid, level=0.9)

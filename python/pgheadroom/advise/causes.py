@@ -20,7 +20,7 @@ from pgheadroom.advise.row import (
     wal_level_of,
 )
 from pgheadroom.advise.updates import Updates, updates_of
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, ends, scaled
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval
@@ -62,7 +62,7 @@ def causes_of(
             Cause(
                 kind=kind,
                 updates=value,
-                frac=_scaled(value, 1 / updates.count),
+                frac=scaled(value, 1 / updates.count),
                 evidence=_evidence(updates, kind, value),
                 detail=_detail(kind, updates, room, growth, blamed),
                 indexes=blamed,
@@ -127,17 +127,6 @@ def _evidence(updates: Updates, kind: CauseKind, value: Value) -> Evidence:
     return "measured"
 
 
-def _scaled(value: Value, factor: float) -> Value:
-    if isinstance(value, Interval):
-        return Interval(
-            low=value.low * factor,
-            mid=value.mid * factor,
-            high=value.high * factor,
-            level=value.level,
-        )
-    return None if value is None else value * factor
-
-
 class _Sizes:
     """WAL bytes of an update by cause, without full-page images."""
 
@@ -191,12 +180,7 @@ def _times(part: Part, one: Bytes, other: Bytes) -> Value:
 
 
 def _added(one: Value, other: Value) -> Value:
-    def ends(value: Value) -> tuple[float, float, float]:
-        if isinstance(value, Interval):
-            return value.low, value.mid, value.high
-        return (value or 0.0,) * 3
-
-    low, mid, high = (a + b for a, b in zip(ends(one), ends(other), strict=True))
+    low, mid, high = (a + b for a, b in zip(ends(one or 0.0), ends(other or 0.0), strict=True))
     return within(low, mid, high)
 
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Point, Transition, mid_or_none
+from pgheadroom.advise.advice import Point, Transition
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.policy import DAY_S, Policy, cost_a_day, with_cost
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, as_interval, middle, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread
@@ -125,20 +125,20 @@ def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) 
         by_clock=True,
     )
     updates = math.fsum(found["n_tup_upd"] for found in figures) / len(figures)
-    heap_bytes = _times(outcome.heap_pages, PAGE_BYTES / scenario.share)
+    heap_bytes = scaled(outcome.heap_pages, PAGE_BYTES / scenario.share)
     return Point(
         fillfactor=fillfactor,
         hot_frac=_reaching(_widened(outcome.hot_frac, off), long_run.seen),
         newpage_frac=_widened(outcome.newpage_frac, off),
         heap_bytes=heap_bytes,
-        index_bytes=_times(outcome.index_pages, PAGE_BYTES / scenario.share),
+        index_bytes=scaled(outcome.index_pages, PAGE_BYTES / scenario.share),
         wal_bytes_per_update=own_wal(runs, share=scenario.share),
         all_wal_bytes_per_update=outcome.wal_bytes_per_update,
         pages_modified_per_update=(
-            _times(_written(outcome, scenario), 1 / updates) if updates else None
+            scaled(_written(outcome, scenario), 1 / updates) if updates else None
         ),
-        seq_scan_pages=_times(outcome.heap_pages, 1 / scenario.share),
-        misses_per_update=misses(table, mid_or_none(heap_bytes)),
+        seq_scan_pages=scaled(outcome.heap_pages, 1 / scenario.share),
+        misses_per_update=misses(table, middle(heap_bytes)),
         vacuum_pages_per_update=(
             math.fsum(found["vacuum_pages"] for found in figures) / len(figures) / updates
             if updates and scenario.profile.server.autovacuum
@@ -152,11 +152,10 @@ def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) 
 
 def _reaching(found: Value, seen: Interval | None) -> Value:
     """A share as wide as what was seen of it while it moved."""
-    if found is None or seen is None:
+    wide = as_interval(found, level=0.9)
+    if wide is None or seen is None:
         return found
-    if not isinstance(found, Interval):
-        found = Interval(low=found, mid=found, high=found, level=0.9)
-    return replace(found, low=min(found.low, seen.low), high=max(found.high, seen.high))
+    return replace(wide, low=min(wide.low, seen.low), high=max(wide.high, seen.high))
 
 
 def _written(outcome: Any, scenario: Scenario) -> Value:
@@ -308,22 +307,10 @@ def without_index(scenario: Scenario, name: str) -> Scenario | None:
     )
 
 
-def _times(value: Value, factor: float) -> Value:
-    if isinstance(value, Interval):
-        return Interval(
-            low=value.low * factor,
-            mid=value.mid * factor,
-            high=value.high * factor,
-            level=value.level,
-        )
-    return None if value is None else value * factor
-
-
 def _widened(value: Value, off: float) -> Value:
-    if value is None or not off:
+    wide = as_interval(value, level=0.9)
+    if wide is None or not off:
         return value
-    if not isinstance(value, Interval):
-        value = Interval(low=value, mid=value, high=value, level=0.9)
-    low = math.hypot(value.mid - value.low, off)
-    high = math.hypot(value.high - value.mid, off)
-    return replace(value, low=max(0.0, value.mid - low), high=min(1.0, value.mid + high))
+    low = math.hypot(wide.mid - wide.low, off)
+    high = math.hypot(wide.high - wide.mid, off)
+    return replace(wide, low=max(0.0, wide.mid - low), high=min(1.0, wide.mid + high))

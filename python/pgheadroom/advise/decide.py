@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Calibration, Verdict, mid, mid_or_none
+from pgheadroom.advise.advice import Calibration, Verdict, mid
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.row import rows_per_page
@@ -23,7 +23,7 @@ from pgheadroom.advise.worth import (
     wanted_frac,
     weighed,
 )
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.spread import LEVEL, students_t
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer
@@ -333,12 +333,12 @@ def _why_not_lost(calibration: Calibration, now: Costed, then: Costed, gain: Int
 
 def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
     if then is now:
-        if mid_or_none(now.point.hot_frac) is None:
+        if middle(now.point.hot_frac) is None:
             return "nothing tried costs less"
         return f"nothing tried costs less: {_long_run(now)} at {now.point.fillfactor}"
     trade = _instead(now, then)
     size = mid(then.point.heap_bytes) - mid(now.point.heap_bytes)
-    if size and mid_or_none(now.point.heap_bytes) is not None:
+    if size and middle(now.point.heap_bytes) is not None:
         trade += f", {show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
     wanted = wanted_frac(now, then, policy)
     if gain.mid < wanted:
@@ -374,7 +374,7 @@ def why_pages(now: Costed, then: Costed, gain: Value) -> str:
     """Why a setting is advised that gives no HOT: fewer updates that need a page, and their WAL."""
     setting, share = then.point.fillfactor, f"{mid(then.point.hot_frac):.1%}"
     stays = f"{setting} is for pages and WAL, not for HOT, which stays at {share}"
-    moved, before = mid_or_none(then.point.newpage_frac), mid_or_none(now.point.newpage_frac)
+    moved, before = middle(then.point.newpage_frac), middle(now.point.newpage_frac)
     said = []
     if moved is not None and before is not None and f"{moved:.0%}" != f"{before:.0%}":
         said.append(f"{moved:.0%} of the updates go to another page instead of {before:.0%}")
@@ -413,5 +413,5 @@ def _change(part: float, digits: int) -> str:
 
 def _more(now: Value, then: Value) -> float | None:
     """By which part of it a value grows; None where one of them is not known."""
-    before, after = mid_or_none(now), mid_or_none(then)
+    before, after = middle(now), middle(then)
     return after / before - 1 if before and after is not None else None

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Point, mid_or_none
-from pgheadroom.outcome import Value
+from pgheadroom.advise.advice import Point
+from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer
@@ -121,7 +121,7 @@ class Guard:
 
     def _is_possible(self, point: Point) -> bool:
         """Whether its WAL of an update is one that the server can have written."""
-        found, most = mid_or_none(point.wal_bytes_per_update), self.limit
+        found, most = middle(point.wal_bytes_per_update), self.limit
         if found is None:
             return True
         return math.isfinite(found) and found >= 0 and (most is None or found <= most)
@@ -281,7 +281,7 @@ def _wal_contradicts(measured: Measured, found: Value) -> str | None:
     """The twin's WAL of an update against what was measured, without the twin's figure."""
     if found is None:
         return None
-    low, high = (found.low, found.high) if isinstance(found, Interval) else (found, found)
+    low, _, high = ends(found)
     known, most = measured.wal_bytes_per_update, measured.most_wal_bytes_per_update
     if not (math.isfinite(low) and math.isfinite(high)):
         return "the twin has no WAL of an update"
@@ -320,7 +320,7 @@ def _indexes_contradict(measured: Measured, found: Value) -> str | None:
     known = measured.index_bytes
     if known is None or found is None or known < 100 * PAGE_BYTES:
         return None
-    low, high = (found.low, found.high) if isinstance(found, Interval) else (found, found)
+    low, _, high = ends(found)
     if not (math.isfinite(low) and math.isfinite(high)):
         return "the twin has no size of the indexes"
     if high < known * (1 - INDEX_TOLERANCE):

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgheadroom.advise.advice import Blamed, Cause, IndexFinding, Point, mid
-from pgheadroom.advise.blame import LEVEL, within
+from pgheadroom.advise.blame import within
 from pgheadroom.advise.hot import Part, Shape, blockers, can_be_hot, outcome, parts_of, shape_of
 from pgheadroom.advise.remark_index import Reads, reads_of
 from pgheadroom.advise.row import (
@@ -28,11 +28,10 @@ from pgheadroom.advise.row import (
 )
 from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, ends, scaled
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.profile.unpriced import PRICED, unpriced_of
-from pgheadroom.types import Interval
 
 FRAC_MIN = 0.05
 """Of the updates, for an index to be a finding; arbitrary."""
@@ -117,15 +116,11 @@ def predicted(
     if before is None or after is None:  # the guard shows none
         return made
     saved = max(mid(before) - mid(after), 0.0)
-    low = max(_end(before, "low") - _end(after, "high"), 0.0)
-    high = max(_end(before, "high") - _end(after, "low"), saved)
+    (least, _, most), (least_then, _, most_then) = ends(before or 0.0), ends(after or 0.0)
+    low, high = max(least - most_then, 0.0), max(most - least_then, saved)
     return replace(
         made, wal_bytes_saved_per_day=within(low * per_day, saved * per_day, high * per_day)
     )
-
-
-def _end(value: Value, which: str) -> float:
-    return float(getattr(value, which)) if isinstance(value, Interval) else float(value or 0.0)
 
 
 def _is_priced(table: TableProfile) -> bool:
@@ -170,7 +165,7 @@ def _finding(case: _Case, blamed: Blamed, reads: Reads) -> IndexFinding:
         table=case.table.name,
         name=blamed.name,
         columns=by,
-        updates_frac=_scaled(blamed.updates, 1 / updates.count),
+        updates_frac=scaled(blamed.updates, 1 / updates.count),
         hot_frac_now=now,
         hot_frac_then=within(low, (low + high) / 2, high),
         wal_bytes_saved_per_day=_saved(case, blamed, reads, freed_frac, freed),
@@ -264,11 +259,3 @@ def _measured_each(case: _Case, part: Part, hot: float) -> float | None:
         cold = part.frac / of_class if of_class else 1.0
         return max((each - (1 - cold) * hot) / cold, 0.0)
     return None
-
-
-def _scaled(value: Value, factor: float) -> Value:
-    if isinstance(value, Interval):
-        return Interval(
-            low=value.low * factor, mid=value.mid * factor, high=value.high * factor, level=LEVEL
-        )
-    return None if value is None else value * factor

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark, mid_or_none
-from pgheadroom.outcome import Value
+from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark
+from pgheadroom.outcome import Value, middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
@@ -124,17 +124,17 @@ def index_remark(
     """
     if reads.enforces is not None or blamed.unique:
         return None
-    before, after = mid_or_none(now.hot_frac), mid_or_none(then.hot_frac)
+    before, after = middle(now.hot_frac), middle(then.hot_frac)
     if before is None or after is None or after - before < _GAIN_MIN:
         return None
     text = (
         f"{_lead(blamed, finding)}: without it the HOT share would go from {before:.0%} to "
         f"{after:.0%}"
     )
-    wal = (mid_or_none(now.wal_bytes_per_update), mid_or_none(then.wal_bytes_per_update))
+    wal = (middle(now.wal_bytes_per_update), middle(then.wal_bytes_per_update))
     if wal[0] is not None and wal[1] is not None:
         text += f" and WAL per update from {wal[0]:,.0f} to {wal[1]:,.0f} bytes"
-    sizes = (mid_or_none(now.index_bytes), mid_or_none(then.index_bytes))
+    sizes = (middle(now.index_bytes), middle(then.index_bytes))
     if sizes[0] is not None and sizes[1] is not None and sizes[0] > sizes[1]:
         text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
     text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
@@ -155,7 +155,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
         reads: How much it is read.
         major: Of the server.
     """
-    share = mid_or_none(finding.updates_frac) or 0.0
+    share = middle(finding.updates_frac) or 0.0
     text = f"{_lead(blamed, finding)}, for {share:.0%} of the updates"
     if finding.enforces is not None:
         text += (
@@ -168,7 +168,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
             f"{'s' if len(finding.only_with) == 1 else ''} HOT for the same updates: without "
             f"{blamed.name} alone they are as cold as now"
         )
-    saved = mid_or_none(finding.wal_bytes_saved_per_day)
+    saved = middle(finding.wal_bytes_saved_per_day)
     if finding.enforces is None:
         if saved is None:
             text += (
@@ -211,7 +211,7 @@ def _reads_text(blamed: Blamed, reads: Reads) -> str:
         )
     if reads.scans == 0:
         return f"It was not read in the interval, and {reads.total_scans:,} times before."
-    cost = mid_or_none(blamed.updates) or 0.0
+    cost = middle(blamed.updates) or 0.0
     text = f"It was read {reads.scans:,} times in the interval, {reads.total_scans:,} times in all"
     if reads.entries and reads.fetches is not None and reads.fetches < reads.entries / 2:
         text += ", mostly by bitmap or index-only scans"

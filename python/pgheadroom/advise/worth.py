@@ -21,10 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pgheadroom.advise.advice import HOT_MOVES, mid, mid_or_none
+from pgheadroom.advise.advice import HOT_MOVES, mid
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import GB, Policy
 from pgheadroom.advise.scenario import HORIZON_S
+from pgheadroom.outcome import middle
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
@@ -38,7 +39,7 @@ _DAYS = HORIZON_S / 86_400
 
 def growth_frac(now: Costed, then: Costed) -> float:
     """By which part the heap grows, both in the long run; below 0: shrinks; 0 for a trifle."""
-    before, after = mid_or_none(now.point.heap_bytes), mid_or_none(then.point.heap_bytes)
+    before, after = middle(now.point.heap_bytes), middle(then.point.heap_bytes)
     if not before or after is None or abs(after - before) <= _GROWTH_FREE_BYTES:
         return 0.0
     return after / before - 1
@@ -86,7 +87,7 @@ def is_by_images(now: Costed, then: Costed, policy: Policy) -> bool:
 
 def pays_for_rewrite(now: Costed, then: Costed, gain: Interval, policy: Policy) -> bool:
     """Whether what a rewrite writes, once, costs no more than is saved within the horizon."""
-    sizes = [mid_or_none(size) for size in (then.point.heap_bytes, then.point.index_bytes)]
+    sizes = [middle(size) for size in (then.point.heap_bytes, then.point.index_bytes)]
     written = math.fsum(size for size in sizes if size is not None)
     prices = policy.prices
     once = prices.wal_gb * written / GB + prices.written_mpages * written / PAGE_BYTES / 1e6

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from pgheadroom import outcome
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
@@ -66,25 +67,6 @@ def put(cell: dict[str, Any], name: str, value: Value) -> None:
     cell[f"predicted_{name}_interval"] = None if interval is None else interval.to_json()
 
 
-def scaled(value: Value, factor: float) -> Value:
-    """A prediction times a number that is not negative."""
-    return _mapped(value, lambda each: each * factor)
-
-
-def plus(value: Value, more: float) -> Value:
-    """A prediction and a number that is certain."""
-    return _mapped(value, lambda each: each + more)
-
-
-def _mapped(value: Value, change: Callable[[float], float]) -> Value:
-    if value is None:
-        return None
-    if isinstance(value, Interval):
-        low, mid, high = map(change, (value.low, value.mid, value.high))
-        return Interval(low=low, mid=mid, high=high, level=value.level)
-    return change(value)
-
-
 def with_catalogs(value: Value, each: float) -> Value:
     """
     A figure of a window, with what its first session logs of the catalogs' pages.
@@ -95,28 +77,20 @@ def with_catalogs(value: Value, each: float) -> Value:
     """
     if value is None:
         return None
-    low, mid, high = _span(value)
+    low, mid, high = outcome.ends(value)
     return Interval(low=low, mid=mid + each, high=high + 2 * each, level=LEVEL)
 
 
 def middle(values: Sequence[Value]) -> Value:
     """The median of what single repetitions are predicted to give; of intervals end by end."""
-    if not values or any(value is None for value in values):
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
         return None
-    if not any(isinstance(value, Interval) for value in values):
-        found = median([value for value in values if isinstance(value, int | float)])
-        return int(found) if found.is_integer() else found
-    spans = [_span(value) for value in values]
-    low, mid, high = (median([span[n] for span in spans]) for n in range(3))
-    level = next(value.level for value in values if isinstance(value, Interval))
+    low, mid, high = map(median, zip(*map(outcome.ends, known), strict=True))
+    level = next((value.level for value in known if isinstance(value, Interval)), None)
+    if level is None:
+        return int(mid) if mid.is_integer() else mid
     return Interval(low=low, mid=mid, high=high, level=level)
-
-
-def _span(value: Value) -> tuple[float, float, float]:
-    if isinstance(value, Interval):
-        return value.low, value.mid, value.high
-    assert value is not None, "what is missing was left out before"
-    return value, value, value
 
 
 def why_not(version: PgVersion, *, rows: int) -> str | None:
@@ -203,13 +177,12 @@ def of_table(table: str, key: str) -> Callable[[Simulation], Value]:
 
 def per_transaction(run: Simulation, key: str) -> Value:
     """A figure of all tables and of the clients' commits, for each transaction."""
-    return scaled(run.outcome.value(key), 1 / run.transactions)
+    return outcome.scaled(run.outcome.value(key), 1 / run.transactions)
 
 
 def same_page_frac(part: Outcome) -> float:
     """The share of updates whose new version stayed on its page, in the middle."""
-    moved = part.newpage_frac
-    return 1 - (moved.mid if isinstance(moved, Interval) else moved or 0.0)
+    return 1 - (outcome.middle(part.newpage_frac) or 0.0)
 
 
 def findings(cells: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:

@@ -27,10 +27,9 @@ from pgheadroom.migration.said import (
 )
 from pgheadroom.migration.shape import Altered, ColumnSet, edited
 from pgheadroom.migration.work import DOES, Effect
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import middle, scaled
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile, TableProfile
-from pgheadroom.types import Interval
 from pgheadroom.units import show_share, show_shares
 
 HOT_CHANGE_MIN = 0.01
@@ -174,7 +173,7 @@ class TableJudging:
         if not isinstance(figured, Figures):
             why = f"room on pages is played, and {figured}"
             return Judged(verdict="not judged", open=((None, why),))
-        now, then = _mid(figured.hot_now), _mid(figured.hot_then)
+        now, then = middle(figured.hot_now), middle(figured.hot_then)
         assert now is not None and then is not None, "shares of a table with updates"  # noqa: PT018
         more = self._after.fillfactor < self._table.fillfactor
         if abs(then - now) < HOT_CHANGE_MIN or (then > now) != more:
@@ -212,8 +211,8 @@ class TableJudging:
                 "hot_frac_then": figured.hot_then,
                 "wal_bytes_per_update_now": figured.wal_now,
                 "wal_bytes_per_update_then": figured.wal_then,
-                "wal_bytes_per_day_now": _times(figured.wal_now, per_day),
-                "wal_bytes_per_day_then": _times(figured.wal_then, per_day),
+                "wal_bytes_per_day_now": scaled(figured.wal_now, per_day),
+                "wal_bytes_per_day_then": scaled(figured.wal_then, per_day),
             }
             said.append(figures_said(figured, per_day))
             missing = figured.missing
@@ -324,13 +323,9 @@ def _sentences(said: Sequence[str]) -> str:
     return " ".join(sentence for sentence in said if sentence)
 
 
-def _mid(value: Value) -> float | None:
-    return value.mid if isinstance(value, Interval) else value
-
-
 def _agrees(verdict: Verdict, figured: Figures) -> bool:
     """Whether the played figures say what the rule says; else the rule stands alone."""
-    now, then = _mid(figured.hot_now), _mid(figured.hot_then)
+    now, then = middle(figured.hot_now), middle(figured.hot_then)
     if now is None or then is None:
         return False
     if verdict == "loses HOT":
@@ -338,14 +333,3 @@ def _agrees(verdict: Verdict, figured: Figures) -> bool:
     if verdict == "gains HOT":
         return then > now
     return abs(then - now) < HOT_CHANGE_MIN
-
-
-def _times(value: Value, factor: float) -> Value:
-    if isinstance(value, Interval):
-        return Interval(
-            low=value.low * factor,
-            mid=value.mid * factor,
-            high=value.high * factor,
-            level=value.level,
-        )
-    return None if value is None else value * factor

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import Advice, Point, TableAdvice, mid_or_none
+from pgheadroom.advise.advice import Advice, Point, TableAdvice
 from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.outcome import middle
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import measure
 from pgheadroom.plan.statements import (
@@ -209,7 +210,7 @@ def _copied_bytes(forecast: Forecast, table: TableProfile) -> int:
     facts = table.observed
     assert facts is not None, "only observed tables have steps"
     after: Point | None = forecast.after
-    heap = None if after is None else mid_or_none(after.heap_bytes)
+    heap = None if after is None else middle(after.heap_bytes)
     if heap is None:
         now = forecast.measured.heap_bytes or 0
         heap = now * forecast.measured.fillfactor / forecast.fillfactor

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.outcome import Value
 from pgheadroom.predict.series import Series
-from pgheadroom.types import Interval
 
 WITHIN = 0.01
 """A window's share of HOT updates has arrived when it is this near to its final value."""
@@ -67,14 +65,12 @@ def takes_effect(altered: Series, rewritten: Series | None, rows: int) -> TakesE
         rewritten: The table rewritten with it at the start.
         rows: Rows that all tables have at the start.
     """
-    updates = _numbers(altered.column("n_tup_upd"))
-    hot = _numbers(altered.column("n_tup_hot_upd"))
+    updates = altered.numbers("n_tup_upd")
+    hot = altered.numbers("n_tup_hot_upd")
     final = _final_share(hot, updates)
     other = None
     if rewritten is not None:
-        other = _final_share(
-            _numbers(rewritten.column("n_tup_hot_upd")), _numbers(rewritten.column("n_tup_upd"))
-        )
+        other = _final_share(rewritten.numbers("n_tup_hot_upd"), rewritten.numbers("n_tup_upd"))
     added = _pages_added(altered, rows)
     settled = None if final is None else _settled(hot, updates, final)
     verdict: EffectVerdict
@@ -98,10 +94,6 @@ def takes_effect(altered: Series, rewritten: Series | None, rows: int) -> TakesE
     )
 
 
-def _numbers(values: Sequence[Value]) -> list[float]:
-    return [value.mid if isinstance(value, Interval) else float(value or 0.0) for value in values]
-
-
 def _final_share(hot: Sequence[float], updates: Sequence[float]) -> float | None:
     """Over the last quarter of the windows."""
     first = math.floor(len(updates) * (1 - _LAST))
@@ -123,11 +115,11 @@ def _settled(hot: Sequence[float], updates: Sequence[float], final: float) -> in
 
 def _pages_added(series: Series, rows: int) -> float:
     """Growth of the heap over the last quarter that rows do not explain, as a part of it."""
-    pages = _numbers(series.column("heap_pages"))
+    pages = series.numbers("heap_pages")
     net = [
         inserted - deleted
         for inserted, deleted in zip(
-            _numbers(series.column("n_tup_ins")), _numbers(series.column("n_tup_del")), strict=True
+            series.numbers("n_tup_ins"), series.numbers("n_tup_del"), strict=True
         )
     ]
     first = math.floor(len(pages) * (1 - _LAST)) - 1

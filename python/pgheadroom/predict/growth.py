@@ -16,10 +16,8 @@ from itertools import pairwise
 from typing import Literal
 
 from pgheadroom.forms import in_file
-from pgheadroom.outcome import Value
 from pgheadroom.predict.series import Series
 from pgheadroom.profile import Profile
-from pgheadroom.types import Interval
 
 GROWS_FRAC = 0.01
 """A heap grows when the last quarter of the run adds more than this part of its pages."""
@@ -97,7 +95,7 @@ def growth_of(
     for name in series.windows[0].by_table:
         limit = None
         if rewritten is not None and limits[name].verdict in ("steady", "with its rows"):
-            limit = _numbers(rewritten.column("heap_pages", name))[-1]
+            limit = rewritten.numbers("heap_pages", name)[-1]
         found[name] = _growth(series, name, rows.get(name, 0), limit)
     return found
 
@@ -112,9 +110,9 @@ def rows_by_table(profile: Profile) -> dict[str, int]:
 
 
 def _growth(series: Series, table: str, rows: int, limit: float | None) -> Growth:
-    pages = _numbers(series.column("heap_pages", table))
-    inserted = _numbers(series.column("n_tup_ins", table))
-    deleted = _numbers(series.column("n_tup_del", table))
+    pages = series.numbers("heap_pages", table)
+    inserted = series.numbers("n_tup_ins", table)
+    deleted = series.numbers("n_tup_del", table)
     net = [one - other for one, other in zip(inserted, deleted, strict=True)]
     last = math.floor(len(pages) * (_QUARTERS - 1) / _QUARTERS) - 1
     recent = _added(pages, net, rows, (last, len(pages) - 1))
@@ -243,7 +241,3 @@ def _added(
     if before <= 0:
         return _Added(added, added)
     return _Added(added, min(max(0.0, added), pages[first] * more / before))
-
-
-def _numbers(values: Sequence[Value]) -> list[float]:
-    return [value.mid if isinstance(value, Interval) else float(value or 0.0) for value in values]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pgheadroom import _core
 from pgheadroom.forms import Stored
-from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, put_together
+from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, put_together
 from pgheadroom.predict.spread import exact, spread
 
 WINDOWS_DEFAULT = 60
@@ -37,6 +37,10 @@ class Series:
         """One figure over time, of a table or of all together."""
         parts = self.windows if table is None else [item.by_table[table] for item in self.windows]
         return tuple(item.value(key) for item in parts)
+
+    def numbers(self, key: str, table: str | None = None) -> list[float]:
+        """The same in numbers: the middles of intervals, 0 where nothing is known."""
+        return [float(middle(value) or 0.0) for value in self.column(key, table)]
 
 
 _Column = tuple[Value, ...]

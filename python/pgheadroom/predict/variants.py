@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pgheadroom.errors import ParameterError
-from pgheadroom.outcome import Outcome, Value
+from pgheadroom.outcome import Outcome, Value, middle
 from pgheadroom.profile import IndexProfile, Profile, TableProfile
 from pgheadroom.profile.check import check
-from pgheadroom.types import Interval
 
 INDEX_FILLFACTOR_MIN, INDEX_FILLFACTOR_MAX = 10, 100
 INDEX_FILLFACTOR_DEFAULT = 90
@@ -131,13 +130,8 @@ def difference(variant: Outcome, unchanged: Outcome) -> dict[str, Value]:
 
 
 def _minus(one: Value, other: Value) -> Value:
-    if one is None or other is None:
-        return None
-    return _middle(one) - _middle(other)
-
-
-def _middle(value: int | float | Interval) -> int | float:
-    return value.mid if isinstance(value, Interval) else value
+    ours, theirs = middle(one), middle(other)
+    return None if ours is None or theirs is None else ours - theirs
 
 
 def _check_known(profile: Profile, name: str, change: IndexChange) -> None:

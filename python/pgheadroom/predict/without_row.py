@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pgheadroom import _core
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile
-from pgheadroom.types import Interval
 
 SAID_FROM_FRAC = 0.01
 """More than this share of an operation's turns without a row is said."""
@@ -31,8 +30,7 @@ class Turns:
     @property
     def frac(self) -> float:
         """The share without a row."""
-        found = self.without_row
-        count = found.mid if isinstance(found, Interval) else found or 0
+        count = middle(self.without_row) or 0
         return count / self.turns if self.turns else 0.0
 
     @property

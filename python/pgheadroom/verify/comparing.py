@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgheadroom.advise.advice import Point
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
@@ -134,13 +134,6 @@ def classes_distance(before: Measured, now: Measured) -> float:
     return sum(abs(first.get(c, 0.0) - second.get(c, 0.0)) for c in {*first, *second}) / 2
 
 
-def as_interval(value: Value) -> Interval | None:
-    """A number as an interval without width."""
-    if value is None or isinstance(value, Interval):
-        return value
-    return Interval(low=value, mid=value, high=value, level=1.0)
-
-
 def judge_share(
     now: Interval | None, before: Interval | None, forecast: Interval
 ) -> tuple[ForecastVerdict, str]:
@@ -226,19 +219,12 @@ def wal_ratio(before: Point | None, after: Point | None) -> Interval | None:
     if before is None or after is None:
         return None
     then, found = as_interval(_all_wal(before)), as_interval(_all_wal(after))
-    return None if then is None or found is None or then.mid <= 0 else scaled(found, 1 / then.mid)
+    return None if then is None or found is None or then.mid <= 0 else found.scaled(1 / then.mid)
 
 
 def _all_wal(point: Point) -> Value:
     known = point.all_wal_bytes_per_update
     return point.wal_bytes_per_update if known is None else known
-
-
-def scaled(found: Interval, factor: float) -> Interval:
-    """The interval times a factor."""
-    return Interval(
-        low=found.low * factor, mid=found.mid * factor, high=found.high * factor, level=found.level
-    )
 
 
 def judge_wal(now: float, before: float, forecast: Interval) -> tuple[ForecastVerdict | None, str]:

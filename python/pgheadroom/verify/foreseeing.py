@@ -27,6 +27,7 @@ from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Scenario, make_scenario, tiled
 from pgheadroom.errors import TwinError
+from pgheadroom.outcome import as_interval
 from pgheadroom.predict import minor_version
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Operation, Profile, Snapshot
@@ -407,7 +408,12 @@ class _Population:
 
     def share(self, name: str) -> Interval:
         """Of the updates of the window, whichever life it had."""
-        return _any_of([_as_interval(outcome.value(name)) for outcome in self._outcomes])
+        return _any_of(
+            [
+                as_interval(outcome.value(name), level=0.9) or _exactly(0.0)
+                for outcome in self._outcomes
+            ]
+        )
 
     def grown_bytes(self) -> Interval:
         """Pages that came since the setting; of rows that came since, all."""
@@ -425,7 +431,7 @@ class _Population:
             first = 0 if self._is_new else pages[alter_at - 1]
             found.append((pages[-1] - first) * PAGE_BYTES / share)
         mid = math.fsum(found) / len(found)  # of equal numbers it may be off in its last digit
-        return Interval(low=min(*found, mid), mid=mid, high=max(*found, mid), level=0.9)
+        return Interval.reaching(found, mid=mid, level=0.9)
 
 
 def _hot(runs: list[Played]) -> float:
@@ -435,11 +441,7 @@ def _hot(runs: list[Played]) -> float:
 
 
 def _exactly(value: float) -> Interval:
-    return Interval(low=value, mid=value, high=value, level=0.9)
-
-
-def _as_interval(value: Any) -> Interval:
-    return value if isinstance(value, Interval) else _exactly(value or 0.0)
+    return Interval.exactly(value, level=0.9)
 
 
 def _any_of(found: Sequence[Interval]) -> Interval:
@@ -459,13 +461,4 @@ def _added(parts: Sequence[Interval], doubt: float) -> Interval:
 
 def _mixed(parts: Sequence[tuple[float, Interval]], off: float) -> Interval:
     """A mean of shares by their weights, wider where the calibration missed what was observed."""
-    weighed = [
-        Interval(
-            low=weight * found.low, mid=weight * found.mid, high=weight * found.high, level=0.9
-        )
-        for weight, found in parts
-    ]
-    found = _added(weighed, off)
-    return Interval(
-        low=min(1.0, found.low), mid=min(1.0, found.mid), high=min(1.0, found.high), level=0.9
-    )
+    return _added([found.scaled(weight) for weight, found in parts], off).clipped(0.0, 1.0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import Measured, measure
 from pgheadroom.plan.record import Record, StepRecord
@@ -28,7 +28,6 @@ from pgheadroom.verify.comparing import (
     GROWN_TOLERANCE_BYTES,
     ForecastVerdict,
     Likeness,
-    as_interval,
     judge_again,
     judge_heap,
     judge_share,
@@ -36,7 +35,6 @@ from pgheadroom.verify.comparing import (
     judge_way,
     leaves_its_course,
     likenesses,
-    scaled,
     takes_room,
     wal_ratio,
 )
@@ -332,7 +330,7 @@ class _Table:
             if self._again is not None or not arrived:
                 note = "shown only: the forecast is for the state at which the table arrives"
             elif ratio is not None and measured[0] is not None and measured[1] is not None:
-                forecast = scaled(ratio, measured[0])
+                forecast = ratio.scaled(measured[0])
                 verdict, note = judge_wal(measured[1], measured[0], forecast)
         return MeasureOutcome(
             name="wal_bytes_per_update",
@@ -435,12 +433,7 @@ class _Table:
             # The forecast is for the end of the simulated time, which is not today.
             forecast, note = None, "rows only come: its size in the long run is not today's"
         if forecast is not None and now.heap_bytes is not None:
-            forecast = Interval(
-                low=forecast.low * grown,
-                mid=forecast.mid * grown,
-                high=forecast.high * grown,
-                level=forecast.level,
-            )
+            forecast = forecast.scaled(grown)
             verdict, note = judge_heap(
                 float(now.heap_bytes),
                 None if before.heap_bytes is None else before.heap_bytes * grown,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pgheadroom.advise.advice import Point, TableAdvice
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
@@ -205,8 +205,9 @@ def _said(measure: _Measure, value: Value) -> str:
 
 
 def _mid(value: Value) -> float:
-    assert value is not None, "unknown values are left out"
-    return value.mid if isinstance(value, Interval) else float(value)
+    found = middle(value)
+    assert found is not None, "unknown values are left out"
+    return float(found)
 
 
 def _end(value: Value, end: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.report import html_tables
 from pgheadroom.report import verification as verification_report
 from pgheadroom.report.advice import drawing as advice_drawing
@@ -217,7 +217,7 @@ def _ranged(value: Value) -> str | None:
 
 def _bar(table: TableAdvice) -> list[dict[str, Any]]:
     """Parts of the stacked bar; their lengths sum to 100 %."""
-    mids = [(cause, max(0.0, advice_values.middle(cause.frac) or 0.0)) for cause in table.causes]
+    mids = [(cause, max(0.0, middle(cause.frac) or 0.0)) for cause in table.causes]
     total = sum(mid for _, mid in mids)
     if not total:
         return []

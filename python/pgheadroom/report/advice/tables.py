@@ -9,10 +9,8 @@ from typing import Any
 
 from pgheadroom.advise.advice import CAUSES, Advice, CauseKind, IndexFinding, Point, TableAdvice
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value
-from pgheadroom.report.advice.values import middle
+from pgheadroom.outcome import Value, middle, scaled
 from pgheadroom.report.table import Column, Table
-from pgheadroom.types import Interval
 
 CAUSE_TITLES: Mapping[CauseKind, str] = {
     "hot": "HOT",
@@ -126,7 +124,7 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
                 found.updates_frac,
                 found.hot_frac_now,
                 found.hot_frac_then,
-                _times(found.wal_bytes_saved_per_day, 1 / 1024**2),
+                scaled(found.wal_bytes_saved_per_day, 1 / 1024**2),
                 found.evidence,
                 found.scans,
                 _besides(found),
@@ -172,9 +170,6 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
     points = list(table.curve) if all_points else _few(table)
     unit, scale = _byte_unit(max(middle(point.heap_bytes) or 0.0 for point in table.curve))
 
-    def scaled(value: Value) -> Value:
-        return _times(value, 1 / scale)
-
     columns = [
         Column(key="fillfactor", title="fillfactor", unit="%", lead=True),
         Column(key="mark", title="", align="left", style="text", lead=True),
@@ -188,7 +183,7 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
             point.fillfactor,
             mark(table, point),
             point.hot_frac,
-            scaled(point.heap_bytes),
+            scaled(point.heap_bytes, 1 / scale),
             point.wal_bytes_per_update,
             point.cost,
         ]
@@ -213,7 +208,7 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
                 Column(key=key, title=heading, unit=its_unit, style="share" if share else "number")
             )
             for row, item in zip(rows, found, strict=True):
-                row.append(scaled(item) if key == "index_bytes" else item)
+                row.append(scaled(item, 1 / scale) if key == "index_bytes" else item)
     return Table(
         title="The curve over fillfactor, in the long run",
         columns=tuple(columns),
@@ -307,12 +302,3 @@ def _byte_unit(largest: float) -> tuple[str, float]:
         if largest >= scale:
             return unit, scale
     return "KiB", 1024.0
-
-
-def _times(value: Value, factor: float) -> Value:
-    if isinstance(value, Interval):
-        return Interval(
-            low=value.low * factor, mid=value.mid * factor, high=value.high * factor,
-            level=value.level,
-        )  # fmt: skip
-    return None if value is None else value * factor

@@ -5,7 +5,7 @@ The values of an advice as text: numbers, shares, intervals.
 from __future__ import annotations
 
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
 
@@ -32,11 +32,6 @@ def short(value: Value) -> str:
     if mid is None:
         return NOTHING
     return f"{mid:.0f}" if abs(mid) >= 100 else f"{mid:.3g}"
-
-
-def middle(value: Value) -> float | None:
-    """The number in its middle, if it is known."""
-    return value.mid if isinstance(value, Interval) else value
 
 
 def three(value: Value) -> tuple[float | None, float | None, float | None]:

@@ -25,10 +25,10 @@ from pgheadroom.advise.advice import (
     moves_hot,
 )
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice.tables import blamed, causes, curve
-from pgheadroom.report.advice.values import given, middle, plain, share, short, three
+from pgheadroom.report.advice.values import given, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.report.text import csv_text
 from pgheadroom.types import Interval

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from pgheadroom.accuracy import middle
 from pgheadroom.lab.reading import printable
+from pgheadroom.outcome import middle
 from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, Row, layered
 from pgheadroom.report.proof.tables import error_text, figures_of
 

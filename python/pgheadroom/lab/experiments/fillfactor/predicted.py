@@ -18,7 +18,7 @@ from pgheadroom.lab.base import accounts_predicted as accounts
 from pgheadroom.lab.base import accounts_trial as trial
 from pgheadroom.lab.design import Cell, Request
 from pgheadroom.lab.record import TrialSample
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, shifted
 from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.types import PgVersion
@@ -80,7 +80,7 @@ def _figures(request: Request, major: int) -> dict[str, Callable[[Simulation], V
         if request.options["script"] in trial.OWN_SCRIPTS:
             rows = request.scale * trial.ROWS_PER_SCALE
             (more,) = accounts.further_bytes(rows, wanted)
-            value = predicted.plus(value, more * predicted.same_page_frac(run.outcome))
+            value = shifted(value, more * predicted.same_page_frac(run.outcome))
         return predicted.with_catalogs(value, predicted.CATALOG_BYTES / wanted) if hints else value
 
     def wal_fpi(run: Simulation) -> Value:

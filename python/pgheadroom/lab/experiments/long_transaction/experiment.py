@@ -33,6 +33,7 @@ from pgheadroom.lab.place import Place
 from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.outcome import shifted
 from pgheadroom.types import PgVersion
 
 _MEASURED = (
@@ -235,7 +236,7 @@ def _predict(request: Request, version: PgVersion, cells: list[dict[str, Any]]) 
             if series is not None and name == "wal_bytes_per_update":
                 window = series.windows[number]  # the whole of it, with the clients' commits
                 more = further[number] * predicted.same_page_frac(window)
-                value = predicted.plus(window.wal_bytes_per_update, more)
+                value = shifted(window.wal_bytes_per_update, more)
             predicted.put(cell, name, value)
     return why_not
 

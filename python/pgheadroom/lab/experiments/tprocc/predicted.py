@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES, UPDATED
 from pgheadroom.lab.experiments.tprocc.twin import profile_of
-from pgheadroom.outcome import Outcome
+from pgheadroom.outcome import Outcome, Value, middle
 from pgheadroom.predict import Given, Storage, predict_cells
 from pgheadroom.predict.cells import make_cells
 from pgheadroom.predict.run_plan import Model, RunPlan, TwinEvent
-from pgheadroom.types import Interval, PgVersion
+from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
 
 SEEDS = 2
@@ -73,7 +73,7 @@ def figures(workload: Workload, warehouses: int) -> dict[str, float | None]:
     return found
 
 
-def _window(values: list[object]) -> float:
+def _window(values: list[Value]) -> float:
     """What the window adds to what was before it, if anything was."""
     last = _mid(values[-1])
     return last if len(values) == 1 else last - _mid(values[0])
@@ -112,9 +112,8 @@ def _play(
     return predict_cells(plan)[0].outcome
 
 
-def _mid(value: object) -> float:
+def _mid(value: Value) -> float:
     """A figure, or the middle of its interval."""
-    if isinstance(value, Interval):
-        return value.mid
-    assert isinstance(value, int | float), "the twin counts these"
-    return value
+    found = middle(value)
+    assert found is not None, "the twin counts these"
+    return found

@@ -26,7 +26,7 @@ from pgheadroom import _core
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request, Trial
 from pgheadroom.lab.record import TrialSample
-from pgheadroom.outcome import Outcome, Value
+from pgheadroom.outcome import Outcome, Value, shifted
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.servers import is_connection
 from pgheadroom.types import PgVersion
@@ -88,7 +88,7 @@ def fill(
             for sample in samples
             if sample.arm == "measured" and sample.cell == levels
         ]
-        values = [predicted.plus(counts.wal_bytes, each) for each in more]
+        values = [shifted(counts.wal_bytes, each) for each in more]
         predicted.put(cell, "wal_bytes", predicted.middle(values))
     return list(dict.fromkeys(reasons))
 

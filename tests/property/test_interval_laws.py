@@ -1,0 +1,65 @@
+"""What holds of every interval's arithmetic, and of every value's: tests/property."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgheadroom.outcome import as_interval, ends, middle, scaled, shifted
+from pgheadroom.types import Interval
+
+_NUMBERS = st.floats(-1e12, 1e12)
+
+
+@st.composite
+def _intervals(draw: st.DrawFn) -> Interval:
+    low, mid, high = sorted(draw(st.tuples(_NUMBERS, _NUMBERS, _NUMBERS)))
+    return Interval(low=low, mid=mid, high=high, level=draw(st.floats(0.01, 1)))
+
+
+@given(_intervals(), st.floats(0, 1e6))
+def test_a_scaled_interval_holds_the_scaled_numbers(found: Interval, factor: float) -> None:
+    """End by end, in the same order, and as sure as before."""
+    assert found.scaled(factor).ends == tuple(end * factor for end in found.ends)
+    assert found.scaled(factor).level == found.level
+
+
+@given(_intervals(), _NUMBERS)
+def test_a_shifted_interval_is_moved_as_a_whole(found: Interval, by: float) -> None:
+    """A certain number adds nothing to what is uncertain."""
+    assert found.shifted(by).ends == tuple(end + by for end in found.ends)
+    assert found.shifted(by).level == found.level
+
+
+@given(_intervals(), _NUMBERS, _NUMBERS)
+def test_a_clipped_interval_lies_within_its_bounds(
+    found: Interval, one: float, other: float
+) -> None:
+    """What was within stays, what was beyond is at the bound."""
+    low, high = sorted((one, other))
+    for before, after in zip(found.ends, found.clipped(low, high).ends, strict=True):
+        assert low <= after <= high
+        assert after == before or not low <= before <= high
+
+
+@given(st.lists(_NUMBERS, max_size=5), _NUMBERS)
+def test_an_interval_reaches_all_its_values(values: list[float], mid: float) -> None:
+    """Also where a mean of equal numbers is off in its last digit, and lies beside them."""
+    found = Interval.reaching(values, mid=mid, level=0.9)
+    assert not any(found.excludes(value) for value in (*values, mid))
+    assert {found.low, found.high} <= {*values, mid}
+
+
+@given(st.one_of(st.none(), _NUMBERS, _intervals()), st.floats(0, 1e6), _NUMBERS)
+def test_a_value_is_reckoned_with_as_its_interval(
+    value: float | Interval | None, factor: float, by: float
+) -> None:
+    """A number is an interval without width; of nothing nothing comes."""
+    wide = as_interval(value)
+    if value is None or wide is None:
+        assert (wide, middle(value), scaled(value, factor), shifted(value, by)) == (None,) * 4
+        return
+    assert ends(value) == wide.ends
+    assert middle(value) == wide.mid
+    assert as_interval(scaled(value, factor)) == wide.scaled(factor)
+    assert as_interval(shifted(value, by)) == wide.shifted(by)
