@@ -17,7 +17,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz-inputs fuzz-twin bench bench-advice accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-twin bench bench-advice accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -97,6 +97,9 @@ fuzz-inputs: setup ## Damaged files through the real commands, whole (some minut
 
 fuzz-twin: ## Random whole profiles through the twin, none a panic; SEED=1 COUNT=20000
 	SEED=$(or $(SEED),1) PROFILES=$(or $(COUNT),20000) cargo test --profile checked --locked --package pgheadroom-twin --test random_profiles no_profile_panics
+
+fuzz: setup ## Random profiles through both players, to the unit; SEED=1 COUNT=200 CLIENTS=1 MINUTES=60
+	PYTHONPATH=tools $(BIN)/python -m fuzz_profiles --seed $(or $(SEED),1) --count $(or $(COUNT),200) --clients $(or $(CLIENTS),1) $(if $(MINUTES),--minutes $(MINUTES)) --versions $(or $(VERSIONS),18,16)
 
 bench: setup ## Benchmarks of the core
 	cargo bench --locked

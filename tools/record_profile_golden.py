@@ -1,11 +1,11 @@
 """
-Record what servers measure of golden/profiles and golden/compressed, for the twin's golden tests.
+Record what servers measure of golden/profiles, compressed and found, for the twin's golden tests.
 
     python tools/record_profile_golden.py [--only NAME] 18 16 15
 
 Each profile is played as `prove` plays it. Written to
-golden/expected/MAJOR.MINOR/profile-*.json (compressed-*.json for those with compressed images):
-the profile as the twin reads it, and what the server measured, by table and in total.
+golden/expected/MAJOR.MINOR/profile-*.json, compressed-*.json and found-*.json: the profile as the
+twin reads it, and what the server measured, by table and in total.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgheadroom.profile import read_profile, to_json
 from pgheadroom.servers import find_programs
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-KINDS = {"profiles": "profile", "compressed": "compressed"}
+KINDS = {"profiles": "profile", "compressed": "compressed", "found": "found"}
 QUOTIENTS = ("hot_frac", "newpage_frac", "wal_bytes_per_update", "wal_nonfpi_bytes_per_update")
 
 
@@ -53,7 +53,9 @@ def main() -> None:
     for spec in arguments.versions:
         version = str(find_programs(spec).version)
         for folder in KINDS:
-            for path in sorted((GOLDEN / folder).glob("*.toml")):
+            for path in sorted(
+                [*(GOLDEN / folder).glob("*.toml"), *(GOLDEN / folder).glob("*.json")]
+            ):
                 if arguments.only in f"{folder}/{path.stem}":
                     print(f"recorded {record(path, version)}", flush=True)
 

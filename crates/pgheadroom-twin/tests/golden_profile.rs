@@ -1,7 +1,8 @@
 //! Profiles of one client against servers, to the unit: counters, pages, WAL and images by table.
 //!
 //! Origin: `golden/expected/*/profile-*.json`, written by `tools/record_profile_golden.py`, which
-//! plays `golden/profiles/*.toml` on 15.18, 16.14 and 18.4.
+//! plays `golden/profiles/*.toml` on 15.18, 16.14 and 18.4, and `found-*.json` on 15.20, 16.14 and
+//! 18.4 of `golden/found`.
 
 use std::path::PathBuf;
 
@@ -90,36 +91,48 @@ fn measured_of(measured: &Value, table: &str, key: &str, version: &str) -> Optio
     Some(number.unwrap_or_else(|| panic!("{version}: {key} of {table} is {found}")))
 }
 
-/// Every profile on every version, to the unit.
+/// Every recorded run of a kind agrees to the unit.
+fn agree(version: &str, kind: &str, least: usize) {
+    let recorded = recorded(version, kind);
+    assert!(recorded.len() >= least, "{version}: {}", recorded.len());
+    for (name, recorded) in recorded {
+        let outcome = played(&recorded.profile, version).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let measured = &recorded.measured;
+        for table in &outcome.tables {
+            for (key, found) in figures(table) {
+                let Some(expected) = measured_of(measured, &table.name, key, version) else {
+                    continue;
+                };
+                assert_eq!(found, expected, "{version} {name}: {key} of {}", table.name);
+            }
+        }
+        let tables = measured["by_table"].as_object().unwrap().len();
+        assert_eq!(outcome.tables.len(), tables, "{version} {name}: tables");
+        let sum = |part: fn(&TableOutcome) -> u64| outcome.tables.iter().map(part).sum::<u64>();
+        let records = sum(|table| table.wal.wal_records) + outcome.transaction_wal.wal_records;
+        let bytes = sum(|table| table.wal.wal_bytes) + outcome.transaction_wal.wal_bytes;
+        assert_eq!(measured["wal_records"], records, "{version} {name}");
+        assert_eq!(measured["wal_bytes"], bytes, "{version} {name}");
+        assert_eq!(recorded.transactions, outcome.transactions, "{name}");
+        let by_record = outcome.by_record.iter();
+        let by_record: u64 = by_record.map(|(_, totals)| totals.wal_bytes).sum();
+        assert_eq!(by_record, bytes, "{version} {name}: sums over types");
+    }
+}
+
+/// Every profile on every version.
 #[test]
 fn profiles_agree_with_servers() {
     for version in VERSIONS {
-        let recorded = recorded(version, "profile-");
-        assert!(recorded.len() >= 30, "{version}: {}", recorded.len());
-        for (name, recorded) in recorded {
-            let outcome =
-                played(&recorded.profile, version).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let measured = &recorded.measured;
-            for table in &outcome.tables {
-                for (key, found) in figures(table) {
-                    let Some(expected) = measured_of(measured, &table.name, key, version) else {
-                        continue;
-                    };
-                    assert_eq!(found, expected, "{version} {name}: {key} of {}", table.name);
-                }
-            }
-            let tables = measured["by_table"].as_object().unwrap().len();
-            assert_eq!(outcome.tables.len(), tables, "{version} {name}: tables");
-            let sum = |part: fn(&TableOutcome) -> u64| outcome.tables.iter().map(part).sum::<u64>();
-            let records = sum(|table| table.wal.wal_records) + outcome.transaction_wal.wal_records;
-            let bytes = sum(|table| table.wal.wal_bytes) + outcome.transaction_wal.wal_bytes;
-            assert_eq!(measured["wal_records"], records, "{version} {name}");
-            assert_eq!(measured["wal_bytes"], bytes, "{version} {name}");
-            assert_eq!(recorded.transactions, outcome.transactions, "{name}");
-            let by_record = outcome.by_record.iter();
-            let by_record: u64 = by_record.map(|(_, totals)| totals.wal_bytes).sum();
-            assert_eq!(by_record, bytes, "{version} {name}: sums over types");
-        }
+        agree(version, "profile-", 30);
+    }
+}
+
+/// What random profiles once differed in (`make fuzz`).
+#[test]
+fn found_profiles_agree_with_servers() {
+    for version in ["15.20", "16.14", "18.4"] {
+        agree(version, "found-", 1);
     }
 }
 

@@ -165,8 +165,10 @@ impl Brin {
             let found = part.found(row)?;
             let payload = part.payload_bytes(&found, row)?;
             let bound = match (&found, found.text(row)) {
+                // Of a range of NULLs alone a summary that is read has forgotten that it has any
+                // (`brin_deform_tuple`), so each further one changes it.
                 (Found::Null, _) => {
-                    is_changed |= !column.has_nulls;
+                    is_changed |= !column.has_nulls || column.bounds.is_none();
                     column.has_nulls = true;
                     continue;
                 }

@@ -1,0 +1,356 @@
+"""
+A profile out of a seed and a number: every field of the format, in values that make sense.
+
+What comes out may still be refused (a planner that takes another index, a key that is taken): the
+format allows more than any server plays. Left out is what docs/limits.md gives no exact figures
+for: compressed images, and shared buffers that hold less than what a run writes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Section = dict[str, Any]
+
+_NUMBERS = ("int2", "int4", "int8", "float4", "float8", "numeric", "numeric(7,2)")
+_OTHERS = ("bool", "timestamp", "timestamptz", "bpchar(1)", "bpchar(20)", "bpchar(84)")
+_STRINGS = ("text", "text", "varchar(500)")
+_NAMES = ("a", "b", "c", "d", "e", "f")
+_SHORT, _LONG, _OUT_OF_LINE = 120, 400, 3000
+
+
+class Draw:
+    """Choices in an order that the seed decides."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+
+    def of(self, choices: Sequence[T]) -> T:
+        """One of them, all alike."""
+        return self._random.choice(choices)
+
+    def some(self, choices: Sequence[T], least: int, most: int) -> list[T]:
+        """Several different ones, in their order."""
+        count = min(len(choices), self.between(least, most))
+        return [choices[n] for n in sorted(self._random.sample(range(len(choices)), count))]
+
+    def between(self, low: int, high: int) -> int:
+        """A whole number, both ends included."""
+        return self._random.randint(low, high)
+
+    def real(self, low: float, high: float) -> float:
+        """A number with two digits."""
+        return round(self._random.uniform(low, high), 2)
+
+    def rarely(self, one_in: int) -> bool:
+        """True once in so many times."""
+        return self._random.randrange(one_in) == 0
+
+
+def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] = ()) -> Section:
+    """
+    The profile of this number.
+
+    Args:
+        seed: Of the whole series.
+        number: From 0.
+        clients: How many work at once.
+        versions: Of which the profile has one.
+
+    Returns:
+        A profile as its file has it.
+    """
+    draw = Draw(f"{seed}:{number}:{clients}")
+    tables: list[Section] = []
+    for position in range(draw.of((1, 1, 1, 2, 2, 3))):
+        tables.append(_table(draw, f"t{position}", tables, clients))
+    operations = _operations(draw, tables)
+    referenced = {key["references"] for table in tables for key in table.get("foreign_keys", ())}
+    operations = [
+        one for one in operations if one["kind"] != "delete" or one["table"] not in referenced
+    ] or [{"table": tables[0]["name"], "kind": "insert"}]
+    run: Section = {
+        "operations": clients * draw.of((60, 400, 1500, 1500, 4000, 8000)) // clients * clients,
+        "clients": clients,
+        "seed": draw.between(0, 10**6),
+    }
+    server = _server(draw, versions)
+    made = {"schema_version": 1, "server": server, "table": tables, "operation": operations}
+    return made | {"run": run}
+
+
+def _server(draw: Draw, versions: Sequence[str]) -> Section:
+    server: Section = {
+        "version": draw.of(versions or ("18",)),
+        "shared_buffers": draw.of(("64MB", "128MB")),
+        "full_page_writes": draw.of((True, False)),
+    }
+    if draw.rarely(4):
+        server["wal_level"] = draw.of(("minimal", "logical"))
+    if draw.rarely(3):
+        server["wal_log_hints"] = True
+    if draw.rarely(3):
+        server["data_checksums"] = draw.of((True, False))
+    return server
+
+
+def _table(draw: Draw, name: str, before: Sequence[Section], clients: int) -> Section:
+    rows = draw.of((0, 1, 40, 300, 300, 1200, 5000, 12_000)) * clients
+    columns = [{"name": "k", "type": draw.of(("int4", "int8", "int8", "int2"))}]
+    columns += [_column(draw, name) for name in _NAMES[: draw.between(1, 6)]]
+    table: Section = {"name": name, "rows": rows}
+    if draw.rarely(2):
+        table["fillfactor"] = draw.of((10, 30, 50, 70, 80, 90, 95, 100))
+    table["columns"] = columns
+    _refer(draw, table, before)
+    key: Section = {"name": f"{name}_pkey", "columns": ["k"], "unique": True}
+    if draw.rarely(12):
+        key["columns"] = ["k", draw.of(columns[1:])["name"]]
+    if draw.rarely(5):
+        key["fillfactor"] = draw.of((10, 50, 70, 100))
+    indexes = [key]
+    indexes += [_index(draw, f"{name}_{n}", columns) for n in range(draw.of((0, 0, 1, 1, 2, 3)))]
+    if draw.rarely(20):  # a table without a key takes inserts only
+        indexes = indexes[1:]
+    table["indexes"] = indexes
+    return table
+
+
+def _column(draw: Draw, name: str) -> Section:
+    kind = draw.of((_NUMBERS, _NUMBERS, _OTHERS, _STRINGS))
+    column: Section = {"name": name, "type": draw.of(kind)}
+    if kind is _STRINGS:
+        most = draw.of((0, 8, _SHORT, _SHORT, _LONG, _LONG, _OUT_OF_LINE))
+        if column["type"] != "text":
+            most = min(most, 500)
+        least = most if draw.rarely(2) else draw.between(0, most)
+        column["width"] = {"min_bytes": least, "max_bytes": most}
+    if draw.rarely(2):
+        values: Section = {"kind": draw.of(("serial", "random", "random", "constant"))}
+        if values["kind"] == "random" and draw.rarely(2):
+            values["ndistinct"] = draw.of((1, 2, 7, 40, 1000))
+        column["values"] = values
+    if draw.rarely(4):
+        column["null_frac"] = draw.of((0.05, 0.5, 1.0))
+    return column
+
+
+def _refer(draw: Draw, table: Section, before: Sequence[Section]) -> None:
+    """Now and then a column refers to a table before."""
+    parents = [
+        one for one in before if one["indexes"] and one["indexes"][0].get("columns") == ["k"]
+    ]
+    children = [
+        column for column in table["columns"][1:] if column["type"] in ("int2", "int4", "int8")
+    ]
+    if not parents or not children or not draw.rarely(2):
+        return
+    parent, column = draw.of(parents), draw.of(children)
+    column["type"] = "int8"
+    column.pop("values", None)
+    if parent["rows"] == 0:
+        table["rows"] = 0
+        column["values"] = {"kind": "parent", "pick": "newest"}
+    elif draw.rarely(3):
+        column["values"] = {"kind": "parent", "pick": "newest"}
+    table["foreign_keys"] = [{"columns": [column["name"]], "references": parent["name"]}]
+
+
+def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
+    index: Section = {"name": name}
+    columns = [one for one in columns if one.get("width", {}).get("max_bytes", 0) <= _LONG]
+    numbers = [one["name"] for one in columns if one["type"] in _NUMBERS[:3]]
+    strings = [one["name"] for one in columns if one["type"] in _STRINGS]
+    kind = draw.between(0, 9)
+    if kind == 0:
+        index["method"] = "brin"
+        fit = [one["name"] for one in columns if one["type"] != "bool"]
+        index["columns"] = draw.some(fit, 1, 2)
+        return index
+    if kind == 1 and strings:
+        index["expressions"] = [f"lower({draw.of(strings)})"]
+    elif kind == 2 and numbers:
+        index["expressions"] = [draw.of(("{} + 1", "abs({})", "{} % 10")).format(draw.of(numbers))]
+    else:
+        # Behind another column the key is no way to its rows.
+        listed = draw.some([one["name"] for one in columns[1:]], 1, 3)
+        index["columns"] = listed + (["k"] if draw.rarely(6) or not listed else [])
+    if draw.rarely(6):
+        index["include"] = draw.some([one["name"] for one in columns], 1, 2)
+    if draw.rarely(5) and numbers:
+        shape = draw.of(("{} > 5", "{} = 0", "{} IS NOT NULL", "{} < 100 OR {} IS NULL"))
+        index["where"] = shape.replace("{}", draw.of(numbers))
+    if draw.rarely(5):
+        index["fillfactor"] = draw.of((10, 50, 70, 100))
+    if draw.rarely(5):
+        index["deduplicate_items"] = False
+    return index
+
+
+def _operations(draw: Draw, tables: Sequence[Section]) -> list[Section]:
+    """Of each table a way of life: its rows stay, or come and go."""
+    made: list[Section] = []
+    for table in tables:
+        is_living = table["rows"] == 0 or draw.rarely(4)
+        keyless = not table["indexes"] or "unique" not in table["indexes"][0]
+        inserted = 1 if is_living or draw.rarely(2) else draw.of((2, 5, 20))
+        within = draw.of((None, None, 3, 20))
+        deletes_oldest = draw.rarely(2)
+        for _ in range(draw.of((1, 1, 2, 3))):
+            kind = draw.of(
+                ("update", "update", "update", "insert", "delete", "select", "lock", "upsert")
+            )
+            if keyless:
+                kind = "insert"
+            if kind == "upsert" and (is_living or len(table["indexes"][0]["columns"]) > 1):
+                kind = "insert"
+            one: Section = {"table": table["name"], "kind": kind}
+            if draw.rarely(3):
+                one["weight"] = draw.between(2, 6)
+            if kind == "insert":
+                if inserted > 1:
+                    one["rows_per_statement"] = inserted
+            else:
+                _find(draw, one, table, (is_living, within, deletes_oldest))
+            if kind in ("update", "upsert"):
+                one["sets"] = _sets(draw, table)
+            made.append(one)
+        if not keyless and draw.rarely(4):
+            made = _with_head(draw, table, made)
+        if is_living and not any(
+            one["kind"] == "insert" and one["table"] == table["name"] for one in made
+        ):
+            made.append({"table": table["name"], "kind": "insert", "weight": 3})
+    return _transactions(draw, made)
+
+
+def _find(draw: Draw, one: Section, table: Section, life: tuple[bool, int | None, bool]) -> None:
+    is_living, within, deletes_oldest = life
+    rows = table["rows"]
+    if is_living:
+        one["pick"] = _living_pick(draw, one["kind"], within)
+        if one["kind"] == "delete" and deletes_oldest:
+            one["pick"] = {"distribution": "oldest"} | ({"within": within} if within else {})
+    else:
+        one["pick"] = _loaded_pick(draw, one["kind"], rows)
+        if one["kind"] == "delete" and deletes_oldest:
+            one["pick"] = {"distribution": "oldest"}
+        most = min(rows, draw.of((2, 5, 30)))
+        if draw.rarely(4) and most > 1:
+            ranges = draw.rarely(2)
+            one["rows_per_statement"] = {"min": 1, "max": most} if ranges else most
+    may_scan = one["kind"] != "upsert" and rows <= 1200 and "foreign_keys" not in table
+    if may_scan and draw.rarely(8):
+        one["find"] = "seqscan"
+
+
+def _with_head(draw: Draw, table: Section, made: list[Section]) -> list[Section]:
+    """Somebody takes rows from a queue's head; what a delete there cannot stand beside goes."""
+    plain = ("name", "columns", "fillfactor", "deduplicate_items", "unique")
+    whole = {one["name"] for one in table["columns"] if one["type"] in _NUMBERS[:3]}
+    queues = [
+        index
+        for index in table["indexes"]
+        if index.get("columns") and index["columns"][0] in whole and set(index) <= set(plain)
+    ]
+    if not queues:
+        return made
+    index = draw.of(queues)
+    pick: Section = {"distribution": "head", "using": index["name"]}
+    if not index.get("unique") and draw.rarely(2):
+        pick["where"] = f"{index['columns'][0]} = {draw.of((0, 1))}"
+    one: Section = {"table": table["name"], "kind": draw.of(("update", "delete")), "pick": pick}
+    if draw.rarely(2):
+        one["rows_per_statement"] = draw.of((2, 5))
+    if one["kind"] == "update":
+        one["sets"] = _sets(draw, table)
+    else:
+        made = [
+            other
+            for other in made
+            if other["table"] != table["name"] or not _counts_rows(other.get("pick", {}))
+        ]
+    return [*made, one]
+
+
+def _counts_rows(pick: Section) -> bool:
+    return pick.get("distribution") in ("oldest", "age") or "among" in pick
+
+
+def _loaded_pick(draw: Draw, kind: str, rows: int) -> Section:
+    pick: Section = {
+        "distribution": draw.of(
+            (
+                "uniform",
+                "uniform",
+                "zipfian",
+                "gaussian",
+                "hot_set",
+                "sequential",
+                "stride",
+                "newest",
+                "oldest",
+            )
+        )
+    }
+    match pick["distribution"]:
+        case "zipfian":
+            pick["theta"] = draw.real(1.01, 2.5)
+        case "gaussian":
+            pick["param"] = draw.real(2, 8)
+        case "hot_set":
+            pick |= {"rows_frac": draw.real(0.01, 0.5), "weight": draw.real(0.1, 0.99)}
+        case "stride":
+            pick["n"] = draw.between(1, max(rows, 2))
+        case "oldest" if kind != "delete":
+            pick["distribution"] = "uniform"
+    if pick["distribution"] in ("uniform", "zipfian", "gaussian", "hot_set") and draw.rarely(4):
+        pick["scatter"] = True
+    return pick
+
+
+def _living_pick(draw: Draw, kind: str, within: int | None) -> Section:
+    low = draw.of((0, 0, 3, 50))
+    picks: list[Section] = [
+        {"distribution": "age", "min": low, "max": low + draw.of((0, 5, 80, 400))},
+        {"distribution": "uniform", "among": "live"},
+        {"distribution": "zipfian", "theta": draw.real(1.01, 2), "among": "live"},
+        {"distribution": "gaussian", "param": draw.real(2, 6), "among": "live"},
+    ]
+    if kind == "delete":
+        picks.append({"distribution": "oldest"} | ({"within": within} if within else {}))
+    return draw.of(picks)
+
+
+def _sets(draw: Draw, table: Section) -> Section | list[str]:
+    columns = draw.some(table["columns"][1:], 1, 3)
+    if draw.rarely(2):
+        return [column["name"] for column in columns]
+    made: Section = {}
+    for column in columns:
+        change: Section = {}
+        if draw.rarely(2):
+            change["changed_frac"] = draw.of((0.0, 0.1, 0.5, 0.9))
+        if column["type"] == "text" and draw.rarely(3):
+            change["grows_bytes"] = {"min": 0, "max": draw.of((1, 8, 60))}
+        made[column["name"]] = change
+    return made
+
+
+def _transactions(draw: Draw, operations: list[Section]) -> list[Section]:
+    """Some operations run together; some of what runs is rolled back."""
+    if len(operations) > 1 and draw.rarely(2):
+        for one in draw.some(operations, 2, min(5, len(operations))):
+            one["transaction"] = "together"
+            one.pop("weight", None)
+    first: set[str] = set()
+    for one in operations:
+        name = one.get("transaction")
+        if name is None or name not in first:
+            if draw.rarely(5):
+                one["abort_frac"] = draw.of((0.02, 0.3, 1.0))
+            first.add(name or "")
+    return operations
