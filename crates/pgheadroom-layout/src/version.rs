@@ -238,6 +238,13 @@ pub struct Behaviour {
     /// Source: `heap_insert`, `log_heap_update`, `heap_delete`, `heap_lock_tuple`,
     /// src/backend/access/heap/heapam.c (`REL_17_STABLE`, `REL_18_STABLE`).
     pub vm_block_in_heap_records: bool,
+    /// Whether a new B-tree takes equal `bpchar` for equal in their bytes, and deduplicates them.
+    ///
+    /// Changed in a minor release of November 2026. Seen on servers: it does on 15.18, 15.19,
+    /// 16.15, 17.11 and 18.6, and does not on 15.20; that the other branches' releases of that day
+    /// changed as well is assumed. Source: `_bt_allequalimage`,
+    /// src/backend/access/nbtree/nbtutils.c (REL_18_4).
+    pub bpchar_has_equal_image: bool,
     /// Whether a foreign key is checked by a statement of its own for each new value; 19 looks into
     /// the index without one.
     ///
@@ -321,6 +328,14 @@ impl Behaviour {
             index_build_pages_per_record: if major >= 17 { 32 } else { 1 },
             vm_block_in_heap_records: version.at_least(18, 5)
                 || (major == 17 && version.at_least(17, 11)),
+            bpchar_has_equal_image: match major {
+                ..=14 => !version.at_least(14, 25),
+                15 => !version.at_least(15, 20),
+                16 => !version.at_least(16, 16),
+                17 => !version.at_least(17, 12),
+                18 => !version.at_least(18, 7),
+                19.. => true, // as the release candidate's predecessor
+            },
             btree_array_scan_by_page: major >= 17,
             foreign_key_statements: major <= 18,
             checksums_by_default: major >= 18,
@@ -358,6 +373,24 @@ mod tests {
                 registers,
                 "{version}"
             );
+        }
+    }
+
+    /// A minor release of each branch stopped deduplicating `bpchar`.
+    #[test]
+    fn bpchar_is_not_deduplicated_since_minor_releases() {
+        for (version, is_equal) in [
+            ("13.22", true),
+            ("15.19", true),
+            ("15.20", false),
+            ("15.21", false),
+            ("16.14", true),
+            ("17.11", true),
+            ("18.6", true),
+            ("18.7", false),
+        ] {
+            let found = behaviour(version).bpchar_has_equal_image;
+            assert_eq!(found, is_equal, "{version}");
         }
     }
 

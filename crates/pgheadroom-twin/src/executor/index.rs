@@ -184,7 +184,9 @@ impl Index {
                 fillfactor: definition.fillfactor,
                 deduplicate_items: definition.deduplicate_items,
                 all_equal_image: include.is_empty()
-                    && keys.iter().all(|part| part.kind.has_equal_image()),
+                    && keys
+                        .iter()
+                        .all(|part| part.kind.has_equal_image(&behaviour)),
             },
         );
         let mut widths = keys.iter().chain(&include).map(|part| part.width);

@@ -1,6 +1,6 @@
 //! What the twin does with a column: how its values are kept, compared and laid out.
 
-use pgheadroom_layout::{ColumnType, TypeLength};
+use pgheadroom_layout::{Behaviour, ColumnType, TypeLength};
 
 use crate::value::ValueError;
 
@@ -101,8 +101,12 @@ impl Kind {
     ///
     /// Source: `btequalimage` and `btvarstrequalimage` among the support functions in
     /// src/include/catalog/pg_amproc.dat (REL_15_STABLE, REL_18_STABLE).
-    pub const fn has_equal_image(self) -> bool {
-        !self.is_float() && !matches!(self, Self::Numeric { .. })
+    pub const fn has_equal_image(self, behaviour: &Behaviour) -> bool {
+        match self {
+            Self::Float4 | Self::Float8 | Self::Numeric { .. } => false,
+            Self::Padded { .. } => behaviour.bpchar_has_equal_image,
+            _ => true,
+        }
     }
 
     /// The smallest and the largest integer of an integer type or of one that counts like one.
