@@ -70,6 +70,9 @@ def content_of(scenario: Scenario, played: Played, script: Script | None) -> dic
             step | ({"line_bytes": next(copied)} if step["do"] == "copy" else {})
             for step in script.steps
         ]
+    if script is not None and scenario.protocol is not None:
+        content["protocol"] = scenario.protocol
+        content["done"] = [done.as_json() for done in script.done if done.outcomes or done.waits]
     content["transactions"] = played.transactions
     content["tables"] = {
         name: {key: value for key, value in sums.items() if isinstance(value, int)}
@@ -92,7 +95,7 @@ def _lines(content: dict[str, Any]) -> str:
     parts = []
     for key, value in content.items():
         nested = key in ("tables", "by_record", "places")
-        if nested or key == "steps":
+        if nested or key in ("steps", "done"):
             items = (
                 [f"{json.dumps(name)}: {json.dumps(inner)}" for name, inner in value.items()]
                 if nested

@@ -68,6 +68,19 @@ def test_records_are_the_tables_and_their_clients() -> None:
     check_stats(wal, STATS)
 
 
+def test_multixacts_are_the_transactions_own() -> None:
+    """A multixact's record names no table and counts with the clients' transactions."""
+    line = (
+        "rmgr: MultiXact   len (rec/tot):     54/    54, tx:        736, lsn: 0/01A0, "
+        "prev 0/0150, desc: CREATE_ID 1 offset 1 nmembers 2: 735 (sh) 736 (sh)\n"
+    )
+    without = read_waldump(LINES.splitlines(), TABLES)
+    wal = read_waldump([*LINES.splitlines(), line], TABLES)
+    assert wal.by_record["MultiXact/CREATE_ID"].bytes == 54
+    assert wal.transactions.records == without.transactions.records + 1
+    assert wal.tables == without.tables
+
+
 def test_listings_that_are_not_understood_are_no_measurement() -> None:
     """Another format, a record over two tables, another total: an error, never a wrong sum."""
     with pytest.raises(LabError, match="not a record"):

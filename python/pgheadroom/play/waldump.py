@@ -163,7 +163,8 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
 
     A record belongs to the table one of whose relations it references by a block. A Transaction
     record is a client's if its transaction changed or locked a row of these tables, and wrote no
-    new file of theirs: what VACUUM FULL commits is mostly the catalogue's.
+    new file of theirs: what VACUUM FULL commits is mostly the catalogue's. A multixact is made of
+    a client's transactions too, for nobody locks the catalogue's rows.
 
     Args:
         records: The records in their order.
@@ -197,6 +198,8 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
             if (record.rmgr, record.kind) == ("XLOG", "FPI") and record.xid != "0":
                 rewriters.add(record.xid)
         is_client = record.xid in clients and record.xid not in rewriters
+        if record.rmgr == "MultiXact" and record.xid != "0":
+            sums.append(transactions)
         if record.rmgr == "Transaction" and is_client:
             sums.append(transactions)
             if record.ended_at is not None:

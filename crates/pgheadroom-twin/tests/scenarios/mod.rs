@@ -71,6 +71,11 @@ impl Recorded {
         Ok((spec, db, outcome))
     }
 
+    /// What the sessions do to each other, where there are several.
+    pub fn protocol(&self) -> Option<&str> {
+        self.content.get("protocol").and_then(Value::as_str)
+    }
+
     /// What the twin does otherwise than the server; empty when nothing.
     pub fn differences(&self) -> Vec<String> {
         let (spec, db, outcome) = match self.play() {
