@@ -16,6 +16,8 @@ from typing import Any
 from pgheadroom.advise import advice
 from pgheadroom.forms import json_schema
 from pgheadroom.lab import design, record, result
+from pgheadroom.layout import values as layout
+from pgheadroom.migration import answer as migration
 from pgheadroom.plan import record as applied
 from pgheadroom.plan import values as plan
 from pgheadroom.predict import run as prediction
@@ -56,6 +58,14 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             verification.Verification,
             title="Verification",
             frame=_frame("verification", verification.SCHEMA_VERSION),
+        ),
+        "migration-check": json_schema(
+            migration.MigrationCheck,
+            title="Check of a migration",
+            frame=_frame("migration_check", migration.SCHEMA_VERSION),
+        ),
+        "layout": json_schema(
+            layout.Layout, title="Layout", frame=_frame("layout", layout.SCHEMA_VERSION)
         ),
     }
 

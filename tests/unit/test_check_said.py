@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pgheadroom.migration import MigrationCheck, check_migration, judging, read_migration
+from pgheadroom.migration.answer import OpenMatter
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.work import LOCKS
 from pgheadroom.profile import Profile
@@ -53,7 +54,7 @@ def _check(text: str, profile: Profile = JOBS) -> MigrationCheck:
 
 
 def _lines(text: str, profile: Profile = JOBS) -> list[str]:
-    return migration_report.lines(_check(text, profile).to_json())
+    return migration_report.lines(_check(text, profile))
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,16 @@ def _lines(text: str, profile: Profile = JOBS) -> list[str]:
 )
 def test_what_is_not_judged_is_said_once_and_without_figures(text: str, said: str) -> None:
     """It stood there twice, counted as two matters, with two blanks and beside "can be HOT 100"."""
-    found = _check(text).to_json()
+    found = _check(text)
     whole = "\n".join(migration_report.lines(found))
     assert whole.count(said) == 1
     assert "  " not in whole
     assert migration_report.summary(found).count("1 matter not judged") == 1
-    (table,) = found["tables"]
-    assert table["verdict"] == "not judged"
-    then = ("can_be_hot_then", "hot_frac_then", "lost_frac", "gained_frac")
-    assert [table[name] for name in then] == [None] * 4
-    assert found["strict_findings"] == ["jobs: not judged"]
+    (table,) = found.tables
+    assert table.verdict == "not judged"
+    then = (table.can_be_hot_then, table.hot_frac_then, table.lost_frac, table.gained_frac)
+    assert then == (None,) * 4
+    assert found.strict_findings == ("jobs: not judged",)
 
 
 def test_what_is_lost_is_said_beside_what_is_not_judged() -> None:
@@ -90,9 +91,9 @@ def test_what_is_lost_is_said_beside_what_is_not_judged() -> None:
     found = _check("CREATE INDEX ON jobs (note); CREATE INDEX ON jobs (colour)")
     (table,) = found.tables
     assert table.not_judged == (
-        {"line": 1, "text": "an index over colour, which the profile does not have"},
+        OpenMatter(line=1, text="an index over colour, which the profile does not have"),
     )
-    head = migration_report.summary(found.to_json())
+    head = migration_report.summary(found)
     assert head == "1 table loses HOT; 2 statements; 1 matter not judged"
     assert (table.verdict, table.lost_frac, table.can_be_hot_then) == ("loses HOT", 1.0, None)
     assert "Not judged besides: line 1: an index over colour" in table.text
@@ -361,7 +362,7 @@ def test_a_statement_over_a_whole_database_is_one_line() -> None:
     assert len(lines) == 3
     assert "50 tables (t0, t1, t2 and 47 more) (50 MiB together)" in "\n".join(lines)
     assert "writers wait: big (5 GiB)" in "\n".join(lines)
-    assert migration_report.tables(_check("VACUUM FULL", profile).to_json()) == []
+    assert migration_report.tables(_check("VACUUM FULL", profile)) == []
     (line,) = _lines("CLUSTER", profile)
     assert "no table of the profile was" in line
     marked = _lines("CLUSTER t1 USING t1_pkey; CLUSTER", profile)
@@ -382,7 +383,7 @@ def test_a_fillfactor_names_the_size_that_it_asks_for() -> None:
 def test_one_statement_is_no_statements() -> None:
     """The head counted "1 statements"."""
     for text, said in (("SELECT 1", "; 1 statement"), ("SELECT 1; SELECT 2", "; 2 statements")):
-        assert migration_report.summary(_check(text).to_json()) == f"0 tables lose HOT{said}"
+        assert migration_report.summary(_check(text)) == f"0 tables lose HOT{said}"
 
 
 def test_names_after_a_rename_are_the_new_ones() -> None:
@@ -394,11 +395,8 @@ def test_names_after_a_rename_are_the_new_ones() -> None:
         "ALTER TABLE jobs ALTER g SET EXPRESSION AS (remark || 'y'); CREATE INDEX z ON jobs (g);"
     )
     (table,) = _check(text).tables
-    found = [{k: v for k, v in one.items() if k != "reads"} for one in table.lost_by]
-    assert found == [
-        {"index": "y", "column": "remark", "assigned": "remark"},
-        {"index": "z", "column": "g", "assigned": "remark"},
-    ]
+    found = [(one.index, one.column, one.assigned) for one in table.lost_by]
+    assert found == [("y", "remark", "remark"), ("z", "g", "remark")]
 
 
 COLUMNS = ("qa", "qb", "qc")
@@ -446,7 +444,7 @@ def _migrated(parts: list[tuple[str, str, str]]) -> tuple[str, MigrationCheck]:
 def test_no_name_is_shown_that_nobody_has_given(parts: list[tuple[str, str, str]]) -> None:
     """Columns have identities inside, which renames leave alone; they are no names."""
     text, found = _migrated(parts)
-    shown = json.dumps(found.to_json()) + "\n".join(migration_report.lines(found.to_json()))
+    shown = json.dumps(found.to_json()) + "\n".join(migration_report.lines(found))
     known = {"qt", "qpkey", *COLUMNS, *re.findall(r"\bq\w*", text)}
     named = set(re.findall(r"\bq[^\s\",;:()\\.]*", shown))
     chosen = {name for name in named if re.fullmatch(r"q[tu]_\w+_idx\d*", name)}

@@ -15,6 +15,7 @@ import observed_table as made
 import pytest
 
 from pgheadroom.migration import MigrationCheck, check, check_migration, read_migration
+from pgheadroom.migration.answer import HotEnd
 from pgheadroom.profile import Profile, parse_profile, to_json
 
 HERE = Path(__file__).parent / "migrations"
@@ -188,12 +189,12 @@ def test_an_index_on_what_every_update_assigns_never_gains() -> None:
     (table,) = _checked("rails/sessions_index_updated_at").tables
     assert (table.lost_frac, table.can_be_hot_then) == (1.0, 0.0)
     assert table.lost_by == (
-        {
-            "index": "index_sessions_on_updated_at",
-            "column": "updated_at",
-            "reads": "key",
-            "assigned": "updated_at",
-        },
+        HotEnd(
+            index="index_sessions_on_updated_at",
+            column="updated_at",
+            reads="key",
+            assigned="updated_at",
+        ),
     )
     assert table.evidence == "predicted"
     assert "100% of the updates assign updated_at" in table.text
@@ -222,7 +223,7 @@ def test_a_strict_check_fails_on_what_it_does_not_know(text: str, strict: list[s
     """Not understood, not judged, or writers of a big table have to wait: nothing else."""
     found = check_migration(shop(), read_migration(text))
     assert list(found.strict_findings) == strict
-    assert found.findings == ()
+    assert found.findings == 0
 
 
 def test_big_is_what_the_caller_says() -> None:

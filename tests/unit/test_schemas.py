@@ -15,6 +15,8 @@ from schemas import FOLDER, schemas
 from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import read, write
 from pgheadroom.lab.record import Record
+from pgheadroom.layout import Layout
+from pgheadroom.migration import MigrationCheck
 from pgheadroom.plan.reading import plan_text
 from pgheadroom.plan.record import Record as Applied
 from pgheadroom.plan.values import Plan
@@ -96,6 +98,8 @@ def _by(kind: Any) -> Callable[[str], str]:
         ("applied", _by(Applied)),
         ("verification", _by(Verification)),
         ("prediction", _by(Prediction)),
+        ("migration-check", _by(MigrationCheck)),
+        ("layout", _by(Layout)),
     ],
 )
 def test_files_that_were_written_before_are_read(name: str, again: Callable[[str], str]) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.console import Console
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.input_file import read_standard_input, read_text
-from pgheadroom.migration import check_migration, read_migration
+from pgheadroom.migration import MigrationCheck, check_migration, read_migration
 from pgheadroom.profile import read_profile
 from pgheadroom.progress import RunState
 from pgheadroom.report import migration as migration_report
@@ -77,7 +77,7 @@ def show(
                 RunState(done=done, total=max(total, 1), left_s=0.0, text=name)
             ),
         )
-    _put(found.to_json(), form, to)
+    _put(found, form, to)
     if found.findings or (strict and found.strict_findings):
         raise typer.Exit(FINDINGS)
 
@@ -88,24 +88,24 @@ def _read(path: Path) -> str:
     return read_text(path, bytes_max=_SQL_BYTES_MAX, expected="a file of SQL")
 
 
-def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
+def _put(result: MigrationCheck, form: Format, to: Path | None) -> None:
     output.put(
         form,
         to,
-        json=lambda: text.as_json(result),
+        json=lambda: text.as_json(result.to_json()),
         csv=lambda: migration_report.as_csv(result),
         markdown=lambda: _markdown(result),
         show=lambda console, _: _print(result, console),
     )
 
 
-def _markdown(result: dict[str, Any]) -> str:
+def _markdown(result: MigrationCheck) -> str:
     listed = [f"- {text.markdown_text(line)}" for line in migration_report.lines(result)]
     head = [f"# {migration_report.summary(result)}", "", *listed, ""]
     return "\n".join([*head, text.as_markdown(migration_report.tables(result))])
 
 
-def _print(result: dict[str, Any], console: Console) -> None:
+def _print(result: MigrationCheck, console: Console) -> None:
     console.print(migration_report.summary(result), style="bold", markup=False)
     for line in migration_report.lines(result):
         console.print(f"* {line}", markup=False)

@@ -15,6 +15,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.layout.values import (
@@ -93,7 +94,7 @@ def of_profile(profile: Profile, table: str | None) -> Layout:
         if table in (None, found.name):
             live = _observed(found)
             tables.append(_of_profile(found, assumed) if live is None else _of_live(live, assumed))
-    return Layout(tables=tuple(tables), assumed=assumed)
+    return Layout(tool_version=pgheadroom.__version__, assumed=assumed, tables=tuple(tables))
 
 
 def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
@@ -164,7 +165,13 @@ def of_live_tables(
     if not laid_out:
         what = "no table of its own" if table is None else f"no table {table!r}"
         raise InputError(f"the database has {what} that this role can see")
-    return Layout(tables=tuple(laid_out), assumed=assumed, access=access, server=server)
+    return Layout(
+        tool_version=pgheadroom.__version__,
+        assumed=assumed,
+        tables=tuple(laid_out),
+        access=access,
+        server=server,
+    )
 
 
 def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:

@@ -5,12 +5,14 @@ A layout as a value: tables, their columns, what fillfactors leave, index entrie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import pgheadroom
+from pgheadroom.forms import in_file, write
 from pgheadroom.sources.columns import Access
 from pgheadroom.tabular import Row, Tabular
+
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,25 +127,15 @@ class Layout(Tabular):
     profile.
     """
 
-    tables: tuple[TableLayout, ...]
+    tool_version: str
     assumed: Mapping[str, str]
-    access: Access | None = None
-    server: str | None = None
+    tables: tuple[TableLayout, ...]
+    access: Access | None = field(default=None, metadata=in_file(unless_none=True))
+    server: str | None = field(default=None, metadata=in_file(unless_none=True))
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        found: dict[str, Any] = {
-            "schema_version": 1,
-            "kind": "layout",
-            "tool_version": pgheadroom.__version__,
-            "assumed": dict(self.assumed),
-            "tables": [asdict(table) for table in self.tables],
-        }
-        if self.access is not None:
-            found["access"] = {"level": self.access.level, "missing": list(self.access.missing)}
-        if self.server is not None:
-            found["server"] = self.server
-        return found
+        return {"schema_version": SCHEMA_VERSION, "kind": "layout", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a column of each table."""

@@ -4,15 +4,14 @@ What a check of a migration answers: by table what becomes of HOT and what state
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import pgheadroom
-from pgheadroom.migration.actions import Statement
+from pgheadroom.forms import write
 from pgheadroom.migration.shape import Note
 from pgheadroom.outcome import Value
-from pgheadroom.types import Interval
+
+SCHEMA_VERSION = 1
 
 Verdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
 Evidence = Literal["predicted", "estimated", "by rule", "measured"]
@@ -20,6 +19,49 @@ Evidence = Literal["predicted", "estimated", "by rule", "measured"]
 Of what is said of afterwards: played by the twin; the measured share, scaled by the rule; the rule
 alone, without figures; nothing updated the table while it was observed.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTable:
+    """Another table that a statement reads, and its size as observed."""
+
+    table: str
+    main_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotEnd:
+    """What ends HOT: an index, the column, as what it reads it, and what assigns it."""
+
+    index: str
+    column: str
+    reads: str
+    assigned: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssigningClass:
+    """Updates that assign these columns, as a part of all."""
+
+    columns: tuple[str, ...]
+    frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenMatter:
+    """What is not judged; the line is None where it is no statement's."""
+
+    line: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotUnderstood:
+    """A statement that is not understood, in its beginning, and why."""
+
+    line: int
+    text: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +80,7 @@ class Worked:
         does: The effort, for people.
         beside: What else waits, for people.
         waits_for: The table that is read meanwhile and decides how long it takes, where that is
-            another one: `{"table": ..., "main_bytes": ...}`.
+            another one.
         unless: What would make it otherwise, where that is not known.
         main_bytes: The table's size as observed.
         is_over: It stops writers for as long as a table over the limit takes.
@@ -52,14 +94,10 @@ class Worked:
     what: str
     does: str
     beside: str | None
-    waits_for: Mapping[str, Any] | None
+    waits_for: ReadTable | None
     unless: str | None
     main_bytes: int | None
     is_over: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +114,15 @@ class TableCheck:
         text: Why, in a sentence or two.
         evidence: What the verdict and the figures of afterwards rest on; None where nothing is
             judged.
-        not_judged: What is left open, as `{"line": ..., "text": ...}`; the line is None where it is
-            no statement's.
+        not_judged: What is left open.
         updates_per_s: As observed.
         can_be_hot_now, can_be_hot_then: Updates that change no column that an index reads, by
             the rule; None where no statement is known.
         lost_frac, gained_frac: Updates that can be HOT no more, or from now on.
-        lost_by: What ends HOT: `{"index": ..., "column": ..., "reads": ..., "assigned": ...}`.
+        lost_by: What ends HOT.
         assigned_frac: Updates that assign a column that ends HOT only from now on; None where no
             statement is known.
-        assigning: The classes of updates that do, as `{"columns": [...], "frac": ...}`.
+        assigning: The classes of updates that do.
         unknown_frac: Updates that no known statement explains.
         fillfactor_now, fillfactor_then: Percent.
         hot_frac_measured: Of the interval.
@@ -110,7 +147,7 @@ class TableCheck:
     can_be_hot_then: float | None = None
     lost_frac: float | None = None
     gained_frac: float | None = None
-    lost_by: tuple[Mapping[str, str], ...] = ()
+    lost_by: tuple[HotEnd, ...] = ()
     assigned_frac: float | None
     unknown_frac: float | None
     fillfactor_now: int
@@ -123,9 +160,9 @@ class TableCheck:
     wal_bytes_per_update_then: Value = None
     wal_bytes_per_day_now: Value = None
     wal_bytes_per_day_then: Value = None
-    assigning: tuple[Mapping[str, Any], ...] = ()
+    assigning: tuple[AssigningClass, ...] = ()
     assumed: tuple[str, ...] = ()
-    not_judged: tuple[Mapping[str, Any], ...] = ()
+    not_judged: tuple[OpenMatter, ...] = ()
     work: tuple[Worked, ...] = ()
 
     @property
@@ -133,69 +170,37 @@ class TableCheck:
         """Statements that stop writers of a table over the limit."""
         return tuple(found for found in self.work if found.is_over)
 
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationCheck:
     """
     What a migration would do.
 
-    `findings` are the tables that lose HOT; `strict_findings` what else a careful user has to look
-    into, in words: what is not judged or not understood, and tables that writers have to wait for.
+    Attributes:
+        tool_version: Of ours.
+        server: Its version, as observed.
+        statements: How many the migration has.
+        commands: How many commands of psql that run nothing.
+        not_understood: Statements that nobody could read.
+        findings: How many tables lose HOT.
+        strict_findings: What else a careful user has to look into, in words: what is not judged or
+            not understood, and tables that writers have to wait for.
+        rewrite_over_bytes: From which size on a table is big.
+        tables: Those that it changes, what loses HOT first.
+        notes: What concerns no table of the profile, or several.
     """
 
+    tool_version: str
     server: str
-    statements: tuple[Statement, ...]
+    statements: int
+    commands: int
+    not_understood: tuple[NotUnderstood, ...]
+    findings: int
+    strict_findings: tuple[str, ...]
+    rewrite_over_bytes: int
     tables: tuple[TableCheck, ...]
     notes: tuple[Note, ...]
-    rewrite_over_bytes: int
-
-    @property
-    def findings(self) -> tuple[TableCheck, ...]:
-        """Tables that lose HOT."""
-        return tuple(found for found in self.tables if found.verdict == "loses HOT")
-
-    @property
-    def strict_findings(self) -> tuple[str, ...]:
-        """What fails a strict check besides."""
-        open_ = [f"{found.name}: not judged" for found in self.tables if found.not_judged]
-        open_ += [f"line {n.line}: {n.table or n.text}" for n in self.notes if not n.is_judged]
-        open_ += [f"line {s.line}: not understood" for s in self.statements if s.problem]
-        open_ += [
-            f"{found.name}, line {work.line}: writers wait"
-            for found in self.tables
-            for work in found.over
-        ]
-        return tuple(dict.fromkeys(open_))
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
-        problems = [s for s in self.statements if s.problem is not None]
-        return {
-            "schema_version": 1,
-            "kind": "migration_check",
-            "tool_version": pgheadroom.__version__,
-            "server": self.server,
-            "statements": sum(not s.is_command for s in self.statements),
-            "commands": sum(s.is_command for s in self.statements),
-            "not_understood": [
-                {"line": s.line, "text": s.text[:200], "why": s.problem} for s in problems
-            ],
-            "findings": len(self.findings),
-            "strict_findings": list(self.strict_findings),
-            "rewrite_over_bytes": self.rewrite_over_bytes,
-            "tables": [table.to_json() for table in self.tables],
-            "notes": [
-                {"line": n.line, "table": n.table, "text": n.text, "is_judged": n.is_judged}
-                for n in self.notes
-            ],
-        }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Interval | Worked):
-        return value.to_json()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        return {"schema_version": SCHEMA_VERSION, "kind": "migration_check", **write(self)}

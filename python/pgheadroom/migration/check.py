@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 
+import pgheadroom
 from pgheadroom.advise.runs import Runner
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.migration.actions import Statement, Target
-from pgheadroom.migration.answer import MigrationCheck, TableCheck
+from pgheadroom.migration.answer import MigrationCheck, NotUnderstood, TableCheck
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.judging import PLAYED_MAX, TableJudging, updates_per_s
 from pgheadroom.migration.shape import Note
@@ -71,13 +72,36 @@ def check_migration(
         say(len(altered), len(altered), "")
     order = ("loses HOT", "not judged", "gains HOT", "as before")
     made.sort(key=lambda found: (order.index(found.verdict), -found.updates_per_s))
+    notes = _notes([*_of_psql(profile, statements), *catalog.notes], table)
     return MigrationCheck(
+        tool_version=pgheadroom.__version__,
         server=profile.server.version,
-        statements=tuple(statements),
-        tables=tuple(made),
-        notes=tuple(_notes([*_of_psql(profile, statements), *catalog.notes], table)),
+        statements=sum(not s.is_command for s in statements),
+        commands=sum(s.is_command for s in statements),
+        not_understood=tuple(
+            NotUnderstood(line=s.line, text=s.text[:200], why=s.problem)
+            for s in statements
+            if s.problem is not None
+        ),
+        findings=sum(one.verdict == "loses HOT" for one in made),
+        strict_findings=_strict_findings(statements, made, notes),
         rewrite_over_bytes=rewrite_over_bytes,
+        tables=tuple(made),
+        notes=tuple(notes),
     )
+
+
+def _strict_findings(
+    statements: Sequence[Statement], tables: Sequence[TableCheck], notes: Sequence[Note]
+) -> tuple[str, ...]:
+    """What fails a strict check beside tables that lose HOT."""
+    open_ = [f"{found.name}: not judged" for found in tables if found.not_judged]
+    open_ += [f"line {n.line}: {n.table or n.text}" for n in notes if not n.is_judged]
+    open_ += [f"line {s.line}: not understood" for s in statements if s.problem]
+    open_ += [
+        f"{found.name}, line {work.line}: writers wait" for found in tables for work in found.over
+    ]
+    return tuple(dict.fromkeys(open_))
 
 
 def _of_psql(profile: Profile, statements: Sequence[Statement]) -> Iterator[Note]:

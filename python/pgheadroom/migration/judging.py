@@ -16,7 +16,16 @@ from typing import Any
 from pgheadroom.advise.hot import HotChange, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import Assigning, Updates, updates_of
-from pgheadroom.migration.answer import Evidence, TableCheck, Verdict, Worked
+from pgheadroom.migration.answer import (
+    AssigningClass,
+    Evidence,
+    HotEnd,
+    OpenMatter,
+    ReadTable,
+    TableCheck,
+    Verdict,
+    Worked,
+)
 from pgheadroom.migration.figures import Figures, figures
 from pgheadroom.migration.said import (
     NONE_IS_LOST,
@@ -200,7 +209,7 @@ class TableJudging:
             "lost_frac": found.lost_frac if is_known or verdict == "loses HOT" else None,
             "gained_frac": found.gained_frac if is_known else None,
             "lost_by": tuple(
-                {"index": b.index, "column": b.column, "reads": b.reads, "assigned": b.assigned}
+                HotEnd(index=b.index, column=b.column, reads=b.reads, assigned=b.assigned)
                 for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
             ),
         } | _left(judged)
@@ -264,10 +273,10 @@ class TableJudging:
             fillfactor_now=self._table.fillfactor,
             fillfactor_then=self._after.fillfactor,
             assigning=tuple(
-                {
-                    "columns": sorted(altered.spelled(column) for column in c.columns),
-                    "frac": c.rows / updates.count,
-                }
+                AssigningClass(
+                    columns=tuple(sorted(altered.spelled(column) for column in c.columns)),
+                    frac=c.rows / updates.count,
+                )
                 for c in assigning
                 if updates is not None
             ),
@@ -288,7 +297,7 @@ class TableJudging:
         own = None if size is None else int(size)
         other = effect.waits_for
         read = own if other is None else effect.read_bytes
-        waits_for = None if other is None else {"table": str(other), "main_bytes": read}
+        waits_for = None if other is None else ReadTable(table=str(other), main_bytes=read)
         return Worked(
             line=line,
             lock=effect.lock,
@@ -307,7 +316,7 @@ class TableJudging:
 
 def _left(judged: Judged) -> dict[str, Any]:
     """What is left open, as facts of the answer."""
-    return {"not_judged": tuple({"line": line, "text": text} for line, text in judged.open)}
+    return {"not_judged": tuple(OpenMatter(line=line, text=text) for line, text in judged.open)}
 
 
 def _named(found: HotChange, altered: Altered) -> HotChange:

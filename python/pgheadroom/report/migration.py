@@ -1,18 +1,21 @@
 """
-Tables of a `migration_check` result: what becomes of HOT, and what could not be judged.
+Tables of a check of a migration: what becomes of HOT, and what could not be judged.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from pgheadroom.lab.reading import printable
+from pgheadroom.migration.answer import MigrationCheck, TableCheck, Worked
+from pgheadroom.outcome import middle
 from pgheadroom.report.table import Column, Table
 from pgheadroom.report.text import csv_text
+from pgheadroom.types import Interval
 from pgheadroom.units import share_digits, show_bytes, show_bytes_more
 
 _T = TypeVar("_T")
@@ -40,29 +43,26 @@ _ALIKE_MIN = 4
 """From so many tables on of which the same is to be said it is said once; arbitrary."""
 
 
-def lines(result: Mapping[str, Any]) -> list[str]:
+def lines(result: MigrationCheck) -> list[str]:
     """What was found, table by table, then what was not judged; for people."""
     found = [
-        f"{alike[0]['verdict']}: {_names(alike)}. {alike[0]['text']}"
-        + "".join(f" Assumed: {item}." for item in alike[0]["assumed"])
-        for alike in _alike(result["tables"], _judged)
+        f"{alike[0].verdict}: {_names(alike)}. {alike[0].text}"
+        + "".join(f" Assumed: {item}." for item in alike[0].assumed)
+        for alike in _alike(result.tables, _judged)
     ]
     pairs = [
-        (table, work)
-        for table in result["tables"]
-        for work in table["work"]
-        if work["effort"] != "nothing"
+        (table, work) for table in result.tables for work in table.work if work.effort != "nothing"
     ]
     found += [_worked(alike) for alike in _alike(pairs, lambda pair: _done(pair[1]))]
     found += [
-        f"{'note' if note['is_judged'] else 'not judged'}, line {note['line']}: "
-        + (f"{note['table']}: " if note["table"] else "")
-        + str(note["text"])
-        for note in result["notes"]
+        f"{'note' if note.is_judged else 'not judged'}, line {note.line}: "
+        + (f"{note.table}: " if note.table else "")
+        + str(note.text)
+        for note in result.notes
     ]
     found += [
-        f"not understood, line {item['line']}: {item['why']}: {_short(item['text'])}"
-        for item in result["not_understood"]
+        f"not understood, line {item.line}: {item.why}: {_short(item.text)}"
+        for item in result.not_understood
     ]
     return [printable(line) for line in found]
 
@@ -78,85 +78,83 @@ def _alike(items: Sequence[_T], key: Callable[[_T], Hashable]) -> list[list[_T]]
     return made
 
 
-def _judged(table: Mapping[str, Any]) -> Hashable:
-    return table["verdict"], table["text"], tuple(table["assumed"])
+def _judged(table: TableCheck) -> Hashable:
+    return table.verdict, table.text, tuple(table.assumed)
 
 
-def _done(work: Mapping[str, Any]) -> Hashable:
+def _done(work: Worked) -> Hashable:
     """What is said of work, apart from its table; big tables are named one by one."""
-    waits_for = work["waits_for"]
-    other = None if waits_for is None else waits_for["table"]
-    keys = ("line", "what", "does", "lock", "lock_since", "beside", "unless")
-    return (work["is_over"], other, *(work[key] for key in keys))
+    waits_for = work.waits_for
+    other = None if waits_for is None else waits_for.table
+    said = (work.line, work.what, work.does, work.lock, work.lock_since, work.beside, work.unless)
+    return (work.is_over, other, *said)
 
 
-def _names(tables: Sequence[Mapping[str, Any]]) -> str:
+def _names(tables: Sequence[TableCheck]) -> str:
     names = [_name(table) for table in tables]
     if len(names) < _ALIKE_MIN:
         return ", ".join(names)
     return f"{len(names)} tables ({', '.join(names[:3])} and {len(names) - 3} more)"
 
 
-def _worked(alike: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
+def _worked(alike: Sequence[tuple[TableCheck, Worked]]) -> str:
     """What takes as long as the table is big, and who waits meanwhile."""
     work = alike[0][1]
-    sizes = [each["main_bytes"] for _, each in alike]
+    sizes = [each.main_bytes for _, each in alike]
     known = [size for size in sizes if size is not None]
     size = show_bytes(sum(known)) if known else "unknown size"
     if len(alike) > 1:
         size += " together" + (", others of unknown size" if len(known) < len(sizes) else "")
-    waits = "nobody can write" if work["stops_writers"] else "writers go on"
-    if work["lock"] == "ACCESS EXCLUSIVE":
+    waits = "nobody can write" if work.stops_writers else "writers go on"
+    if work.lock == "ACCESS EXCLUSIVE":
         waits = "nobody can read or write"
-    head = "writers wait" if work["is_over"] else "work"
+    head = "writers wait" if work.is_over else "work"
     text = (
-        f"{head}: {_names([table for table, _ in alike])} ({size}), line {work['line']}: "
-        f"{work['what']}: {work['does']}{_while(work)} under {_lock(work)}"
+        f"{head}: {_names([table for table, _ in alike])} ({size}), line {work.line}: "
+        f"{work.what}: {work.does}{_while(work)} under {_lock(work)}"
     )
-    beside = f" ({work['beside']})" if work["beside"] else ""
+    beside = f" ({work.beside})" if work.beside else ""
     text += f"{beside}: {waits} meanwhile"
-    return text + (f", unless {work['unless']}" if work["unless"] else "")
+    return text + (f", unless {work.unless}" if work.unless else "")
 
 
-def _lock(work: Mapping[str, Any]) -> str:
-    since = work["lock_since"]
+def _lock(work: Worked) -> str:
+    since = work.lock_since
     if since is None:
-        return str(work["lock"])
-    return f"the {work['lock']} that line {since} took and its transaction keeps"
+        return str(work.lock)
+    return f"the {work.lock} that line {since} took and its transaction keeps"
 
 
-def _while(work: Mapping[str, Any]) -> str:
-    other = work["waits_for"]
-    if other is None or work["effort"] == "wait":
+def _while(work: Worked) -> str:
+    other = work.waits_for
+    if other is None or work.effort == "wait":
         return ""
-    size = other["main_bytes"]
+    size = other.main_bytes
     shown = "unknown size" if size is None else show_bytes(size)
-    return f" while {other['table']} ({shown}) is read,"
+    return f" while {other.table} ({shown}) is read,"
 
 
-def summary(result: Mapping[str, Any]) -> str:
+def summary(result: MigrationCheck) -> str:
     """One sentence."""
-    tables = "table loses" if result["findings"] == 1 else "tables lose"
-    count = result["statements"]
-    text = (
-        f"{result['findings']} {tables} HOT; {count} {'statement' if count == 1 else 'statements'}"
-    )
-    if result["not_understood"]:
-        text += f", {len(result['not_understood'])} of them not understood"
-    open_ = sum(len(table["not_judged"]) for table in result["tables"])
-    open_ += sum(not note["is_judged"] for note in result["notes"])
+    tables = "table loses" if result.findings == 1 else "tables lose"
+    count = result.statements
+    text = f"{result.findings} {tables} HOT; {count} {'statement' if count == 1 else 'statements'}"
+    if result.not_understood:
+        text += f", {len(result.not_understood)} of them not understood"
+    open_ = sum(len(table.not_judged) for table in result.tables)
+    open_ += sum(not note.is_judged for note in result.notes)
     if open_:
         text += f"; {open_} {'matter' if open_ == 1 else 'matters'} not judged"
-    waiting = sum(any(work["is_over"] for work in table["work"]) for table in result["tables"])
+    waiting = sum(any(work.is_over for work in table.work) for table in result.tables)
     if waiting:
-        over = show_bytes(result["rewrite_over_bytes"])
+        over = show_bytes(result.rewrite_over_bytes)
         text += f"; writers of {waiting} {'table' if waiting == 1 else 'tables'} over {over} wait"
     return text
 
 
-def tables(result: Mapping[str, Any]) -> list[Table]:
+def tables(result: MigrationCheck) -> list[Table]:
     """One row a table, with what was and what would be; without columns that no table fills."""
-    shown = [alike[0] for alike in _alike(result["tables"], _judged) if len(alike) == 1]
+    shown = [alike[0] for alike in _alike(result.tables, _judged) if len(alike) == 1]
     if not shown:
         return []
     columns = [
@@ -165,7 +163,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         if column.key not in _WHERE_KNOWN or any(_cell(t, column.key) is not None for t in shown)
     ]
     shares = {column.key for column in columns if column.style == "share"}
-    known = [_middle(_cell(table, key)) for table in shown for key in shares]
+    known = [middle(_cell(table, key)) for table in shown for key in shares]
     digits = share_digits(share for share in known if share is not None)
     return [
         Table(
@@ -185,10 +183,10 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     ]
 
 
-def _cell(table: Mapping[str, Any], key: str) -> Any:
+def _cell(table: TableCheck, key: str) -> Any:
     if key == "table":
         return _name(table)
-    return _more(table) if key == "day" else table[key]
+    return _more(table) if key == "day" else getattr(table, key)
 
 
 def _column(key: str, title: str, group: str | None = None, **facts: Any) -> Column:
@@ -228,42 +226,36 @@ _WHERE_KNOWN = frozenset(
 )
 
 
-def as_csv(result: Mapping[str, Any]) -> str:
+def as_csv(result: MigrationCheck) -> str:
     """One row a table; intervals as their middle."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("table", "verdict", "evidence", "lines", *_FIGURES))
-    for table in result["tables"]:
-        figures = (_middle(table[name]) for name in _FIGURES)
-        places = " ".join(map(str, table["lines"]))
-        writer.writerow(
-            (csv_text(_name(table)), table["verdict"], table["evidence"], places, *figures)
-        )
+    for table in result.tables:
+        figures = (middle(getattr(table, name)) for name in _FIGURES)
+        places = " ".join(map(str, table.lines))
+        writer.writerow((csv_text(_name(table)), table.verdict, table.evidence, places, *figures))
     return out.getvalue()
 
 
-def _name(table: Mapping[str, Any]) -> str:
-    name, schema = str(table["name"]), str(table["schema"])
+def _name(table: TableCheck) -> str:
+    name, schema = str(table.name), str(table.schema)
     return name if schema == "public" else f"{schema}.{name}"
 
 
-def _middle(value: Any) -> Any:
-    return value["mid"] if isinstance(value, Mapping) else value
-
-
-def _more(table: Mapping[str, Any]) -> str | None:
-    now, then = (_middle(table[f"wal_bytes_per_day_{when}"]) for when in ("now", "then"))
+def _more(table: TableCheck) -> str | None:
+    now, then = middle(table.wal_bytes_per_day_now), middle(table.wal_bytes_per_day_then)
     if now is None or then is None:
         return None
     return "as before" if _overlap(table) else show_bytes_more(then - now)
 
 
-def _overlap(table: Mapping[str, Any]) -> bool:
+def _overlap(table: TableCheck) -> bool:
     """Whether what is played before and after differs by chance alone."""
-    now, then = (table[f"wal_bytes_per_update_{when}"] for when in ("now", "then"))
-    if not (isinstance(now, Mapping) and isinstance(then, Mapping)):
+    now, then = table.wal_bytes_per_update_now, table.wal_bytes_per_update_then
+    if not (isinstance(now, Interval) and isinstance(then, Interval)):
         return bool(now == then)
-    return bool(now["low"] <= then["high"] and then["low"] <= now["high"])
+    return bool(now.low <= then.high and then.low <= now.high)
 
 
 def _short(text: str) -> str:
