@@ -26,13 +26,13 @@ class Footprint:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Footprint:
-        """Note what a running cluster of ours consists of."""
+        """Note what a running cluster of ours consists of, in RUN/clusters/NAME/data."""
         lines = (cluster.data_dir / "postmaster.pid").read_text().split("\n")
         postmaster = int(lines[0])
         family = [postmaster, *_children(postmaster)]
         maps = Path(f"/proc/{postmaster}/maps").read_text()
         return cls(
-            folder=str(cluster.host.folder),
+            folder=str(cluster.data_dir.parents[2]),
             socket_dir=lines[4],
             processes={pid: start for pid in family if (start := start_time(pid)) is not None},
             segment=int(lines[6].split()[1]),

@@ -210,7 +210,7 @@ def test_who_holds_the_horizon(programs: ServerPrograms) -> None:
 def standby_of(host: Host, primary: Cluster) -> Cluster:
     """A streaming standby of a stopped primary, which is started again."""
     primary.stop()
-    standby = primary.copy("standby")
+    standby = host.copy(primary, "standby")
     (standby.data_dir / "standby.signal").touch()
     (standby.data_dir / "standby.signal").chmod(0o644)
     primary.start({"autovacuum": "off"})

@@ -145,7 +145,7 @@ def test_a_copy_has_the_same_bytes_and_both_run(programs: ServerPrograms) -> Non
         original.stop()
         before = original.relation_path(row[0]).read_bytes()
         assert len(before) % 8192 == 0
-        copy = original.copy("copy")
+        copy = host.copy(original, "copy")
         assert copy.relation_path(row[0]).read_bytes() == before
         assert copy.data_dir.stat().st_uid == original.data_dir.stat().st_uid
         assert stat.S_IMODE(copy.data_dir.stat().st_mode) == 0o700
@@ -376,7 +376,7 @@ def test_a_full_file_system(
         with filler.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, free_bytes - disk.SPARE_BYTES - 1_000_000)
         with pytest.raises(DiskFull, match="copy") as caught:
-            cluster.copy("copy")
+            host.copy(cluster, "copy")
         assert caught.value.needed_bytes is not None
         assert caught.value.needed_bytes > caught.value.free_bytes
         with filler.open("ab") as file:
@@ -427,7 +427,7 @@ def test_a_restored_copy_equals_its_original_to_the_byte(programs: ServerProgram
             connection.execute("CREATE TABLE t AS SELECT g FROM generate_series(1, 20000) g")
             connection.execute("CREATE TABLE u AS SELECT g FROM generate_series(1, 20000) g")
         original.stop()
-        copy = original.copy("copy")
+        copy = host.copy(original, "copy")
         for mode in ("immediate", "fast"):
             copy.start({"max_wal_size": "64MB"})
             with copy.connect() as connection:
@@ -439,7 +439,7 @@ def test_a_restored_copy_equals_its_original_to_the_byte(programs: ServerProgram
                 connection.execute("VACUUM t")
                 connection.execute("DROP TABLE v")
             copy.stop(mode)
-            copy.restore(original)
+            host.restore(copy, original)
             assert _contents(copy.data_dir) == _contents(original.data_dir)
         copy.start({})
         with copy.connect() as connection:

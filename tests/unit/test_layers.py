@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,44 @@ def test_the_check_itself_finds_a_violation() -> None:
     """A test of layers that sees nothing would pass for ever."""
     tree = ast.parse("from pgheadroom.report import text\nimport pgheadroom.stats\n")
     assert _violations("lab", _imports(tree)) == ["report"]
+
+
+DOORS = {"pgheadroom", "pgheadroom.cli"}
+"""They load what they open when it is asked for; what is behind knows a name or two of theirs."""
+
+
+def _circle(sources: Mapping[str, str]) -> list[str]:
+    """Modules that know each other, by their sources; also where only annotations need them."""
+    graph: dict[str, set[str]] = {}
+    for name, source in sources.items():
+        known = graph.setdefault(name, set())
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                known.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                known.update(one if one in sources else str(node.module) for one in whole)
+        known -= {name, *(known - sources.keys())}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return [str(one) for one in error.args[1]]
+    return []
+
+
+def test_no_modules_know_each_other() -> None:
+    """A cluster knew its host, which made it: neither could be read without the other."""
+    names = {
+        path: ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in PACKAGE.rglob("*.py")
+    }
+    sources = {
+        name.removesuffix(".__init__"): path.read_text(encoding="utf-8")
+        for path, name in names.items()
+    }
+    assert _circle({name: text for name, text in sources.items() if name not in DOORS}) == []
+    two = {"a": "if TYPE_CHECKING:\n    from b import x", "b": "import c", "c": "import a"}
+    assert set(_circle(two)) == {"a", "b", "c"}
 
 
 def test_crates_depend_in_one_direction() -> None:

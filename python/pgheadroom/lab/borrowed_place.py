@@ -25,7 +25,7 @@ from pgheadroom.lab.place import (
     translated_errors,
 )
 from pgheadroom.quoting import shown_identifier
-from pgheadroom.servers import BorrowedServer, Cluster, find_client
+from pgheadroom.servers import BorrowedServer, Cluster, Host, find_client
 from pgheadroom.types import PgVersion
 
 SET_IN_SESSION = frozenset({"synchronize_seqscans", "jit", "max_parallel_workers_per_gather"})
@@ -43,6 +43,7 @@ class _BorrowedRunning:
         self.version = server.version
         self.scratch = scratch
         self.assumed = assumed
+        self.host: Host | None = None
         self.cluster: Cluster | None = None
 
     def connect(self, dbname: str | None = None) -> psycopg.Connection[Any]:

@@ -60,6 +60,7 @@ class Running(Protocol):
     version: PgVersion
     scratch: Path
     assumed: dict[str, str]
+    host: Host | None
     cluster: Cluster | None
 
     def connect(self, dbname: str | None = None) -> psycopg.Connection[Any]:
@@ -142,9 +143,10 @@ def translated_errors(cluster: Cluster | None, folder: Path | None) -> Iterator[
 class _OwnRunning:
     """A running cluster of a throw-away host."""
 
-    def __init__(self, cluster: Cluster, scratch: Path) -> None:
+    def __init__(self, host: Host, cluster: Cluster, scratch: Path) -> None:
+        self.host: Host | None = host
         self.cluster: Cluster | None = cluster
-        self._own = cluster
+        self._host, self._own = host, cluster
         self.version = cluster.version
         self.scratch = scratch
         self.assumed: dict[str, str] = {}
@@ -157,8 +159,8 @@ class _OwnRunning:
             checkpoint(connection, self.version)
 
     def run_client(self, arguments: Sequence[str], *, timeout_s: float) -> str:
-        program, _ = find_client(arguments[0], self._own.host.programs)
-        done = self._own.host.run(
+        program, _ = find_client(arguments[0], self._host.programs)
+        done = self._host.run(
             [program, *arguments[1:], DATABASE], env=self._own.client_env(), timeout=timeout_s
         )
         return client_output(arguments, done.returncode, done.stdout, done.stderr)
@@ -199,7 +201,7 @@ class OwnPlace:
             cluster.start({**LOAD_SETTINGS, **shape.load_settings})
             try:
                 with translated_errors(cluster, self.folder):
-                    shape.load(_OwnRunning(cluster, self._host.scratch))
+                    shape.load(_OwnRunning(self._host, cluster, self._host.scratch))
                 cluster.stop()
             except BaseException:
                 cluster.remove()
@@ -229,15 +231,15 @@ class OwnPlace:
         self._trials += 1
         cluster = self._copies.pop(shape.name, None)
         if cluster is None:
-            cluster = prepared.copy(f"trial-{self._trials}")
+            cluster = self._host.copy(prepared, f"trial-{self._trials}")
         else:
-            cluster.restore(prepared)
+            self._host.restore(cluster, prepared)
         scratch = self._host.scratch / f"trial-{self._trials}"
         scratch.mkdir()
         try:
             cluster.start(settings)
             with translated_errors(cluster, self.folder):
-                yield _OwnRunning(cluster, scratch)
+                yield _OwnRunning(self._host, cluster, scratch)
             cluster.stop("immediate")
             if shape.bytes_expected <= KEPT_COPY_MAX_BYTES:
                 self._copies[shape.name] = cluster

@@ -34,9 +34,9 @@ def image_bytes(server: Running, start: str, end: str) -> int | None:
     Raises:
         MeasurementInvalid: pg_waldump fails, or prints no total.
     """
-    if server.cluster is None:
+    host = server.host
+    if host is None or server.cluster is None:
         return None
-    host = server.cluster.host
     program, version = find_client("pg_waldump", host.programs)
     if version.major != host.programs.version.major:
         return None

@@ -38,8 +38,6 @@ from pgheadroom.types import PgVersion
 if TYPE_CHECKING:
     import psycopg
 
-    from pgheadroom.servers.host import Host
-
 APPLICATION_NAME = "pgheadroom"
 
 _DEFAULTS: Mapping[str, str] = {
@@ -81,12 +79,9 @@ _READY_LINE = 7  # LOCK_FILE_LINE_PM_STATUS, src/include/utils/pidfile.h, counte
 
 
 class Cluster:
-    """A cluster of ours; made by `Host.cluster` and `Cluster.copy`, not directly."""
+    """A cluster of ours; made by `Host.cluster` and `Host.copy`, not directly."""
 
-    def __init__(
-        self, host: Host, run: RunFolder, programs: ServerPrograms, name: str, port: int
-    ) -> None:
-        self.host = host
+    def __init__(self, run: RunFolder, programs: ServerPrograms, name: str, port: int) -> None:
         self.name = name
         self.port = port
         self.data_dir = run.path / "clusters" / name / "data"
@@ -237,28 +232,6 @@ class Cluster:
                 f"{_ending(process.returncode)}; its log ends with:\n"
                 + "\n".join(self.log_tail(_TAIL_LINES))
             )
-
-    def copy(self, name: str) -> Cluster:
-        """
-        Make another, stopped cluster of the same host with the same data; this one must be stopped.
-
-        Blocks are shared where the file system can. The port, and so the socket, is another.
-
-        Raises:
-            DiskFull: No room.
-        """
-        return self.host.copy(self, name)
-
-    def restore(self, source: Cluster) -> None:
-        """
-        Make this stopped cluster equal to `source`, of which it is a copy, again.
-
-        Much quicker than another copy: only what has changed is copied.
-
-        Raises:
-            DiskFull: No room.
-        """
-        self.host.restore(self, source)
 
     def remove(self) -> None:
         """Stop the server if it runs, and remove the cluster's files."""

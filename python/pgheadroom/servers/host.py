@@ -97,7 +97,14 @@ class Host:
         return cluster
 
     def copy(self, source: Cluster, name: str) -> Cluster:
-        """As `Cluster.copy`."""
+        """
+        Make another, stopped cluster with the same data; the source must be stopped.
+
+        Blocks are shared where the file system can. The port, and so the socket, is another.
+
+        Raises:
+            DiskFull: No room.
+        """
         assert not source.running, f"cluster {source.name} must be stopped before it is copied"
         cluster = self._new(name)
         disk.require_free(
@@ -111,7 +118,14 @@ class Host:
         return cluster
 
     def restore(self, cluster: Cluster, source: Cluster) -> None:
-        """As `Cluster.restore`."""
+        """
+        Make a stopped cluster equal to `source`, of which it is a copy, again.
+
+        Much quicker than another copy: only what has changed is copied.
+
+        Raises:
+            DiskFull: No room.
+        """
         assert not source.running, f"cluster {source.name} must be stopped to restore from it"
         assert not cluster.running, f"cluster {cluster.name} must be stopped to be restored"
         run = functools.partial(self._run.run, **arguments(self._run.user))
@@ -124,7 +138,7 @@ class Host:
                 f"{name!r} is not a cluster's name: expected letters, digits, '.', '_' and '-'"
             )
         port = _FIRST_PORT + self._cluster_count
-        cluster = Cluster(self, self._run, self._server_programs, name, port)
+        cluster = Cluster(self._run, self._server_programs, name, port)
         if cluster.data_dir.parent.exists():
             raise InputError(f"there is a cluster {name!r} in this run already")
         self._cluster_count += 1
