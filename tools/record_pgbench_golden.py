@@ -4,8 +4,8 @@ Record what pgbench draws, for the twin's golden tests.
     python tools/record_pgbench_golden.py 18 16 15
 
 For each version an embedded or installed server runs pgbench with scripts that insert their
-draws into a table; the draws go to golden/expected/MAJOR.MINOR/pgbench-*.json. Only pgbench
-matters here; the server just keeps the numbers.
+draws into a table. Every version has to draw the same, and that is written once, to
+golden/pgbench. Only pgbench matters here; the server just keeps the numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from pgheadroom.servers import Host, find_client, find_programs
 from pgheadroom.servers.cluster import Cluster
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "expected"
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "pgbench"
 
 DRAWS = """\
 \\set u random(1, 100000)
@@ -81,7 +81,6 @@ def record_draws(host: Host, cluster: Cluster, script: Path, seed: int) -> dict[
             assert len(rows) == 200
             clients.append([list(row) for row in rows])
     return {
-        "origin": f"pgbench {cluster.version}",
         "command": command,
         "script": DRAWS.splitlines(),
         "columns": list(COLUMNS),
@@ -110,7 +109,6 @@ def record_choice(host: Host, cluster: Cluster, scripts: list[Path]) -> dict[str
         ).fetchall()
     assert len(rows) == 300
     return {
-        "origin": f"pgbench {cluster.version}",
         "command": command,
         "scripts": {"tpcb-like": BUILTINS.splitlines(), "select-only": SELECT_ONLY.splitlines()},
         "weights": [3, 2],
@@ -120,11 +118,11 @@ def record_choice(host: Host, cluster: Cluster, scripts: list[Path]) -> dict[str
     }
 
 
-def write(folder: Path, name: str, content: dict[str, Any]) -> None:
+def write(name: str, versions: list[str], content: dict[str, Any]) -> None:
     """Write a golden file, one row of figures a line."""
-    folder.mkdir(parents=True, exist_ok=True)
+    GOLDEN.mkdir(parents=True, exist_ok=True)
     parts = []
-    for key, value in content.items():
+    for key, value in ({"origin": f"pgbench {', '.join(versions)}"} | content).items():
         is_table = isinstance(value, list) and value and isinstance(value[0], list)
         text = (
             "[\n    " + ",\n    ".join(json.dumps(row) for row in value) + "\n  ]"
@@ -132,22 +130,34 @@ def write(folder: Path, name: str, content: dict[str, Any]) -> None:
             else json.dumps(value)
         )
         parts.append(f"  {json.dumps(key)}: {text}")
-    (folder / name).write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    (GOLDEN / name).write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
-def main(versions: list[str]) -> None:
-    """Record every version given, 18, 16 and 15 without any."""
-    for spec in versions or ["18", "16", "15"]:
-        with Host(find_programs(spec)) as host:
-            cluster = host.cluster("golden")
-            cluster.start({"autovacuum": "off"})
-            folder = GOLDEN / str(cluster.version)
-            for seed in SEEDS:
-                content = record_draws(host, cluster, host.scratch / "draws.sql", seed)
-                write(folder, f"pgbench-draws-{seed}.json", content)
-            scripts = [host.scratch / "tpcb.sql", host.scratch / "select.sql"]
-            write(folder, "pgbench-scripts.json", record_choice(host, cluster, scripts))
-            print(f"recorded {folder}")
+def record(spec: str) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The version, and its files' contents by name."""
+    with Host(find_programs(spec)) as host:
+        cluster = host.cluster("golden")
+        cluster.start({"autovacuum": "off"})
+        found = {
+            f"draws-{seed}.json": record_draws(host, cluster, host.scratch / "draws.sql", seed)
+            for seed in SEEDS
+        }
+        scripts = [host.scratch / "tpcb.sql", host.scratch / "select.sql"]
+        found["scripts.json"] = record_choice(host, cluster, scripts)
+        return str(cluster.version), found
+
+
+def main(specs: list[str]) -> None:
+    """Record every version given, 15, 16 and 18 without any."""
+    recorded = dict(record(spec) for spec in specs or ["15", "16", "18"])
+    first, *others = recorded
+    for version in others:
+        differing = [n for n, found in recorded[version].items() if found != recorded[first][n]]
+        if differing:
+            sys.exit(f"pgbench {version} draws other than {first}: {', '.join(differing)}")
+    for name, content in recorded[first].items():
+        write(name, list(recorded), content)
+    print(f"recorded {GOLDEN}: {', '.join(recorded)}")
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ fn tpcb_like() {
     for version in VERSIONS {
         for (fillfactor, images) in [(100, "off"), (90, "off"), (100, "on")] {
             let name = format!("run-tpcb-{fillfactor}-fpw-{images}.json");
-            let text = common::golden(version, &name);
+            let text = common::golden(&format!("expected/{version}"), &name);
             let mut db = database(version, images);
             // As with `pgbench -F`: the history is always filled up.
             let narrowed = load::PGBENCH_TABLES[..3].iter();
@@ -204,7 +204,10 @@ fn mixed_table(version: &str, images: &str) -> (Database, TableId) {
 fn mixed() {
     for version in VERSIONS {
         for images in ["off", "on"] {
-            let text = common::golden(version, &format!("run-mixed-fpw-{images}.json"));
+            let text = common::golden(
+                &format!("expected/{version}"),
+                &format!("run-mixed-fpw-{images}.json"),
+            );
             let (mut db, table) = mixed_table(version, images);
             let mut workload = Mixed {
                 table,

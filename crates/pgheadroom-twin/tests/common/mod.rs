@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-/// Text of a golden file of one server version.
-pub fn golden(version: &str, name: &str) -> String {
+/// Text of a golden file in a folder of `golden`.
+pub fn golden(folder: &str, name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../golden/expected")
-        .join(version)
+        .join("../../golden")
+        .join(folder)
         .join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
