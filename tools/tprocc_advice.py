@@ -73,7 +73,7 @@ def _observed(place: Place, warehouses: int, users: int, seconds: int) -> Profil
         with ThreadPoolExecutor(max_workers=1) as executor:
             driving = executor.submit(run.run, server, drivers, seed=1, length=length)
             time.sleep(WARM_S)
-            observe.show(target=_conninfo(server), length=f"{seconds}s", to=path)
+            observe.observe_command(target=_conninfo(server), length=f"{seconds}s", to=path)
             driving.result()
         return read_profile(path)
 

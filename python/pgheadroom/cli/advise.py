@@ -36,7 +36,7 @@ from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
 
-def show(
+def advise_command(
     target: Annotated[
         str,
         typer.Argument(

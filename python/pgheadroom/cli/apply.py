@@ -33,7 +33,7 @@ from pgheadroom.units import parse_duration_s, show_bytes, show_duration
 _RETRIES_MAX = 1000
 
 
-def run(
+def apply_command(
     plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

@@ -24,7 +24,7 @@ FINDINGS = 1
 _SQL_BYTES_MAX = 16 * 1024**2  # a migration, not a dump; arbitrary
 
 
-def show(
+def check_command(
     migration: Annotated[
         Path, typer.Argument(help="A file of SQL statements; - is standard input.")
     ],

@@ -36,50 +36,50 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "advise": Command(
         module="advise",
-        function="show",
+        function="advise_command",
         help="Advise a fillfactor for each table, with the curve it is picked from; nothing is "
         "changed.",
     ),
     "apply": Command(
         module="apply",
-        function="run",
+        function="apply_command",
         help="Carry out a plan: check it, show it, ask, and write down each step beside it.",
     ),
     "check": Command(
         module="check",
-        function="show",
+        function="check_command",
         help="Say which tables would lose HOT by a migration, what that costs, and who has to wait "
         "for it.",
     ),
     "demo": Command(
         module="demo",
-        function="demo",
+        function="demo_command",
         help="See the whole loop on an embedded server under load: observe, advise, apply, verify.",
     ),
     "layout": Command(
         module="layout",
-        function="show",
+        function="layout_command",
         help="Show a row's bytes column by column, and the room that each fillfactor leaves.",
     ),
     "observe": Command(
         module="observe",
-        function="show",
+        function="observe_command",
         help="Watch a live database, only reading, and write a profile of its tables and workload.",
     ),
     "predict": Command(
         module="predict",
-        function="show",
+        function="predict_command",
         help="Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes "
         "part.",
     ),
     "prove": Command(
         module="prove",
-        function="show",
+        function="prove_command",
         help="Play a profile on a real server and in the twin, and show both and the error.",
     ),
     "verify": Command(
         module="verify",
-        function="run",
+        function="verify_command",
         help="Observe again, only reading, and hold the plan's forecasts against it.",
     ),
     "lab": Command(

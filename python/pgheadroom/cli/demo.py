@@ -48,7 +48,7 @@ MAX_GROWTH = "25%"
 """How much larger the tables may become, as whoever owns the disk would say."""
 
 
-def demo(
+def demo_command(
     folder: Annotated[
         Path, typer.Option(help="Where profile, advice, plan and report are kept.")
     ] = DEMO_FOLDER,
@@ -90,7 +90,7 @@ def _observed(console: Console, shop: Shop, folder: Path) -> None:
     _command(
         console, "observe", shop.conninfo, "--for", WATCH, "--log", "server.log", "-o", profile_path
     )
-    observe.show(target=shop.conninfo, length=WATCH, to=profile_path, log=[shop.log])
+    observe.observe_command(target=shop.conninfo, length=WATCH, to=profile_path, log=[shop.log])
 
 
 def _advised(console: Console, folder: Path) -> Advice:
@@ -114,7 +114,7 @@ def _applied(console: Console, shop: Shop, folder: Path) -> None:
     _command(console, "apply", plan_path, shop.conninfo, "--yes")
     # What an earlier demo did was on another server.
     record_path(plan_path).unlink(missing_ok=True)
-    apply.run(plan=plan_path, target=shop.conninfo, yes=True)
+    apply.apply_command(plan=plan_path, target=shop.conninfo, yes=True)
 
 
 def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
     plan_path, path = folder / "plan.json", folder / "verification.json"
     _command(console, "verify", plan_path, shop.conninfo, "--for", WATCH, "--log", "server.log")
     failed = _fails(
-        lambda: verify.run(
+        lambda: verify.verify_command(
             plan=plan_path,
             target=shop.conninfo,
             length=WATCH,

@@ -28,7 +28,7 @@ from pgheadroom.sources.columns import read_tables
 from pgheadroom.sources.session import read_only_session
 
 
-def show(
+def layout_command(
     target: Annotated[
         str, typer.Argument(help="A profile, or a connection; without both, as libpq's PG*.")
     ] = "",

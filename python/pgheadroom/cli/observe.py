@@ -45,7 +45,7 @@ _TABLES_SHOWN = 10
 _LAST_RESORTS = ("/dev/shm", "/var/tmp")  # noqa: S108 - files in them are made by mkstemp
 
 
-def show(
+def observe_command(
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     length: Annotated[
         str | None,

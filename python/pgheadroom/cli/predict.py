@@ -130,7 +130,7 @@ SampleOption = Annotated[
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
 
-def show(
+def predict_command(
     profile: ProfileArgument,
     fillfactor: FillfactorOption = None,
     table: TableOption = None,
@@ -185,7 +185,7 @@ def show(
             where="with --page, which tells the life of one page in one run",
             instead="leave --page out for the figures of the whole",
         )
-        predict_page.show(
+        predict_page.show_page_life(
             read, page, table, levels, server=server, tps=tps, form=form, to=to, html=html
         )
         said(html)

@@ -24,7 +24,7 @@ from pgheadroom.report.page_life import text as life_text
 _FILE_WIDTH = 100
 
 
-def show(
+def show_page_life(
     profile: Profile,
     block: int,
     table: str | None,

@@ -36,7 +36,7 @@ from pgheadroom.quoting import printable
 from pgheadroom.redaction import command_line
 
 
-def show(
+def prove_command(
     profile: ProfileArgument,
     fillfactor: FillfactorOption = None,
     table: TableOption = None,

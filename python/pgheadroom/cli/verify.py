@@ -42,7 +42,7 @@ _WINDOWS = 20
 """Windows of the interval: enough for an interval by how they differ, few enough to be cheap."""
 
 
-def run(
+def verify_command(
     plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     length: Annotated[
