@@ -12,7 +12,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgheadroom.lab.reading import middle
+from pgheadroom.outcome import middle
+from pgheadroom.predict import answer
 from pgheadroom.report.proof import answer as prediction_answer
 from pgheadroom.types import Interval
 
@@ -53,22 +54,22 @@ def curves(draw: st.DrawFn) -> tuple[list[Json], list[object]]:
 def test_no_higher_setting_does_the_same(curve: tuple[list[Json], list[object]]) -> None:
     """The named one is as good as the best, and the first from above that is."""
     found = prediction_answer.settings(*curve)
-    named = prediction_answer.enough(found)
+    named = answer.enough(found)
     assert named is not None
     best = max(found, key=lambda setting: middle(setting.hot) or 0.0)
-    assert prediction_answer.same_hot(named.hot, best.hot)
+    assert answer.same_hot(named.hot, best.hot)
     for setting in found:
         if setting.fillfactor > named.fillfactor:
             assert setting.hot != named.hot
             assert (middle(setting.hot) or 0.0) < (middle(best.hot) or 0.0)
-            assert not prediction_answer.same_hot(setting.hot, best.hot)
+            assert not answer.same_hot(setting.hot, best.hot)
 
 
 @given(curve=curves())
 def test_lower_only_costs_space_where_it_does(curve: tuple[list[Json], list[object]]) -> None:
     """No lower setting saves WAL beyond noise, and one takes more room, where that is said."""
     found = prediction_answer.settings(*curve)
-    named = prediction_answer.enough(found)
+    named = answer.enough(found)
     assert named is not None
     lower = [setting for setting in found if setting.fillfactor < named.fillfactor]
     said = prediction_answer.sentence(*curve)
@@ -78,7 +79,7 @@ def test_lower_only_costs_space_where_it_does(curve: tuple[list[Json], list[obje
         setting
         for setting in lower
         if (middle(setting.wal) or 0.0) < (middle(named.wal) or 0.0)
-        and not prediction_answer.same_wal(setting.wal, named.wal)
+        and not answer.same_wal(setting.wal, named.wal)
     ]
     assert ("has no more HOT" in said) == bool(saving)
     larger = any((middle(s.heap) or 0.0) > (middle(named.heap) or 0.0) for s in lower)
@@ -97,7 +98,7 @@ def test_the_order_of_the_cells_is_none(curve: tuple[list[Json], list[object]], 
 def test_shares_within_an_interval_are_equal() -> None:
     """Either's middle inside the other's interval; shares apart are not."""
     wide = Interval(low=0.9, mid=0.95, high=1.0, level=0.9)
-    assert prediction_answer.same_hot(wide, 0.91)
-    assert prediction_answer.same_hot(0.99, wide)
-    assert not prediction_answer.same_hot(wide, 0.89)
-    assert not prediction_answer.same_hot(0.91, 0.92)
+    assert answer.same_hot(wide, 0.91)
+    assert answer.same_hot(0.99, wide)
+    assert not answer.same_hot(wide, 0.89)
+    assert not answer.same_hot(0.91, 0.92)

@@ -174,6 +174,24 @@ def _rooms_imported(path: Path) -> set[str]:
     return found
 
 
+COMPUTES = {"statistics", "numpy", "scipy", "random"}
+"""What a result is made with; a report that needs it makes one of its own."""
+
+
+def test_the_report_makes_no_figures() -> None:
+    """What it shows stands in the result, or is a property of it: other readers want it as well."""
+    for path in REPORT.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found = {
+            name.split(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in [getattr(node, "module", None) or "", *(a.name for a in node.names)]
+        }
+        assert not found & COMPUTES, path
+        assert not _imports(tree) & {"stats", "play", "servers", "sources"}, path
+
+
 def test_rooms_of_the_report_stand_alone() -> None:
     """Each is over the kernel, none knows another, and the kernel knows none."""
     assert {"advice", "experiment", "page_life", "proof"} <= ROOMS

@@ -368,6 +368,15 @@ class TableAdvice:
         """The curve's point at a fillfactor, if it has one."""
         return next((point for point in self.curve if point.fillfactor == fillfactor), None)
 
+    @property
+    def heap_grows_frac(self) -> float | None:
+        """By what part the heap is larger as advised than as it is set, both in the long run."""
+        now, then = self.point(self.fillfactor), self.point(self.advised_fillfactor)
+        if now is None or then is None:
+            return None
+        before, after = middle(now.heap_bytes), middle(then.heap_bytes)
+        return None if not before or after is None else after / before - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:

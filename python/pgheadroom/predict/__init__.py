@@ -13,6 +13,7 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     rewriting.py    tables that are rewritten in the middle of a run
     growth.py   whether a table has found its size by the end of a run
     convergence.py  when a new fillfactor has taken effect on old pages
+    answer.py   which of several fillfactors is enough, in a sentence
     run.py      profile and fillfactors -> Prediction
 
 What a real server does with the same profile is `play`; `prove` sets both beside each other.

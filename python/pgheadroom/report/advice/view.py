@@ -373,11 +373,8 @@ def growth(table: TableAdvice) -> str | None:
 
     Not beside the size that was measured: a table that grows is larger at the end in any case.
     """
-    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
-    if table.verdict != "CHANGE" or now is None or then is None:
-        return None
-    before, after = middle(now.heap_bytes), middle(then.heap_bytes)
-    return None if not before or after is None else f"{100 * (after / before - 1):+.3g} %"
+    grows = table.heap_grows_frac
+    return None if table.verdict != "CHANGE" or grows is None else f"{100 * grows:+.3g} %"
 
 
 def _title(table: TableAdvice) -> str:

@@ -7,7 +7,7 @@ each group of cells that share everything but the compared factor.
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -167,9 +167,10 @@ def _points(kind: _Kind, item: Mapping[str, Any]) -> list[Row]:
 
 
 def _joined(kind: _Kind, ys: Sequence[float]) -> float:
+    """What a picture has room for, of neighbours; the figures stay as they are in the tables."""
     if kind.join == "max":
         return max(ys)
-    return ys[-1] if kind.join == "last" else statistics.fmean(ys)
+    return ys[-1] if kind.join == "last" else math.fsum(ys) / len(ys)
 
 
 def _events(item: Mapping[str, Any], kind: str, end: float) -> list[Row]:
