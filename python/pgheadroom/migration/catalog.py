@@ -7,19 +7,19 @@ name from there on, and one that the migration makes or drops is known to later 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from pgheadroom.advise.hot import HotIndex
 from pgheadroom.advise.row import index_label
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Remarkable, Rename, Statement, Target, Work
+from pgheadroom.migration.added_index import hot_index, keys_of, of_row, stand_in_of
+from pgheadroom.migration.columns import new_column, set_expression
 from pgheadroom.migration.index_name import chosen_name
 from pgheadroom.migration.names import IndexAt, Names
 from pgheadroom.migration.shape import (
     Altered,
     ColumnSet,
-    ExpressionSet,
     FillfactorSet,
     IndexAdded,
     IndexDropped,
@@ -30,8 +30,7 @@ from pgheadroom.migration.shape import (
 from pgheadroom.migration.transaction import Held, Later
 from pgheadroom.migration.weighing import constraint_index, weighed
 from pgheadroom.migration.work import Effect, joined, kept
-from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile import IndexProfile, Profile
+from pgheadroom.profile import Profile
 from pgheadroom.types import PgVersion
 
 _DEFAULT_FILLFACTOR = 100
@@ -374,7 +373,7 @@ class Catalog:
             elif isinstance(action, actions.SetColumn):
                 self._set_column(line, altered, action)
             elif isinstance(action, actions.SetExpression):
-                _set_expression(line, altered, action)
+                set_expression(line, altered, action)
             elif isinstance(action, actions.SetFillfactor):
                 altered.edits.append(
                     FillfactorSet(line=line, fillfactor=action.fillfactor or _DEFAULT_FILLFACTOR)
@@ -398,7 +397,7 @@ class Catalog:
         if self._exists(action):
             return
         names = altered.names
-        action = _of_row(action, names)
+        action = of_row(action, names)
         unknown = [name for name in action.depends if name not in names]
         if unknown or not (action.depends or action.whole_row):
             said = ", ".join(unknown) or "no column"
@@ -420,7 +419,7 @@ class Catalog:
         own = action.name if action.name is not None and not is_part else None
         chosen = own or chosen_name(table, action, lambda n: self.names.is_taken(schema, n))
         name = action.name or (self._parent_name(action) if is_part else chosen)
-        hot = _hot_index(altered, action, name)
+        hot = hot_index(altered, action, name)
         identity = chosen
         while identity in altered.indexes:
             identity += "+"
@@ -433,11 +432,11 @@ class Catalog:
                 name=name,
                 identity=identity,
                 columns=tuple(n for n in action.depends if n in names),
-                keys=tuple(n for n in _keys(action) if n in names),
+                keys=tuple(n for n in keys_of(action) if n in names),
                 include=tuple(n for n in action.include if n in names),
                 predicate=tuple(n for n in action.predicate_columns if n in names),
                 hot=hot,
-                index=self._stand_in(altered, action, name),
+                index=stand_in_of(altered, action, name, self._taken),
                 kind=action.kind if action.kind != "index" else f"index ({action.method})",
             )
         )
@@ -464,44 +463,13 @@ class Catalog:
             place[1], action, lambda n: self.names.is_taken(place[0], n)
         )
 
-    def _stand_in(
-        self, altered: Altered, action: actions.AddIndex, name: str
-    ) -> IndexProfile | None:
-        """An index of a profile that ends HOT for the same columns."""
-
-        def labels(names: Iterable[str]) -> list[str]:
-            found = (altered.names.get(name, "") for name in names)
-            return [altered.labels[name] for name in found if name in altered.labels]
-
-        depends = labels(action.depends)
-        if action.whole_row:
-            depends = [column.name for column in altered.table.columns][:32]
-        if not depends:
-            return None
-        is_plain = action.method in ("btree", "brin") and not action.has_expressions
-        columns = labels(action.columns) if is_plain and not action.whole_row else depends
-        include = [] if action.method == "brin" else [n for n in depends if n not in columns]
-        is_btree = action.method != "brin"
-        return IndexProfile(
-            name=profile_name(name, self._taken),
-            columns=tuple(columns or depends),
-            expressions=(),
-            unique=False,
-            method="btree" if is_btree else "brin",
-            # Columns of a predicate end HOT as well; all rows are taken to be in the index.
-            include=tuple(include) if columns else (),
-            where=None,
-            fillfactor=action.fillfactor if action.method == "btree" else None,
-            deduplicate_items=None,
-        )
-
     def _set_column(self, line: int, altered: Altered, action: actions.SetColumn) -> None:
         table = altered.table
         identity = altered.names.get(action.name)
         if action.is_new:
             if identity is not None:  # IF NOT EXISTS
                 return
-            identity = self._new_column(altered, action)
+            identity = new_column(altered, action)
         elif identity is None:
             text = f"column {action.name} is not in the profile"
             self._note(line, action.table, text, is_judged=True)
@@ -523,72 +491,3 @@ class Catalog:
                 assumed=assumed,
             )
         )
-
-    def _new_column(self, altered: Altered, action: actions.SetColumn) -> str:
-        identity = action.name
-        known = {*altered.types, *altered.labels, *altered.names.values()}
-        while identity in known:
-            identity += "+"
-        taken = {column.name for column in altered.table.columns} | set(altered.labels.values())
-        altered.labels[identity] = profile_name(action.name, taken)
-        altered.names[action.name] = identity
-        altered.called[identity] = action.name
-        altered.nullable[identity] = not action.not_null
-        if action.generated == "stored":
-            altered.generated[identity] = altered.identities(action.reads)
-        elif action.generated == "virtual":
-            altered.virtual.add(identity)
-        return identity
-
-
-def _set_expression(line: int, altered: Altered, action: actions.SetExpression) -> None:
-    identity = altered.names.get(action.name)
-    if identity is None or identity in altered.virtual:
-        return
-    if action.reads is None:
-        altered.generated.pop(identity, None)
-    else:
-        altered.generated.pop(identity, None)
-        altered.generated[altered.forget(identity)] = altered.identities(action.reads)
-    altered.edits.append(ExpressionSet(line=line, name=action.name, reads=action.reads))
-
-
-def _hot_index(altered: Altered, action: actions.AddIndex, name: str) -> HotIndex:
-    """What it reads; parts that a parser does not tell apart count as expressions."""
-    keys, include = altered.identities(action.columns), altered.identities(action.include)
-    predicate = altered.identities(action.predicate_columns)
-    rest = altered.identities(action.depends) - keys - include - predicate
-    return HotIndex(
-        name=name,
-        method=action.method,
-        keys=keys,
-        expressions=rest | altered.identities(action.expression_columns),
-        include=include,
-        predicate=predicate,
-        whole_row=action.whole_row,
-    )
-
-
-def _keys(action: actions.AddIndex) -> tuple[str, ...]:
-    """Columns of the key and its expressions; what the parser tells of no part is taken there."""
-    own = {*action.columns, *action.expression_columns}
-    beside = {*action.include, *action.predicate_columns}
-    return tuple(name for name in action.depends if name in own or name not in beside)
-
-
-def _of_row(action: actions.AddIndex, names: Iterable[str]) -> actions.AddIndex:
-    """Of a name that may be the row's or a column's: the one that it is."""
-    row = action.table.name
-    if not action.may_be_row or row in names:
-        return action
-
-    def without(columns: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for name in columns if name != row)
-
-    return replace(
-        action,
-        whole_row=True,
-        depends=without(action.depends),
-        expression_columns=without(action.expression_columns),
-        predicate_columns=without(action.predicate_columns),
-    )
