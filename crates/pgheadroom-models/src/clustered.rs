@@ -62,7 +62,7 @@ impl Model for ByIndex {
             table,
             row,
             tuple_bytes,
-            horizon,
+            procs,
             wal,
         } = new;
         let leaf = table.leaf_for(self.0, row)?;
@@ -74,7 +74,7 @@ impl Model for ByIndex {
             if table.takes_row(block, tuple_bytes)? {
                 return Ok(Some(block));
             }
-            table.look_at(block, horizon, wal); // which prunes it, if it is full
+            table.look_at(block, procs, wal); // which prunes it, if it is full
             if table.takes_row(block, tuple_bytes)? {
                 return Ok(Some(block));
             }

@@ -87,7 +87,7 @@ fn engines_differ_in_storage_only() {
             }
             for table in db.tables() {
                 for (block, page) in (0..).map(BlockNumber).zip(db.table(table).heap().pages()) {
-                    let held = check::page_after(block, page, db.horizon());
+                    let held = check::page_after(block, page, db.procs());
                     assert_eq!(held.map_err(|error| error.to_string()), Ok(()), "{what}");
                 }
             }

@@ -21,8 +21,8 @@ use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::heap::RowLock;
-use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::procarray::ProcArray;
 use crate::transaction::Transactions;
 use crate::value::{Value, ValueError};
 use crate::wal::{RecordType, Wal, WalSettings};
@@ -56,6 +56,7 @@ pub use index::{IndexDefinition, IndexKey, IndexMethod};
 pub(crate) use look::{LookAhead, Sight};
 pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
+pub use session::SessionId;
 pub(crate) use steady::Target;
 pub use table::{Table, TableDefinition};
 pub use vacuum::{Relation, RunningVacuum, VacuumStep};
@@ -110,7 +111,7 @@ pub enum Action<'a> {
 #[derive(Debug)]
 pub struct Database {
     behaviour: Behaviour,
-    horizon: Horizon,
+    procs: ProcArray,
     wal: Wal,
     tables: Vec<Table>,
     /// Number of the running statement: its own changes are invisible to it.
@@ -130,7 +131,7 @@ impl Database {
     pub fn new(behaviour: Behaviour, settings: WalSettings) -> Self {
         Self {
             behaviour,
-            horizon: Horizon::default(),
+            procs: ProcArray::default(),
             wal: Wal::new(settings),
             tables: Vec::new(),
             statement: 0,
@@ -224,13 +225,13 @@ impl Database {
 
     /// Transactions and held snapshots.
     #[must_use]
-    pub const fn horizon(&self) -> &Horizon {
-        &self.horizon
+    pub const fn procs(&self) -> &ProcArray {
+        &self.procs
     }
 
     /// The same, to take and release snapshots.
-    pub const fn horizon_mut(&mut self) -> &mut Horizon {
-        &mut self.horizon
+    pub const fn procs_mut(&mut self) -> &mut ProcArray {
+        &mut self.procs
     }
 
     /// ALTER TABLE ... SET (fillfactor = ...): rows stay where they are.
@@ -264,7 +265,7 @@ impl Database {
     /// Source: `RecordTransactionCommit`, src/backend/access/transam/xact.c (REL_18_STABLE): no
     /// record without a transaction number.
     pub fn commit(&mut self) {
-        let had_xid = self.horizon.commit().is_some();
+        let had_xid = self.procs.commit().is_some();
         if had_xid {
             self.wal.record_commit();
         }
@@ -277,13 +278,21 @@ impl Database {
     ///
     /// Source: `RecordTransactionAbort`, src/backend/access/transam/xact.c (REL_18_STABLE).
     pub fn rollback(&mut self) {
-        let had_xid = self.horizon.abort().is_some();
+        let had_xid = self.procs.abort().is_some();
         if had_xid {
             self.wal.record(RecordType::Abort, COMMIT); // the same shape
         }
         for table in &mut self.tables {
             table.end_transaction(false);
         }
+    }
+
+    /// A statement begins, in a snapshot of its own or in its transaction's; its number.
+    #[inline]
+    fn begin_statement(&mut self) -> u32 {
+        self.statement += 1;
+        self.procs.begin_statement();
+        self.statement
     }
 
     /// INSERT of one row; [`Database::end_statement`] follows the last of a statement.
@@ -293,11 +302,11 @@ impl Database {
     ///
     /// Source: `ExecInsert`, src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
     pub fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(), StatementError> {
-        self.statement += 1;
+        self.begin_statement();
         let table = &mut self.tables[table.0];
         let row = table.add_row(values, self.statement)?;
         let statement = self.statement;
-        table.insert(row, &mut self.horizon, &mut self.wal, statement)?;
+        table.insert(row, &mut self.procs, &mut self.wal, statement)?;
         Ok(())
     }
 
@@ -316,26 +325,19 @@ impl Database {
         values: &[Value],
         assignments: &Assignments<'_>,
     ) -> Result<(), StatementError> {
-        self.statement += 1;
-        let statement = self.statement;
+        let statement = self.begin_statement();
         let table = &mut self.tables[table.0];
         let index = table.btree_position(index);
         let row = table.add_row(values, statement)?;
         let entry = table.entry_of(index, row)?;
         let entry = entry.expect("ON CONFLICT takes no partial index");
-        let conflict = table.find_conflict(index, entry.key.values(), &self.horizon, &mut self.wal);
+        let conflict = table.find_conflict(index, entry.key.values(), &self.procs, &mut self.wal);
         if let Some(tid) = conflict {
             table.take_back_row(row);
-            table.lock(tid, RowLock::Update, &mut self.horizon, &mut self.wal);
-            return table.update(
-                tid,
-                assignments,
-                &mut self.horizon,
-                &mut self.wal,
-                statement,
-            );
+            table.lock(tid, RowLock::Update, &mut self.procs, &mut self.wal);
+            return table.update(tid, assignments, &mut self.procs, &mut self.wal, statement);
         }
-        let tid = table.insert(row, &mut self.horizon, &mut self.wal, statement)?;
+        let tid = table.insert(row, &mut self.procs, &mut self.wal, statement)?;
         let hole = table.heap.pages()[tid.block.0 as usize].exact_free_space();
         let page = self.wal.change(table.main, tid.block, hole);
         self.wal.record(RecordType::HeapConfirm, heap_confirm(page));
@@ -358,8 +360,7 @@ impl Database {
         high: &[i64],
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        self.statement += 1;
-        let statement = self.statement;
+        let statement = self.begin_statement();
         let id = table;
         let table = &mut self.tables[table.0];
         let index = table.btree_position(index);
@@ -378,7 +379,7 @@ impl Database {
             entry_count += scanned.entries.len();
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
-                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
                 let is_slot = slot_block == Some(tid.block);
                 if is_other && !is_slot {
@@ -387,9 +388,9 @@ impl Database {
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
                         slot_block = Some(found.block);
-                        self.horizon.note_slot(table.main, found.block);
+                        self.procs.note_slot(table.main, found.block);
                         found_rows += 1;
-                        table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
+                        table.apply(found, action, &mut self.procs, &mut self.wal, statement)?;
                         only = table.newest(found);
                     }
                     Fetched::AllDead => dead.push((offset, tid)),
@@ -422,8 +423,7 @@ impl Database {
         wanted: impl Fn(Row<'_>) -> bool,
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        self.statement += 1;
-        let statement = self.statement;
+        let statement = self.begin_statement();
         let id = table;
         let table = &mut self.tables[table.0];
         let mut found_rows = 0;
@@ -431,13 +431,13 @@ impl Database {
         for block in (0..table.heap.page_count()).map(BlockNumber) {
             visible.clear();
             let wal = RefCell::new(&mut self.wal);
-            let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+            let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
             heap.visit(block);
             heap.visible_tuples(block, statement, &mut visible);
             for &tid in &visible {
                 if wanted(table.row_view(table.row_at(tid))) {
                     found_rows += 1;
-                    table.apply(tid, action, &mut self.horizon, &mut self.wal, statement)?;
+                    table.apply(tid, action, &mut self.procs, &mut self.wal, statement)?;
                 }
             }
         }
@@ -465,6 +465,6 @@ impl btree::Table for HeapAccess<'_, '_> {
     }
 
     fn is_removable(&self, xid: crate::transaction::Xid) -> bool {
-        self.horizon.is_removable(xid)
+        self.procs.is_removable(xid)
     }
 }

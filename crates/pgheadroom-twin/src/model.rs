@@ -13,8 +13,8 @@ use std::fmt::Debug;
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::{StatementError, Table};
-use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::procarray::ProcArray;
 use crate::profile::ServerSpec;
 use crate::wal::{ModelRecord, Wal};
 
@@ -98,7 +98,7 @@ pub struct NewRow<'a> {
     /// Length of its tuple.
     pub tuple_bytes: u16,
     /// Who sees what.
-    pub horizon: &'a Horizon,
+    pub procs: &'a ProcArray,
     /// Where changes are logged.
     pub wal: &'a mut Wal,
 }

@@ -37,7 +37,7 @@ impl KeyOrder {
                 let LinePointer::Normal(tuple) = item else {
                     continue;
                 };
-                let ended = |xid| db.horizon().outcome(xid) == Outcome::Committed;
+                let ended = |xid| db.procs().outcome(xid) == Outcome::Committed;
                 let is_gone = tuple.xmax.is_valid() && !tuple.is_locked_only && ended(tuple.xmax);
                 if !ended(tuple.xmin) || is_gone {
                     continue;

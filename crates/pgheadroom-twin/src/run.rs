@@ -21,7 +21,7 @@ use pgheadroom_layout::{BlockNumber, PgVersion};
 
 use crate::counters::TableCounters;
 use crate::estimate::needed_bytes;
-use crate::executor::{Database, StatementError, TableId};
+use crate::executor::{Database, SessionId, StatementError, TableId};
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
@@ -350,6 +350,7 @@ fn run_with(
         .whole
         .as_ref()
         .map(|whole| Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving));
+    db.open_sessions(workload.clients());
     let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
     let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
     let mut without_row = vec![0; workload.turns().len()];
@@ -357,7 +358,7 @@ fn run_with(
         let client = match turn {
             Turn::Begin(client) => client,
             Turn::End(client) => {
-                schedule.release(client, db.horizon_mut());
+                schedule.release(client, db.procs_mut());
                 continue;
             }
         };
@@ -421,9 +422,9 @@ fn run_with(
         let operations = ahead.operations();
         transactions += 1;
         db.note_moment(transactions);
-        db.use_session(client);
-        let xmin = db.horizon().xmin();
-        schedule.begin(db.horizon_mut());
+        db.switch_to(SessionId(client));
+        let xmin = db.procs().xmin();
+        schedule.begin(db.procs_mut());
         for operation in operations {
             let found = perform(db, operation).map_err(|error| {
                 let name = &names[operation.table().0];
@@ -436,15 +437,15 @@ fn run_with(
                     *count += 1;
                 }
             }
-            schedule.pass(operations.len() == 1, db.horizon_mut());
+            schedule.pass(operations.len() == 1, db.procs_mut());
         }
         statements += operations.len() as u64;
-        let xid = db.horizon().current();
+        let xid = db.procs().current();
         match end {
             End::Commit => db.commit(),
             End::Rollback => db.rollback(),
         }
-        schedule.hold(client, (xmin, xid), db.horizon_mut());
+        schedule.hold(client, (xmin, xid), db.procs_mut());
         if let Some(elsewhere) = &mut elsewhere {
             elsewhere.played(xid);
         }

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 
 use crate::executor::{CopyRow, Database, StatementError};
-use crate::horizon::HeldSnapshot;
 use crate::pgbench::Generators;
+use crate::procarray::HeldSnapshot;
 use crate::profile::{LoadedTable, ProfileError, ProfileSpec, load, support};
 use crate::run::{Conditions, Monitor, Outcome, outcome, perform};
 use crate::vacuum::VacuumOptions;
@@ -185,10 +185,10 @@ impl Script<'_> {
                 db.rollback();
             }
             Step::Checkpoint => db.checkpoint(),
-            Step::Hold => self.held = Some(db.horizon_mut().hold()),
+            Step::Hold => self.held = Some(db.procs_mut().hold()),
             Step::Release => {
                 let held = self.held.take().expect("a snapshot is held");
-                db.horizon_mut().release(held);
+                db.procs_mut().release(held);
             }
             Step::Reconnect => db.forget_target_blocks(),
         }

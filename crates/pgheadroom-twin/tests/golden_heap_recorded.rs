@@ -11,8 +11,8 @@ use pgheadroom_twin::executor::{
     Action, Assignment, Assignments, Change, ColumnDefinition, Database, IndexDefinition, Row,
     TableDefinition, TableId,
 };
-use pgheadroom_twin::horizon::HeldSnapshot;
 use pgheadroom_twin::page::{Tuple, XmaxHint, XminHint};
+use pgheadroom_twin::procarray::HeldSnapshot;
 use pgheadroom_twin::vacuum::VacuumOptions;
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
@@ -97,10 +97,10 @@ impl Player {
                 };
                 self.db.vacuum_as(self.table, options);
             }
-            "hold" => self.held = Some(self.db.horizon_mut().hold()),
+            "hold" => self.held = Some(self.db.procs_mut().hold()),
             "release" => {
                 let held = self.held.take().unwrap();
-                self.db.horizon_mut().release(held);
+                self.db.procs_mut().release(held);
             }
             word => self.change(word, &numbers),
         }
@@ -262,7 +262,7 @@ fn play(version: &str, text: &str) -> Result<(), String> {
     }
     let heap = player.db.table(player.table).heap();
     for (block, page) in (0..).zip(heap.pages()) {
-        let sound = check::page_after(BlockNumber(block), page, player.db.horizon());
+        let sound = check::page_after(BlockNumber(block), page, player.db.procs());
         sound.map_err(|violation| violation.to_string())?;
     }
     let pages = runs(heap.pages().iter().map(page_text));

@@ -32,7 +32,7 @@ fn held_snapshot() {
             indexes_abalance: false,
         }
         .loaded();
-        let held = fixture.db.horizon_mut().hold();
+        let held = fixture.db.procs_mut().hold();
         fixture.churn(5000, 7500, 42);
         assert_eq!(
             (fixture.heap_pages(), fixture.index_pages()),
@@ -58,7 +58,7 @@ fn held_snapshot() {
                 (RecordType::FpiForHint, hints, 44 * hints),
             ],
         );
-        fixture.db.horizon_mut().release(held);
+        fixture.db.procs_mut().release(held);
         fixture.db.forget_target_blocks();
         fixture.db.wal_mut().reset_totals();
         fixture.churn(20_000, 7500, 43);
@@ -94,14 +94,14 @@ fn held_snapshot_with_more_room() {
         indexes_abalance: false,
     }
     .loaded();
-    let held = fixture.db.horizon_mut().hold();
+    let held = fixture.db.procs_mut().hold();
     fixture.churn(8000, 7500, 42);
     let counters = *fixture.db.table(fixture.t).counters();
     assert_eq!(
         (counters.n_tup_hot_upd, counters.n_tup_newpage_upd),
         (2953, 5047)
     );
-    fixture.db.horizon_mut().release(held);
+    fixture.db.procs_mut().release(held);
     fixture.db.forget_target_blocks();
     fixture.db.wal_mut().reset_totals();
     fixture.churn(20_000, 7500, 43);

@@ -5,7 +5,7 @@
 
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, OffsetNumber, PgVersion};
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode, RowLock};
-use pgheadroom_twin::horizon::{HeldSnapshot, Horizon};
+use pgheadroom_twin::procarray::{HeldSnapshot, ProcArray};
 use pgheadroom_twin::prune::{self, DeadRoots, TupleState, Visit};
 use pgheadroom_twin::transaction::{Outcome, Transactions};
 use pgheadroom_twin::vacuum::VacuumOptions;
@@ -68,7 +68,7 @@ type Row = (u32, Tid, u16);
 
 struct World {
     heap: Heap,
-    horizon: Horizon,
+    procs: ProcArray,
     target: InsertTargetBlock,
     has_indexes: bool,
     rows: Vec<Row>,
@@ -82,7 +82,7 @@ impl World {
         let behaviour = PgVersion::new(major, 4).unwrap().behaviour();
         Self {
             heap: Heap::new(behaviour, HeapFillfactor::new(fillfactor).unwrap()),
-            horizon: Horizon::default(),
+            procs: ProcArray::default(),
             target: InsertTargetBlock::default(),
             has_indexes,
             rows: Vec::new(),
@@ -93,14 +93,15 @@ impl World {
     }
 
     fn commit(&mut self) {
-        self.horizon.commit();
+        self.procs.commit();
         self.committed.clone_from(&self.rows);
     }
 
     fn play(&mut self, step: Step) {
+        self.procs.begin_statement();
         match step {
             Step::Insert { tuple_bytes } => {
-                let (row, xid) = (self.next_row, self.horizon.assign());
+                let (row, xid) = (self.next_row, self.procs.assign());
                 self.next_row += 1;
                 let target = &mut self.target;
                 let placed = self
@@ -111,13 +112,13 @@ impl World {
             }
             Step::Commit => self.commit(),
             Step::Rollback => {
-                self.horizon.abort();
+                self.procs.abort();
                 self.rows.clone_from(&self.committed);
             }
-            Step::Hold if self.held.is_none() => self.held = Some(self.horizon.hold()),
+            Step::Hold if self.held.is_none() => self.held = Some(self.procs.hold()),
             Step::Release => {
                 if let Some(held) = self.held.take() {
-                    self.horizon.release(held);
+                    self.procs.release(held);
                 }
             }
             Step::Vacuum { freeze, truncate } => self.vacuum(freeze, truncate),
@@ -130,14 +131,14 @@ impl World {
             } => self.update(pick, tuple_bytes, hot),
             Step::Delete { pick } => {
                 let (_, tid, _) = self.rows.swap_remove(pick % self.rows.len());
-                let xid = self.horizon.assign();
-                self.heap.note_hints_of(tid, &self.horizon);
+                let xid = self.procs.assign();
+                self.heap.note_hints_of(tid, &self.procs);
                 self.heap.delete(tid, xid);
             }
             Step::Lock { pick } => {
                 let tid = self.rows[pick % self.rows.len()].1;
-                let xid = self.horizon.assign();
-                self.heap.note_hints_of(tid, &self.horizon);
+                let xid = self.procs.assign();
+                self.heap.note_hints_of(tid, &self.procs);
                 self.heap.lock(tid, RowLock::Update, xid);
             }
             Step::Visit { pick } => self.visit(self.rows[pick % self.rows.len()].1.block),
@@ -148,8 +149,8 @@ impl World {
     fn update(&mut self, pick: usize, tuple_bytes: u16, hot: bool) {
         let index = pick % self.rows.len();
         let (row, tid, _) = self.rows[index];
-        let xid = self.horizon.assign();
-        self.heap.note_hints_of(tid, &self.horizon);
+        let xid = self.procs.assign();
+        self.heap.note_hints_of(tid, &self.procs);
         let target = &mut self.target;
         let done = self
             .heap
@@ -167,28 +168,27 @@ impl World {
             freeze,
             truncate,
         };
-        let scan = self.heap.vacuum_scan(options, &self.horizon, &mut ignore);
-        self.heap.vacuum_reclaim(scan, &self.horizon, &mut ignore);
+        self.procs.begin_statement();
+        self.procs.compute_horizons();
+        let scan = self.heap.vacuum_scan(options, &self.procs, &mut ignore);
+        self.heap.vacuum_reclaim(scan, &self.procs, &mut ignore);
         self.target = InsertTargetBlock::default();
     }
 
     fn visit(&mut self, block: BlockNumber) {
         let before = self.heap.pages()[block.0 as usize].clone();
-        let planned = in_order(prune::plan(&before, DeadRoots::Stay, &self.horizon));
-        assert_eq!(
-            planned,
-            in_order(prune::plan_of_all(&before, &self.horizon))
-        );
-        let visit = self.heap.visit(block, &self.horizon);
+        let planned = in_order(prune::plan(&before, DeadRoots::Stay, &self.procs));
+        assert_eq!(planned, in_order(prune::plan_of_all(&before, &self.procs)));
+        let visit = self.heap.visit(block, &self.procs);
         let after = &self.heap.pages()[block.0 as usize];
         if visit == Visit::Pruned {
-            check_pruned(&before, after, &self.horizon);
+            check_pruned(&before, after, &self.procs);
         }
     }
 
     fn check(&self) {
         for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
-            let sound = check::page_after(block, page, &self.horizon);
+            let sound = check::page_after(block, page, &self.procs);
             assert_eq!(sound, Ok(()));
             let bits = self.heap.vm().get(block);
             assert_eq!(check::visibility(block, page, bits), Ok(()));
@@ -197,10 +197,10 @@ impl World {
             let page = &self.heap.pages()[tid.block.0 as usize];
             let tuple = page.tuple(tid.offset).expect("a live row has a tuple");
             assert_eq!((tuple.row, tuple.lp_len), (row, tuple_bytes));
-            assert_ne!(self.horizon.outcome(tuple.xmin), Outcome::Aborted);
+            assert_ne!(self.procs.outcome(tuple.xmin), Outcome::Aborted);
             let is_kept = !tuple.xmax.is_valid()
                 || tuple.is_locked_only
-                || self.horizon.outcome(tuple.xmax) == Outcome::Aborted;
+                || self.procs.outcome(tuple.xmax) == Outcome::Aborted;
             assert!(is_kept, "row {row} was removed");
         }
     }

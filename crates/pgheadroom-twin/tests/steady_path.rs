@@ -222,10 +222,10 @@ fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
         match event {
             0 => db.vacuum(table),
             1 => db.checkpoint(),
-            2 => held.push(db.horizon_mut().hold()),
+            2 => held.push(db.procs_mut().hold()),
             3 => held
                 .drain(..)
-                .for_each(|snapshot| db.horizon_mut().release(snapshot)),
+                .for_each(|snapshot| db.procs_mut().release(snapshot)),
             _ => {}
         }
     }

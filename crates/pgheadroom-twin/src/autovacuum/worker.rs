@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::autovacuum::threshold::{Class, estimated_rows};
 use crate::autovacuum::{Autovacuum, Maintained, all_frozen_pages, class_of};
 use crate::executor::{Analyzed, Database, Relation, RunningVacuum, TableId, VacuumStep};
-use crate::horizon::HeldSnapshot;
+use crate::procarray::HeldSnapshot;
 use crate::vacuum::{VacuumOptions, Vacuumed};
 
 /// Processor time of a page, beside what sleeping takes; with the times in docs/method.md.
@@ -105,7 +105,7 @@ impl Autovacuum {
                     }
                 }
                 Kind::Analyze { found, snapshot } => {
-                    db.horizon_mut().release(*snapshot);
+                    db.procs_mut().release(*snapshot);
                     let found = *found;
                     self.end_analyze(position, &job, found, db);
                 }
@@ -133,7 +133,7 @@ impl Autovacuum {
                 ..
             }) = worker.job.take()
             {
-                db.horizon_mut().release(snapshot);
+                db.procs_mut().release(snapshot);
             }
         }
         for known in &mut self.known {
@@ -211,8 +211,7 @@ impl Autovacuum {
         let relation = self.known[place].relation;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let max_pages = (SAMPLED * self.settings.statistics_target) as u32;
-        let xmin = db.horizon().xmin();
-        let snapshot = db.horizon_mut().hold_at(xmin);
+        let snapshot = db.procs_mut().hold();
         let before = db.wal().pages().dirtied();
         let found = db.analyze(relation.table, max_pages);
         let dirtied = db.wal().pages().dirtied() - before;

@@ -25,7 +25,7 @@ impl Database {
     /// `heapam_scan_analyze_next_tuple`, src/backend/access/heap/heapam_handler.c
     /// (REL_18_STABLE). Differs: of a larger table it takes every so many pages, not random ones.
     pub fn analyze(&mut self, table: TableId, max_pages: u32) -> Analyzed {
-        let horizon = &self.horizon;
+        let procs = &self.procs;
         let table = &mut self.tables[table.0];
         let pages = table.heap.page_count();
         let sampled = pages.min(max_pages);
@@ -33,14 +33,14 @@ impl Database {
         for number in 0..sampled {
             let block = u64::from(number) * u64::from(pages) / u64::from(sampled);
             let block = BlockNumber(u32::try_from(block).unwrap_or(u32::MAX));
-            if table.heap.note_hints(block, horizon) {
+            if table.heap.note_hints(block, procs) {
                 let hole = table.heap.pages()[block.0 as usize].exact_free_space();
                 self.wal.hint(table.main, block, hole);
             }
             for item in table.heap.pages()[block.0 as usize].items() {
                 match item {
                     LinePointer::Dead => dead += 1,
-                    LinePointer::Normal(tuple) => match TupleState::of(&tuple, horizon) {
+                    LinePointer::Normal(tuple) => match TupleState::of(&tuple, procs) {
                         TupleState::Dead | TupleState::RecentlyDead => dead += 1,
                         TupleState::Live | TupleState::DeleteInProgress => live += 1,
                         TupleState::InsertInProgress => {}

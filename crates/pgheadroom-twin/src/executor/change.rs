@@ -19,8 +19,8 @@ use crate::executor::table::{Scratch, Table};
 use crate::executor::toast::Writer;
 use crate::executor::{Action, Assignments, Change, StatementError};
 use crate::heap::{BulkInsert, Mode, RowLock, Updated};
-use crate::horizon::Horizon;
 use crate::page::{Tid, XmaxHint};
+use crate::procarray::ProcArray;
 use crate::row::Measured;
 use crate::vm::VisibilityMap;
 use crate::wal::{RecordType, Wal};
@@ -42,9 +42,9 @@ pub(super) fn page_bytes(measured: Measured) -> Result<u16, StatementError> {
         })
 }
 
-fn writer<'a>(horizon: &'a mut Horizon, wal: &'a mut Wal, statement: u32) -> Writer<'a> {
+fn writer<'a>(procs: &'a mut ProcArray, wal: &'a mut Wal, statement: u32) -> Writer<'a> {
     Writer {
-        horizon,
+        procs,
         wal,
         statement,
     }
@@ -56,22 +56,22 @@ impl Table {
         &mut self,
         tid: Tid,
         action: &Action<'_>,
-        horizon: &mut Horizon,
+        procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<(), StatementError> {
         if matches!(action, Action::Delete | Action::Update(_)) {
-            self.lock_after_wait(tid, horizon, wal);
+            self.lock_after_wait(tid, procs, wal);
         }
         match action {
-            Action::Read => self.read_out_of_line(tid, &mut writer(horizon, wal, statement)),
+            Action::Read => self.read_out_of_line(tid, &mut writer(procs, wal, statement)),
             Action::Lock => {
-                self.lock(tid, RowLock::Update, horizon, wal);
-                self.read_out_of_line(tid, &mut writer(horizon, wal, statement));
+                self.lock(tid, RowLock::Update, procs, wal);
+                self.read_out_of_line(tid, &mut writer(procs, wal, statement));
             }
-            Action::Delete => self.delete(tid, horizon, wal, statement),
+            Action::Delete => self.delete(tid, procs, wal, statement),
             Action::Update(assignments) => {
-                self.update(tid, assignments, horizon, wal, statement)?;
+                self.update(tid, assignments, procs, wal, statement)?;
             }
         }
         Ok(())
@@ -82,11 +82,11 @@ impl Table {
     ///
     /// Source: `ExecUpdate` and `ExecDelete` after `TM_Updated`,
     /// src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
-    fn lock_after_wait(&mut self, tid: Tid, horizon: &mut Horizon, wal: &mut Wal) {
+    fn lock_after_wait(&mut self, tid: Tid, procs: &mut ProcArray, wal: &mut Wal) {
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        if horizon.wait_for(tuple.xmin) {
-            self.lock(tid, RowLock::Update, horizon, wal);
+        if procs.wait_for(tuple.xmin) {
+            self.lock(tid, RowLock::Update, procs, wal);
         }
     }
 
@@ -97,15 +97,15 @@ impl Table {
     pub(super) fn insert(
         &mut self,
         row: u32,
-        horizon: &mut Horizon,
+        procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<Tid, StatementError> {
-        let tuple_bytes = self.prepare_row(row, &mut writer(horizon, wal, statement))?;
-        let xid = horizon.assign();
+        let tuple_bytes = self.prepare_row(row, &mut writer(procs, wal, statement))?;
+        let xid = procs.assign();
         let fsm = self.fsm;
-        let chosen = self.chosen_page(row, tuple_bytes, horizon, wal)?;
-        let mut target = chosen.unwrap_or(self.target);
+        let chosen = self.chosen_page(row, tuple_bytes, procs, wal)?;
+        let mut target = chosen.unwrap_or(self.session.target);
         let mut bulk = BulkInsert::default();
         let placed = self.heap.insert(
             &mut target,
@@ -120,7 +120,7 @@ impl Table {
             &mut |block| wal.hint(fsm, block, 0),
         )?;
         if chosen.is_none() {
-            self.target = target;
+            self.session.target = target;
         }
         let beside = self.log_beside(None, wal);
         let hole = self.hole(placed.tid);
@@ -140,9 +140,9 @@ impl Table {
             );
         }
         self.counters.n_tup_ins += 1;
-        self.pending.inserted += 1;
+        self.session.pending.inserted += 1;
         self.note_change(|table| Noted::Insert(row, table.values_of(row)));
-        self.insert_entries(placed.tid, row, None, None, horizon, wal)?;
+        self.insert_entries(placed.tid, row, None, None, procs, wal)?;
         self.queue_checks(row);
         Ok(placed.tid)
     }
@@ -170,7 +170,7 @@ impl Table {
         &mut self,
         old: Tid,
         assignments: &Assignments<'_>,
-        horizon: &mut Horizon,
+        procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<(), StatementError> {
@@ -178,14 +178,14 @@ impl Table {
         if self.changed_by[row as usize] == statement {
             return Ok(()); // this statement did so already (TM_SelfModified)
         }
-        let is_own = self.is_own(old, horizon);
+        let is_own = self.is_own(old, procs);
         let mut scratch = std::mem::take(&mut self.scratch);
         let done = self.update_row(
             row,
             old,
             assignments,
             &mut scratch,
-            &mut writer(horizon, wal, statement),
+            &mut writer(procs, wal, statement),
         );
         self.scratch = scratch;
         let done = done?;
@@ -195,7 +195,7 @@ impl Table {
         let is_summarized = |&column: &usize| self.is_summarized[column];
         let informs_brin = self.scratch.changed.iter().any(is_summarized);
         self.counters.n_tup_upd += 1;
-        self.pending.updated += 1;
+        self.session.pending.updated += 1;
         let Some(done) = done else {
             // A model's, in place: nothing new for the indexes, and no version to be HOT.
             if informs_brin {
@@ -213,7 +213,7 @@ impl Table {
             return Ok(());
         }
         let assigned = Some(assignments);
-        self.insert_entries(done.new.tid, row, assigned, Some(old.block), horizon, wal)?;
+        self.insert_entries(done.new.tid, row, assigned, Some(old.block), procs, wal)?;
         self.hold_trigger_slot(old.block);
         Ok(())
     }
@@ -245,8 +245,8 @@ impl Table {
         let blocks = |column: usize| self.blocks_hot[column];
         let keeps_keys = !changed.iter().any(|&column| blocks(column));
         let mut measured = self.row_type.measure(after, &self.texts);
-        self.note_hints(old, to.horizon, to.wal);
-        let xid = to.horizon.assign();
+        self.note_hints(old, to.procs, to.wal);
+        let xid = to.procs.assign();
         // The row's LOCK record comes before those of its values; no page is in both.
         let needs_toast = self.needs_toast(before, after, measured);
         if needs_toast {
@@ -266,7 +266,7 @@ impl Table {
         let hot_allowed = keeps_keys && self.has_hot_updates();
         let fsm = self.fsm;
         let done = self.heap.update(
-            &mut self.target,
+            &mut self.session.target,
             old,
             tuple_bytes,
             hot_allowed,
@@ -368,13 +368,13 @@ impl Table {
     pub(super) fn delete(
         &mut self,
         tid: Tid,
-        horizon: &mut Horizon,
+        procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) {
         let row = self.row_at(tid);
-        self.note_hints(tid, horizon, wal);
-        let xid = horizon.assign();
+        self.note_hints(tid, procs, wal);
+        let xid = procs.assign();
         let beside = self.log_beside(Some(tid), wal);
         let cleared = self.heap.delete(tid, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
@@ -382,19 +382,19 @@ impl Table {
         wal.record(RecordType::HeapDelete, heap_delete(page, vm) + beside);
         self.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
-        self.pending.deleted += 1;
+        self.session.pending.deleted += 1;
         self.note_change(|_| Noted::Delete(row));
         if self.texts.has_forms() {
-            self.delete_out_of_line(row, &mut writer(horizon, wal, statement));
+            self.delete_out_of_line(row, &mut writer(procs, wal, statement));
         }
     }
 
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE): nothing when
     /// this transaction has the lock already, or a stronger one; an update carries a lock over to
     /// the new version as the weakest.
-    pub(super) fn lock(&mut self, tid: Tid, mode: RowLock, horizon: &mut Horizon, wal: &mut Wal) {
-        self.note_hints(tid, horizon, wal);
-        let xid = horizon.assign();
+    pub(super) fn lock(&mut self, tid: Tid, mode: RowLock, procs: &mut ProcArray, wal: &mut Wal) {
+        self.note_hints(tid, procs, wal);
+        let xid = procs.assign();
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
         let is_mine = tuple.is_locked_only && tuple.xmax == xid;
@@ -409,8 +409,8 @@ impl Table {
     }
 
     /// Whoever is about to change or lock a tuple looks at its transactions first.
-    fn note_hints(&mut self, tid: Tid, horizon: &Horizon, wal: &mut Wal) {
-        if self.heap.note_hints_of(tid, horizon) {
+    fn note_hints(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
+        if self.heap.note_hints_of(tid, procs) {
             wal.hint(self.main, tid.block, self.hole(tid));
         }
     }
@@ -445,14 +445,14 @@ impl Table {
         row: u32,
         assigned: Option<&Assignments<'_>>,
         pinned: Option<BlockNumber>,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         let wal = RefCell::new(wal);
         let mut indexes = std::mem::take(&mut self.indexes);
         let mut result = Ok(());
         for index in &mut indexes {
-            result = self.insert_entry(index, tid, row, assigned, pinned, horizon, &wal);
+            result = self.insert_entry(index, tid, row, assigned, pinned, procs, &wal);
             if result.is_err() {
                 break;
             }
@@ -484,7 +484,7 @@ impl Table {
         row: u32,
         assigned: Option<&Assignments<'_>>,
         pinned: Option<BlockNumber>,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &RefCell<&mut Wal>,
     ) -> Result<(), StatementError> {
         let Some(found) = index.entry_of(self.row_view(row))? else {
@@ -504,7 +504,7 @@ impl Table {
             tid,
         };
         let mut log = index.log(wal);
-        let mut heap = HeapAccess::new(self.heap_parts(), horizon, wal, pinned);
+        let mut heap = HeapAccess::new(self.heap_parts(), procs, wal, pinned);
         let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
         inserted.map_err(|_| StatementError::Unique { key })
     }
@@ -515,7 +515,7 @@ impl Table {
         &mut self,
         index: usize,
         key: &[i64],
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> Option<Tid> {
         let mut wal = RefCell::new(wal);
@@ -526,7 +526,7 @@ impl Table {
             let scanned = self.indexes[index].tree.scan_page(leaf, key, key);
             let mut dead = Vec::new();
             for &(offset, tid) in &scanned.entries {
-                let mut heap = HeapAccess::new(self.heap_parts(), horizon, &wal, None);
+                let mut heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
                 if last_block.replace(tid.block) != Some(tid.block) {
                     heap.visit(tid.block);
                 }

@@ -38,7 +38,7 @@ impl Database {
         table: TableId,
         rows: impl IntoIterator<Item = CopyRow<'a>>,
     ) -> Result<u64, StatementError> {
-        self.statement += 1;
+        self.begin_statement();
         let mut bulk = BulkInsert::default();
         let (mut batch, mut batch_bytes, mut count) = (Vec::new(), 0_u64, 0);
         for row in rows {
@@ -66,11 +66,11 @@ impl Database {
         batch: &[u32],
     ) -> Result<(), StatementError> {
         let table = &mut self.tables[table.0];
-        let xid = self.horizon.assign();
+        let xid = self.procs.assign();
         let mut tuples = Vec::with_capacity(batch.len());
         for &row in batch {
             let mut to = Writer {
-                horizon: &mut self.horizon,
+                procs: &mut self.procs,
                 wal: &mut self.wal,
                 statement: self.statement,
             };
@@ -78,9 +78,10 @@ impl Database {
         }
         let (wal, fsm) = (RefCell::new(&mut self.wal), table.fsm);
         let mut hint = |block| wal.borrow_mut().hint(fsm, block, 0);
-        let pages = table
-            .heap
-            .insert_batch(&mut table.target, bulk, &tuples, xid, &mut hint)?;
+        let pages =
+            table
+                .heap
+                .insert_batch(&mut table.session.target, bulk, &tuples, xid, &mut hint)?;
         let wal = &mut self.wal;
         for placed in &pages {
             let (block, init) = (placed[0].tid.block, placed[0].initialises_page);
@@ -100,10 +101,10 @@ impl Database {
         }
         let inserted = u32::try_from(batch.len()).expect("a small batch");
         table.counters.n_tup_ins += u64::from(inserted);
-        table.pending.inserted += inserted;
+        table.session.pending.inserted += inserted;
         for placed in pages.iter().flatten() {
             let row = table.row_at(placed.tid);
-            table.insert_entries(placed.tid, row, None, None, &self.horizon, wal)?;
+            table.insert_entries(placed.tid, row, None, None, &self.procs, wal)?;
             table.queue_checks(row);
         }
         Ok(())

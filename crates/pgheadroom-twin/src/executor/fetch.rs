@@ -9,8 +9,8 @@ use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::heap::Heap;
 use crate::hint::{self, Check};
-use crate::horizon::Horizon;
 use crate::page::{LinePointer, Tid, Tuple, offset_of};
+use crate::procarray::{ProcArray, Snapshot};
 use crate::prune::{TupleState, Visit};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::wal::{RecordType, Wal};
@@ -40,7 +40,7 @@ pub(super) struct HeapParts<'a> {
 /// A reader of a table.
 pub(super) struct HeapAccess<'a, 'w> {
     parts: HeapParts<'a>,
-    pub horizon: &'a Horizon,
+    pub procs: &'a ProcArray,
     wal: &'a RefCell<&'w mut Wal>,
     /// The page that this statement has pinned for its row, so that it cannot be pruned.
     pub pinned: Option<BlockNumber>,
@@ -49,13 +49,13 @@ pub(super) struct HeapAccess<'a, 'w> {
 impl<'a, 'w> HeapAccess<'a, 'w> {
     pub fn new(
         parts: HeapParts<'a>,
-        horizon: &'a Horizon,
+        procs: &'a ProcArray,
         wal: &'a RefCell<&'w mut Wal>,
         pinned: Option<BlockNumber>,
     ) -> Self {
         Self {
             parts,
-            horizon,
+            procs,
             wal,
             pinned,
         }
@@ -65,16 +65,16 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     ///
     /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
     pub fn visit(&mut self, block: BlockNumber) {
-        if !self.parts.heap.is_worth_pruning(block, self.horizon)
+        if !self.parts.heap.is_worth_pruning(block, self.procs)
             || self.parts.pinned.contains(&Some(block))
-            || self.horizon.is_pinned(self.parts.main, block)
+            || self.procs.is_pinned(self.parts.main, block)
         {
             return;
         }
-        if self.parts.heap.note_hints(block, self.horizon) {
+        if self.parts.heap.note_hints(block, self.procs) {
             self.hinted(block);
         }
-        let visit = self.parts.heap.visit(block, self.horizon);
+        let visit = self.parts.heap.visit(block, self.procs);
         if visit == Visit::Nothing {
             return;
         }
@@ -101,7 +101,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
 
     /// The version at a TID that the running statement sees.
     pub fn fetch(&mut self, tid: Tid, statement: u32) -> Fetched {
-        self.walk(tid, Check::Snapshot, |this, tuple| {
+        let snapshot = Snapshot(self.procs);
+        self.walk(tid, Check::Snapshot, &snapshot, |this, tuple| {
             this.is_visible(tuple, statement)
         })
     }
@@ -111,10 +112,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `HeapTupleSatisfiesDirty`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE).
     pub fn fetch_dirty(&mut self, tid: Tid) -> Fetched {
-        self.walk(tid, Check::Thorough, |this, tuple| {
-            let is_gone =
-                |xid: Xid| xid.is_valid() && this.horizon.outcome(xid) != Outcome::Aborted;
-            this.horizon.outcome(tuple.xmin) != Outcome::Aborted
+        self.walk(tid, Check::Thorough, self.procs, |this, tuple| {
+            let is_gone = |xid: Xid| xid.is_valid() && this.procs.outcome(xid) != Outcome::Aborted;
+            this.procs.outcome(tuple.xmin) != Outcome::Aborted
                 && (tuple.is_locked_only || !is_gone(tuple.xmax))
         })
     }
@@ -124,8 +124,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c, with
     /// `HeapTupleSatisfiesNonVacuumable`, heapam_visibility.c (REL_18_STABLE).
     pub fn is_chain_dead(&mut self, tid: Tid) -> bool {
-        let found = self.walk(tid, Check::Thorough, |this, tuple| {
-            TupleState::of(tuple, this.horizon) != TupleState::Dead
+        let found = self.walk(tid, Check::Thorough, self.procs, |this, tuple| {
+            TupleState::of(tuple, this.procs) != TupleState::Dead
         });
         !matches!(found, Fetched::Found(_))
     }
@@ -135,7 +135,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     pub fn visible_tuples(&mut self, block: BlockNumber, statement: u32, found: &mut Vec<Tid>) {
         let page = self.parts.heap.page_mut(block);
         if !page.is_all_visible() {
-            let is_new = hint::note_all(page, Check::Snapshot, self.horizon);
+            let is_new = hint::note_all(page, Check::Snapshot, &Snapshot(self.procs));
             if is_new {
                 self.hinted(block);
             }
@@ -156,6 +156,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         &mut self,
         tid: Tid,
         check: Check,
+        transactions: &impl Transactions,
         is_wanted: impl Fn(&Self, &Tuple) -> bool,
     ) -> Fetched {
         let mut is_new = false;
@@ -176,15 +177,15 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     if is_foreign {
                         break None;
                     }
-                    if hint::note(&mut tuple, check, self.horizon) {
+                    if hint::note(&mut tuple, check, transactions) {
                         page.put_hints(offset, &tuple);
                         is_new = true;
                     }
                     if is_wanted(self, &tuple) {
                         break Some(offset);
                     }
-                    all_dead &= TupleState::of(&tuple, self.horizon) == TupleState::Dead;
-                    if !self.is_hot_updated(&tuple) {
+                    all_dead &= TupleState::of(&tuple, transactions) == TupleState::Dead;
+                    if !is_hot_updated(&tuple, transactions) {
                         break None;
                     }
                     offset = tuple.next.offset;
@@ -205,21 +206,16 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         }
     }
 
-    /// Source: `HeapTupleHeaderIsHotUpdated`, src/include/access/htup_details.h (REL_18_STABLE).
-    fn is_hot_updated(&self, tuple: &Tuple) -> bool {
-        tuple.is_hot_updated
-            && self.horizon.outcome(tuple.xmin) != Outcome::Aborted
-            && self.horizon.outcome(tuple.xmax) != Outcome::Aborted
-    }
-
     /// Whether the running statement sees this version: made and not removed before it began.
     ///
     /// Source: `HeapTupleSatisfiesMVCC`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE); "before" by the row's last change, since a statement changes a row once.
     fn is_visible(&self, tuple: &Tuple, statement: u32) -> bool {
         let changed_now = self.parts.changed_by[tuple.row as usize] == statement;
-        match self.horizon.outcome(tuple.xmin) {
+        let snapshot = Snapshot(self.procs);
+        match snapshot.outcome(tuple.xmin) {
             Outcome::Aborted => return false,
+            Outcome::InProgress if !snapshot.is_current(tuple.xmin) => return false,
             Outcome::InProgress => {
                 let made_now = changed_now && (!tuple.xmax.is_valid() || tuple.is_locked_only);
                 if made_now {
@@ -231,9 +227,10 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         if !tuple.xmax.is_valid() || tuple.is_locked_only {
             return true;
         }
-        match self.horizon.outcome(tuple.xmax) {
+        match snapshot.outcome(tuple.xmax) {
             Outcome::Aborted => true,
             Outcome::Committed => false,
+            Outcome::InProgress if !snapshot.is_current(tuple.xmax) => true,
             // The version that this very statement replaces is still what its snapshot sees.
             Outcome::InProgress => changed_now && self.is_latest_removed(tuple),
         }
@@ -244,4 +241,11 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let next = self.parts.heap.pages()[tuple.next.block.0 as usize].tuple(tuple.next.offset);
         next.is_none_or(|next| next.row != tuple.row || !next.xmax.is_valid())
     }
+}
+
+/// Source: `HeapTupleHeaderIsHotUpdated`, src/include/access/htup_details.h (REL_18_STABLE).
+fn is_hot_updated(tuple: &Tuple, transactions: &impl Transactions) -> bool {
+    tuple.is_hot_updated
+        && transactions.outcome(tuple.xmin) != Outcome::Aborted
+        && transactions.outcome(tuple.xmax) != Outcome::Aborted
 }

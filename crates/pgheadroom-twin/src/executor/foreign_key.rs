@@ -22,8 +22,8 @@ use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError, TableId};
 use crate::heap::RowLock;
-use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
 
 /// A column that refers to another table's key.
@@ -42,11 +42,6 @@ pub(super) struct ForeignKeys {
     keys: Vec<ForeignKey>,
     /// Whether another table refers to this one.
     is_referenced: bool,
-    /// Of the running statement: which foreign key, and the value to be looked for.
-    queued: Vec<(ForeignKey, i64)>,
-    /// The page of the version that the running statement replaced last: the trigger's slot has
-    /// it pinned until the statement ends.
-    trigger_slot: Option<BlockNumber>,
 }
 
 impl ForeignKeys {
@@ -54,22 +49,17 @@ impl ForeignKeys {
     pub fn has(&self, column: usize) -> bool {
         self.keys.iter().any(|key| key.column == column)
     }
-
-    /// The page that the running statement's trigger has pinned.
-    pub const fn pinned(&self) -> Option<BlockNumber> {
-        self.trigger_slot
-    }
 }
 
 impl Table {
     /// Whether the version at this TID was made by the running transaction.
-    pub(super) fn is_own(&self, tid: Tid, horizon: &Horizon) -> bool {
+    pub(super) fn is_own(&self, tid: Tid, procs: &ProcArray) -> bool {
         if self.foreign_keys.keys.is_empty() {
             return false;
         }
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        horizon.current() == Some(tuple.xmin)
+        procs.current() == Some(tuple.xmin)
     }
 
     /// A row was inserted: what it refers to is to be looked for.
@@ -94,7 +84,7 @@ impl Table {
         let key = self.foreign_keys.keys[position];
         let value = self.slots_of(row)[key.column];
         if value != NULL_SLOT {
-            self.foreign_keys.queued.push((key, value));
+            self.session.queued.push((key, value));
         }
     }
 
@@ -104,9 +94,9 @@ impl Table {
     /// Source: `ExecARUpdateTriggers` and `GetTupleForTrigger`, src/backend/commands/trigger.c
     /// (REL_15_STABLE, REL_18_STABLE).
     pub(super) fn hold_trigger_slot(&mut self, old: BlockNumber) {
-        let keys = &mut self.foreign_keys;
+        let keys = &self.foreign_keys;
         if keys.is_referenced || !keys.keys.is_empty() {
-            keys.trigger_slot = Some(old);
+            self.session.trigger_slot = Some(old);
         }
     }
 }
@@ -135,7 +125,7 @@ impl Database {
     /// # Errors
     /// [`StatementError::ForeignKey`]; the transaction has to be rolled back.
     pub fn end_statement(&mut self, table: TableId) -> Result<(), StatementError> {
-        let of = &mut self.tables[table.0].foreign_keys;
+        let of = &mut self.tables[table.0].session;
         of.trigger_slot = None;
         if of.queued.is_empty() {
             return Ok(());
@@ -144,13 +134,14 @@ impl Database {
         let mut checks = queued.iter();
         let done = checks.try_for_each(|&(key, value)| self.lock_parent(key, value));
         queued.clear();
-        self.tables[table.0].foreign_keys.queued = queued;
+        self.tables[table.0].session.queued = queued;
         done
     }
 
     /// Finds the row referred to, and locks it.
     fn lock_parent(&mut self, key: ForeignKey, value: i64) -> Result<(), StatementError> {
         self.statement += 1;
+        self.procs.take_snapshot();
         let statement = self.statement;
         let table = &mut self.tables[key.parent.0];
         let mut next = table.indexes[key.index].tree.scan_start(&[value]);
@@ -164,13 +155,13 @@ impl Database {
             dead.clear();
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
-                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 if last_block.replace(tid.block) != Some(tid.block) {
                     heap.visit(tid.block);
                 }
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
-                        table.lock(found, RowLock::KeyShare, &mut self.horizon, &mut self.wal);
+                        table.lock(found, RowLock::KeyShare, &mut self.procs, &mut self.wal);
                         is_found = true;
                         break;
                     }

@@ -27,8 +27,8 @@ use crate::executor::table::Table;
 use crate::executor::{Action, Database, StatementError, TableId};
 use crate::expression::Expression;
 use crate::heap::RowLock;
-use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::procarray::ProcArray;
 
 /// Which rows a queue's head has.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,10 +50,10 @@ type Stopped = Option<(ScannedPage, Vec<(OffsetNumber, Tid)>)>;
 
 impl Table {
     /// Whether another session has locked or changed the row and has not ended.
-    fn is_taken(&self, tid: Tid, horizon: &Horizon) -> bool {
+    fn is_taken(&self, tid: Tid, procs: &ProcArray) -> bool {
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        horizon.runs_elsewhere(tuple.xmin) || horizon.runs_elsewhere(tuple.xmax)
+        procs.runs_on(tuple.xmin) || procs.runs_on(tuple.xmax)
     }
 }
 
@@ -69,14 +69,13 @@ impl Database {
         limit: usize,
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        self.statement += 1;
-        let statement = self.statement;
+        let statement = self.begin_statement();
         let (mut keys, stopped) = self.lock_head(id, head, limit, statement)?;
         keys.sort_unstable();
         let found = self.change_rows(id, head, &keys, action, statement)?;
         self.end_statement(id)?;
         let table = &mut self.tables[id.0];
-        table.head_pin = None;
+        table.session.head_pin = None;
         if let Some((scanned, dead)) = stopped {
             let index = table.btree_position(head.index);
             table.indexes[index].kill(&scanned, &dead, &mut self.wal);
@@ -105,7 +104,7 @@ impl Database {
             let mut dead = Vec::new();
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
-                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
                 if is_other && ![slot, locked].contains(&Some(tid.block)) {
                     heap.visit(tid.block);
@@ -126,14 +125,14 @@ impl Database {
                 }
                 let key = row.integer(head.key_column).expect("a key is not NULL");
                 locked = None;
-                if table.is_taken(found, &self.horizon) {
+                if table.is_taken(found, &self.procs) {
                     continue; // SKIP LOCKED
                 }
-                table.lock(found, RowLock::Update, &mut self.horizon, &mut self.wal);
+                table.lock(found, RowLock::Update, &mut self.procs, &mut self.wal);
                 locked = Some(found.block);
                 keys.push(key);
                 if keys.len() == limit {
-                    table.head_pin = locked;
+                    table.session.head_pin = locked;
                     return Ok((keys, Some((scanned, dead))));
                 }
             }
@@ -176,7 +175,7 @@ impl Database {
             let mut dead = Vec::new();
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
-                let mut heap = HeapAccess::new(table.heap_parts(), &self.horizon, &wal, None);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
                 if is_other && slot != Some(tid.block) {
                     heap.visit(tid.block);
@@ -184,9 +183,9 @@ impl Database {
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
                         slot = Some(found.block);
-                        self.horizon.note_slot(table.main, found.block);
+                        self.procs.note_slot(table.main, found.block);
                         found_rows += 1;
-                        table.apply(found, action, &mut self.horizon, &mut self.wal, statement)?;
+                        table.apply(found, action, &mut self.procs, &mut self.wal, statement)?;
                     }
                     Fetched::AllDead => dead.push((offset, tid)),
                     Fetched::Invisible => {}

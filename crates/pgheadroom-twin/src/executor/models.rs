@@ -13,9 +13,9 @@ use crate::executor::fetch::HeapAccess;
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError};
 use crate::heap::InsertTargetBlock;
-use crate::horizon::Horizon;
 use crate::model::{InPlace, Model, NewRow};
 use crate::page::Tid;
+use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
 use crate::wal::{ModelRecord, Wal};
 
@@ -49,7 +49,7 @@ impl Table {
         &mut self,
         row: u32,
         tuple_bytes: u16,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> Result<Option<InsertTargetBlock>, StatementError> {
         let Some(mut model) = self.model.take() else {
@@ -59,7 +59,7 @@ impl Table {
             table: self,
             row,
             tuple_bytes,
-            horizon,
+            procs,
             wal,
         });
         self.model = Some(model);
@@ -186,9 +186,9 @@ impl Table {
     }
 
     /// A reader looks at a page and may prune it.
-    pub fn look_at(&mut self, block: BlockNumber, horizon: &Horizon, wal: &mut Wal) {
+    pub fn look_at(&mut self, block: BlockNumber, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
-        HeapAccess::new(self.heap_parts(), horizon, &wal, None).visit(block);
+        HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
     }
 
     /// An empty page that the free space map knows, else one by which the table grows.

@@ -23,8 +23,8 @@ use crate::executor::table::Table;
 use crate::executor::toast::{Toast, Writer};
 use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::heap::Rewrite;
-use crate::horizon::Horizon;
 use crate::page::{LinePointer, Tid, offset_of};
+use crate::procarray::ProcArray;
 use crate::prune::TupleState;
 use crate::wal::{Totals, Wal};
 
@@ -54,16 +54,18 @@ impl Database {
     /// Inside a transaction.
     pub fn rewrite(&mut self, table: TableId) -> Result<Rewritten, StatementError> {
         assert!(
-            self.horizon.current().is_none(),
+            self.procs.current().is_none(),
             "VACUUM FULL in a transaction"
         );
         self.statement += 1;
         let before = self.wal.of_table(table.0);
         self.wal.open_table(table.0);
-        self.horizon.assign();
+        self.procs.begin_statement();
+        self.procs.compute_horizons();
+        self.procs.assign();
         let of = &mut self.tables[table.0];
-        let done = of.rewrite(&mut self.horizon, &mut self.wal, self.statement);
-        self.horizon.commit();
+        let done = of.rewrite(&mut self.procs, &mut self.wal, self.statement);
+        self.procs.commit();
         let mut done = done?;
         done.wal = self.wal.of_table(table.0);
         done.wal.subtract(before);
@@ -77,7 +79,7 @@ impl Database {
 impl Table {
     fn rewrite(
         &mut self,
-        horizon: &mut Horizon,
+        procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<Rewritten, StatementError> {
@@ -98,10 +100,10 @@ impl Table {
             index_pages: [self.index_pages().iter().sum(), 0],
             ..Rewritten::default()
         };
-        self.note_all_hints(horizon, wal);
+        self.note_all_hints(procs, wal);
         let mut old_toast = self.begin_toast(behaviour, wal)?;
         let mut to = Writer {
-            horizon,
+            procs,
             wal,
             statement,
         };
@@ -135,9 +137,9 @@ impl Table {
     /// Whoever copies a version looks at its transactions first.
     ///
     /// Source: `HeapTupleSatisfiesVacuum` in `heapam_relation_copy_for_cluster`.
-    fn note_all_hints(&mut self, horizon: &Horizon, wal: &mut Wal) {
+    fn note_all_hints(&mut self, procs: &ProcArray, wal: &mut Wal) {
         for block in (0..self.heap.page_count()).map(BlockNumber) {
-            if self.heap.note_hints(block, horizon) {
+            if self.heap.note_hints(block, procs) {
                 let hole = self.heap.pages()[block.0 as usize].exact_free_space();
                 wal.hint(self.main, block, hole);
             }
@@ -175,7 +177,7 @@ impl Table {
         mut old_toast: Option<&mut Toast>,
         to: &mut Writer<'_>,
     ) -> Result<Rewrite, StatementError> {
-        let mut rewrite = Rewrite::new(&self.heap, to.horizon.oldest_xmin());
+        let mut rewrite = Rewrite::new(&self.heap, to.procs.oldest_xmin());
         for block in (0..self.heap.page_count()).map(BlockNumber) {
             let items = self.heap.pages()[block.0 as usize].items();
             for (position, item) in items.into_iter().enumerate() {
@@ -183,7 +185,7 @@ impl Table {
                     continue;
                 };
                 let mut tuple_bytes = tuple.lp_len;
-                let is_live = TupleState::of(&tuple, to.horizon) == TupleState::Live;
+                let is_live = TupleState::of(&tuple, to.procs) == TupleState::Live;
                 if let Some(old) = old_toast.as_mut().filter(|_| is_live) {
                     if self.texts.has_forms() {
                         self.store_anew(tuple.row, old, to)?;
@@ -192,7 +194,7 @@ impl Table {
                     }
                 }
                 let offset = offset_of(position);
-                rewrite.add(Tid { block, offset }, &tuple, tuple_bytes, to.horizon);
+                rewrite.add(Tid { block, offset }, &tuple, tuple_bytes, to.procs);
             }
         }
         Ok(rewrite)

@@ -21,8 +21,8 @@ use crate::executor::table::{Table, TableDefinition};
 use crate::executor::{
     Assignment, Assignments, Change, Database, Relation, Row, StatementError, TableId,
 };
-use crate::horizon::{HeldSnapshot, Horizon};
 use crate::page::{LinePointer, Tid, offset_of};
+use crate::procarray::{HeldSnapshot, ProcArray};
 use crate::prune::TupleState;
 use crate::value::Value;
 use crate::wal::{Totals, Wal};
@@ -43,20 +43,18 @@ pub(super) enum Noted {
 /// Changes since a copy began; those of the running transaction come after `committed`.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
+    /// Those of transactions that have committed, in the order of their commits.
     changes: Vec<Noted>,
-    committed: usize,
 }
 
 impl Notes {
-    pub fn add(&mut self, change: Noted) {
-        self.changes.push(change);
-    }
-
-    pub fn end_transaction(&mut self, is_commit: bool) {
-        if !is_commit {
-            self.changes.truncate(self.committed);
+    /// A transaction that has noted these changes ends.
+    pub fn end_transaction(&mut self, noted: &mut Vec<Noted>, is_commit: bool) {
+        if is_commit {
+            self.changes.append(noted);
+        } else {
+            noted.clear();
         }
-        self.committed = self.changes.len();
     }
 }
 
@@ -108,9 +106,8 @@ impl Database {
         &mut self,
         table: TableId,
     ) -> Result<OnlineRewrite, StatementError> {
-        assert!(self.horizon.current().is_none(), "between transactions");
+        assert!(self.procs.current().is_none(), "between transactions");
         self.statement += 1;
-        let xmin = self.horizon.xmin();
         let old = &mut self.tables[table.0];
         if old.model.is_some() {
             return Err(StatementError::Unsupported(
@@ -120,7 +117,7 @@ impl Database {
         self.wal.open_table(table.0);
         let new = Box::new(old.empty_copy(self.statement, &mut self.wal)?);
         old.notes = Some(Notes::default());
-        let rows = old.live_rows(&self.horizon);
+        let rows = old.live_rows(&self.procs);
         let done = Rewritten {
             heap_pages: [old.heap.page_count(), 0],
             index_pages: [old.index_pages().iter().sum(), 0],
@@ -130,7 +127,7 @@ impl Database {
         self.copies_online.begin(&mut self.takes_short_way);
         Ok(OnlineRewrite {
             table,
-            snapshot: self.horizon.hold_at(xmin),
+            snapshot: self.procs.hold(),
             new,
             rows,
             copied: 0,
@@ -162,12 +159,12 @@ impl Database {
         let before = self.wal.of_table(rewrite.table.0);
         self.statement += 1;
         for &row in &rewrite.rows[rewrite.copied..until] {
-            let (horizon, wal) = (&mut self.horizon, &mut self.wal);
-            rewrite.new.insert(row, horizon, wal, self.statement)?;
+            let (procs, wal) = (&mut self.procs, &mut self.wal);
+            rewrite.new.insert(row, procs, wal, self.statement)?;
         }
         rewrite.copied = until;
         rewrite.new.end_transaction(true);
-        self.horizon.commit();
+        self.procs.commit();
         self.count_rewrite(rewrite, before);
         Ok(())
     }
@@ -185,7 +182,7 @@ impl Database {
     ) -> Result<Rewritten, StatementError> {
         self.copy_online(&mut rewrite, 1.0)?;
         let before = self.wal.of_table(rewrite.table.0);
-        self.horizon.release(rewrite.snapshot);
+        self.procs.release(rewrite.snapshot);
         self.wal.open_table(rewrite.table.0);
         let old = &mut self.tables[rewrite.table.0];
         let notes = old.notes.take().expect("changes are noted");
@@ -194,12 +191,12 @@ impl Database {
         for batch in notes.changes.chunks(APPLIED_AT_ONCE) {
             for change in batch {
                 self.statement += 1;
-                let (horizon, wal) = (&mut self.horizon, &mut self.wal);
+                let (procs, wal) = (&mut self.procs, &mut self.wal);
                 let new = &mut rewrite.new;
-                new.apply_noted(change, &mut places, horizon, wal, self.statement)?;
+                new.apply_noted(change, &mut places, procs, wal, self.statement)?;
             }
             rewrite.new.end_transaction(true);
-            self.horizon.commit();
+            self.procs.commit();
         }
         self.swap(&mut rewrite);
         self.count_rewrite(&mut rewrite, before);
@@ -266,18 +263,16 @@ impl Table {
     pub(super) fn note_change(&mut self, change: impl FnOnce(&Self) -> Noted) {
         if self.notes.is_some() {
             let change = change(self);
-            if let Some(notes) = &mut self.notes {
-                notes.add(change);
-            }
+            self.session.noted.push(change);
         }
     }
 
     /// Rows that a new snapshot sees, in the order of pages and line pointers.
-    fn live_rows(&self, horizon: &Horizon) -> Vec<u32> {
+    fn live_rows(&self, procs: &ProcArray) -> Vec<u32> {
         let mut rows = Vec::new();
         for item in self.heap.pages().iter().flat_map(|page| page.items()) {
             if let LinePointer::Normal(tuple) = item {
-                if TupleState::of(&tuple, horizon) == TupleState::Live {
+                if TupleState::of(&tuple, procs) == TupleState::Live {
                     rows.push(tuple.row);
                 }
             }
@@ -303,24 +298,24 @@ impl Table {
         &mut self,
         change: &Noted,
         places: &mut Vec<Option<Tid>>,
-        horizon: &mut Horizon,
+        procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<(), StatementError> {
         match change {
             Noted::Insert(row, values) => {
                 let nothing = vec![Value::Null; values.len()];
-                while self.changed_by.len() < *row as usize {
-                    self.add_row(&nothing, statement)?; // rolled back in the old table
+                while self.changed_by.len() <= *row as usize {
+                    // Also for rows that were rolled back in the old table, or committed later.
+                    self.add_row(&nothing, statement)?;
                 }
-                assert_eq!(self.changed_by.len(), *row as usize, "rows in their order");
-                self.add_row(values, statement)?;
-                places.resize(*row as usize, None);
-                places.push(Some(self.insert(*row, horizon, wal, statement)?));
+                self.set_row(*row, values)?;
+                places.resize(self.changed_by.len(), None);
+                places[*row as usize] = Some(self.insert(*row, procs, wal, statement)?);
             }
             Noted::Update(row, values) => {
                 let old = places[*row as usize].expect("a row that was copied");
-                self.visit_page(old, horizon, wal);
+                self.visit_page(old, procs, wal);
                 let computed: Vec<_> = values
                     .iter()
                     .map(|value| move |_: Row<'_>| value.clone())
@@ -334,23 +329,23 @@ impl Table {
                     })
                     .collect();
                 let assignments = Assignments { columns: &columns };
-                self.update(old, &assignments, horizon, wal, statement)?;
+                self.update(old, &assignments, procs, wal, statement)?;
                 let page = &self.heap.pages()[old.block.0 as usize];
                 let replaced = page.tuple(old.offset).expect("the version just replaced");
                 places[*row as usize] = Some(replaced.next);
             }
             Noted::Delete(row) => {
                 let old = places[*row as usize].take().expect("a row that was copied");
-                self.visit_page(old, horizon, wal);
-                self.delete(old, horizon, wal, statement);
+                self.visit_page(old, procs, wal);
+                self.delete(old, procs, wal, statement);
             }
         }
         Ok(())
     }
 
     /// A scan finds the row on this page, which it may prune.
-    fn visit_page(&mut self, tid: Tid, horizon: &Horizon, wal: &mut Wal) {
+    fn visit_page(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
-        HeapAccess::new(self.heap_parts(), horizon, &wal, None).visit(tid.block);
+        HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(tid.block);
     }
 }

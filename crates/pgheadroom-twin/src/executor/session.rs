@@ -1,74 +1,162 @@
-//! Sessions: what each remembers between its transactions.
+//! Sessions: each has a backend, its transaction, and what it remembers of tables.
 //!
-//! One works at a time; the pages where the others inserted last wait here.
+//! ```text
+//! let other = db.open_session();      session 0 is there from the beginning
+//! db.switch_to(other);                whatever follows is done by that session
+//! db.by_index(...)?; db.commit();     in its own transaction, snapshot and backend
+//! ```
+//!
+//! One session is active at a time; what the others know of tables waits here.
 
+use crate::checkpoint::ForkId;
+use crate::counters::Pending;
+use crate::executor::foreign_key::ForeignKey;
+use crate::executor::rewrite_online::Noted;
+use crate::executor::table::Table;
 use crate::executor::{Database, Relation};
 use crate::heap::InsertTargetBlock;
+use crate::procarray::Isolation;
+use pgheadroom_layout::BlockNumber;
 
-/// Which session works, and what the others remember.
+/// A session of a [`Database`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SessionId(pub usize);
+
+/// What one session knows of one table, and has done to it in its transaction.
+#[derive(Debug, Default)]
+pub(super) struct SessionTable {
+    /// Where it inserted last.
+    ///
+    /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE).
+    pub target: InsertTargetBlock,
+    /// What the transaction has done, for the statistics.
+    pub pending: Pending,
+    /// Rows that it changed, and their values before.
+    pub undo: Vec<u32>,
+    pub undo_slots: Vec<i64>,
+    /// Strings that it replaced, and what by.
+    pub undo_texts: Vec<(i64, i64)>,
+    /// Its changes, while somebody copies the table.
+    pub noted: Vec<Noted>,
+    /// Of the running statement: which foreign key, and the value to be looked for.
+    pub queued: Vec<(ForeignKey, i64)>,
+    /// The page of the version that the running statement replaced last: the trigger's slot has
+    /// it pinned until the statement ends.
+    pub trigger_slot: Option<BlockNumber>,
+    /// The page of the row that the running statement's query of a queue's head has found.
+    pub head_pin: Option<BlockNumber>,
+}
+
+/// By table: the session's part of it, and that of its TOAST table.
+type SessionTables = Vec<[SessionTable; 2]>;
+
+/// What sessions that are not active know.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    current: usize,
-    /// By session and table, of the table and of its TOAST table; those of the current one are out
-    /// of date.
-    targets: Vec<Vec<[InsertTargetBlock; 2]>>,
+    /// By session; empty for the active one, and for one that knows nothing.
+    waiting: Vec<SessionTables>,
 }
 
 impl Database {
-    /// The session of this number works from now on; numbers begin at 0.
+    /// One more session, which does nothing yet.
+    pub fn open_session(&mut self) -> SessionId {
+        SessionId(self.procs.add())
+    }
+
+    /// So many sessions are there, the first ones included; none has been active that is new.
+    pub(crate) fn open_sessions(&mut self, count: usize) {
+        while self.procs.backends() < count {
+            self.open_session();
+        }
+    }
+
+    /// The session that whatever follows is done by.
+    #[must_use]
+    pub const fn session(&self) -> SessionId {
+        SessionId(self.procs.active())
+    }
+
+    /// Whatever follows is done by this session.
+    ///
+    /// # Panics
+    /// When there is no such session.
+    pub fn switch_to(&mut self, session: SessionId) {
+        let before = self.session();
+        if session == before {
+            return;
+        }
+        let pins = self.tables.iter().flat_map(Table::pins).collect();
+        self.procs.switch_to(session.0, pins);
+        let waiting = &mut self.sessions.waiting;
+        waiting.resize_with(self.procs.backends(), Vec::new);
+        let mut coming = std::mem::take(&mut waiting[session.0]);
+        coming.resize_with(self.tables.len(), Default::default);
+        for (table, session) in self.tables.iter_mut().zip(&mut coming) {
+            table.swap_session(session);
+        }
+        waiting[before.0] = coming;
+    }
+
+    /// How long the active session's snapshots last, from its next transaction on.
     ///
     /// # Panics
     /// Inside a transaction.
-    ///
-    /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE):
-    /// every session has its own.
-    pub fn use_session(&mut self, session: usize) {
-        assert!(
-            self.horizon.current().is_none(),
-            "sessions change between transactions"
-        );
-        if session == self.sessions.current {
-            return;
-        }
-        let count = self.tables.len();
-        let targets = &mut self.sessions.targets;
-        let needed = session.max(self.sessions.current) + 1;
-        if targets.len() < needed {
-            targets.resize(needed, Vec::new());
-        }
-        for kept in [session, self.sessions.current] {
-            targets[kept].resize(count, Default::default());
-        }
-        for (number, table) in self.tables.iter_mut().enumerate() {
-            targets[self.sessions.current][number] = table.target_blocks();
-            table.set_target_blocks(targets[session][number]);
-        }
-        self.sessions.current = session;
+    pub fn set_isolation(&mut self, isolation: Isolation) {
+        assert!(self.procs.current().is_none(), "between transactions");
+        self.procs.set_isolation(isolation);
     }
 
     /// New sessions, or ones that were told of a change to the tables' catalogue entries: the
     /// pages where they inserted last are forgotten.
     pub fn forget_target_blocks(&mut self) {
-        self.sessions.targets.clear();
-        for table in &mut self.tables {
-            table.set_target_blocks(Default::default());
+        for number in 0..self.tables.len() {
+            self.forget_targets(number, [true; 2]);
         }
     }
+
     /// Every session was told of a change to this relation's catalogue entry.
     ///
     /// # Panics
     /// When there is no such relation.
     pub fn forget_target_blocks_of(&mut self, relation: Relation) {
-        let which = usize::from(relation.is_toast);
-        let number = relation.table.0;
-        for session in &mut self.sessions.targets {
-            if let Some(targets) = session.get_mut(number) {
-                targets[which] = InsertTargetBlock::default();
+        let which = [!relation.is_toast, relation.is_toast];
+        self.forget_targets(relation.table.0, which);
+    }
+
+    fn forget_targets(&mut self, table: usize, [of_main, of_toast]: [bool; 2]) {
+        let waiting = self.sessions.waiting.iter_mut();
+        let waiting = waiting.filter_map(|tables| tables.get_mut(table));
+        for [main, toast] in waiting {
+            if of_main {
+                main.target = InsertTargetBlock::default();
+            }
+            if of_toast {
+                toast.target = InsertTargetBlock::default();
             }
         }
-        let table = &mut self.tables[number];
-        let mut targets = table.target_blocks();
-        targets[which] = InsertTargetBlock::default();
-        table.set_target_blocks(targets);
+        let table = &mut self.tables[table];
+        if of_main {
+            table.session.target = InsertTargetBlock::default();
+        }
+        if let Some(toast) = table.toast.as_mut().filter(|_| of_toast) {
+            toast.table.session.target = InsertTargetBlock::default();
+        }
+    }
+}
+
+impl Table {
+    /// Another session is active.
+    fn swap_session(&mut self, [main, chunks]: &mut [SessionTable; 2]) {
+        std::mem::swap(&mut self.session, main);
+        if let Some(toast) = &mut self.toast {
+            std::mem::swap(&mut toast.table.session, chunks);
+        }
+    }
+
+    /// Pages that the active session's statement has pinned besides its scan's.
+    fn pins(&self) -> impl Iterator<Item = (ForkId, BlockNumber)> + use<> {
+        let pinned = [self.session.trigger_slot, self.session.head_pin];
+        let main = self.main;
+        pinned.into_iter().flatten().map(move |block| (main, block))
     }
 }

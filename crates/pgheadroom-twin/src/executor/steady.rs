@@ -29,8 +29,8 @@ use crate::executor::fetch::HeapAccess;
 use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
-use crate::horizon::Horizon;
 use crate::page::{Settled, Tid};
+use crate::procarray::ProcArray;
 use crate::row::{Differing, NULL_SLOT};
 use crate::wal::{RecordType, Wal};
 
@@ -119,19 +119,20 @@ impl Database {
     /// Source: as [`Database::by_index`] and [`Database::commit`].
     #[inline]
     pub(crate) fn update_alone(&mut self, target: Target, sets: &[Assignment<'_>]) -> bool {
-        if !self.takes_short_way || self.horizon.is_shared() {
+        if !self.takes_short_way || self.procs.is_shared() {
             return false;
         }
+        self.procs.take_snapshot();
         let table = &mut self.tables[target.table as usize];
         self.wal.count_updates(true);
-        let is_done = table.update_simply(target.row, sets, &self.horizon, &mut self.wal);
+        let is_done = table.update_simply(target.row, sets, &self.procs, &mut self.wal);
         self.wal.count_updates(false);
         if !is_done {
             return false;
         }
         self.statement += 1;
         self.short_ways += 1;
-        self.horizon.commit_next();
+        self.procs.commit_next();
         self.wal.record_commit();
         table.counters.end_hot_update();
         true
@@ -168,7 +169,7 @@ impl Table {
         &mut self,
         row: u32,
         sets: &[Assignment<'_>],
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> bool {
         let Some(tid) = self.rows.place(row) else {
@@ -177,14 +178,14 @@ impl Table {
         if self.texts.has_forms() || self.heap.watched().is_some() {
             return false;
         }
-        if self.heap.live_row(tid, horizon) != Some(row) {
+        if self.heap.live_row(tid, procs) != Some(row) {
             return false;
         }
         let Some(changed) = self.change_in_place(row, sets) else {
             return false;
         };
-        let settled = self.prune_before_update(tid.block, horizon, wal);
-        let xid = horizon.next_xid();
+        let settled = self.prune_before_update(tid.block, procs, wal);
+        let xid = procs.next_xid();
         let Some(done) = self.heap.update_in_place(tid, xid, settled) else {
             self.heap.page_mut(tid.block).leave_freed(settled);
             return false;
@@ -207,17 +208,17 @@ impl Table {
     fn prune_before_update(
         &mut self,
         block: BlockNumber,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> Settled {
-        if !self.heap.is_worth_pruning(block, horizon) {
+        if !self.heap.is_worth_pruning(block, procs) {
             return Settled::NOTHING;
         }
         let is_logged = wal.is_logged(self.main, block);
         let hole = if is_logged { 0 } else { self.hole_of(block) };
         let Some(settled) = self.heap.prune_pending(block) else {
             let wal = RefCell::new(wal);
-            HeapAccess::new(self.heap_parts(), horizon, &wal, None).visit(block);
+            HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
             return Settled::NOTHING;
         };
         self.counters.pruned(1);

@@ -12,9 +12,10 @@ use crate::executor::foreign_key::ForeignKeys;
 use crate::executor::index::{Index, IndexDefinition, IndexEntry, IndexMethod};
 use crate::executor::rewrite_online::Notes;
 use crate::executor::rows::Rows;
+use crate::executor::session::SessionTable;
 use crate::executor::steady::Places;
 use crate::executor::toast::Toast;
-use crate::heap::{Heap, InsertTargetBlock};
+use crate::heap::Heap;
 use crate::model::Model;
 use crate::page::{LinePointer, Tid, offset_of};
 use crate::row::{ColumnDefinition, NULL_SLOT, Row, RowType, Texts};
@@ -45,8 +46,8 @@ pub struct Table {
     /// Where long strings go; a table without strings has none.
     pub(super) toast: Option<Box<Toast>>,
     pub(super) counters: TableCounters,
-    pub(super) pending: Pending,
-    pub(super) target: InsertTargetBlock,
+    /// What is the active session's alone.
+    pub(super) session: SessionTable,
     /// What it keeps beside its heap, if it is no plain heap.
     pub(super) model: Option<Box<dyn Model>>,
     pub(super) main: ForkId,
@@ -62,11 +63,6 @@ pub struct Table {
     pub(super) blocks_hot: Vec<bool>,
     /// By row: the last statement that changed it.
     pub(super) changed_by: Vec<u32>,
-    /// Rows that the running transaction changed, and their values before.
-    undo: Vec<u32>,
-    undo_slots: Vec<i64>,
-    /// Strings that the transaction replaced, and what by.
-    undo_texts: Vec<(i64, i64)>,
     pub(super) scratch: Scratch,
     /// Where rows are found without a scan.
     pub(super) places: Places,
@@ -80,9 +76,7 @@ pub struct Table {
     pub(super) skips_fsm: bool,
     /// What was changed since somebody began to copy the table.
     pub(super) notes: Option<Notes>,
-    /// The page of the row that the running statement's query of a queue's head has found.
-    pub(super) head_pin: Option<BlockNumber>,
-    /// What its triggers need, and what they have to do.
+    /// What its triggers need.
     pub(super) foreign_keys: ForeignKeys,
     /// Kept between scans to save allocations.
     pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
@@ -139,8 +133,7 @@ impl Table {
             is_summarized: vec![false; definition.columns.len()],
             toast,
             counters: TableCounters::default(),
-            pending: Pending::default(),
-            target: InsertTargetBlock::default(),
+            session: SessionTable::default(),
             model: None,
             main,
             fsm,
@@ -151,11 +144,7 @@ impl Table {
             rows,
             texts: Texts::default(),
             changed_by: Vec::new(),
-            undo: Vec::new(),
-            undo_slots: Vec::new(),
-            undo_texts: Vec::new(),
             scratch: Scratch::default(),
-            head_pin: None,
             foreign_keys: ForeignKeys::default(),
             dead_entries: Vec::new(),
             definitions: Vec::new(),
@@ -315,7 +304,7 @@ impl Table {
             counters: &mut self.counters,
             changed_by: &self.changed_by,
             main: self.main,
-            pinned: [self.foreign_keys.pinned(), self.head_pin],
+            pinned: [self.session.trigger_slot, self.session.head_pin],
         }
     }
 
@@ -335,20 +324,6 @@ impl Table {
         }
         let is_newest = !tuple.xmax.is_valid() || tuple.is_locked_only;
         is_newest.then_some((tuple.row, tid))
-    }
-
-    /// Where the session inserted last, in the table and in its TOAST table.
-    pub(super) fn target_blocks(&self) -> [InsertTargetBlock; 2] {
-        let toast = self.toast.as_ref().map(|toast| toast.table.target);
-        [self.target, toast.unwrap_or_default()]
-    }
-
-    /// The same of another session.
-    pub(super) fn set_target_blocks(&mut self, [main, chunks]: [InsertTargetBlock; 2]) {
-        self.target = main;
-        if let Some(toast) = &mut self.toast {
-            toast.table.target = chunks;
-        }
     }
 
     /// The TOAST table, if the table has strings.
@@ -406,6 +381,16 @@ impl Table {
         Ok(row)
     }
 
+    /// Puts these values into a row that has none yet.
+    pub(super) fn set_row(&mut self, row: u32, values: &[Value]) -> Result<(), ValueError> {
+        let mut slots = Vec::with_capacity(values.len());
+        for (column, value) in values.iter().enumerate() {
+            slots.push(self.row_type.slot(column, value.clone(), &mut self.texts)?);
+        }
+        self.store_row(row, &slots);
+        Ok(())
+    }
+
     /// Forgets the row added last, which never got into the table.
     pub(super) fn take_back_row(&mut self, row: u32) {
         assert_eq!(row as usize + 1, self.changed_by.len(), "the last row");
@@ -422,12 +407,13 @@ impl Table {
     /// ones back.
     pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
         let old = self.rows.slots(row);
-        self.undo.push(row);
-        self.undo_slots.extend_from_slice(old);
+        self.session.undo.push(row);
+        self.session.undo_slots.extend_from_slice(old);
         for &column in changed {
             let is_text = self.row_type.columns[column].kind.is_text();
             if is_text && old[column] != NULL_SLOT && new[column] != NULL_SLOT {
-                self.undo_texts.push((old[column], new[column]));
+                let replaced = (old[column], new[column]);
+                self.session.undo_texts.push(replaced);
             }
         }
         self.rows.replace(row, new);
@@ -444,26 +430,27 @@ impl Table {
             toast.table.end_transaction(is_commit);
         }
         if let Some(notes) = &mut self.notes {
-            notes.end_transaction(is_commit);
+            notes.end_transaction(&mut self.session.noted, is_commit);
         }
-        let done = std::mem::take(&mut self.pending);
+        let session = &mut self.session;
+        let done = std::mem::take(&mut session.pending);
         if done != Pending::default() {
             self.counters.end_transaction(done, is_commit);
         }
-        for (old, new) in self.undo_texts.drain(..) {
+        for (old, new) in session.undo_texts.drain(..) {
             self.texts.remove(if is_commit { old } else { new });
         }
         if !is_commit {
             let width = self.row_type.columns.len();
-            while let Some(row) = self.undo.pop() {
-                let start = self.undo_slots.len() - width;
-                let old = self.undo_slots.drain(start..);
+            while let Some(row) = session.undo.pop() {
+                let start = session.undo_slots.len() - width;
+                let old = session.undo_slots.drain(start..);
                 for (slot, old) in self.rows.slots_mut(row).iter_mut().zip(old) {
                     *slot = old;
                 }
             }
         }
-        self.undo.clear();
-        self.undo_slots.clear();
+        session.undo.clear();
+        session.undo_slots.clear();
     }
 }

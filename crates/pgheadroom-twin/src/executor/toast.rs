@@ -23,8 +23,8 @@ use crate::executor::StatementError;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::index::IndexDefinition;
 use crate::executor::table::{Table, TableDefinition};
-use crate::horizon::Horizon;
 use crate::page::Tid;
+use crate::procarray::ProcArray;
 use crate::row::kind::Kind;
 use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, RowType, Texts, compressed};
 use crate::text::Text;
@@ -51,7 +51,7 @@ pub(super) struct Toast {
 
 /// What one statement needs to write.
 pub(super) struct Writer<'a> {
-    pub horizon: &'a mut Horizon,
+    pub procs: &'a mut ProcArray,
     pub wal: &'a mut Wal,
     pub statement: u32,
 }
@@ -115,7 +115,7 @@ impl Toast {
                 Value::Text(Text::padded(b'x', chunk)),
             ];
             let row = self.table.add_row(&values, to.statement)?;
-            self.table.insert(row, to.horizon, to.wal, to.statement)?;
+            self.table.insert(row, to.procs, to.wal, to.statement)?;
             left -= chunk;
             sequence += 1;
         }
@@ -136,11 +136,11 @@ impl Toast {
             for &(_, tid) in &scanned.entries {
                 if last_block.replace(tid.block) != Some(tid.block) {
                     let wal = RefCell::new(&mut *to.wal);
-                    let horizon = &*to.horizon;
-                    HeapAccess::new(table.heap_parts(), horizon, &wal, None).visit(tid.block);
+                    let procs = &*to.procs;
+                    HeapAccess::new(table.heap_parts(), procs, &wal, None).visit(tid.block);
                 }
                 if deletes {
-                    table.delete(tid, to.horizon, to.wal, to.statement);
+                    table.delete(tid, to.procs, to.wal, to.statement);
                 }
             }
             next = scanned.next;

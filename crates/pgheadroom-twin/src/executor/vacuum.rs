@@ -14,7 +14,7 @@ use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Database, TableId};
 use crate::fsm::Modified;
-use crate::horizon::{Horizon, SinceThen};
+use crate::procarray::{ProcArray, SinceThen};
 use crate::row::{NULL_SLOT, RowType};
 use crate::transaction::Xid;
 use crate::vacuum::{
@@ -101,6 +101,8 @@ impl Database {
     }
 
     fn vacuum_whole(&mut self, table: TableId, is_toast: bool, options: VacuumOptions) -> Vacuumed {
+        self.procs.begin_statement();
+        self.procs.compute_horizons();
         let mut running = self.begin_vacuum(Relation { table, is_toast }, options);
         loop {
             if let VacuumStep::Done(done) = self.vacuum_step(&mut running) {
@@ -116,8 +118,8 @@ impl Database {
     /// Inside a transaction, or when there is no such relation.
     #[must_use]
     pub fn begin_vacuum(&self, relation: Relation, options: VacuumOptions) -> RunningVacuum {
-        assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
-        let oldest_xmin = self.horizon.oldest_xmin();
+        assert!(self.procs.current().is_none(), "VACUUM in a transaction");
+        let oldest_xmin = self.procs.oldest_xmin();
         let table = self.relation(relation);
         let options = VacuumOptions {
             has_indexes: !table.indexes.is_empty() || !table.brins.is_empty(),
@@ -138,9 +140,9 @@ impl Database {
     /// # Panics
     /// Inside a transaction.
     pub fn vacuum_step(&mut self, running: &mut RunningVacuum) -> VacuumStep {
-        assert!(self.horizon.current().is_none(), "VACUUM in a transaction");
+        assert!(self.procs.current().is_none(), "VACUUM in a transaction");
         let since_then = SinceThen {
-            horizon: &self.horizon,
+            procs: &self.procs,
             oldest_xmin: running.oldest_xmin,
         };
         let table = &mut self.tables[running.relation.table.0];
@@ -149,10 +151,13 @@ impl Database {
         } else {
             table
         };
+        // Who vacuums has a backend of its own, except where the active session does.
+        let known = self.procs.compute_horizons();
         let step = table.vacuum_step(running, &since_then, &mut self.wal);
+        self.procs.restore_horizons(known);
         if matches!(&step, VacuumStep::Done(done) if done.took_lock) {
-            self.horizon.assign(); // exclusive locks are logged with their holder's number
-            self.horizon.commit();
+            self.procs.assign(); // exclusive locks are logged with their holder's number
+            self.procs.commit();
         }
         step
     }
@@ -182,13 +187,13 @@ impl Table {
         if let Phase::Index(position) = running.phase {
             if position < self.indexes.len() {
                 running.phase = Phase::IndexEnd(position);
-                return self.vacuum_index(position, running, since_then.horizon, wal);
+                return self.vacuum_index(position, running, since_then.procs, wal);
             }
             running.phase = Phase::Reclaim;
         }
         if let Phase::IndexEnd(position) = running.phase {
             running.phase = Phase::Index(position + 1);
-            return self.end_index(position, running.open.take(), since_then.horizon, wal);
+            return self.end_index(position, running.open.take(), since_then.procs, wal);
         }
         let mut log = HeapLog {
             wal,
@@ -227,7 +232,7 @@ impl Table {
         &mut self,
         position: usize,
         running: &mut RunningVacuum,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> VacuumStep {
         let scan = &running.scan;
@@ -235,8 +240,8 @@ impl Table {
             return VacuumStep::IndexPages(1);
         }
         let is_dead = |tid| scan.is_dead(tid);
-        running.open = Some(self.with_index(position, horizon, wal, |tree, heap, log| {
-            tree.begin_bulk_delete(is_dead, horizon.next_xid(), heap, log)
+        running.open = Some(self.with_index(position, procs, wal, |tree, heap, log| {
+            tree.begin_bulk_delete(is_dead, procs.next_xid(), heap, log)
         }));
         VacuumStep::IndexPages(self.indexes[position].tree.page_count())
     }
@@ -246,12 +251,12 @@ impl Table {
         &mut self,
         position: usize,
         open: Option<OpenDeletion>,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
     ) -> VacuumStep {
-        self.with_index(position, horizon, wal, |tree, heap, log| {
+        self.with_index(position, procs, wal, |tree, heap, log| {
             let bulk = open.map(|open| tree.end_bulk_delete(open, heap, log));
-            tree.vacuum_cleanup(bulk, horizon.next_xid(), heap, log);
+            tree.vacuum_cleanup(bulk, procs.next_xid(), heap, log);
         });
         VacuumStep::IndexPages(0)
     }
@@ -259,14 +264,14 @@ impl Table {
     fn with_index<R>(
         &mut self,
         position: usize,
-        horizon: &Horizon,
+        procs: &ProcArray,
         wal: &mut Wal,
         work: impl FnOnce(&mut Btree, &HeapAccess<'_, '_>, &mut IndexLog<'_, '_>) -> R,
     ) -> R {
         let wal = RefCell::new(wal);
         let mut indexes = std::mem::take(&mut self.indexes);
         let index = &mut indexes[position];
-        let heap = HeapAccess::new(self.heap_parts(), horizon, &wal, None);
+        let heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
         let mut log = index.log(&wal);
         let done = work(&mut index.tree, &heap, &mut log);
         self.indexes = indexes;

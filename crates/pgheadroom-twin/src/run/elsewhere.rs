@@ -14,7 +14,7 @@
 //! skipped until shortly before the next played transaction.
 //! Left out: waits for rows that are elsewhere.
 
-use crate::executor::{Database, StatementError, TableId};
+use crate::executor::{Database, SessionId, StatementError, TableId};
 use crate::pgbench::Prng;
 use crate::run::perform;
 use crate::run::schedule::Schedule;
@@ -137,26 +137,26 @@ impl<W: Workload> Elsewhere<W> {
         };
         let is_here = self.goes_on();
         if is_here {
-            db.use_session(client);
+            db.switch_to(SessionId(client));
         }
-        let xmin = db.horizon().xmin();
-        schedule.begin(db.horizon_mut());
+        let xmin = db.procs().xmin();
+        schedule.begin(db.procs_mut());
         for operation in &self.operations {
             if self.tables.contains(&operation.table()) {
                 perform(db, operation).map_err(|error| (error, operation.table()))?;
             } else if writes(operation) {
-                db.horizon_mut().assign();
+                db.procs_mut().assign();
             }
-            schedule.pass(self.operations.len() == 1, db.horizon_mut());
+            schedule.pass(self.operations.len() == 1, db.procs_mut());
         }
-        let xid = db.horizon().current();
+        let xid = db.procs().current();
         match end {
             End::Commit if is_here => db.commit(),
             End::Rollback if is_here => db.rollback(),
             // Nobody asks how it ended.
-            _ => _ = db.horizon_mut().commit(),
+            _ => _ = db.procs_mut().commit(),
         }
-        schedule.hold(client, (xmin, xid), db.horizon_mut());
+        schedule.hold(client, (xmin, xid), db.procs_mut());
         Ok(())
     }
 

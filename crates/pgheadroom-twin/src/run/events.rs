@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
-use crate::horizon::HeldSnapshot;
 use crate::model::Model;
+use crate::procarray::HeldSnapshot;
 use crate::profile::{ProfileError, ProfileSpec, SampleSpec, ServerSpec, load, support};
 use crate::run::elsewhere::Whole;
 use crate::run::outside::Timing;
@@ -428,14 +428,13 @@ impl<'a> Events<'a> {
                     self.rewrites.push(begun);
                 }
                 Action::Hold(number) => {
-                    let xmin = db.horizon().xmin();
-                    self.held.push((number, db.horizon_mut().hold_at(xmin)));
+                    self.held.push((number, db.procs_mut().hold()));
                 }
                 Action::Release(number) => {
                     let mut held = self.held.iter();
                     let position = held.position(|&(known, _)| known == number);
                     let (_, snapshot) = self.held.swap_remove(position.expect("a held snapshot"));
-                    db.horizon_mut().release(snapshot);
+                    db.procs_mut().release(snapshot);
                 }
             }
         }

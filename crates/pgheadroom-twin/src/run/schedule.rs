@@ -19,8 +19,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::horizon::{HeldSnapshot, Horizon};
 use crate::pgbench::Prng;
+use crate::procarray::{HeldSnapshot, ProcArray};
 use crate::transaction::Xid;
 
 /// Shortest and longest time between two statements of a client, when the time of a statement on
@@ -163,13 +163,13 @@ impl Schedule {
     }
 
     /// The client begins a transaction.
-    pub fn begin(&self, horizon: &mut Horizon) {
-        horizon.set_clock(self.now);
-        horizon.drop_pins(self.now);
+    pub fn begin(&self, procs: &mut ProcArray) {
+        procs.set_clock(self.now);
+        procs.drop_pins(self.now);
     }
 
     /// A statement takes its time; in a transaction of several, so does the way to the next.
-    pub fn pass(&mut self, is_alone: bool, horizon: &mut Horizon) {
+    pub fn pass(&mut self, is_alone: bool, procs: &mut ProcArray) {
         if self.running.len() == 1 {
             return; // nobody looks at the clock
         }
@@ -177,30 +177,30 @@ impl Schedule {
         if self.uniform() < self.stalls {
             statement += self.draw(STALL);
         }
-        horizon.pin_slot(horizon.clock() + statement);
-        let mut time = horizon.clock() + statement;
+        procs.pin_slot(procs.clock() + statement);
+        let mut time = procs.clock() + statement;
         if !is_alone {
             time += self.draw(self.gap);
         }
-        horizon.set_clock(time);
+        procs.set_clock(time);
     }
 
     /// The client's transaction is done, but goes on to hold what its snapshot and its number
     /// hold until the time that it has reached.
-    pub fn hold(&mut self, client: usize, (xmin, xid): (Xid, Option<Xid>), horizon: &mut Horizon) {
+    pub fn hold(&mut self, client: usize, (xmin, xid): (Xid, Option<Xid>), procs: &mut ProcArray) {
         if self.running.len() == 1 {
             self.go_on();
             return; // nobody is there to be held up
         }
-        let snapshot = horizon.hold_at(xmin);
+        let snapshot = procs.hold_at(xmin);
         self.running[client] = Some(Running {
             snapshot,
             xmin,
             xid,
         });
-        let time = horizon.clock();
+        let time = procs.clock();
         if let Some(xid) = xid {
-            horizon.run_on(xid, time);
+            procs.run_on(xid, time);
         }
         self.due.push(Due {
             time,
@@ -215,11 +215,11 @@ impl Schedule {
     }
 
     /// The client's transaction has ended; its next one follows.
-    pub fn release(&mut self, client: usize, horizon: &mut Horizon) {
+    pub fn release(&mut self, client: usize, procs: &mut ProcArray) {
         let running = self.running[client].take().expect("a transaction");
-        horizon.release(running.snapshot);
+        procs.release(running.snapshot);
         if let Some(xid) = running.xid {
-            horizon.end(xid);
+            procs.end(xid);
         }
         self.begin_after(self.gap * self.pauses[client], client);
     }
@@ -275,27 +275,30 @@ mod tests {
     fn running_transactions_hold_the_horizon() {
         use crate::transaction::Transactions;
 
-        let mut horizon = Horizon::default();
+        let mut procs = ProcArray::default();
         let mut schedule = Schedule::new(2, 1, None);
-        let xmin = horizon.xmin();
-        let first = horizon.assign();
-        horizon.commit();
-        horizon.set_clock(2.0);
-        schedule.hold(0, (xmin, Some(first)), &mut horizon);
-        assert_eq!(horizon.xmin(), first);
-        horizon.set_clock(1.5);
-        assert!(horizon.wait_for(first) && !horizon.wait_for(first));
-        assert!(!horizon.is_removable(first));
-        let second = horizon.assign();
-        horizon.commit();
-        schedule.hold(1, (first, Some(second)), &mut horizon);
-        schedule.release(0, &mut horizon);
+        let xmin = procs.xmin();
+        let first = procs.assign();
+        procs.commit();
+        procs.set_clock(2.0);
+        schedule.hold(0, (xmin, Some(first)), &mut procs);
+        assert_eq!(procs.xmin(), first);
+        procs.set_clock(1.5);
+        assert!(procs.wait_for(first) && !procs.wait_for(first));
+        procs.begin_statement();
+        assert!(!procs.is_removable(first));
+        procs.commit();
+        let second = procs.assign();
+        procs.commit();
+        schedule.hold(1, (first, Some(second)), &mut procs);
+        schedule.release(0, &mut procs);
         assert!(
-            !horizon.is_removable(first),
+            !procs.is_removable(first),
             "the other began before it ended"
         );
-        schedule.release(1, &mut horizon);
-        assert!(horizon.is_removable(second));
+        schedule.release(1, &mut procs);
+        procs.begin_statement();
+        assert!(procs.is_removable(second));
     }
 
     /// At a rate clients take turns, as long as none is late.

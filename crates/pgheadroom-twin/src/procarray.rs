@@ -1,0 +1,523 @@
+//! The process array: who runs which transaction, in which snapshot, and what nobody needs.
+//!
+//! ```text
+//! backend   xid    xmin    GlobalVis: maybe_needed .. definitely_needed
+//! 0         7      -             5                    7        between two statements
+//! 1         9      7             6                    7        in a statement
+//! 2         -      -             9                    9        idle
+//! removable for backend 1 is what precedes maybe_needed; up to definitely_needed it looks again,
+//! if its snapshot's xmin has moved since it did so last
+//! ```
+//!
+//! One backend is active: it is the one that asks. A transaction is in progress while some backend
+//! has its number. Left out: subtransactions, replication slots, prepared transactions, wraparound.
+//!
+//! Source: `GetSnapshotData`, `ComputeXidHorizons`, `GlobalVisTestShouldUpdate`,
+//! `GlobalVisUpdateApply` and `GlobalVisTestIsRemovableFullXid`,
+//! src/backend/storage/ipc/procarray.c; `SnapshotResetXmin`, src/backend/utils/time/snapmgr.c
+//! (REL_15_STABLE, REL_18_STABLE).
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::checkpoint::ForkId;
+use crate::transaction::{Outcome, Transactions, Xid};
+
+mod view;
+
+pub(crate) use view::{SinceThen, Snapshot};
+
+/// The first transaction of the twin; lower ones are PostgreSQL's own.
+///
+/// Source: `FirstNormalTransactionId`, src/include/access/transam.h.
+pub const FIRST_NORMAL_XID: Xid = Xid(3);
+
+/// Above every transaction's number.
+const NO_XID: Xid = Xid(u32::MAX);
+
+/// A backend that does nothing but hold a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeldSnapshot(u32);
+
+/// How long a session's snapshot lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Isolation {
+    /// One for each statement.
+    #[default]
+    ReadCommitted,
+    /// The first statement's, to the end of the transaction.
+    RepeatableRead,
+}
+
+/// What a backend remembers of what nobody needs any more.
+///
+/// Source: `GlobalVisState`, procarray.c, and the variables beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct GlobalVis {
+    /// Transactions from here on are running for some backend.
+    definitely_needed: Xid,
+    /// Transactions before it are running for none.
+    maybe_needed: Xid,
+    /// The xmin of the last snapshot (`RecentXmin`).
+    recent_xmin: Xid,
+    /// The same when the horizons were computed last (`ComputeXidHorizonsResultLastXmin`).
+    computed_at_xmin: Xid,
+}
+
+impl Default for GlobalVis {
+    fn default() -> Self {
+        Self {
+            definitely_needed: FIRST_NORMAL_XID,
+            maybe_needed: FIRST_NORMAL_XID,
+            recent_xmin: Xid::INVALID,
+            computed_at_xmin: Xid::INVALID,
+        }
+    }
+}
+
+/// Which transactions a statement sees as ended.
+///
+/// Source: `SnapshotData`, src/include/utils/snapshot.h; `XidInMVCCSnapshot`, snapmgr.c.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct SnapshotData {
+    /// Numbers from here on are running.
+    xmax: Xid,
+    /// Those before it that are running, the backend's own left out; ascending.
+    running: Vec<Xid>,
+}
+
+/// A session's entry.
+#[derive(Debug, Clone, Default)]
+struct Backend {
+    xid: Option<Xid>,
+    /// The oldest transaction that one of its snapshots does not see as ended (`MyProc->xmin`).
+    xmin: Option<Xid>,
+    isolation: Isolation,
+    snapshot: SnapshotData,
+    global_vis: Cell<GlobalVis>,
+    /// The page of the last row that the running statement found.
+    slot: Option<(ForkId, BlockNumber)>,
+    /// Other pages that it has pinned while another backend is active.
+    pins: Vec<(ForkId, BlockNumber)>,
+}
+
+/// All backends, and how transactions have ended.
+#[derive(Debug, Clone)]
+pub struct ProcArray {
+    next: Xid,
+    /// Numbers of transactions that were rolled back; ascending.
+    aborted: Vec<Xid>,
+    /// The active backend.
+    mine: Backend,
+    active: usize,
+    /// By session; the active one's entry is an empty one.
+    others: Vec<Backend>,
+    /// Transactions in progress of other sessions; ascending.
+    running: Vec<Xid>,
+    /// Transactions that are done here and still run for others, and when they end.
+    running_on: BTreeMap<Xid, f64>,
+    /// The time of the session that works.
+    clock: f64,
+    /// Pages that other sessions keep pinned, and until when.
+    pinned_until: Vec<(ForkId, BlockNumber, f64)>,
+    held: Vec<(HeldSnapshot, Xid)>,
+    held_count: u32,
+    /// The smallest xmin and xid of all but the active backend; the highest number without any.
+    oldest_other: Xid,
+}
+
+impl Default for ProcArray {
+    fn default() -> Self {
+        Self {
+            next: FIRST_NORMAL_XID,
+            aborted: Vec::new(),
+            mine: Backend::default(),
+            active: 0,
+            others: vec![Backend::default()],
+            running: Vec::new(),
+            running_on: BTreeMap::new(),
+            clock: 0.0,
+            pinned_until: Vec::new(),
+            held: Vec::new(),
+            held_count: 0,
+            oldest_other: NO_XID,
+        }
+    }
+}
+
+/// Backends.
+impl ProcArray {
+    /// One more backend; its number.
+    pub(crate) fn add(&mut self) -> usize {
+        self.others.push(Backend::default());
+        self.others.len() - 1
+    }
+
+    /// How many there are, those left out that only hold a snapshot.
+    #[must_use]
+    pub(crate) fn backends(&self) -> usize {
+        self.others.len()
+    }
+
+    /// The active backend.
+    #[must_use]
+    pub(crate) const fn active(&self) -> usize {
+        self.active
+    }
+
+    /// Another backend is active, while this one has these pages pinned besides its row's.
+    pub(crate) fn switch_to(&mut self, backend: usize, pins: Vec<(ForkId, BlockNumber)>) {
+        self.mine.pins = pins;
+        std::mem::swap(&mut self.mine, &mut self.others[self.active]);
+        std::mem::swap(&mut self.mine, &mut self.others[backend]);
+        self.active = backend;
+        self.running.clear();
+        self.running
+            .extend(self.others.iter().filter_map(|other| other.xid));
+        self.running.sort_unstable();
+        self.forget_oldest();
+    }
+
+    /// The backend that runs a transaction, if it is another one than the active.
+    #[must_use]
+    pub(crate) fn backend_of(&self, xid: Xid) -> Option<usize> {
+        self.others.iter().position(|other| other.xid == Some(xid))
+    }
+
+    /// How long the active backend's snapshots last, from its next transaction on.
+    pub(crate) const fn set_isolation(&mut self, isolation: Isolation) {
+        self.mine.isolation = isolation;
+    }
+
+    /// The same.
+    #[must_use]
+    pub(crate) const fn isolation(&self) -> Isolation {
+        self.mine.isolation
+    }
+
+    fn forget_oldest(&mut self) {
+        let others = self.others.iter();
+        let others = others.flat_map(|other| [other.xid, other.xmin]).flatten();
+        let held = self.held.iter().map(|&(_, xmin)| xmin);
+        self.oldest_other = others.chain(held).min().unwrap_or(NO_XID);
+    }
+
+    /// Whether a backend other than the active one takes part: with a transaction, a snapshot, or
+    /// a page that it has pinned; or the active one is in a transaction.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.mine.xid.is_some() || self.others.len() > 1
+    }
+}
+
+/// Transactions.
+impl ProcArray {
+    /// The active transaction's number, assigned by its first change.
+    ///
+    /// # Panics
+    /// After 4,294,967,000 transactions.
+    #[inline]
+    pub fn assign(&mut self) -> Xid {
+        if let Some(xid) = self.mine.xid {
+            return xid;
+        }
+        let xid = self.next;
+        assert!(xid.0 < u32::MAX - 1, "transaction numbers are used up");
+        self.next = Xid(xid.0 + 1);
+        self.mine.xid = Some(xid);
+        xid
+    }
+
+    /// The active transaction's number, if it has changed anything.
+    #[must_use]
+    #[inline]
+    pub const fn current(&self) -> Option<Xid> {
+        self.mine.xid
+    }
+
+    /// The next number to be assigned.
+    #[must_use]
+    pub const fn next_xid(&self) -> Xid {
+        self.next
+    }
+
+    /// Ends the transaction; its number, if it had one.
+    ///
+    /// Source: `ProcArrayEndTransaction`, procarray.c.
+    pub fn commit(&mut self) -> Option<Xid> {
+        self.mine.xmin = None;
+        self.mine.slot = None;
+        self.mine.xid.take()
+    }
+
+    /// The next transaction has begun, changed something, and ended.
+    ///
+    /// # Panics
+    /// As [`ProcArray::assign`].
+    #[inline]
+    pub(crate) fn commit_next(&mut self) {
+        let xid = self.next;
+        assert!(xid.0 < u32::MAX - 1, "transaction numbers are used up");
+        self.next = Xid(xid.0 + 1);
+        self.mine.xmin = None;
+    }
+
+    /// Ends the transaction; what it did has not happened.
+    pub fn abort(&mut self) -> Option<Xid> {
+        let xid = self.commit()?;
+        let position = self.aborted.partition_point(|&other| other < xid);
+        self.aborted.insert(position, xid);
+        Some(xid)
+    }
+
+    /// Whether a transaction of another backend is in progress.
+    #[must_use]
+    #[inline]
+    pub fn runs_elsewhere(&self, xid: Xid) -> bool {
+        !self.running.is_empty() && self.running.contains(&xid)
+    }
+}
+
+/// Transactions that are carried out whole when they begin.
+impl ProcArray {
+    /// The time of the session that works; waits move it on.
+    #[must_use]
+    pub const fn clock(&self) -> f64 {
+        self.clock
+    }
+
+    /// Sets the time of the session that works.
+    pub const fn set_clock(&mut self, time: f64) {
+        self.clock = time;
+    }
+
+    /// A transaction that was carried out whole runs on for other sessions until this time.
+    pub fn run_on(&mut self, xid: Xid, until: f64) {
+        self.running_on.insert(xid, until);
+    }
+
+    /// That transaction has ended for them too.
+    pub fn end(&mut self, xid: Xid) {
+        self.running_on.remove(&xid);
+    }
+
+    /// Whether a transaction, which is done here, still runs for the session that works.
+    #[must_use]
+    pub fn runs_on(&self, xid: Xid) -> bool {
+        let until = self.running_on.get(&xid).copied();
+        until.is_some_and(|until| until > self.clock)
+    }
+
+    /// Waits for the end of such a transaction; false when it has ended already.
+    pub fn wait_for(&mut self, xid: Xid) -> bool {
+        let until = self.running_on.get(&xid).copied();
+        let until = until.filter(|&until| until > self.clock);
+        if let Some(until) = until {
+            self.clock = until;
+        }
+        until.is_some()
+    }
+
+    /// The statement is over for this session; for the others it keeps its row's page pinned
+    /// until this time.
+    pub(crate) fn pin_slot(&mut self, until: f64) {
+        if let Some((fork, block)) = self.mine.slot.take() {
+            self.pinned_until.push((fork, block, until));
+        }
+    }
+
+    /// Forgets pins that ended before this time, which no session will go back behind.
+    pub(crate) fn drop_pins(&mut self, before: f64) {
+        self.pinned_until.retain(|&(.., until)| until > before);
+    }
+
+    /// Another session keeps a snapshot that does not see this transaction and later ones as
+    /// ended.
+    pub fn hold_at(&mut self, xmin: Xid) -> HeldSnapshot {
+        let name = HeldSnapshot(self.held_count);
+        self.held_count = self.held_count.wrapping_add(1);
+        self.held.push((name, xmin));
+        self.oldest_other = self.oldest_other.min(xmin);
+        name
+    }
+}
+
+/// Snapshots and what they keep.
+impl ProcArray {
+    /// The oldest transaction in progress; the next one's number without any.
+    ///
+    /// Source: `xmin` in `GetSnapshotData`, procarray.c.
+    #[must_use]
+    #[inline]
+    pub fn xmin(&self) -> Xid {
+        let own = self.mine.xid.unwrap_or(self.next);
+        let own = self.running.first().map_or(own, |&oldest| oldest.min(own));
+        let running_on = self.running_on.keys().next();
+        running_on.map_or(own, |&oldest| oldest.min(own))
+    }
+
+    /// The active backend begins a statement: whatever portal it still has open is dropped.
+    #[inline]
+    pub fn begin_statement(&mut self) {
+        self.end_statement(false);
+        self.take_snapshot();
+    }
+
+    /// The active backend takes a snapshot, unless its transaction goes on with the one it has.
+    ///
+    /// Source: `GetTransactionSnapshot`, snapmgr.c; `GetSnapshotData`, procarray.c.
+    #[inline]
+    pub(crate) fn take_snapshot(&mut self) {
+        let keeps = self.mine.isolation == Isolation::RepeatableRead && self.mine.xmin.is_some();
+        if keeps {
+            return;
+        }
+        let xmin = self.xmin();
+        self.mine.snapshot.xmax = self.next;
+        if !self.running.is_empty() || !self.mine.snapshot.running.is_empty() {
+            self.mine.snapshot.running.clone_from(&self.running);
+        }
+        self.mine.xmin.get_or_insert(xmin);
+        let vis = self.mine.global_vis.get_mut();
+        vis.definitely_needed = vis.definitely_needed.max(xmin);
+        vis.recent_xmin = xmin;
+    }
+
+    /// The statement is over. After a SELECT the client's portal may stay open, and the snapshot
+    /// with it, until its next statement or the end of the transaction.
+    ///
+    /// Source: `SnapshotResetXmin`, snapmgr.c; `exec_bind_message`, src/backend/tcop/postgres.c:
+    /// the unnamed portal of the extended protocol is dropped by the next one.
+    #[inline]
+    pub(crate) fn end_statement(&mut self, keeps_portal: bool) {
+        self.mine.slot = None;
+        if self.mine.isolation == Isolation::ReadCommitted && !keeps_portal {
+            self.mine.xmin = None;
+        }
+    }
+
+    /// Another session takes a snapshot now and keeps it.
+    pub fn hold(&mut self) -> HeldSnapshot {
+        self.hold_at(self.xmin())
+    }
+
+    /// That session ends its transaction.
+    ///
+    /// # Panics
+    /// When the snapshot is not held.
+    pub fn release(&mut self, snapshot: HeldSnapshot) {
+        let position = self.held.iter().position(|&(name, _)| name == snapshot);
+        self.held
+            .swap_remove(position.expect("the snapshot is held"));
+        self.forget_oldest();
+    }
+
+    /// The oldest transaction whose removals somebody may still have to see, all backends asked.
+    ///
+    /// Source: `data_oldest_nonremovable` in `ComputeXidHorizons`, procarray.c.
+    #[must_use]
+    pub fn oldest_xmin(&self) -> Xid {
+        let own = self.mine.xid.unwrap_or(self.next);
+        let own = self.mine.xmin.map_or(own, |xmin| xmin.min(own));
+        own.min(self.oldest_other)
+    }
+
+    /// What the active backend knows is brought up to date; what it knew before.
+    ///
+    /// Source: `GetOldestNonRemovableTransactionId` and `GlobalVisUpdateApply`, procarray.c.
+    pub fn compute_horizons(&self) -> KnownHorizons {
+        let before = self.mine.global_vis.get();
+        self.mine.global_vis.set(self.computed(before));
+        KnownHorizons(before)
+    }
+
+    /// It was another backend that computed them.
+    pub(crate) fn restore_horizons(&self, known: KnownHorizons) {
+        self.mine.global_vis.set(known.0);
+    }
+
+    fn computed(&self, known: GlobalVis) -> GlobalVis {
+        let maybe_needed = self.oldest_xmin();
+        GlobalVis {
+            maybe_needed,
+            definitely_needed: known.definitely_needed.max(maybe_needed),
+            computed_at_xmin: known.recent_xmin,
+            ..known
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn looks_again(&self, known: GlobalVis, xid: Xid) -> bool {
+        let is_computed = known.computed_at_xmin.is_valid();
+        if is_computed
+            && (known.maybe_needed >= known.definitely_needed
+                || known.recent_xmin == known.computed_at_xmin)
+        {
+            return false;
+        }
+        let computed = self.computed(known);
+        self.mine.global_vis.set(computed);
+        xid < computed.maybe_needed
+    }
+}
+
+/// Pinned pages.
+impl ProcArray {
+    /// The running statement has found a row on this page, which it keeps pinned until it ends or
+    /// finds the next one.
+    ///
+    /// Source: `IndexNext`, src/backend/executor/nodeIndexscan.c: the scan's slot holds the pin.
+    #[inline]
+    pub(crate) const fn note_slot(&mut self, fork: ForkId, block: BlockNumber) {
+        self.mine.slot = Some((fork, block));
+    }
+
+    /// Whether another backend has the page pinned, so that nobody can prune it.
+    ///
+    /// Source: `ConditionalLockBufferForCleanup`, src/backend/storage/buffer/bufmgr.c
+    /// (REL_18_STABLE).
+    pub(crate) fn is_pinned(&self, fork: ForkId, block: BlockNumber) -> bool {
+        let page = (fork, block);
+        let has = |other: &Backend| other.slot == Some(page) || other.pins.contains(&page);
+        let mut timed = self.pinned_until.iter();
+        self.others.iter().any(has)
+            || timed.any(|&(of, block, until)| (of, block) == page && until > self.clock)
+    }
+}
+
+/// What a backend knew of the horizons.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownHorizons(GlobalVis);
+
+impl Transactions for ProcArray {
+    #[inline]
+    fn outcome(&self, xid: Xid) -> Outcome {
+        if Some(xid) == self.mine.xid || xid >= self.next || self.runs_elsewhere(xid) {
+            Outcome::InProgress
+        } else if !self.aborted.is_empty() && self.aborted.binary_search(&xid).is_ok() {
+            Outcome::Aborted
+        } else {
+            Outcome::Committed
+        }
+    }
+
+    #[inline]
+    fn is_current(&self, xid: Xid) -> bool {
+        Some(xid) == self.mine.xid
+    }
+
+    #[inline]
+    fn is_removable(&self, xid: Xid) -> bool {
+        let known = self.mine.global_vis.get();
+        if xid < known.maybe_needed {
+            return true;
+        }
+        xid < known.definitely_needed && self.looks_again(known, xid)
+    }
+}
+
+#[cfg(test)]
+mod tests;

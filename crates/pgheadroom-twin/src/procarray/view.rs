@@ -1,0 +1,59 @@
+//! What a snapshot, and what a VACUUM in progress, takes transactions for.
+
+use crate::procarray::ProcArray;
+use crate::transaction::{Outcome, Transactions, Xid};
+
+/// What the active backend's snapshot shows: a transaction that it does not see as ended is in
+/// progress.
+///
+/// Source: `HeapTupleSatisfiesMVCC`, src/backend/access/heap/heapam_visibility.c: such a one's
+/// number is looked for in the snapshot first, and nothing is noted about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Snapshot<'a>(pub &'a ProcArray);
+
+impl Transactions for Snapshot<'_> {
+    #[inline]
+    fn outcome(&self, xid: Xid) -> Outcome {
+        let snapshot = &self.0.mine.snapshot;
+        let is_running = xid >= snapshot.xmax
+            || (!snapshot.running.is_empty() && snapshot.running.contains(&xid));
+        if is_running {
+            return Outcome::InProgress;
+        }
+        self.0.outcome(xid)
+    }
+
+    #[inline]
+    fn is_current(&self, xid: Xid) -> bool {
+        self.0.is_current(xid)
+    }
+
+    #[inline]
+    fn is_removable(&self, xid: Xid) -> bool {
+        self.0.is_removable(xid)
+    }
+}
+
+/// The view of a VACUUM in progress: it knows how transactions have ended by now, and removes
+/// only what nobody could see any more when it began.
+///
+/// Source: `OldestXmin` in `vacuum_get_cutoffs`, src/backend/commands/vacuum.c (REL_18_STABLE).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SinceThen<'a> {
+    pub procs: &'a ProcArray,
+    pub oldest_xmin: Xid,
+}
+
+impl Transactions for SinceThen<'_> {
+    fn outcome(&self, xid: Xid) -> Outcome {
+        self.procs.outcome(xid)
+    }
+
+    fn is_current(&self, xid: Xid) -> bool {
+        self.procs.is_current(xid)
+    }
+
+    fn is_removable(&self, xid: Xid) -> bool {
+        xid < self.oldest_xmin
+    }
+}
