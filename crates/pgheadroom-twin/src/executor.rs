@@ -12,8 +12,6 @@
 //! synchronised scans, parallel plans, triggers but those of foreign keys, other sessions' locks
 //! and pins.
 
-use std::cell::RefCell;
-
 use pgheadroom_layout::wal_record::{COMMIT, heap_confirm};
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 
@@ -23,7 +21,7 @@ use crate::counters::TableCounters;
 use crate::heap::RowLock;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
-use crate::transaction::Transactions;
+use crate::transaction::{Transactions, Xid};
 use crate::value::{Value, ValueError};
 use crate::wal::{RecordType, Wal, WalSettings};
 use crate::watch::PageLife;
@@ -33,6 +31,7 @@ mod brin;
 mod change;
 mod compression;
 mod copy;
+mod entries;
 mod fetch;
 mod foreign_key;
 mod head;
@@ -42,12 +41,14 @@ mod models;
 mod rewrite;
 mod rewrite_online;
 mod rows;
+mod scan;
 mod session;
 mod steady;
 mod table;
 mod text_order;
 mod toast;
 mod vacuum;
+mod wait;
 
 pub use analyze::Analyzed;
 pub use copy::CopyRow;
@@ -64,6 +65,7 @@ pub use vacuum::{Relation, RunningVacuum, VacuumStep};
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
 use fetch::{Fetched, HeapAccess};
+use wait::Parked;
 
 /// A table of a [`Database`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,6 +95,15 @@ pub enum StatementError {
     /// What the twin cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// Another session's transaction has to end first: [`Database::resume`] goes on then.
+    #[error("it waits for the transaction {}", .0.0)]
+    Waits(Xid),
+    /// A repeatable read transaction wants to change what was changed since its snapshot.
+    #[error("could not serialize access due to concurrent update")]
+    Serialization,
+    /// Sessions wait for each other, and this one's transaction gives way.
+    #[error("deadlock detected")]
+    Deadlock,
 }
 
 /// What a statement does with the rows it finds.
@@ -264,27 +275,34 @@ impl Database {
     ///
     /// Source: `RecordTransactionCommit`, src/backend/access/transam/xact.c (REL_18_STABLE): no
     /// record without a transaction number.
-    pub fn commit(&mut self) {
-        let had_xid = self.procs.commit().is_some();
-        if had_xid {
+    ///
+    /// The sessions that waited for this one's end and may go on, in the order of their waits.
+    pub fn commit(&mut self) -> Vec<SessionId> {
+        let xid = self.procs.commit();
+        if xid.is_some() {
             self.wal.record_commit();
         }
         for table in &mut self.tables {
             table.end_transaction(true);
         }
+        self.woken_by(xid)
     }
 
     /// ROLLBACK.
     ///
+    /// As [`Database::commit`]; a statement that waits is given up.
+    ///
     /// Source: `RecordTransactionAbort`, src/backend/access/transam/xact.c (REL_18_STABLE).
-    pub fn rollback(&mut self) {
-        let had_xid = self.procs.abort().is_some();
-        if had_xid {
+    pub fn rollback(&mut self) -> Vec<SessionId> {
+        self.give_up();
+        let xid = self.procs.abort();
+        if xid.is_some() {
             self.wal.record(RecordType::Abort, COMMIT); // the same shape
         }
         for table in &mut self.tables {
             table.end_transaction(false);
         }
+        self.woken_by(xid)
     }
 
     /// A statement begins, in a snapshot of its own or in its transaction's; its number.
@@ -303,10 +321,12 @@ impl Database {
     /// Source: `ExecInsert`, src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
     pub fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(), StatementError> {
         self.begin_statement();
+        let id = table;
         let table = &mut self.tables[table.0];
         let row = table.add_row(values, self.statement)?;
         let statement = self.statement;
-        table.insert(row, &mut self.procs, &mut self.wal, statement)?;
+        let done = table.insert(row, &mut self.procs, &mut self.wal, statement);
+        self.park(done.map(|_| 0), || Parked::Insert(id))?;
         Ok(())
     }
 
@@ -326,123 +346,39 @@ impl Database {
         assignments: &Assignments<'_>,
     ) -> Result<(), StatementError> {
         let statement = self.begin_statement();
-        let table = &mut self.tables[table.0];
+        let done = self.upsert_row(table, index, values, assignments, statement);
+        self.park(done.map(|()| 0), || Parked::Upsert(table, statement))?;
+        Ok(())
+    }
+
+    /// The same, from its beginning, in a statement that has begun.
+    fn upsert_row(
+        &mut self,
+        id: TableId,
+        index: usize,
+        values: &[Value],
+        assignments: &Assignments<'_>,
+        statement: u32,
+    ) -> Result<(), StatementError> {
+        let table = &mut self.tables[id.0];
         let index = table.btree_position(index);
         let row = table.add_row(values, statement)?;
         let entry = table.entry_of(index, row)?;
         let entry = entry.expect("ON CONFLICT takes no partial index");
-        let conflict = table.find_conflict(index, entry.key.values(), &self.procs, &mut self.wal);
-        if let Some(tid) = conflict {
+        let (procs, wal) = (&mut self.procs, &mut self.wal);
+        if let Some(tid) = table.find_conflict(index, entry.key.values(), procs, wal) {
             table.take_back_row(row);
-            table.lock(tid, RowLock::Update, &mut self.procs, &mut self.wal);
-            return table.update(tid, assignments, &mut self.procs, &mut self.wal, statement);
+            if let Some(xid) = table.holder(tid, RowLock::Update, procs) {
+                return Err(StatementError::Waits(xid));
+            }
+            table.lock(tid, RowLock::Update, procs, wal);
+            return table.update(tid, assignments, procs, wal, statement);
         }
-        let tid = table.insert(row, &mut self.procs, &mut self.wal, statement)?;
-        let hole = table.heap.pages()[tid.block.0 as usize].exact_free_space();
-        let page = self.wal.change(table.main, tid.block, hole);
-        self.wal.record(RecordType::HeapConfirm, heap_confirm(page));
+        let tid = table.insert(row, procs, wal, statement)?;
+        let hole = table.hole(tid);
+        let page = wal.change(table.main, tid.block, hole);
+        wal.record(RecordType::HeapConfirm, heap_confirm(page));
         Ok(())
-    }
-
-    /// A statement that finds rows by keys from `low` to `high` of an index; number of rows.
-    ///
-    /// # Errors
-    /// [`StatementError`]; the transaction has to be rolled back.
-    ///
-    /// Source: `IndexNext`, src/backend/executor/nodeIndexscan.c; `heapam_index_fetch_tuple`,
-    /// src/backend/access/heap/heapam_handler.c; `ConditionalLockBufferForCleanup`,
-    /// src/backend/storage/buffer/bufmgr.c (REL_18_STABLE).
-    pub fn by_index(
-        &mut self,
-        table: TableId,
-        index: usize,
-        low: &[i64],
-        high: &[i64],
-        action: &Action<'_>,
-    ) -> Result<u64, StatementError> {
-        let statement = self.begin_statement();
-        let id = table;
-        let table = &mut self.tables[table.0];
-        let index = table.btree_position(index);
-        let mut found_rows = 0;
-        let mut entry_count = 0;
-        let mut only = None;
-        let mut next = table.indexes[index].tree.scan_start(low);
-        let mut last_block = None;
-        // The slot of the last row found keeps its page pinned until the next one is found, so
-        // a range scan that comes back to that page over dead entries does not prune it.
-        let mut slot_block = None;
-        let mut dead = std::mem::take(&mut table.dead_entries);
-        while let Some(leaf) = next {
-            let scanned = table.indexes[index].tree.scan_page(leaf, low, high);
-            dead.clear();
-            entry_count += scanned.entries.len();
-            for &(offset, tid) in &scanned.entries {
-                let wal = RefCell::new(&mut self.wal);
-                let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
-                let is_other = last_block.replace(tid.block) != Some(tid.block);
-                let is_slot = slot_block == Some(tid.block);
-                if is_other && !is_slot {
-                    heap.visit(tid.block);
-                }
-                match heap.fetch(tid, statement) {
-                    Fetched::Found(found) => {
-                        slot_block = Some(found.block);
-                        self.procs.note_slot(table.main, found.block);
-                        found_rows += 1;
-                        table.apply(found, action, &mut self.procs, &mut self.wal, statement)?;
-                        only = table.newest(found);
-                    }
-                    Fetched::AllDead => dead.push((offset, tid)),
-                    Fetched::Invisible => {}
-                }
-            }
-            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
-            next = scanned.next;
-        }
-        table.dead_entries = dead;
-        if let (1, [key], Some((row, tid))) = (entry_count, low, only) {
-            if low == high {
-                table.places.note(&mut table.rows, (index, *key), row, tid);
-            }
-        }
-        self.end_statement(id)?;
-        Ok(found_rows)
-    }
-
-    /// A statement that reads the whole table and acts on the rows that `wanted` accepts.
-    ///
-    /// # Errors
-    /// [`StatementError`]; the transaction has to be rolled back.
-    ///
-    /// Source: `heap_prepare_pagescan`, src/backend/access/heap/heapam.c (REL_18_STABLE;
-    /// `heapgetpage` before).
-    pub fn by_seq_scan(
-        &mut self,
-        table: TableId,
-        wanted: impl Fn(Row<'_>) -> bool,
-        action: &Action<'_>,
-    ) -> Result<u64, StatementError> {
-        let statement = self.begin_statement();
-        let id = table;
-        let table = &mut self.tables[table.0];
-        let mut found_rows = 0;
-        let mut visible: Vec<Tid> = Vec::new();
-        for block in (0..table.heap.page_count()).map(BlockNumber) {
-            visible.clear();
-            let wal = RefCell::new(&mut self.wal);
-            let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
-            heap.visit(block);
-            heap.visible_tuples(block, statement, &mut visible);
-            for &tid in &visible {
-                if wanted(table.row_view(table.row_at(tid))) {
-                    found_rows += 1;
-                    table.apply(tid, action, &mut self.procs, &mut self.wal, statement)?;
-                }
-            }
-        }
-        self.end_statement(id)?;
-        Ok(found_rows)
     }
 }
 
@@ -454,7 +390,10 @@ impl btree::Table for HeapAccess<'_, '_> {
             self.visit(tid.block);
         }
         match self.fetch_dirty(tid) {
-            Fetched::Found(_) => btree::UniqueFetch::Conflict,
+            Fetched::Found(found) => match self.undecided(found) {
+                Some(xid) => btree::UniqueFetch::InProgress(xid),
+                None => btree::UniqueFetch::Conflict,
+            },
             Fetched::Invisible => btree::UniqueFetch::Invisible,
             Fetched::AllDead => btree::UniqueFetch::AllDead,
         }
@@ -464,7 +403,7 @@ impl btree::Table for HeapAccess<'_, '_> {
         self.is_chain_dead(tid)
     }
 
-    fn is_removable(&self, xid: crate::transaction::Xid) -> bool {
+    fn is_removable(&self, xid: Xid) -> bool {
         self.procs.is_removable(xid)
     }
 }

@@ -59,6 +59,8 @@ pub enum Mode<'a> {
 pub enum RowLock {
     /// FOR KEY SHARE: the row stays, and its key as it is.
     KeyShare,
+    /// FOR NO KEY UPDATE: as an UPDATE that leaves the key alone.
+    NoKeyUpdate,
     /// FOR UPDATE.
     Update,
 }
@@ -418,7 +420,7 @@ impl Heap {
         tuple.xmax = xid;
         tuple.xmax_hint = match mode {
             RowLock::KeyShare => XmaxHint::UnsetKeyShare,
-            RowLock::Update => XmaxHint::Unset,
+            RowLock::NoKeyUpdate | RowLock::Update => XmaxHint::Unset,
         };
         tuple.is_locked_only = true;
         tuple.is_hot_updated = false;

@@ -37,7 +37,7 @@ use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
 use outside::Outside;
 pub use outside::{Happened, Timing};
-pub use perform::perform;
+pub use perform::{perform, resume};
 pub use rewrites::{RewriteAt, RewriteDone};
 use schedule::{Schedule, Turn};
 
@@ -444,7 +444,7 @@ fn run_with(
         match end {
             End::Commit => db.commit(),
             End::Rollback => db.rollback(),
-        }
+        };
         schedule.hold(client, (xmin, xid), db.procs_mut());
         if let Some(elsewhere) = &mut elsewhere {
             elsewhere.played(xid);

@@ -192,7 +192,7 @@ impl Pair {
                     assert!(!taken, "a duplicate went in");
                     self.list.insert((key, tid));
                 }
-                Err(UniqueViolation { tid: other }) => {
+                Err(UniqueViolation { tid: other, .. }) => {
                     assert!(taken, "refused without a live duplicate");
                     assert!(
                         self.list.contains(&(key, other)),

@@ -15,12 +15,16 @@ use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, Tie, compare, lower_bound};
 use crate::btree::{Btree, Entry, Table};
 use crate::page::Tid;
+use crate::transaction::Xid;
 
 /// The key is in a unique index already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UniqueViolation {
     /// The row version that has the key.
     pub tid: Tid,
+    /// The transaction that decides whether it stays, if that is open: the insertion has to be
+    /// tried again when it has ended (`xwait` in `_bt_doinsert`).
+    pub in_progress: Option<Xid>,
 }
 
 /// An item on its way to a page, and where it goes.

@@ -121,6 +121,8 @@ pub enum UniqueFetch {
     Invisible,
     /// Nobody can see any version of this chain any more.
     AllDead,
+    /// Whether it stays depends on this transaction, which is in progress.
+    InProgress(Xid),
 }
 
 /// What the tree has to know about the table.

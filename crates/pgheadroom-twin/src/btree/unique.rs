@@ -12,7 +12,7 @@ impl Btree {
     /// the first page has such an entry at all, dead or not.
     ///
     /// Source: `_bt_check_unique`, src/backend/access/nbtree/nbtinsert.c (REL_18_STABLE).
-    /// Differs: never waits for another transaction; the caller's `Table` has to know the outcome.
+    /// Who has to wait for another transaction is told so, and begins again afterwards.
     pub(super) fn check_unique(
         &mut self,
         block: BlockNumber,
@@ -63,7 +63,14 @@ impl Btree {
         for number in 0..self.page(block).item(position).tid_count() {
             let tid = self.page(block).item(position).tid_at(number);
             match table.fetch_for_uniqueness(tid) {
-                UniqueFetch::Conflict => return Err(UniqueViolation { tid }),
+                UniqueFetch::Conflict => {
+                    let in_progress = None;
+                    return Err(UniqueViolation { tid, in_progress });
+                }
+                UniqueFetch::InProgress(xid) => {
+                    let in_progress = Some(xid);
+                    return Err(UniqueViolation { tid, in_progress });
+                }
                 UniqueFetch::Invisible => all_dead = false,
                 UniqueFetch::AllDead => {}
             }

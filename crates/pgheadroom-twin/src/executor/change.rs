@@ -1,19 +1,14 @@
 //! What INSERT, UPDATE, DELETE and row locks do to heap, maps and indexes, and what they log.
 
-use std::cell::RefCell;
-
 use pgheadroom_layout::page::MAX_HEAP_TUPLE_SIZE;
 use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
-use pgheadroom_layout::version::IndexUnchangedHint;
 use pgheadroom_layout::wal_record::{
     Page, SharedBytes, heap_delete, heap_insert, heap_lock, heap_update_cross_page,
     heap_update_same_page,
 };
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
-use crate::btree::Entry;
-use crate::executor::fetch::{Fetched, HeapAccess};
-use crate::executor::index::Index;
+use crate::executor::entries::Entries;
 use crate::executor::rewrite_online::Noted;
 use crate::executor::table::{Scratch, Table};
 use crate::executor::toast::Writer;
@@ -51,7 +46,31 @@ fn writer<'a>(procs: &'a mut ProcArray, wal: &'a mut Wal, statement: u32) -> Wri
 }
 
 impl Table {
-    /// Does what the statement does to a row that it found.
+    /// Does what the statement does to a row that it found, at once or after a wait for who holds
+    /// it; which version it was, if it is wanted still.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        tid: Tid,
+        action: &Action<'_>,
+        still_wanted: impl FnOnce(&mut Self, u32) -> Result<bool, StatementError>,
+        (procs, wal, statement): (&mut ProcArray, &mut Wal, u32),
+    ) -> Result<Option<Tid>, StatementError> {
+        if self.session.entries.is_some() {
+            let Action::Update(assigned) = action else {
+                unreachable!("an update's entries");
+            };
+            self.resume_entries(Some(assigned), procs, wal)?;
+            return Ok(Some(tid));
+        }
+        let held = self.held_version(tid, action, still_wanted, procs, wal)?;
+        if let Some(held) = held {
+            self.apply(held, action, procs, wal, statement)?;
+        }
+        Ok(held)
+    }
+
+    /// Does what the statement does to a row that it found and nobody else holds.
     pub(super) fn apply(
         &mut self,
         tid: Tid,
@@ -142,7 +161,13 @@ impl Table {
         self.counters.n_tup_ins += 1;
         self.session.pending.inserted += 1;
         self.note_change(|table| Noted::Insert(row, table.values_of(row)));
-        self.insert_entries(placed.tid, row, None, None, procs, wal)?;
+        let entries = Entries {
+            tid: placed.tid,
+            row,
+            pinned: None,
+            next: 0,
+        };
+        self.insert_entries(entries, None, procs, wal)?;
         self.queue_checks(row);
         Ok(placed.tid)
     }
@@ -213,7 +238,13 @@ impl Table {
             return Ok(());
         }
         let assigned = Some(assignments);
-        self.insert_entries(done.new.tid, row, assigned, Some(old.block), procs, wal)?;
+        let entries = Entries {
+            tid: done.new.tid,
+            row,
+            pinned: Some(old.block),
+            next: 0,
+        };
+        self.insert_entries(entries, assigned, procs, wal)?;
         self.hold_trigger_slot(old.block);
         Ok(())
     }
@@ -402,14 +433,16 @@ impl Table {
         if is_mine && (mode == RowLock::KeyShare || !is_weak) {
             return;
         }
-        let cleared = self.heap.lock(tid, mode, xid);
+        let is_replaced = !tuple.is_locked_only && procs.runs_elsewhere(tuple.xmax);
+        // Beside an update in progress the lock makes a multixact, whose update stays what it is.
+        let cleared = !is_replaced && self.heap.lock(tid, mode, xid);
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapLock, heap_lock(page, vm));
     }
 
     /// Whoever is about to change or lock a tuple looks at its transactions first.
-    fn note_hints(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
+    pub(super) fn note_hints(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
         if self.heap.note_hints_of(tid, procs) {
             wal.hint(self.main, tid.block, self.hole(tid));
         }
@@ -432,116 +465,5 @@ impl Table {
         }
         wal.change_unlogged(self.vm, map_page);
         None
-    }
-
-    /// An entry for a new row version in every index.
-    ///
-    /// `assigned` are an UPDATE's columns. Source: `ExecInsertIndexTuples` and
-    /// `index_unchanged_by_update`, src/backend/executor/execIndexing.c (REL_15_STABLE,
-    /// REL_18_STABLE).
-    pub(super) fn insert_entries(
-        &mut self,
-        tid: Tid,
-        row: u32,
-        assigned: Option<&Assignments<'_>>,
-        pinned: Option<BlockNumber>,
-        procs: &ProcArray,
-        wal: &mut Wal,
-    ) -> Result<(), StatementError> {
-        let wal = RefCell::new(wal);
-        let mut indexes = std::mem::take(&mut self.indexes);
-        let mut result = Ok(());
-        for index in &mut indexes {
-            result = self.insert_entry(index, tid, row, assigned, pinned, procs, &wal);
-            if result.is_err() {
-                break;
-            }
-        }
-        self.indexes = indexes;
-        result?;
-        self.inform_brins(tid, row, wal.into_inner())
-    }
-
-    /// A new row version in every BRIN index.
-    fn inform_brins(&mut self, tid: Tid, row: u32, wal: &mut Wal) -> Result<(), StatementError> {
-        let mut brins = std::mem::take(&mut self.brins);
-        let mut result = Ok(());
-        for brin in &mut brins {
-            result = brin.insert(self.row_view(row), tid, wal);
-            if result.is_err() {
-                break;
-            }
-        }
-        self.brins = brins;
-        result
-    }
-
-    #[allow(clippy::too_many_arguments)] // one per question of ExecInsertIndexTuples
-    fn insert_entry(
-        &mut self,
-        index: &mut Index,
-        tid: Tid,
-        row: u32,
-        assigned: Option<&Assignments<'_>>,
-        pinned: Option<BlockNumber>,
-        procs: &ProcArray,
-        wal: &RefCell<&mut Wal>,
-    ) -> Result<(), StatementError> {
-        let Some(found) = index.entry_of(self.row_view(row))? else {
-            return Ok(());
-        };
-        let hint = self.heap.behaviour().index_unchanged_hint;
-        let is_unchanged = assigned.is_some_and(|assigned| match hint {
-            IndexUnchangedHint::None => false,
-            IndexUnchangedHint::AlwaysTrue => true,
-            IndexUnchangedHint::Real => index.is_unchanged_by(assigned),
-        });
-        let key = found.key.values()[0];
-        self.places.forget(&mut self.rows, (index.main, key), row);
-        let entry = Entry {
-            key: found.key.values(),
-            shape: found.shape,
-            tid,
-        };
-        let mut log = index.log(wal);
-        let mut heap = HeapAccess::new(self.heap_parts(), procs, wal, pinned);
-        let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
-        inserted.map_err(|_| StatementError::Unique { key })
-    }
-
-    /// The row that would conflict with a new one in a unique index; entries after it are not
-    /// looked at.
-    pub(super) fn find_conflict(
-        &mut self,
-        index: usize,
-        key: &[i64],
-        procs: &ProcArray,
-        wal: &mut Wal,
-    ) -> Option<Tid> {
-        let mut wal = RefCell::new(wal);
-        let mut next = self.indexes[index].tree.scan_start(key);
-        let mut last_block = None;
-        let mut conflict = None;
-        while let (Some(leaf), None) = (next, conflict) {
-            let scanned = self.indexes[index].tree.scan_page(leaf, key, key);
-            let mut dead = Vec::new();
-            for &(offset, tid) in &scanned.entries {
-                let mut heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
-                if last_block.replace(tid.block) != Some(tid.block) {
-                    heap.visit(tid.block);
-                }
-                match heap.fetch_dirty(tid) {
-                    Fetched::Found(found) => {
-                        conflict = Some(found);
-                        break;
-                    }
-                    Fetched::AllDead => dead.push((offset, tid)),
-                    Fetched::Invisible => {}
-                }
-            }
-            self.indexes[index].kill(&scanned, &dead, wal.get_mut());
-            next = scanned.next;
-        }
-        conflict
     }
 }

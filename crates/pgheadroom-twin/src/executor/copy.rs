@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::wal_record::heap_multi_insert;
 
+use crate::executor::entries::Entries;
 use crate::executor::toast::Writer;
 use crate::executor::{Database, StatementError, TableId};
 use crate::heap::BulkInsert;
@@ -104,7 +105,13 @@ impl Database {
         table.session.pending.inserted += inserted;
         for placed in pages.iter().flatten() {
             let row = table.row_at(placed.tid);
-            table.insert_entries(placed.tid, row, None, None, &self.procs, wal)?;
+            let entries = Entries {
+                tid: placed.tid,
+                row,
+                pinned: None,
+                next: 0,
+            };
+            table.insert_entries(entries, None, &self.procs, wal)?;
             table.queue_checks(row);
         }
         Ok(())

@@ -119,6 +119,19 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         })
     }
 
+    /// The transaction of another session that decides whether this version stays: the one that
+    /// made it or that replaced or deleted it, as long as it is in progress.
+    ///
+    /// Source: `xmin` and `xmax` of a dirty snapshot, `HeapTupleSatisfiesDirty`,
+    /// src/backend/access/heap/heapam_visibility.c (REL_18_STABLE).
+    pub fn undecided(&self, tid: Tid) -> Option<Xid> {
+        let page = &self.parts.heap.pages()[tid.block.0 as usize];
+        let tuple = page.tuple(tid.offset)?;
+        let removed_by = (!tuple.is_locked_only).then_some(tuple.xmax);
+        let mut parties = [Some(tuple.xmin), removed_by].into_iter().flatten();
+        parties.find(|&xid| self.procs.runs_elsewhere(xid))
+    }
+
     /// Whether every version of the chain is dead to everyone.
     ///
     /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c, with

@@ -131,11 +131,19 @@ impl Database {
             return Ok(());
         }
         let mut queued = std::mem::take(&mut of.queued);
-        let mut checks = queued.iter();
-        let done = checks.try_for_each(|&(key, value)| self.lock_parent(key, value));
-        queued.clear();
+        let mut done = 0;
+        let mut result = Ok(());
+        while let (Ok(()), Some(&(key, value))) = (&result, queued.get(done)) {
+            result = self.lock_parent(key, value);
+            done += usize::from(result.is_ok());
+        }
+        if matches!(result, Err(StatementError::Waits(_))) {
+            queued.drain(..done);
+        } else {
+            queued.clear();
+        }
         self.tables[table.0].session.queued = queued;
-        done
+        result
     }
 
     /// Finds the row referred to, and locks it.
@@ -161,7 +169,11 @@ impl Database {
                 }
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
-                        table.lock(found, RowLock::KeyShare, &mut self.procs, &mut self.wal);
+                        let (procs, wal) = (&mut self.procs, &mut self.wal);
+                        if let Some(xid) = table.holder(found, RowLock::KeyShare, procs) {
+                            return Err(StatementError::Waits(xid));
+                        }
+                        table.lock(found, RowLock::KeyShare, procs, wal);
                         is_found = true;
                         break;
                     }

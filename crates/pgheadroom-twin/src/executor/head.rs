@@ -24,6 +24,7 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 use crate::btree::ScannedPage;
 use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::table::Table;
+use crate::executor::wait::Parked;
 use crate::executor::{Action, Database, StatementError, TableId};
 use crate::expression::Expression;
 use crate::heap::RowLock;
@@ -45,15 +46,24 @@ pub struct Head {
     pub key_column: usize,
 }
 
-/// Where the query stopped: a leaf, with the entries found dead on it.
-type Stopped = Option<(ScannedPage, Vec<(OffsetNumber, Tid)>)>;
+/// Where the query stopped: a leaf of an index, with the entries found dead on it.
+type Stopped = Option<(usize, ScannedPage, Vec<(OffsetNumber, Tid)>)>;
+
+/// How a queue's statement ends.
+#[derive(Debug)]
+pub(super) struct EndOfHead {
+    found: u64,
+    stopped: Stopped,
+}
 
 impl Table {
     /// Whether another session has locked or changed the row and has not ended.
     fn is_taken(&self, tid: Tid, procs: &ProcArray) -> bool {
         let page = &self.heap.pages()[tid.block.0 as usize];
         let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        procs.runs_on(tuple.xmin) || procs.runs_on(tuple.xmax)
+        procs.runs_on(tuple.xmin)
+            || procs.runs_on(tuple.xmax)
+            || self.holder(tid, RowLock::Update, procs).is_some()
     }
 }
 
@@ -72,15 +82,28 @@ impl Database {
         let statement = self.begin_statement();
         let (mut keys, stopped) = self.lock_head(id, head, limit, statement)?;
         keys.sort_unstable();
-        let found = self.change_rows(id, head, &keys, action, statement)?;
-        self.end_statement(id)?;
+        let found = self.change_rows(id, head, &keys, action, statement);
+        let found = found.map_err(|error| match error {
+            StatementError::Waits(_) => StatementError::Unsupported(
+                "a queue's head whose new key another session has inserted and not committed"
+                    .to_owned(),
+            ),
+            other => other,
+        })?;
+        self.end_head(id, EndOfHead { found, stopped })
+    }
+
+    /// What is left of a queue's statement when its rows are changed.
+    pub(super) fn end_head(&mut self, id: TableId, end: EndOfHead) -> Result<u64, StatementError> {
+        if let Err(error) = self.end_statement(id) {
+            return self.park(Err(error), || Parked::Head(id, end));
+        }
         let table = &mut self.tables[id.0];
         table.session.head_pin = None;
-        if let Some((scanned, dead)) = stopped {
-            let index = table.btree_position(head.index);
+        if let Some((index, scanned, dead)) = end.stopped {
             table.indexes[index].kill(&scanned, &dead, &mut self.wal);
         }
-        Ok(found)
+        Ok(end.found)
     }
 
     /// The query: its rows are locked; their keys, and where it stopped.
@@ -133,7 +156,7 @@ impl Database {
                 keys.push(key);
                 if keys.len() == limit {
                     table.session.head_pin = locked;
-                    return Ok((keys, Some((scanned, dead))));
+                    return Ok((keys, Some((index, scanned, dead))));
                 }
             }
             table.indexes[index].kill(&scanned, &dead, &mut self.wal);
@@ -185,7 +208,8 @@ impl Database {
                         slot = Some(found.block);
                         self.procs.note_slot(table.main, found.block);
                         found_rows += 1;
-                        table.apply(found, action, &mut self.procs, &mut self.wal, statement)?;
+                        let (procs, wal) = (&mut self.procs, &mut self.wal);
+                        table.apply(found, action, procs, wal, statement)?;
                     }
                     Fetched::AllDead => dead.push((offset, tid)),
                     Fetched::Invisible => {}

@@ -218,6 +218,14 @@ impl Index {
         self.predicate.is_none() && self.keys.iter().all(is_column)
     }
 
+    /// Whether a foreign key may refer to its key.
+    ///
+    /// Source: `INDEX_ATTR_BITMAP_KEY` in `RelationGetIndexAttrBitmap`,
+    /// src/backend/utils/cache/relcache.c (REL_18_STABLE).
+    pub fn is_key(&self) -> bool {
+        self.tree.definition().is_unique && self.is_whole()
+    }
+
     /// The column of the table that its keys begin with.
     pub fn first_column(&self) -> Option<usize> {
         match self.keys[0].source {

@@ -3,16 +3,24 @@
 //! ```text
 //! let other = db.open_session();      session 0 is there from the beginning
 //! db.switch_to(other);                whatever follows is done by that session
-//! db.by_index(...)?; db.commit();     in its own transaction, snapshot and backend
+//! db.by_index(...)?                   in its own transaction, snapshot and backend
+//! db.close_statement(false);          between two statements it holds no snapshot
+//! let woken = db.commit();            the sessions that waited for it, in the order of their waits
 //! ```
 //!
-//! One session is active at a time; what the others know of tables waits here.
+//! One session is active at a time; what the others know of tables waits here. A statement that
+//! has to wait for another session returns [`StatementError::Waits`], and goes on later
+//! (`wait`; `run::perform` and `run::resume` do so with the operations of profiles).
+//!
+//! [`StatementError::Waits`]: crate::executor::StatementError::Waits
 
 use crate::checkpoint::ForkId;
 use crate::counters::Pending;
+use crate::executor::entries::Entries;
 use crate::executor::foreign_key::ForeignKey;
 use crate::executor::rewrite_online::Noted;
 use crate::executor::table::Table;
+use crate::executor::wait::Waiting;
 use crate::executor::{Database, Relation};
 use crate::heap::InsertTargetBlock;
 use crate::procarray::Isolation;
@@ -45,6 +53,8 @@ pub(super) struct SessionTable {
     pub trigger_slot: Option<BlockNumber>,
     /// The page of the row that the running statement's query of a queue's head has found.
     pub head_pin: Option<BlockNumber>,
+    /// What a statement that waits still has to add to indexes.
+    pub entries: Option<Entries>,
 }
 
 /// By table: the session's part of it, and that of its TOAST table.
@@ -55,6 +65,8 @@ type SessionTables = Vec<[SessionTable; 2]>;
 pub(super) struct Sessions {
     /// By session; empty for the active one, and for one that knows nothing.
     waiting: Vec<SessionTables>,
+    /// Statements that wait, with their sessions, in the order in which they began to.
+    pub parked: Vec<Waiting>,
 }
 
 impl Database {
@@ -95,6 +107,13 @@ impl Database {
             table.swap_session(session);
         }
         waiting[before.0] = coming;
+    }
+
+    /// The active session's statement is over: its row's page is not pinned any more, and a read
+    /// committed transaction has no snapshot until the next one, unless a portal stays open that
+    /// keeps it, as after a prepared SELECT.
+    pub fn close_statement(&mut self, keeps_portal: bool) {
+        self.procs.end_statement(keeps_portal);
     }
 
     /// How long the active session's snapshots last, from its next transaction on.

@@ -151,8 +151,8 @@ impl<W: Workload> Elsewhere<W> {
         }
         let xid = db.procs().current();
         match end {
-            End::Commit if is_here => db.commit(),
-            End::Rollback if is_here => db.rollback(),
+            End::Commit if is_here => _ = db.commit(),
+            End::Rollback if is_here => _ = db.rollback(),
             // Nobody asks how it ended.
             _ => _ = db.procs_mut().commit(),
         }

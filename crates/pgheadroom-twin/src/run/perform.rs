@@ -9,13 +9,7 @@ use crate::workload::{Access, Deed, Operation};
 /// Those of the statement.
 pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, StatementError> {
     match operation {
-        Operation::Insert { table, rows } => {
-            for values in rows {
-                db.insert(*table, values)?;
-            }
-            db.end_statement(*table)?;
-            Ok(rows.len() as u64)
-        }
+        Operation::Insert { .. } | Operation::Upsert { .. } => insert_from(db, operation, 0),
         Operation::Find {
             table,
             by,
@@ -30,28 +24,96 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, Statemen
             limit,
             deed,
             ..
-        } => {
-            let action = action_of(deed);
-            db.wal_mut().count_updates(matches!(deed, Deed::Update(_)));
-            let done = db.by_head(*table, head, *limit, &action);
-            db.wal_mut().count_updates(false);
-            done
-        }
-        Operation::Upsert {
-            table,
-            index,
-            rows,
-            sets,
-        } => {
-            for values in rows {
-                let assignments = Assignments { columns: sets };
-                db.upsert(*table, *index, values, &assignments)?;
-            }
-            db.end_statement(*table)?;
-            Ok(rows.len() as u64)
-        }
+        } => counted(db, deed, |db, action| {
+            db.by_head(*table, head, *limit, action)
+        }),
         Operation::Refused { reason, .. } => Err(reason.clone().into()),
     }
+}
+
+/// Goes on with an operation of the active session that had to wait; how many rows it inserted or
+/// found in all.
+///
+/// # Errors
+/// Those of the statement, which may have to wait again.
+///
+/// # Panics
+/// When the session does not wait with such an operation.
+pub fn resume(db: &mut Database, operation: &Operation) -> Result<u64, StatementError> {
+    match operation {
+        Operation::Insert { rows, .. } => match db.resume_insert(None)? {
+            Some(done) => insert_from(db, operation, done),
+            None => Ok(rows.len() as u64),
+        },
+        Operation::Upsert {
+            index, rows, sets, ..
+        } => {
+            let assignments = Assignments { columns: sets };
+            match db.resume_insert(Some((*index, rows, &assignments)))? {
+                Some(done) => insert_from(db, operation, done),
+                None => Ok(rows.len() as u64),
+            }
+        }
+        Operation::Find {
+            by,
+            low,
+            high,
+            deed,
+            ..
+        } => counted(db, deed, |db, action| {
+            db.resume_scan(action, |row| match by {
+                Access::Index(_) => unreachable!("a scan by key"),
+                Access::SeqScan(key) => is_within(row, *key, (*low, *high)),
+            })
+        }),
+        Operation::Head { deed, .. } => counted(db, deed, |db, action| {
+            db.resume_scan(action, |_| unreachable!("a scan by key"))
+        }),
+        Operation::Refused { .. } => unreachable!("it never began"),
+    }
+}
+
+/// The rows of an INSERT, but for the first ones, and its end.
+fn insert_from(
+    db: &mut Database,
+    operation: &Operation,
+    first: usize,
+) -> Result<u64, StatementError> {
+    let (Operation::Insert { table, rows } | Operation::Upsert { table, rows, .. }) = operation
+    else {
+        unreachable!("an INSERT");
+    };
+    for (number, values) in (1..).zip(rows).skip(first) {
+        let done = match operation {
+            Operation::Upsert { index, sets, .. } => {
+                db.upsert(*table, *index, values, &Assignments { columns: sets })
+            }
+            _ => db.insert(*table, values),
+        };
+        if done.is_err() {
+            db.note_rows_done(number);
+        }
+        done?;
+    }
+    db.end_or_wait(*table)?;
+    Ok(rows.len() as u64)
+}
+
+/// Carries out a statement, whose updates are counted as such.
+fn counted(
+    db: &mut Database,
+    deed: &Deed,
+    statement: impl FnOnce(&mut Database, &Action<'_>) -> Result<u64, StatementError>,
+) -> Result<u64, StatementError> {
+    db.wal_mut().count_updates(matches!(deed, Deed::Update(_)));
+    let done = statement(db, &action_of(deed));
+    db.wal_mut().count_updates(false);
+    done
+}
+
+fn is_within(row: Row<'_>, key: usize, (low, high): (i64, i64)) -> bool {
+    let value = row.integer(key);
+    value.is_some_and(|value| (low..=high).contains(&value))
 }
 
 fn find(
@@ -61,20 +123,13 @@ fn find(
     (low, high): (i64, i64),
     deed: &Deed,
 ) -> Result<u64, StatementError> {
-    let action = action_of(deed);
-    db.wal_mut().count_updates(matches!(deed, Deed::Update(_)));
-    let done = match by {
-        Access::Index(index) => db.by_index(table, index, &[low], &[high], &action),
+    counted(db, deed, |db, action| match by {
+        Access::Index(index) => db.by_index(table, index, &[low], &[high], action),
         Access::SeqScan(key) => {
-            let wanted = |row: Row<'_>| {
-                let value = row.integer(key);
-                value.is_some_and(|value| (low..=high).contains(&value))
-            };
-            db.by_seq_scan(table, wanted, &action)
+            let wanted = |row: Row<'_>| is_within(row, key, (low, high));
+            db.by_seq_scan(table, wanted, action)
         }
-    };
-    db.wal_mut().count_updates(false);
-    done
+    })
 }
 
 fn action_of(deed: &Deed) -> Action<'_> {

@@ -1,0 +1,152 @@
+//! Index entries of new row versions, and rows that are in the way of them.
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::version::IndexUnchangedHint;
+
+use crate::btree::Entry;
+use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::index::Index;
+use crate::executor::table::Table;
+use crate::executor::{Assignments, StatementError};
+use crate::page::Tid;
+use crate::procarray::ProcArray;
+use crate::wal::Wal;
+
+/// Index entries that a new row version still has to get.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entries {
+    pub tid: Tid,
+    pub row: u32,
+    /// The page of the version before, which the statement has pinned.
+    pub pinned: Option<BlockNumber>,
+    /// The first index that has none yet.
+    pub next: usize,
+}
+
+impl Table {
+    /// An entry for a new row version in every index.
+    ///
+    /// `assigned` are an UPDATE's columns. Source: `ExecInsertIndexTuples` and
+    /// `index_unchanged_by_update`, src/backend/executor/execIndexing.c (REL_15_STABLE,
+    /// REL_18_STABLE).
+    pub(super) fn insert_entries(
+        &mut self,
+        mut entries: Entries,
+        assigned: Option<&Assignments<'_>>,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let wal = RefCell::new(wal);
+        let Entries {
+            tid, row, pinned, ..
+        } = entries;
+        let mut indexes = std::mem::take(&mut self.indexes);
+        let mut result = Ok(());
+        for index in &mut indexes[entries.next..] {
+            result = self.insert_entry(index, tid, row, assigned, pinned, procs, &wal);
+            if result.is_err() {
+                break;
+            }
+            entries.next += 1;
+        }
+        self.indexes = indexes;
+        if matches!(result, Err(StatementError::Waits(_))) {
+            self.session.entries = Some(entries);
+        }
+        result?;
+        self.inform_brins(tid, row, wal.into_inner())
+    }
+
+    /// A new row version in every BRIN index.
+    pub(super) fn inform_brins(
+        &mut self,
+        tid: Tid,
+        row: u32,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let mut brins = std::mem::take(&mut self.brins);
+        let mut result = Ok(());
+        for brin in &mut brins {
+            result = brin.insert(self.row_view(row), tid, wal);
+            if result.is_err() {
+                break;
+            }
+        }
+        self.brins = brins;
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)] // one per question of ExecInsertIndexTuples
+    fn insert_entry(
+        &mut self,
+        index: &mut Index,
+        tid: Tid,
+        row: u32,
+        assigned: Option<&Assignments<'_>>,
+        pinned: Option<BlockNumber>,
+        procs: &ProcArray,
+        wal: &RefCell<&mut Wal>,
+    ) -> Result<(), StatementError> {
+        let Some(found) = index.entry_of(self.row_view(row))? else {
+            return Ok(());
+        };
+        let hint = self.heap.behaviour().index_unchanged_hint;
+        let is_unchanged = assigned.is_some_and(|assigned| match hint {
+            IndexUnchangedHint::None => false,
+            IndexUnchangedHint::AlwaysTrue => true,
+            IndexUnchangedHint::Real => index.is_unchanged_by(assigned),
+        });
+        let key = found.key.values()[0];
+        self.places.forget(&mut self.rows, (index.main, key), row);
+        let entry = Entry {
+            key: found.key.values(),
+            shape: found.shape,
+            tid,
+        };
+        let mut log = index.log(wal);
+        let mut heap = HeapAccess::new(self.heap_parts(), procs, wal, pinned);
+        let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
+        inserted.map_err(|violation| match violation.in_progress {
+            Some(xid) => StatementError::Waits(xid),
+            None => StatementError::Unique { key },
+        })
+    }
+
+    /// The row that would conflict with a new one in a unique index; entries after it are not
+    /// looked at.
+    pub(super) fn find_conflict(
+        &mut self,
+        index: usize,
+        key: &[i64],
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> Option<Tid> {
+        let mut wal = RefCell::new(wal);
+        let mut next = self.indexes[index].tree.scan_start(key);
+        let mut last_block = None;
+        let mut conflict = None;
+        while let (Some(leaf), None) = (next, conflict) {
+            let scanned = self.indexes[index].tree.scan_page(leaf, key, key);
+            let mut dead = Vec::new();
+            for &(offset, tid) in &scanned.entries {
+                let mut heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
+                if last_block.replace(tid.block) != Some(tid.block) {
+                    heap.visit(tid.block);
+                }
+                match heap.fetch_dirty(tid) {
+                    Fetched::Found(found) => {
+                        conflict = Some(found);
+                        break;
+                    }
+                    Fetched::AllDead => dead.push((offset, tid)),
+                    Fetched::Invisible => {}
+                }
+            }
+            self.indexes[index].kill(&scanned, &dead, wal.get_mut());
+            next = scanned.next;
+        }
+        conflict
+    }
+}

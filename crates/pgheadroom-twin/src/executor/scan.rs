@@ -1,0 +1,250 @@
+//! Statements that find their rows by a scan, and go on after a wait where they were.
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::btree::ScannedPage;
+use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::table::Table;
+use crate::executor::wait::Parked;
+use crate::executor::{Action, Database, Row, StatementError, TableId};
+use crate::page::Tid;
+
+/// An index scan, as far as it has come.
+#[derive(Debug)]
+pub(super) struct IndexScan {
+    table: TableId,
+    index: usize,
+    statement: u32,
+    found_rows: u64,
+    entry_count: usize,
+    /// The row found last and its newest version.
+    only: Option<(u32, Tid)>,
+    next: Option<BlockNumber>,
+    last_block: Option<BlockNumber>,
+    /// The slot of the last row found keeps its page pinned until the next one is found, so
+    /// a range scan that comes back to that page over dead entries does not prune it.
+    slot_block: Option<BlockNumber>,
+    dead: Vec<(OffsetNumber, Tid)>,
+    /// While it waits: its leaf, the entry on it, and the version that somebody holds.
+    stopped: Option<(ScannedPage, usize, Tid)>,
+    /// While it waits: its keys.
+    keys: [Vec<i64>; 2],
+}
+
+/// A sequential scan, as far as it has come.
+#[derive(Debug)]
+pub(super) struct SeqScan {
+    table: TableId,
+    statement: u32,
+    found_rows: u64,
+    block: u32,
+    pages: u32,
+    /// What it sees on the page, and how many of it are done; none before it looks.
+    visible: Option<(Vec<Tid>, usize)>,
+}
+
+impl Database {
+    /// A statement that finds rows by keys from `low` to `high` of an index; number of rows.
+    ///
+    /// # Errors
+    /// [`StatementError`]: after [`StatementError::Waits`] it goes on by
+    /// [`Database::resume_scan`], else the transaction has to be rolled back.
+    ///
+    /// Source: `IndexNext`, src/backend/executor/nodeIndexscan.c; `heapam_index_fetch_tuple`,
+    /// src/backend/access/heap/heapam_handler.c; `ConditionalLockBufferForCleanup`,
+    /// src/backend/storage/buffer/bufmgr.c (REL_18_STABLE).
+    pub fn by_index(
+        &mut self,
+        table: TableId,
+        index: usize,
+        low: &[i64],
+        high: &[i64],
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let statement = self.begin_statement();
+        let of = &mut self.tables[table.0];
+        let index = of.btree_position(index);
+        let mut scan = IndexScan {
+            table,
+            index,
+            statement,
+            found_rows: 0,
+            entry_count: 0,
+            only: None,
+            next: of.indexes[index].tree.scan_start(low),
+            last_block: None,
+            slot_block: None,
+            dead: std::mem::take(&mut of.dead_entries),
+            stopped: None,
+            keys: [Vec::new(), Vec::new()],
+        };
+        let done = self.advance_index_scan(&mut scan, (low, high), action);
+        self.park(done, || {
+            scan.keys = [low.to_vec(), high.to_vec()];
+            Parked::Index(Box::new(scan))
+        })
+    }
+
+    pub(super) fn resume_index_scan(
+        &mut self,
+        mut scan: Box<IndexScan>,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let keys = std::mem::take(&mut scan.keys);
+        let done = self.advance_index_scan(&mut scan, (&keys[0], &keys[1]), action);
+        self.park(done, || {
+            scan.keys = keys;
+            Parked::Index(scan)
+        })
+    }
+
+    fn advance_index_scan(
+        &mut self,
+        scan: &mut IndexScan,
+        (low, high): (&[i64], &[i64]),
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let (index, statement) = (scan.index, scan.statement);
+        let table = &mut self.tables[scan.table.0];
+        loop {
+            let (scanned, first, mut held) = match (scan.stopped.take(), scan.next) {
+                (Some((scanned, position, tid)), _) => (scanned, position, Some(tid)),
+                (None, Some(leaf)) => {
+                    let scanned = table.indexes[index].tree.scan_page(leaf, low, high);
+                    scan.dead.clear();
+                    scan.entry_count += scanned.entries.len();
+                    (scanned, 0, None)
+                }
+                (None, None) => break,
+            };
+            for position in first..scanned.entries.len() {
+                let (offset, tid) = scanned.entries[position];
+                let found = if let Some(found) = held.take() {
+                    found
+                } else {
+                    let wal = RefCell::new(&mut self.wal);
+                    let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
+                    let is_other = scan.last_block.replace(tid.block) != Some(tid.block);
+                    let is_slot = scan.slot_block == Some(tid.block);
+                    if is_other && !is_slot {
+                        heap.visit(tid.block);
+                    }
+                    match heap.fetch(tid, statement) {
+                        Fetched::Found(found) => found,
+                        Fetched::AllDead => {
+                            scan.dead.push((offset, tid));
+                            continue;
+                        }
+                        Fetched::Invisible => continue,
+                    }
+                };
+                scan.slot_block = Some(found.block);
+                self.procs.note_slot(table.main, found.block);
+                let still_wanted = |of: &mut Table, row| of.has_key(index, row, (low, high));
+                let (procs, wal) = (&mut self.procs, &mut self.wal);
+                match table.take(found, action, still_wanted, (procs, wal, statement)) {
+                    Ok(Some(taken)) => {
+                        scan.found_rows += 1;
+                        scan.only = table.newest(taken);
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        if matches!(error, StatementError::Waits(_)) {
+                            scan.stopped = Some((scanned, position, found));
+                        }
+                        return Err(error);
+                    }
+                }
+            }
+            table.indexes[index].kill(&scanned, &scan.dead, &mut self.wal);
+            scan.next = scanned.next;
+        }
+        if scan.dead.capacity() > 0 {
+            table.dead_entries = std::mem::take(&mut scan.dead);
+        }
+        if let (1, [key], Some((row, tid))) = (scan.entry_count, low, scan.only) {
+            if low == high {
+                table.places.note(&mut table.rows, (index, *key), row, tid);
+            }
+        }
+        self.end_statement(scan.table)?;
+        Ok(scan.found_rows)
+    }
+
+    /// A statement that reads the whole table and acts on the rows that `wanted` accepts.
+    ///
+    /// # Errors
+    /// As [`Database::by_index`].
+    ///
+    /// Source: `heap_prepare_pagescan`, src/backend/access/heap/heapam.c (REL_18_STABLE;
+    /// `heapgetpage` before).
+    pub fn by_seq_scan(
+        &mut self,
+        table: TableId,
+        wanted: impl Fn(Row<'_>) -> bool,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let scan = SeqScan {
+            table,
+            statement: self.begin_statement(),
+            found_rows: 0,
+            block: 0,
+            pages: self.tables[table.0].heap.page_count(),
+            visible: None,
+        };
+        self.advance_seq_scan(scan, wanted, action)
+    }
+
+    pub(super) fn advance_seq_scan(
+        &mut self,
+        mut scan: SeqScan,
+        wanted: impl Fn(Row<'_>) -> bool,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let done = self.go_through(&mut scan, &wanted, action);
+        self.park(done, || Parked::Seq(Box::new(scan)))
+    }
+
+    fn go_through(
+        &mut self,
+        scan: &mut SeqScan,
+        wanted: &impl Fn(Row<'_>) -> bool,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let statement = scan.statement;
+        let table = &mut self.tables[scan.table.0];
+        let mut visible: Vec<Tid> = Vec::new();
+        while scan.block < scan.pages {
+            let first = if let Some((waiting, done)) = scan.visible.take() {
+                visible = waiting;
+                done
+            } else {
+                visible.clear();
+                let wal = RefCell::new(&mut self.wal);
+                let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
+                heap.visit(BlockNumber(scan.block));
+                heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
+                0
+            };
+            for position in first..visible.len() {
+                let tid = visible[position];
+                if !wanted(table.row_view(table.row_at(tid))) {
+                    continue;
+                }
+                self.procs.note_slot(table.main, tid.block);
+                let still_wanted = |of: &mut Table, row| Ok(wanted(of.row_view(row)));
+                let (procs, wal) = (&mut self.procs, &mut self.wal);
+                let taken = table.take(tid, action, still_wanted, (procs, wal, statement));
+                if matches!(taken, Err(StatementError::Waits(_))) {
+                    scan.visible = Some((std::mem::take(&mut visible), position));
+                }
+                scan.found_rows += u64::from(taken?.is_some());
+            }
+            scan.block += 1;
+        }
+        self.end_statement(scan.table)?;
+        Ok(scan.found_rows)
+    }
+}

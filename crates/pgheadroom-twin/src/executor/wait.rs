@@ -1,0 +1,349 @@
+//! Waiting for other sessions: who holds a row, which statements wait, and what follows.
+//!
+//! ```text
+//! let found = db.by_index(...);          Err(Waits(xid)): the session waits for that transaction
+//! db.switch_to(holder); db.commit();     the sessions that may go on, in the order of their waits
+//! db.switch_to(waiting); db.resume_scan(...);
+//! ```
+//!
+//! A statement that waits is kept as far as it has come, with its snapshot and its pins, and goes
+//! on where it was. What it finds then decides: a version whose deleter has failed is taken as it
+//! is; of one that was replaced the newest is locked and looked at again; of one that is gone
+//! nothing is left to do.
+//!
+//! Source: `heap_update`, `heap_delete` and `heap_lock_tuple`, src/backend/access/heap/heapam.c;
+//! `heapam_tuple_lock`, heapam_handler.c; `ExecUpdate` and `ExecDelete` after `TM_Updated`,
+//! src/backend/executor/nodeModifyTable.c; `_bt_doinsert`, src/backend/access/nbtree/nbtinsert.c;
+//! `ProcSleep` and `DeadLockCheck`, src/backend/storage/lmgr/ (REL_18_STABLE).
+//! Left out: several lockers of a row at once are one, the last; who waits for a row that others
+//! wait for stands in their line by the time of its wait.
+
+use crate::executor::entries::Entries;
+use crate::executor::head::EndOfHead;
+use crate::executor::scan::{IndexScan, SeqScan};
+use crate::executor::table::Table;
+use crate::executor::{Action, Assignments, Database, Row, SessionId, StatementError, TableId};
+use crate::heap::RowLock;
+use crate::page::{Tid, Tuple, XmaxHint};
+use crate::procarray::{Isolation, ProcArray};
+use crate::transaction::{Outcome, Transactions, Xid};
+use crate::value::Value;
+use crate::wal::Wal;
+
+/// A statement that waits, as far as it has come.
+#[derive(Debug)]
+pub(super) enum Parked {
+    /// An INSERT of one row.
+    Insert(TableId),
+    /// One with ON CONFLICT DO UPDATE, by its number; it begins again.
+    Upsert(TableId, u32),
+    Index(Box<IndexScan>),
+    Seq(Box<SeqScan>),
+    /// A queue's, whose rows are changed.
+    Head(TableId, EndOfHead),
+    /// One whose triggers fire.
+    End(TableId),
+}
+
+/// A session that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    session: SessionId,
+    xid: Xid,
+    statement: Parked,
+    /// Rows of an INSERT that are in the table, or on their way to it.
+    rows_done: usize,
+}
+
+impl Database {
+    /// Keeps a statement that has to wait.
+    pub(super) fn park<T>(
+        &mut self,
+        done: Result<T, StatementError>,
+        statement: impl FnOnce() -> Parked,
+    ) -> Result<T, StatementError> {
+        if let Err(StatementError::Waits(xid)) = done {
+            let waiting = Waiting {
+                session: self.session(),
+                xid,
+                statement: statement(),
+                rows_done: 0,
+            };
+            self.sessions.parked.push(waiting);
+        }
+        done
+    }
+
+    fn unpark(&mut self) -> Option<Waiting> {
+        let session = self.session();
+        let mut parked = self.sessions.parked.iter();
+        let position = parked.position(|waiting| waiting.session == session)?;
+        Some(self.sessions.parked.remove(position))
+    }
+
+    /// The active session's statement is given up, with what it had still to do.
+    pub(super) fn give_up(&mut self) {
+        self.unpark();
+        for table in &mut self.tables {
+            table.give_up();
+        }
+    }
+
+    /// The sessions that wait for this transaction, in the order of their waits.
+    pub(super) fn woken_by(&self, xid: Option<Xid>) -> Vec<SessionId> {
+        let parked = self.sessions.parked.iter();
+        let woken = parked.filter(|waiting| Some(waiting.xid) == xid);
+        woken.map(|waiting| waiting.session).collect()
+    }
+
+    /// The session that a session waits for.
+    #[must_use]
+    pub fn waits_for(&self, session: SessionId) -> Option<SessionId> {
+        let mut parked = self.sessions.parked.iter();
+        let waiting = parked.find(|waiting| waiting.session == session)?;
+        if self.procs.is_current(waiting.xid) {
+            return Some(self.session());
+        }
+        self.procs.backend_of(waiting.xid).map(SessionId)
+    }
+
+    /// The sessions that wait for each other in a circle which this one is in, in the order in
+    /// which they began to: the first one's `deadlock_timeout` is over first, if all have the same,
+    /// so that its transaction is the one to be rolled back.
+    ///
+    /// Source: `DeadLockCheck`, src/backend/storage/lmgr/deadlock.c, which the timer of the one
+    /// that waits calls once (`CheckDeadLockAlert`, proc.c).
+    #[must_use]
+    pub fn deadlock_of(&self, session: SessionId) -> Vec<SessionId> {
+        let mut circle = vec![session];
+        while let Some(next) = self.waits_for(circle[circle.len() - 1]) {
+            if next == session {
+                let parked = self.sessions.parked.iter();
+                let waiting = parked.map(|waiting| waiting.session);
+                return waiting.filter(|one| circle.contains(one)).collect();
+            }
+            if circle.contains(&next) {
+                break; // others' circle
+            }
+            circle.push(next);
+        }
+        Vec::new()
+    }
+
+    /// A statement of the active session waits with the row of this number, from 1.
+    pub(crate) fn note_rows_done(&mut self, rows: usize) {
+        let session = self.session();
+        let mut parked = self.sessions.parked.iter_mut();
+        if let Some(waiting) = parked.find(|waiting| waiting.session == session) {
+            waiting.rows_done = rows;
+        }
+    }
+
+    /// A statement of the active session ends, which may have to wait once more.
+    ///
+    /// # Errors
+    /// As [`Database::end_statement`].
+    pub(crate) fn end_or_wait(&mut self, table: TableId) -> Result<(), StatementError> {
+        let done = self.end_statement(table);
+        self.park(done, || Parked::End(table))
+    }
+
+    /// The active session's INSERT goes on with the row that it waits with: how many of its rows
+    /// are in the table then, or none when it is over.
+    ///
+    /// # Errors
+    /// Those of the statement; it may wait again.
+    ///
+    /// # Panics
+    /// When no such statement waits.
+    pub fn resume_insert(
+        &mut self,
+        conflict: Option<(usize, &[Vec<Value>], &Assignments<'_>)>,
+    ) -> Result<Option<usize>, StatementError> {
+        let waiting = self.unpark().expect("a statement that waits");
+        let rows_done = waiting.rows_done;
+        let done = match waiting.statement {
+            Parked::End(table) => {
+                self.end_or_wait(table)?;
+                return Ok(None);
+            }
+            Parked::Insert(id) => {
+                let table = &mut self.tables[id.0];
+                let done = table.resume_entries(None, &self.procs, &mut self.wal);
+                let done = done.map(|row| table.queue_checks(row));
+                self.park(done, || Parked::Insert(id))
+            }
+            Parked::Upsert(table, statement) => {
+                let (index, rows, sets) = conflict.expect("ON CONFLICT");
+                let values = &rows[rows_done - 1];
+                let done = self.upsert_row(table, index, values, sets, statement);
+                self.park(done, || Parked::Upsert(table, statement))
+            }
+            other => panic!("an INSERT waits, not {other:?}"),
+        };
+        if done.is_err() {
+            self.note_rows_done(rows_done);
+        }
+        done.map(|()| Some(rows_done))
+    }
+
+    /// The active session's SELECT, UPDATE or DELETE goes on, with the same action and condition;
+    /// number of rows.
+    ///
+    /// # Errors
+    /// Those of the statement; it may wait again.
+    ///
+    /// # Panics
+    /// When no such statement waits.
+    pub fn resume_scan(
+        &mut self,
+        action: &Action<'_>,
+        wanted: impl Fn(Row<'_>) -> bool,
+    ) -> Result<u64, StatementError> {
+        let waiting = self.unpark().expect("a statement that waits");
+        match waiting.statement {
+            Parked::Index(scan) => self.resume_index_scan(scan, action),
+            Parked::Seq(scan) => self.advance_seq_scan(*scan, wanted, action),
+            Parked::Head(table, end) => self.end_head(table, end),
+            other => panic!("a scan waits, not {other:?}"),
+        }
+    }
+}
+
+impl Table {
+    fn tuple_at(&self, tid: Tid) -> Tuple {
+        let page = &self.heap.pages()[tid.block.0 as usize];
+        page.tuple(tid.offset).expect("a visible tuple")
+    }
+
+    /// What the active session's statement still had to do is not done.
+    fn give_up(&mut self) {
+        let session = &mut self.session;
+        session.entries = None;
+        session.queued.clear();
+        session.trigger_slot = None;
+        session.head_pin = None;
+        if let Some(toast) = &mut self.toast {
+            toast.table.give_up();
+        }
+    }
+
+    /// The transaction of another session that has to end before this version can be locked.
+    ///
+    /// Source: `DoesMultiXactIdConflict` and the tests of `heap_lock_tuple`, heapam.c. Differs: an
+    /// update in progress is taken for one that leaves the key alone, a lock that is not the
+    /// weakest for the strongest.
+    pub(super) fn holder(&self, tid: Tid, mode: RowLock, procs: &ProcArray) -> Option<Xid> {
+        let tuple = self.tuple_at(tid);
+        if procs.runs_elsewhere(tuple.xmin) {
+            return Some(tuple.xmin);
+        }
+        if !tuple.xmax.is_valid() || !procs.runs_elsewhere(tuple.xmax) {
+            return None;
+        }
+        let is_weak = tuple.is_locked_only && tuple.xmax_hint == XmaxHint::UnsetKeyShare;
+        let conflicts = match mode {
+            RowLock::KeyShare if tuple.is_locked_only => !is_weak,
+            RowLock::KeyShare => tuple.next == tid,
+            RowLock::NoKeyUpdate => !is_weak,
+            RowLock::Update => true,
+        };
+        conflicts.then_some(tuple.xmax)
+    }
+
+    /// How strongly a statement locks its rows.
+    ///
+    /// Source: `ExecUpdateLockMode`, src/backend/executor/execMain.c.
+    fn lock_mode(&self, action: &Action<'_>) -> RowLock {
+        let Action::Update(assignments) = action else {
+            return RowLock::Update;
+        };
+        let mut unique = self.indexes.iter();
+        if unique.any(|index| index.is_key() && !index.is_unchanged_by(assignments)) {
+            RowLock::Update
+        } else {
+            RowLock::NoKeyUpdate
+        }
+    }
+
+    /// The version that a statement changes or locks, of a row that its snapshot shows at this
+    /// TID: the same, or the newest one, which is locked then if the row still is wanted; none
+    /// when it is not, or deleted.
+    ///
+    /// # Errors
+    /// [`StatementError::Waits`] while another session holds it; [`StatementError::Serialization`].
+    pub(super) fn held_version(
+        &mut self,
+        tid: Tid,
+        action: &Action<'_>,
+        still_wanted: impl FnOnce(&mut Self, u32) -> Result<bool, StatementError>,
+        procs: &mut ProcArray,
+        wal: &mut Wal,
+    ) -> Result<Option<Tid>, StatementError> {
+        let tuple = self.tuple_at(tid);
+        let is_free = !tuple.xmax.is_valid() || procs.is_current(tuple.xmax);
+        if is_free || matches!(action, Action::Read) {
+            return Ok(Some(tid));
+        }
+        let mode = self.lock_mode(action);
+        self.note_hints(tid, procs, wal);
+        if let Some(xid) = self.holder(tid, mode, procs) {
+            return Err(StatementError::Waits(xid));
+        }
+        let is_replaced = |tuple: &Tuple| {
+            let is_removed = tuple.xmax.is_valid() && !tuple.is_locked_only;
+            is_removed && procs.outcome(tuple.xmax) == Outcome::Committed
+        };
+        if !is_replaced(&tuple) {
+            return Ok(Some(tid));
+        }
+        if procs.isolation() == Isolation::RepeatableRead {
+            return Err(StatementError::Serialization);
+        }
+        let (mut at, mut version) = (tid, tuple);
+        while is_replaced(&version) {
+            let page = &self.heap.pages()[version.next.block.0 as usize];
+            let next = page.tuple(version.next.offset);
+            let next = next.filter(|next| version.next != at && next.xmin == version.xmax);
+            let Some(next) = next else {
+                return Ok(None);
+            };
+            (at, version) = (version.next, next);
+            if let Some(xid) = self.holder(at, mode, procs) {
+                return Err(StatementError::Waits(xid));
+            }
+        }
+        self.lock(at, mode, procs, wal);
+        let row = self.row_at(at);
+        Ok(still_wanted(self, row)?.then_some(at))
+    }
+
+    /// Whether a row's newest version has a key from `low` to `high` of this index.
+    pub(super) fn has_key(
+        &mut self,
+        index: usize,
+        row: u32,
+        (low, high): (&[i64], &[i64]),
+    ) -> Result<bool, StatementError> {
+        let entry = self.entry_of(index, row)?;
+        Ok(entry.is_some_and(|entry| {
+            let key = entry.key.values();
+            &key[..low.len()] >= low && &key[..high.len()] <= high
+        }))
+    }
+
+    /// The new version gets the index entries that it lacks; its row.
+    pub(super) fn resume_entries(
+        &mut self,
+        assigned: Option<&Assignments<'_>>,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> Result<u32, StatementError> {
+        let entries: Entries = self.session.entries.take().expect("entries to add");
+        self.insert_entries(entries, assigned, procs, wal)?;
+        if let Some(old) = entries.pinned {
+            self.hold_trigger_slot(old);
+        }
+        Ok(entries.row)
+    }
+}
