@@ -22,6 +22,7 @@ from pgheadroom.advise.scenario import (
     Fit,
     Knobs,
     Scenario,
+    follows_rows,
     make_scenario,
     observed_hold_s,
     writes,
@@ -29,6 +30,7 @@ from pgheadroom.advise.scenario import (
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import spread
+from pgheadroom.predict.without_row import turns_of, worst_of
 from pgheadroom.profile import Kind, Profile
 from pgheadroom.profile.model import Pick, TableProfile
 from pgheadroom.types import Interval, PgVersion
@@ -141,7 +143,10 @@ def calibrate(
     assert table.observed is not None, "an observed profile"
     fitted: dict[str, Any] = {}
     knobs = _changed(profile, table, observed, fitted)
-    lived = _lived(table)
+    # A table whose rows come and go is as old as its rows, not as its counters.
+    deletes = any(operation.kind == "delete" for operation in writes(profile, table.name))
+    is_renewed = deletes and follows_rows(writes(profile, table.name))
+    lived = None if is_renewed else _lived(table)
 
     def trial(knobs: Knobs) -> _Trial | None:
         scenario = make_scenario(profile, table, knobs, sample_pages=sample_pages)
@@ -450,6 +455,8 @@ def _picks(
     assert table.observed is not None, "an observed profile"
     if table.observed.updates.pick.evidence != "assumed":
         return []
+    if follows_rows(writes(profile, table.name)):
+        return []  # those are picks among rows that are loaded, and soon gone
     picks = [
         Pick(distribution="hot_set", rows_frac=frac, weight=weight)
         for frac, weight in ((0.2, 0.8), (0.05, 0.95))
@@ -569,6 +576,7 @@ def _twins(best: _Trial) -> Twins:
             [_pages(run, "index_pages", best) * PAGE_BYTES / scenario.share for run in runs]
         ),
         done_frac=min(1.0, done / asked, last / (asked * steady)) if asked else 1.0,
+        without_row=worst_of(scenario.profile, turns_of([run.simulated for run in runs])),
     )
 
 

@@ -70,13 +70,15 @@ class Twins:
     """
     The twin's figures of the same table, at the same setting and in the same state.
 
-    `done_frac` is the part of the updates that were asked for that found their row.
+    `done_frac` is the part of the updates that were asked for that found their row; `without_row`
+    says which operation found none in more of its turns than may pass.
     """
 
     wal_bytes_per_update: Value
     heap_bytes: float | None
     done_frac: float
     index_bytes: Value = None
+    without_row: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +250,12 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
         reason = (
             "its rows come and go within the run that an answer needs, and the twin cannot follow "
             f"them: {1 - twins.done_frac:.0%} of its updates would find no row"
+        )
+        said.append(reason)
+    elif twins.without_row is not None:
+        reason = (
+            "its rows come and go, and at which age who meets them is not known well enough: in "
+            f"the twin {twins.without_row}"
         )
         said.append(reason)
     wal = _wal_contradicts(measured, twins.wal_bytes_per_update)

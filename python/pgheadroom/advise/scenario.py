@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pgheadroom.advise.row import rows_per_page
+from pgheadroom.advise.younger import younger
 from pgheadroom.forms import between
 from pgheadroom.profile import Change, Operation, Profile, Run, ServerSettings, Snapshot
-from pgheadroom.profile.model import Pick, TableProfile, Workload
+from pgheadroom.profile.model import Pick, TableProfile, Workload, by_transaction
 from pgheadroom.units import PAGE_BYTES
 
 SAMPLE_PAGES = 500
@@ -38,7 +39,9 @@ HORIZON_S = 30 * 86_400.0
 """What comes later than in a month is no reason for a change now."""
 
 _GROWTH_MAX = 1.0  # rows inserted over rows at the start: then it is another table
-_DELETED_MAX = 0.5  # rows deleted over rows at the start, for operations know no later rows
+_DELETED_MAX = 0.5  # rows deleted over rows at the start, where operations know no later rows
+_AGE_PAGES = 10  # of rows between an insert and its update stay so many; arbitrary
+_TURNOVERS = 4.0  # how often rows are replaced in a run, where operations follow them
 _THRESHOLDS = ("autovacuum_vacuum_threshold", "autovacuum_analyze_threshold")
 _THRESHOLD = 50
 _INSERT_THRESHOLD = 1000
@@ -147,6 +150,17 @@ def writes(profile: Profile, table: str) -> tuple[Operation, ...]:
     )
 
 
+def follows_rows(operations: Sequence[Operation]) -> bool:
+    """Whether all that updates and deletes rows of a table follows those that are there."""
+    picked = [o for o in operations if o.kind in ("update", "delete")]
+    return bool(picked) and all(o.is_living or o.is_head for o in picked)
+
+
+def transactions_weight(operations: Sequence[Operation]) -> int:
+    """Of all transactions; each has the weight of its first operation."""
+    return sum(found[0].weight for found in by_transaction(operations))
+
+
 def make_scenario(
     profile: Profile, table: TableProfile, knobs: Knobs, *, sample_pages: int = SAMPLE_PAGES
 ) -> Scenario | None:
@@ -163,8 +177,7 @@ def make_scenario(
     operations = writes(profile, table.name)
     if knobs.scattered:
         operations = tuple(map(_scattered, operations))
-    weight = sum(operation.weight for operation in operations)
-    if not weight or table.rows < 1:
+    if not operations or table.rows < 1:
         return None
     assumed: list[str] = []
     server = _server(profile.server, assumed)
@@ -189,7 +202,12 @@ def make_scenario(
         snapshots=_snapshots(profile, knobs.held_s, duration_s, assumed),
     )
     workload = Workload(
-        operations=tuple(_turned(operation, knobs) for operation in operations),
+        operations=younger(
+            tuple(_turned(operation, knobs) for operation in operations),
+            rows,
+            share,
+            kept_rows=_AGE_PAGES * rows_per_page(table, 100),
+        ),
         builtin=None,
         run=run,
     )
@@ -271,20 +289,26 @@ def _operations_max(table: TableProfile, work: _Work, server: ServerSettings) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What is done to a table: operations a second; by operation updates, more rows, deletes."""
+    """
+    What is done to a table: transactions a second; by transaction updates, more rows, deletes.
+
+    `is_followed`: who updates and deletes follows the rows that are there.
+    """
 
     rows: int
     per_s: float
     updates_frac: float
     growth_frac: float
     deletes_frac: float
+    is_followed: bool
 
     @classmethod
     def of(cls, operations: Sequence[Operation], rows: int, interval_s: float) -> _Work:
-        weight = sum(operation.weight for operation in operations)
+        weight = transactions_weight(operations)
 
         def touched(kind: str) -> float:
-            found = (o.weight * o.rows_mean for o in operations if o.kind == kind)
+            weights = {id(o): t[0].weight for t in by_transaction(operations) for o in t}
+            found = (weights[id(o)] * o.rows_mean for o in operations if o.kind == kind)
             return sum(found) / weight
 
         return cls(
@@ -293,12 +317,15 @@ class _Work:
             updates_frac=touched("update"),
             growth_frac=max(0.0, touched("insert") - touched("delete")),
             deletes_frac=touched("delete"),
+            is_followed=follows_rows(operations),
         )
 
     def duration_s(self, server: ServerSettings) -> float:
         """Of a run: enough for a steady state, and no more than is worth waiting for."""
         wanted = UPDATES_PER_ROW / self.updates_frac if self.updates_frac else 1.0
         found = wanted * self.rows / self.per_s
+        if self.is_followed and self.deletes_frac:
+            found = max(found, _TURNOVERS * self.rows / (self.deletes_frac * self.per_s))
         at_least = 0.0
         if server.autovacuum:
             at_least = _NAPTIMES_MIN * (server.autovacuum_naptime_s or 60.0)
@@ -318,7 +345,7 @@ class _Work:
         found = math.inf
         if self.growth_frac:
             found = _GROWTH_MAX * self.rows / self.growth_frac / self.per_s
-        if self.deletes_frac:
+        if self.deletes_frac and not self.is_followed:
             found = min(found, _DELETED_MAX * self.rows / self.deletes_frac / self.per_s)
         return found
 

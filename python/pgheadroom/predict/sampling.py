@@ -299,7 +299,8 @@ def _operation_obstacle(operation: Operation, clients: int) -> str | None:
     if pick is not None and (pick.distribution == "age" or pick.among or pick.within_rows):
         return (
             f"{operation.kind} on {operation.table} picks among the rows that are there: how old "
-            "they become, and how many they are, is counted in rows"
+            "they become is counted in rows, and in a sample more of them would still be on the "
+            "page that is being filled"
         )
     if pick is not None and pick.distribution in _TOGETHER and clients > 1:
         return (

@@ -61,6 +61,16 @@ def said_of(turns: Mapping[str, Turns]) -> dict[str, Value]:
     return {n: one.without_row for n, one in turns.items() if one.is_said}
 
 
+def worst_of(profile: Profile, turns: Mapping[str, Turns]) -> str | None:
+    """The operation that finds no row in the most of its turns, if that has to be said."""
+    found = max(turns, key=lambda number: turns[number].frac, default=None)
+    if found is None or not turns[found].is_said:
+        return None
+    operation = profile.workload.operations[int(found)]
+    pick = "" if operation.pick is None else f" by {operation.pick.distribution}"
+    return f"{operation.kind}{pick} finds no row in {turns[found].frac:.1%} of its turns"
+
+
 def sentences(profile: Profile, cells: Sequence[Mapping[str, Turns]]) -> tuple[str, ...]:
     """What a reader has to know before the figures: a sentence for each such operation."""
     worst: dict[int, Turns] = {}

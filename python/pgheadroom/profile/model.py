@@ -7,7 +7,7 @@ written by that (`pgheadroom.forms`); what has to fit together is in `completing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -373,6 +373,21 @@ class Operation:
         return rows if isinstance(rows, int) else (rows.min_rows + rows.max_rows) / 2
 
 
+def by_transaction(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], ...]:
+    """The operations by transaction, in order of first appearance."""
+    named: dict[str, list[Operation]] = {}
+    scripts: list[list[Operation]] = []
+    for operation in operations:
+        if operation.transaction is None:
+            scripts.append([operation])
+        elif operation.transaction in named:
+            named[operation.transaction].append(operation)
+        else:
+            named[operation.transaction] = [operation]
+            scripts.append(named[operation.transaction])
+    return tuple(map(tuple, scripts))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A snapshot held by another session, in fractions of the run."""
@@ -435,17 +450,7 @@ class Workload:
 
     def transactions(self) -> tuple[tuple[Operation, ...], ...]:
         """The operations by transaction, each one script, in order of first appearance."""
-        named: dict[str, list[Operation]] = {}
-        scripts: list[list[Operation]] = []
-        for operation in self.operations:
-            if operation.transaction is None:
-                scripts.append([operation])
-            elif operation.transaction in named:
-                named[operation.transaction].append(operation)
-            else:
-                named[operation.transaction] = [operation]
-                scripts.append(named[operation.transaction])
-        return tuple(map(tuple, scripts))
+        return by_transaction(self.operations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,21 @@ from typing import Any
 from pgheadroom.advise.calibrate import calibrate, observed_shares
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.runs import Piece, Played, Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Scenario, make_scenario, tiled
+from pgheadroom.advise.scenario import (
+    SAMPLE_PAGES,
+    Fit,
+    Scenario,
+    follows_rows,
+    make_scenario,
+    tiled,
+)
+from pgheadroom.advise.younger import younger
 from pgheadroom.errors import TwinError
 from pgheadroom.outcome import as_interval
 from pgheadroom.predict import minor_version
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Operation, Profile, Snapshot
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.model import TableProfile, by_transaction
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
@@ -202,8 +210,10 @@ def play_until_now(
         for operation in scenario.profile.workload.operations
         if operation.kind == "update" and operation.pick is not None
     ]
-    # Picks range over loaded rows or over the last ones, so that rows of any age are two tables.
-    joint = "newest" in picks or since.deletes > _DELETED_FRAC * since.inserts
+    # Picks range over loaded rows or over the last ones, so that rows of any age are two tables;
+    # those that follow the rows meet all of them.
+    followed = follows_rows(scenario.profile.workload.operations)
+    joint = followed or "newest" in picks or since.deletes > _DELETED_FRAC * since.inserts
     if joint or not since.inserts:
         found = _Population(scenario, since, version, runner)
         parts, new_frac = [(1.0, found)], 0.0
@@ -293,7 +303,11 @@ def _until_now(
         profile=replace(
             scenario.profile,
             tables=(replace(scenario.table, rows=rows),),
-            workload=replace(scenario.profile.workload, operations=operations, run=run),
+            workload=replace(
+                scenario.profile.workload,
+                operations=younger(operations, rows, rows / scenario.table.rows),
+                run=run,
+            ),
         ),
         share=share,
         per_s=max(100, count) / duration_s,
@@ -329,7 +343,9 @@ def _as_counted(
         return counted[operation.kind] / seen[operation.kind] if seen[operation.kind] else 0.0
 
     parts = [(operation, operation.weight * factor(operation)) for operation in operations]
-    statements = math.fsum(weight for _, weight in parts)
+    # A transaction comes as often as its first operation.
+    first = {id(transaction[0]) for transaction in by_transaction(operations)}
+    statements = math.fsum(weight for operation, weight in parts if id(operation) in first)
     if not statements:
         raise Unforeseen("nothing has happened to it since")
     scaled = tuple(

@@ -1,0 +1,110 @@
+"""Tables whose rows come and go, as runs of the twin: as long as it takes, and none runs empty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from observed_table import counters, profile_of, seen_of_server
+
+from pgheadroom.advise.guard import Twins, guard_of
+from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.scenario import Knobs, Scenario, follows_rows, make_scenario
+from pgheadroom.advise.younger import younger
+from pgheadroom.predict.without_row import turns_of, worst_of
+from pgheadroom.profile import Operation, Profile, parse_profile, to_json
+
+QUEUE: list[dict[str, Any]] = [
+    {"kind": "insert", "weight": 500, "transaction": "turn"},
+    {"kind": "update", "sets": ["state"], "pick": {"distribution": "age", "min": 100, "max": 100}},
+    {"kind": "delete", "pick": {"distribution": "oldest"}},
+]
+
+
+def observed_queue(operations: list[dict[str, Any]] = QUEUE, rows: int = 2000) -> Profile:
+    """A queue of which an interval of 100 s was seen."""
+    profile = profile_of(counters(500, 400, 100), rows=rows)
+    data = to_json(profile)
+    data["operation"] = [
+        {"table": "jobs", "transaction": "turn", "weight": 500} | one for one in operations
+    ]
+    made = parse_profile(data)
+    return replace(made, server=replace(made.server, observed=seen_of_server()))
+
+
+def scenario_of(profile: Profile) -> Scenario:
+    """Its run."""
+    found = make_scenario(profile, profile.tables[0], Knobs(), sample_pages=50)
+    assert found is not None
+    return found
+
+
+def played(scenario: Scenario) -> Played:
+    """Once."""
+    with Runner() as runner:
+        piece = Piece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
+        (found,) = runner.play([piece])
+    return found
+
+
+def operations_of(profile: Profile) -> tuple[Operation, ...]:
+    """Of the workload."""
+    return profile.workload.operations
+
+
+def test_a_queue_is_played_until_its_rows_have_been_replaced() -> None:
+    """Five turns a second: each inserts, updates and deletes, so all rows are soon others."""
+    scenario = scenario_of(observed_queue())
+    assert scenario.per_s == pytest.approx(5 * scenario.share)
+    run = played(scenario)
+    inserted, deleted = (sum(run.columns[f"n_tup_{kind}"]) for kind in ("ins", "del"))
+    assert inserted == deleted >= 3 * scenario.table.rows
+    assert worst_of(scenario.profile, turns_of([run.simulated])) is None
+
+
+def test_picks_among_loaded_rows_end_the_run_before_they_are_gone() -> None:
+    """As profiles of earlier versions have them."""
+    uniform = [QUEUE[0], QUEUE[1] | {"pick": {"distribution": "uniform"}}, QUEUE[2]]
+    profile = observed_queue(uniform)
+    assert not follows_rows(operations_of(profile))
+    scenario = scenario_of(profile)
+    run = played(scenario)
+    # A run ends between two checkpoints, of which there is one.
+    assert sum(run.columns["n_tup_del"]) < 1.5 * scenario.table.rows
+    told = worst_of(scenario.profile, turns_of([run.simulated]))
+    assert told is not None
+    assert told.startswith("update by uniform finds no row in ")
+
+
+def test_ages_shrink_with_the_rows_down_to_some_pages() -> None:
+    """A run of rows that are updated together stays one, and no age is beyond the rows."""
+
+    def ages(share: float, **options: Any) -> list[int | None]:
+        rows = round(200_000 * share)
+        made = younger(operations_of(observed_queue(group, 200_000)), rows, share, **options)
+        return [one.pick.min_age_rows for one in made if one.kind == "update" and one.pick]
+
+    def at(age: int) -> dict[str, Any]:
+        return QUEUE[1] | {"pick": {"distribution": "age", "min": age, "max": age}}
+
+    group = [QUEUE[0], *map(at, (50_002, 50_001, 50_000)), QUEUE[2]]
+    assert ages(1.0) == [50_002, 50_001, 50_000]
+    assert ages(0.1) == [5_002, 5_001, 5_000]
+    assert ages(0.001) == [52, 51, 50]
+    assert ages(0.001, kept_rows=120) == [122, 121, 120]
+    group = [QUEUE[0], at(150_000), at(60), QUEUE[2]]
+    assert ages(0.1, kept_rows=500) == [15_000, 60]
+    assert ages(0.0001, kept_rows=500) == [19, 19]
+
+
+def test_an_operation_without_rows_is_no_answer() -> None:
+    """More than one turn in a hundred: nothing of the twin is shown, and the reason is said."""
+    profile = observed_queue()
+    twins = Twins(wal_bytes_per_update=None, heap_bytes=None, done_frac=0.98)
+    assert guard_of(profile, profile.tables[0], twins).reason is None
+    twins = replace(twins, without_row="update by age finds no row in 2.0% of its turns")
+    guard = guard_of(profile, profile.tables[0], twins)
+    assert guard.reason is not None
+    assert guard.reason.endswith("in the twin update by age finds no row in 2.0% of its turns")
+    assert not guard.is_wal_shown
