@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,11 @@ def test_rates_shape_and_operations(programs: ServerPrograms, tmp_path: Path) ->
     partial = next(index for index in table.indexes if index.name == "jobs_owner")
     assert partial.include == ("state",)
     assert "2001-02-03" in str(partial.where)
-    assert {o.kind: o.weight for o in profile.workload.operations if o.table == "jobs"} == {
-        "insert": 40,
-        "update": 150,
-        "delete": 10,
-    }
+    weights: Counter[str] = Counter()
+    for operation in profile.workload.operations:
+        if operation.table == "jobs":
+            weights[operation.kind] += operation.weight
+    assert weights == {"insert": 40, "update": 150, "delete": 10}
     assert profile.server.observed["broken"] == []
     assert str(programs.version) == profile.server.version
     # What is written can be read again, and is the same.
@@ -141,10 +142,10 @@ def test_update_classes_of_pg_stat_statements(programs: ServerPrograms) -> None:
     ]
     assert updates["unattributed_frac"] == 0
     made = [o for o in profile.workload.operations if (o.table, o.kind) == ("jobs", "update")]
-    assert [(o.weight, [c.column for c in o.sets]) for o in made] == [
-        (120, ["state"]),
-        (30, ["owner", "touched"]),
-    ]
+    weights: Counter[tuple[str, ...]] = Counter()
+    for operation in made:  # one for each range of ages
+        weights[tuple(c.column for c in operation.sets)] += operation.weight
+    assert weights == {("state",): 120, ("owner", "touched"): 30}
     assert made[0].sets[0].changed_frac == 0
     # One statement over 60 rows stays one statement.
     (whole,) = [o for o in profile.workload.operations if o.table == "parts_2"]

@@ -14,6 +14,7 @@ from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.forms import FieldError
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
+from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
@@ -137,8 +138,22 @@ class _Builder:
             xids=server.xids(self._recording),
         )
         classes, shared = self._classes_of(row)
+        ages = read_ages(
+            table.row_ages,
+            Rates(
+                inserts=int(table.delta.get("n_tup_ins") or 0),
+                updates=int(table.delta.get("n_tup_upd") or 0),
+                deletes=int(table.delta.get("n_tup_del") or 0),
+                xids=server.xids(self._recording),
+                interval_s=make.interval_s,
+                rows=table.rows,
+            ),
+            assigned={number for found in classes for number in found.attnums},
+            seconds=table.times,
+            unique=table.unique,
+        )
         operations, updates = make_operations(
-            table, classes, skew, shared=shared, interval_s=make.interval_s
+            table, classes, skew, ages, shared=shared, interval_s=make.interval_s
         )
         table.observed["updates"] = updates
         if row["parent_oid"] is not None:
@@ -264,7 +279,13 @@ class _Builder:
         length_s = max(round(observed["interval_s"]), 1)
         run: dict[str, Any] = {"duration_s": length_s, "clients": 1, "seed": 1}
         if operations:
-            weight = sum(operation["weight"] for operation in operations)
+            # A transaction has the weight of its first operation.
+            weight = sum(
+                {
+                    operation.get("transaction", number): operation["weight"]
+                    for number, operation in enumerate(operations)
+                }.values()
+            )
             run["rate_per_s"] = round(min(max(weight / length_s, 0.001), 1e9), 6)
         else:
             # A profile has at least one operation; this one changes nothing.

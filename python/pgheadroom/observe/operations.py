@@ -9,9 +9,12 @@ becomes an update of one column that no index has, marked as assumed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.observe.sample import Skew
 from pgheadroom.observe.tables import WatchedTable
 
@@ -20,12 +23,19 @@ _STATEMENT_ROWS_MAX = 10_000
 # A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,
 # src/backend/utils/activity/pgstat.c), pg_stat_statements at once; both ends of the interval err.
 _COUNTERS_LAG_S = 2.0
+_REPLACED_MAX = 0.025
+"""
+Deletes for each update up to which what is known of hot rows counts more than that rows come and
+go: a run of four updates a row replaces a tenth of the rows then.
+"""
+_INSERTS_FEW = 0.1  # for each update: then young rows tell how updates pick rows
 
 
 def make_operations(
     table: WatchedTable,
     classes: Sequence[UpdateClass],
     skew: Skew,
+    ages: tuple[Ages | None, str],
     *,
     shared: bool,
     interval_s: float,
@@ -37,6 +47,7 @@ def make_operations(
         table: With its counters.
         classes: Of the table, or of its partitioned parent, all from one source.
         skew: How updates pick rows.
+        ages: At which rows are updated and deleted, or None and why that is not known.
         shared: The classes are a parent's: their rows are those of all its partitions.
         interval_s: Length of the interval.
     """
@@ -47,6 +58,26 @@ def make_operations(
     )
     observed = _observed(table, classes, skew, updates, shared=shared, interval_s=interval_s)
     name = table.profile["name"]
+    known, why = ages
+    if inserts and (updates or deletes):
+        unknown = {"evidence": "unknown", "why": why}
+        observed["ages"] = unknown if known is None else known.to_json()
+    if table.key_attnum is not None and _is_living(inserts, updates, deletes, skew, known):
+        assumed.append("each row inserted by a statement of its own")
+        made = living_operations(
+            name,
+            table.rows,
+            inserts=inserts,
+            deletes=deletes,
+            updates=[
+                Updates(sets=one.sets, rows=one.rows)
+                for one in (_sets(table, observed, updates, assumed) if updates else ())
+            ],
+            ages=known,
+            assumed=assumed,
+        )
+        observed["assumed"] = assumed
+        return made, observed
     if inserts:
         made.append({"table": name, "kind": "insert", "weight": min(inserts, _WEIGHT_MAX)})
         assumed.append("each row inserted by a statement of its own")
@@ -160,13 +191,39 @@ def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: boo
     return max(1.0, amount / found.calls) if is_left_known else None
 
 
+def _is_living(inserts: int, updates: int, deletes: int, skew: Skew, ages: Ages | None) -> bool:
+    """Whether the operations have to follow the rows that are there."""
+    if not inserts:
+        return False
+    if deletes:
+        is_hot = skew.pick["distribution"] != "uniform"
+        return not (is_hot and deletes <= _REPLACED_MAX * updates)
+    return ages is not None and bool(ages.updates) and inserts > _INSERTS_FEW * updates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sets:
+    """What updates of a kind set, how many rows they touch, and how many a statement."""
+
+    sets: dict[str, Any]
+    rows: float
+    per_statement: int = 1
+
+
 def _updates(
     table: WatchedTable, observed: Mapping[str, Any], skew: Skew, updates: int, assumed: list[str]
 ) -> list[dict[str, Any]]:
     if table.rows == 0:
         assumed.append("the table is empty now: updates are left out of the operations")
         return []
-    made: list[dict[str, Any]] = []
+    return [_update(table, one, skew) for one in _sets(table, observed, updates, assumed)]
+
+
+def _sets(
+    table: WatchedTable, observed: Mapping[str, Any], updates: int, assumed: list[str]
+) -> list[_Sets]:
+    """The updates by what they set, those too that no source knows."""
+    made: list[_Sets] = []
     lost = float(observed["unattributed_frac"] or 0.0)
     if lost <= float(observed["unattributed_resolution"]):
         lost = 0.0
@@ -184,7 +241,7 @@ def _updates(
         }
         per_statement = round(found.get("rows_per_statement") or 1)
         if sets and rows >= 0.5:
-            made.append(_update(table, sets, rows, per_statement, skew))
+            made.append(_Sets(sets=sets, rows=rows, per_statement=per_statement))
     if made:
         assumed.append("an assigned column changes its value, at the same length")
     if lost * updates >= 0.5 or not made:
@@ -193,9 +250,7 @@ def _updates(
             assumed.append("no column but the key: updates that no source knows are left out")
             return made
         rows = lost * updates if made else float(updates)
-        made.append(
-            _update(table, {column: {} if is_free else {"changed_frac": 0.0}}, rows, 1, skew)
-        )
+        made.append(_Sets(sets={column: {} if is_free else {"changed_frac": 0.0}}, rows=rows))
         how = "which no index has" if is_free else "to its own value, for indexes have all columns"
         assumed.append(
             f"{rows / updates:.1%} of the updates are known to no source and stand as updates of "
@@ -204,16 +259,14 @@ def _updates(
     return made
 
 
-def _update(
-    table: WatchedTable, sets: dict[str, Any], rows: float, per_statement: int, skew: Skew
-) -> dict[str, Any]:
-    per_statement = max(1, min(per_statement, _STATEMENT_ROWS_MAX, table.rows))
+def _update(table: WatchedTable, found: _Sets, skew: Skew) -> dict[str, Any]:
+    per_statement = max(1, min(found.per_statement, _STATEMENT_ROWS_MAX, table.rows))
     pick = skew.pick if table.rows >= 2 else {"distribution": "uniform"}
     made = {
         "table": table.profile["name"],
         "kind": "update",
-        "weight": max(1, min(round(rows / per_statement), _WEIGHT_MAX)),
-        "sets": sets,
+        "weight": max(1, min(round(found.rows / per_statement), _WEIGHT_MAX)),
+        "sets": found.sets,
         "pick": pick,
     }
     return made | ({"rows_per_statement": per_statement} if per_statement > 1 else {})

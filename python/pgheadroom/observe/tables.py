@@ -78,6 +78,7 @@ class Answers:
     index_before: Mapping[int, Row]
     index_after: Mapping[int, Row]
     samples: Mapping[int, Row]
+    row_ages: Mapping[int, Row]
     free_space: Mapping[int, Row]
     page_headers: Mapping[int, Row]
 
@@ -111,6 +112,7 @@ def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answ
         index_before=by_oid("index_counters", "start"),
         index_after=by_oid("index_counters", "end"),
         samples=by_oid("sample", "end"),
+        row_ages=by_oid("row_ages", "end"),
         free_space=by_oid("free_space", "end"),
         page_headers=by_oid("page_headers", "end"),
     )
@@ -127,6 +129,9 @@ class WatchedTable:
     key_attnum: int | None
     delta: Mapping[str, int | None]
     sample: Row | None
+    row_ages: Row | None
+    times: frozenset[int]
+    unique: frozenset[int]
 
     @property
     def rows(self) -> int:
@@ -206,6 +211,11 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         key_attnum=None if key is None else key[1],
         delta=delta,
         sample=sample,
+        row_ages=answers.row_ages.get(oid),
+        times=frozenset(n for n, c in live.items() if str(c["type"]).startswith("timestamp")),
+        unique=frozenset(
+            index.keys[0] for index in indexes if index.row["is_unique"] and len(index.keys) == 1
+        ),
     )
 
 

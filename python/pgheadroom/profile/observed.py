@@ -102,11 +102,29 @@ class ObservedPick(Kept):
 
 
 @kept
+class ObservedAges(Kept):
+    """
+    At what age rows are updated: `rows` inserted meanwhile, as quantiles 5, 25, 50, 75, 95 %.
+
+    Of `updates` that a sample shows; `gone_frac` of all were soon followed by the row's deletion.
+    """
+
+    evidence: str
+    why: str | None = None
+    attnum: Annotated[int, between(1, 1600)] | None = None
+    updates: Whole | None = None
+    rows: tuple[Whole, ...] | None = None
+    beside: Count | None = None
+    gone_frac: Frac | None = None
+
+
+@kept
 class ObservedUpdates(Kept):
     """A table's updates by class, and the part of them that no class explains."""
 
     classes: tuple[UpdateClass, ...]
     pick: ObservedPick
+    ages: ObservedAges | None = None
     source: str | None = None
     unattributed_frac: Frac | None = None
     unattributed_resolution: Frac | None = None

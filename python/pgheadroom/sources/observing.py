@@ -60,8 +60,15 @@ COUNTERS = (
 )
 TICK = ("instant", "horizon", "activity")
 END = (*COUNTERS, "tables", "activity", "statement_texts")
-SAMPLES = ("sample_statements", "free_space_statements", "page_statements")
+SAMPLES = ("sample_statements", "age_statements", "free_space_statements", "page_statements")
 """Queries that write statements, one a table."""
+_KINDS = {
+    "sample_statements": "sample",
+    "age_statements": "row_ages",
+    "free_space_statements": "free_space",
+    "page_statements": "page_headers",
+}
+"""What their statements answer."""
 EXTENSION_OF = {
     "statement_counters": ("pg_stat_statements", "pgss_schema"),
     "statement_info": ("pg_stat_statements", "pgss_schema"),
@@ -348,9 +355,7 @@ class _Watch:
             statements, failed = self._fetch(query)
             if failed is not None:
                 self._lines.append(Line(query=name, moment="end", rows=(), failed=failed))
-            kind = {"sample_statements": "sample", "free_space_statements": "free_space"}.get(
-                name, "page_headers"
-            )
+            kind = _KINDS[name]
             for (statement,) in statements:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
@@ -363,7 +368,7 @@ class _Watch:
                     "SELECT set_config('statement_timeout', %s, false)", (str(timeout_ms),)
                 )
                 self._ask(kind, "end", statement)
-                if kind != "sample" and self._lines[-1].failed is not None:
+                if kind not in ("sample", "row_ages") and self._lines[-1].failed is not None:
                     break  # a right or a module is missing, and so for each table
 
     def _is_superuser(self) -> bool:

@@ -1,0 +1,243 @@
+"""
+Operations of a table whose rows come and go: what one turn does to it, in one transaction.
+
+An insert and the delete that it makes up for, played as scripts of their own, are drawn by chance:
+a queue of 200 rows would run empty every few minutes. So a turn inserts, updates and deletes what
+the counters have of each for one row, and what is not whole (nine deletes for ten inserts) belongs
+to so many of the turns: those without it are a second transaction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgheadroom.observe.ages import Ages
+
+_WEIGHT_MAX = 2**31 - 1
+_TURN_UPDATES_MAX = 3.0
+"""More updates of a row than these are not part of the turn: chance evens them out."""
+_WHOLE_WITHIN = 0.03  # rates this near to a whole number are one; arbitrary
+_SAME_FRAC = 0.05  # as many deleted as inserted: a difference of less is chance; arbitrary
+_ONCE_MIN = 0.7  # updates a row from which on each row is taken to have its turn; arbitrary
+_ONCE_WITHIN = 0.25  # ages this near to their middle are one age; arbitrary
+_EVEN_WITHIN = 0.15  # ages spread so evenly over the rows that any living row is as likely
+_GROUP_MAX = 16
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updates:
+    """Rows that updates of one kind touch in the interval, and what they set."""
+
+    sets: Mapping[str, Any]
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An operation of a turn, and how often a turn has it."""
+
+    operation: Entry
+    rate: float
+
+
+def living_operations(
+    table: str,
+    rows: int,
+    *,
+    inserts: int,
+    deletes: int,
+    updates: Sequence[Updates],
+    ages: Ages | None,
+    assumed: list[str],
+) -> list[Entry]:
+    """
+    The operations of a table into which rows come, and whose picks follow them.
+
+    Args:
+        table: Its name in the profile.
+        rows: That it has.
+        inserts: Rows inserted in the interval, at least one.
+        deletes: Rows deleted.
+        updates: By what they set.
+        ages: At which rows are updated and deleted, None where that is not known.
+        assumed: What is taken so is added, in sentences.
+    """
+    unit = max(inserts, deletes)
+    kept = _balanced(inserts, deletes, assumed)
+    per_row = math.fsum(one.rows for one in updates) / unit
+    apart = per_row > _TURN_UPDATES_MAX
+    slots = [] if apart else _slots(updates, unit)
+    group = _group(slots, ages)
+    mixed = None if ages is None or not deletes else ages.mixed_rows
+    oldest: Entry = {"distribution": "oldest"} | ({} if mixed is None else {"within": mixed})
+    insert: Entry = {"table": table, "kind": "insert"}
+    if group > 1:
+        insert["rows_per_statement"] = group
+    parts = [_Part(insert, inserts / unit)]
+    gone = _gone(slots, ages, deletes)
+    for place, (one, rate) in enumerate(slots):
+        picks: list[Entry]
+        if place >= len(slots) - gone:
+            picks, rates = [oldest], [rate]
+        else:
+            picks = _picks(ages, place, len(slots) - gone, rate, rows, group)
+            rates = [rate / len(picks)] * len(picks) if group == 1 else [rate] * len(picks)
+        parts += [
+            _Part(_update(table, one, pick), each) for pick, each in zip(picks, rates, strict=True)
+        ]
+    if kept:
+        parts += [_Part({"table": table, "kind": "delete", "pick": oldest}, kept / unit)] * group
+    made = _turns(table, parts, unit / group)
+    if apart:
+        for one in updates:
+            picks = _picks(ages, 0, 1, 0.0, rows, 1)
+            made += [
+                _update(table, one, pick) | {"weight": _weight(one.rows / len(picks))}
+                for pick in picks
+            ]
+    _say(ages, slots, gone, mixed, deletes, assumed, is_updated=bool(updates))
+    return made
+
+
+def _balanced(inserts: int, deletes: int, assumed: list[str]) -> int:
+    """Rows deleted, as many as inserted where the difference may be chance."""
+    if not deletes:
+        return 0
+    off = abs(inserts - deletes)
+    if off <= max(_SAME_FRAC * max(inserts, deletes), 3 * math.sqrt(inserts + deletes)):
+        if off:
+            assumed.append(
+                f"as many rows are deleted as are inserted: {inserts:,} and {deletes:,} differ by "
+                "no more than chance may"
+            )
+        return max(inserts, deletes)
+    return deletes
+
+
+def _slots(updates: Sequence[Updates], unit: int) -> list[tuple[Updates, float]]:
+    """Each update that a row has, with the share of the rows that have it."""
+    found = []
+    for one in updates:
+        whole, part = divmod(one.rows / unit, 1.0)
+        if part >= 1 - _WHOLE_WITHIN:
+            whole, part = whole + 1, 0.0
+        found += [(one, 1.0)] * int(whole)
+        if part >= _WHOLE_WITHIN or not whole:
+            found.append((one, part))
+    return found
+
+
+def _gone(slots: Sequence[tuple[Updates, float]], ages: Ages | None, deletes: int) -> int:
+    """How many of a row's updates come just before it is deleted."""
+    if ages is None or not deletes:
+        return 0
+    return min(round(ages.gone_frac * len(slots)), len(slots))
+
+
+def _group(slots: Sequence[tuple[Updates, float]], ages: Ages | None) -> int:
+    """Rows that are updated together, where all are, once, in their order."""
+    if ages is None or len(slots) != 1 or slots[0][1] < _ONCE_MIN or not _is_once(ages, 0, 1):
+        return 1
+    return max(1, min(round(ages.beside), _GROUP_MAX))
+
+
+def _is_once(ages: Ages, place: int, places: int) -> bool:
+    """Whether the ages of a row's update of this place lie so near that each row has its turn."""
+    if not ages.updates:
+        return False
+    low, mid, high = (ages.at((place + frac) / places) for frac in (0.05, 0.5, 0.95))
+    return high - low <= max(2 * _ONCE_WITHIN * mid, 6 * math.sqrt(mid))
+
+
+def _picks(
+    ages: Ages | None, place: int, places: int, rate: float, rows: int, group: int
+) -> list[Entry]:
+    """How the update of this place among a row's updates finds its row."""
+    if ages is None or not ages.updates or _is_even(ages, rows):
+        return [{"distribution": "uniform", "among": "live"}]
+    most = max(rows - 1, 0)
+
+    def between(low: float, high: float) -> Entry:
+        first = min(ages.at((place + low) / places), most)
+        return {
+            "distribution": "age",
+            "min": first,
+            "max": max(first, min(ages.at((place + high) / places), most)),
+        }
+
+    if rate >= _ONCE_MIN and _is_once(ages, place, places):
+        mid = max(between(0.5, 0.5)["min"], group - 1)
+        return [{"distribution": "age", "min": mid - n, "max": mid - n} for n in range(group)]
+    return [between(0.02, 0.5), between(0.5, 0.98)]
+
+
+def _is_even(ages: Ages, rows: int) -> bool:
+    """Whether updates come at any age alike, as if they picked among the living rows."""
+    return rows > 0 and all(
+        abs(ages.at(frac) / rows - frac) <= _EVEN_WITHIN for frac in (0.25, 0.5, 0.75)
+    )
+
+
+def _update(table: str, one: Updates, pick: Entry) -> Entry:
+    return {"table": table, "kind": "update", "sets": dict(one.sets), "pick": pick}
+
+
+def _turns(table: str, parts: Sequence[_Part], turns: float) -> list[Entry]:
+    """Transactions of those parts that each has; the first has all of them."""
+    fracs = {0.0, 1.0}
+    for part in parts:
+        frac = min(part.rate, 1.0)
+        fracs.add(0.0 if frac < _WHOLE_WITHIN else 1.0 if frac > 1 - _WHOLE_WITHIN else frac)
+    ends = sorted(fracs)
+    made: list[Entry] = []
+    for number, (low, high) in enumerate(itertools.pairwise(ends), start=1):
+        found = [
+            part for part in parts if min(part.rate, 1.0) > 1 - _WHOLE_WITHIN or part.rate >= high
+        ]
+        if not found:
+            continue
+        name = f"{table} turn {number}"
+        weight = _weight(turns * (high - low))
+        made += [part.operation | {"weight": weight, "transaction": name} for part in found]
+    return made
+
+
+def _weight(rows: float) -> int:
+    return max(1, min(round(rows), _WEIGHT_MAX))
+
+
+def _say(
+    ages: Ages | None,
+    slots: Sequence[tuple[Updates, float]],
+    gone: int,
+    mixed: int | None,
+    deletes: int,
+    assumed: list[str],
+    *,
+    is_updated: bool,
+) -> None:
+    assumed.append("what a row goes through stands as one transaction, of several rows in turn")
+    if deletes:
+        assumed.append(
+            "the oldest rows are deleted, one by a statement"
+            if mixed is None
+            else f"the oldest rows are deleted, through {mixed:,} rows in a mixed order, as the "
+            "ages of sampled rows have it"
+        )
+    if not is_updated:
+        return
+    if ages is None or (not ages.updates and not gone):
+        assumed.append("at what age rows are updated is not known: any living row alike")
+    if gone:
+        assumed.append(
+            f"{gone} of {len(slots)} updates of a row come just before it is deleted, for rows so "
+            "updated are missing from the sample"
+        )
+    if len(slots) - gone > 1:
+        assumed.append("which of a row's updates comes first is not known: in the order listed")

@@ -1,0 +1,76 @@
+-- Writes one statement a table into which rows come and whose rows are updated or deleted: how far
+-- rows lie behind the newest one, by columns that may ascend with the inserts, beside the age of
+-- their last write. Reads the pages that sample_statements read. Needs SELECT. Distances between
+-- values and ages, of some thousand rows; never values.
+WITH names AS MATERIALIZED (
+    SELECT c.oid, n.nspname, c.relname, pg_relation_size(c.oid) / 8192 AS pages,
+           greatest(pg_snapshot_xmax(pg_current_snapshot())::text::int8 - :start_xid, 0) AS since,
+           pg_stat_get_tuples_updated(c.oid) AS updated, pg_stat_get_tuples_deleted(c.oid) AS deleted
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
+    WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+      AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)
+      AND has_schema_privilege(n.oid, 'USAGE')
+      AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
+      AND NOT EXISTS (SELECT FROM pg_locks l
+                      WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
+                        AND l.relation IN (c.oid, c.reltoastrelid))
+), chosen AS MATERIALIZED (
+    SELECT * FROM names
+    WHERE pages > 0 AND pg_stat_get_tuples_inserted(oid) > 0 AND updated + deleted > 0
+    ORDER BY updated + deleted DESC, pages DESC LIMIT :sample_tables
+), candidates AS (
+    -- The first column of a B-tree has its newest value at its end; of the others the newest that
+    -- the sample has stands for it.
+    SELECT a.attrelid, a.attname, a.attnum, a.atttypid IN (20, 21, 23) AS is_integer,
+           coalesce(bool_or(i.indisunique), false) AS is_unique,
+           coalesce(bool_or(i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL
+                            AND m.amname = 'btree'), false) AS is_first
+    FROM chosen c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN (pg_index i JOIN pg_class x ON x.oid = i.indexrelid
+               JOIN pg_am m ON m.oid = x.relam)
+      ON i.indrelid = c.oid AND a.attnum = ANY (i.indkey::int2[])
+    WHERE a.attnotnull AND a.atttypid IN (20, 21, 23, 1114, 1184)
+    GROUP BY a.attrelid, a.attname, a.attnum, a.atttypid
+), ordered AS (
+    SELECT *, row_number() OVER (PARTITION BY attrelid ORDER BY
+               is_integer AND is_unique AND is_first DESC, NOT is_integer DESC,
+               is_integer AND is_unique DESC, attnum) AS k
+    FROM candidates WHERE is_unique OR NOT is_integer
+), listed AS (
+    SELECT o.attrelid,
+           string_agg(format(CASE WHEN is_integer AND is_first
+               THEN '((SELECT max(m.%1$I) FROM ONLY %2$I.%3$I AS m)::numeric - t.%1$I)::float8 AS d%4$s'
+               WHEN is_integer THEN '(max(t.%1$I) OVER ()::numeric - t.%1$I)::float8 AS d%4$s'
+               ELSE 'extract(epoch FROM max(t.%1$I) OVER () - t.%1$I)::float8 AS d%4$s' END,
+               o.attname, c.nspname, c.relname, k), ', ' ORDER BY k) AS distances,
+           string_agg(format('d%s', k), ', ' ORDER BY k) AS names,
+           string_agg(o.attnum::text, ', ' ORDER BY k) AS attnums
+    FROM ordered o JOIN chosen c ON c.oid = o.attrelid
+    WHERE k <= 4 GROUP BY o.attrelid
+)
+SELECT format($statement$WITH s AS (
+  SELECT (t.ctid::text::point)[0]::int8 AS blk, hashtext(t.ctid::text) AS place,
+         greatest(age(t.xmin), 1) AS xids, %1$s
+  FROM ONLY %2$I.%3$I AS t TABLESAMPLE SYSTEM (%4$s) REPEATABLE (%5$s)
+), g AS (
+  SELECT *, count(*) OVER (PARTITION BY blk, xids) AS beside, xids <= %6$s AS is_recent FROM s
+), n AS (
+  SELECT *, row_number() OVER (PARTITION BY is_recent ORDER BY place) AS number FROM g
+)
+SELECT jsonb_build_object('query', 'row_ages', 'pass', 'end', 'rows', jsonb_build_array(
+  jsonb_build_object('oid', %7$s, 'drawn_percent', %4$s, 'since_xids', %6$s,
+    'attnums', ARRAY[%8$s], 'rows', (SELECT count(*) FROM n),
+    'recent_rows', (SELECT count(*) FROM n WHERE is_recent),
+    'recent', (SELECT jsonb_agg(jsonb_build_array(xids, beside, %9$s) ORDER BY number)
+               FROM n WHERE is_recent AND number <= 3000),
+    'older', (SELECT jsonb_agg(jsonb_build_array(%9$s) ORDER BY number)
+              FROM n WHERE NOT is_recent AND number <= 1000))))$statement$,
+    l.distances, c.nspname, c.relname,
+    CASE WHEN c.pages <= :sample_pages THEN 100
+         ELSE round((:sample_pages - 5 * sqrt(:sample_pages))::numeric * 100 / c.pages, 6) END,
+    :seed, c.since, c.oid::int8, l.attnums, l.names) AS statement
+FROM chosen c JOIN listed l ON l.attrelid = c.oid
+ORDER BY c.updated + c.deleted DESC, c.pages DESC

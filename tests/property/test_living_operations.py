@@ -1,0 +1,108 @@
+"""Operations of tables whose rows come and go: what any counters and ages may lead to."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgheadroom.observe.ages import Ages
+from pgheadroom.observe.living import Updates, living_operations
+from pgheadroom.profile import parse_profile
+
+COUNTS = st.integers(1, 200_000)
+AGES = st.none() | st.builds(
+    lambda ages, beside, gone, mixed: Ages(
+        attnum=1,
+        updates=tuple(sorted(ages)),
+        beside=beside,
+        gone_frac=gone,
+        mixed_rows=mixed,
+        why="",
+    ),
+    ages=st.lists(st.floats(0, 1e6), max_size=60),
+    beside=st.floats(1, 200),
+    gone=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    mixed=st.none() | st.integers(1, 5000),
+)
+
+
+def operations(
+    rows: int, inserts: int, deletes: int, updates: list[float], ages: Ages | None
+) -> list[dict[str, Any]]:
+    """As `observe` writes them."""
+    return living_operations(
+        "jobs",
+        rows,
+        inserts=inserts,
+        deletes=deletes,
+        updates=[Updates(sets={"state": {}}, rows=count) for count in updates],
+        ages=ages,
+        assumed=[],
+    )
+
+
+def touched(made: list[dict[str, Any]], kind: str) -> float:
+    """Rows of a kind in the interval, by the weights."""
+    return sum(
+        one["weight"] * one.get("rows_per_statement", 1) for one in made if one["kind"] == kind
+    )
+
+
+@given(
+    rows=st.integers(0, 100_000),
+    inserts=COUNTS,
+    delete_frac=st.sampled_from([0.0, 0.2, 0.5, 0.97, 1.0, 1.02, 1.6]),
+    updates=st.lists(st.floats(1, 500_000), max_size=3),
+    ages=AGES,
+)
+def test_a_table_is_played_as_it_was_counted(
+    rows: int, inserts: int, delete_frac: float, updates: list[float], ages: Ages | None
+) -> None:
+    """
+    Whatever was observed makes a profile, with as many rows of each kind, and no age beyond them.
+
+    A queue that is as long at the end as at the beginning is so in every turn: none deletes more
+    than it inserts.
+    """
+    deletes = round(inserts * delete_frac)
+    made = operations(rows, inserts, deletes, updates, ages)
+    parse_profile(
+        {
+            "schema_version": 1,
+            "table": [
+                {
+                    "name": "jobs",
+                    "rows": rows,
+                    "columns": [{"name": "id", "type": "int8"}, {"name": "state", "type": "int4"}],
+                    "indexes": [{"name": "jobs_pkey", "columns": ["id"], "unique": True}],
+                }
+            ],
+            "operation": made,
+            "run": {"operations": 1},
+        }
+    )
+    whole = max(inserts, deletes)
+    assert math.isclose(touched(made, "insert"), inserts, rel_tol=0.06, abs_tol=20)
+    assert math.isclose(touched(made, "delete"), deletes, rel_tol=0.06, abs_tol=3 * whole**0.5 + 20)
+    within = 0.05 * whole * len(updates) + 20
+    assert math.isclose(touched(made, "update"), math.fsum(updates), rel_tol=0.06, abs_tol=within)
+    for one in made:
+        pick = one.get("pick", {})
+        assert pick.get("min", 0) <= pick.get("max", 0) <= max(rows - 1, 15)
+    if deletes and deletes <= inserts:
+        for name in {one.get("transaction") for one in made} - {None}:
+            turn = [one for one in made if one.get("transaction") == name]
+            assert touched(turn, "delete") <= touched(turn, "insert")
+
+
+@given(rows=st.integers(1, 1000), inserts=COUNTS, updates=st.lists(st.floats(1, 5e5), max_size=3))
+def test_what_is_not_known_is_not_made_up(rows: int, inserts: int, updates: list[float]) -> None:
+    """Without ages each update may meet any living row, and the deletes go by age."""
+    for one in operations(rows, inserts, inserts, updates, None):
+        if one["kind"] == "update":
+            assert one["pick"] == {"distribution": "uniform", "among": "live"}
+        if one["kind"] == "delete":
+            assert one["pick"] == {"distribution": "oldest"}

@@ -1,0 +1,192 @@
+"""Ages at update and deletion, out of samples of tables whose every write is known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pgheadroom.observe.ages import Ages, Rates, read_ages
+
+PER_S = 500.0  # transactions
+WATCHED_XIDS = 8000
+
+
+@dataclass
+class History:
+    """A table and its writes, one transaction after the other."""
+
+    rng: random.Random = field(default_factory=lambda: random.Random(7))
+    xid: int = 0
+    key: int = 0
+    rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # key: inserted, written
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys("iud", 0))
+
+    def insert(self) -> None:
+        """A row, whose key and time ascend."""
+        self.xid += 1
+        self.key += 1
+        self.rows[self.key] = self.xid, self.xid
+        self.counts["i"] += 1
+
+    def update(self, key: int) -> None:
+        """A row, if it is there."""
+        self.xid += 1
+        if key in self.rows:
+            self.rows[key] = self.rows[key][0], self.xid
+            self.counts["u"] += 1
+
+    def delete(self, key: int) -> None:
+        """A row, if it is there."""
+        self.xid += 1
+        if self.rows.pop(key, None) is not None:
+            self.counts["d"] += 1
+
+    @property
+    def oldest(self) -> int:
+        """The first key that is there."""
+        return next(iter(self.rows))
+
+
+def watched(turn: Callable[[History], None], rows: int) -> tuple[dict[str, Any], Rates]:
+    """What a sample and the counters say of a table after many turns, the last ones watched."""
+    history = History()
+    for _ in range(rows):
+        history.insert()
+    while history.xid < rows + WATCHED_XIDS:
+        turn(history)
+    began = history.xid
+    history.counts = dict.fromkeys("iud", 0)
+    while history.xid < began + WATCHED_XIDS:
+        turn(history)
+    return sample_of(history, began), Rates(
+        inserts=history.counts["i"],
+        updates=history.counts["u"],
+        deletes=history.counts["d"],
+        xids=history.xid - began,
+        interval_s=(history.xid - began) / PER_S,
+        rows=len(history.rows),
+    )
+
+
+def sample_of(history: History, began: int) -> dict[str, Any]:
+    """The answer of `row_ages`: key, time of creation, and a column in no order."""
+    newest = history.xid
+    recent, older = [], []
+    for key, (inserted, written) in history.rows.items():
+        distances = [history.key - key, (newest - inserted) / PER_S, history.rng.random() * 1e6]
+        if written > began:
+            recent.append([newest - written + 1, 1, *distances])
+        else:
+            older.append(distances)
+    return {
+        "attnums": [1, 2, 3],
+        "drawn_percent": 100,
+        "since_xids": newest - began,
+        "rows": len(recent) + len(older),
+        "recent_rows": len(recent),
+        "recent": history.rng.sample(recent, min(len(recent), 3000)),
+        "older": history.rng.sample(older, min(len(older), 1000)),
+    }
+
+
+def ages_of(
+    sample: dict[str, Any] | None, rates: Rates, assigned: tuple[int, ...] = ()
+) -> tuple[Ages | None, str]:
+    """With column 2 a time and column 1 a key."""
+    return read_ages(sample, rates, assigned=assigned, seconds={2}, unique={1})
+
+
+def queue(age: int) -> Callable[[History], None]:
+    """Jobs are taken in their order, so many behind the newest, and deleted at the head."""
+
+    def turn(history: History) -> None:
+        history.insert()
+        history.update(history.key - age)
+        history.delete(history.oldest)
+
+    return turn
+
+
+@pytest.mark.parametrize("assigned", [(), (1,)])
+@pytest.mark.parametrize("age", [200, 900])
+def test_the_age_of_a_queues_updates_is_found(age: int, assigned: tuple[int, ...]) -> None:
+    """By the key, and where that says nothing by the time of creation."""
+    found, why = ages_of(*watched(queue(age), 2000), assigned)
+    assert found is not None, why
+    assert found.attnum == (2 if assigned else 1)
+    for frac in (0.1, 0.5, 0.9):
+        assert found.at(frac) == pytest.approx(age, rel=0.15)
+    assert found.gone_frac == 0
+    assert found.mixed_rows is None
+
+
+def test_updates_whose_rows_are_deleted_at_once_are_missed() -> None:
+    """A worker takes a job and deletes it: no row that is there has ever been updated."""
+
+    def turn(history: History) -> None:
+        history.insert()
+        key = history.oldest
+        history.update(key)
+        history.delete(key)
+
+    found, why = ages_of(*watched(turn, 2000))
+    assert found is not None, why
+    assert found.gone_frac > 0.9
+    assert found.updates == ()
+
+
+def test_updates_of_any_living_row_are_spread_over_all_ages() -> None:
+    """Sessions: each is seen now and then, and the oldest ones end."""
+
+    def turn(history: History) -> None:
+        history.insert()
+        for _ in range(2):
+            history.update(history.rng.randint(history.oldest, history.key))
+        history.delete(history.oldest)
+
+    found, why = ages_of(*watched(turn, 2000))
+    assert found is not None, why
+    for frac in (0.25, 0.5, 0.75):
+        assert found.at(frac) / 2000 == pytest.approx(frac, abs=0.12)
+
+
+def test_rows_that_outlive_others_are_seen() -> None:
+    """Deletes at random leave rows older than there are rows; those by age do not."""
+
+    def turn(history: History) -> None:
+        history.insert()
+        history.delete(history.rng.choice(list(history.rows)))
+
+    found, why = ages_of(*watched(turn, 2000))
+    assert found is not None, why
+    assert found.mixed_rows is not None
+    assert found.mixed_rows > 1000
+
+
+def test_no_update_is_made_out_where_there_was_none() -> None:
+    """Inserts and deletes alone: however the ages vary, the counters have no update."""
+    found, why = ages_of(*watched(lambda h: (h.insert(), h.delete(h.oldest)), 2000))
+    assert found is not None, why
+    assert found.updates == ()
+    assert found.gone_frac == 0
+
+
+def test_a_column_in_no_order_is_not_believed() -> None:
+    """Where neither key nor time may be read, nothing is said, but why."""
+    found, why = ages_of(*watched(queue(200), 2000), (1, 2))
+    assert found is None
+    assert why.startswith("updates assign column 1; updates assign column 2; column 3: ")
+
+
+def test_without_a_sample_or_with_few_rows_nothing_is_said() -> None:
+    """The reason is for people."""
+    sample, rates = watched(queue(200), 2000)
+    assert ages_of(None, rates) == (None, "no sample of the rows' order")
+    few = sample | {"recent": sample["recent"][:10]}
+    found, why = ages_of(few, rates)
+    assert found is None
+    assert why == "10 sampled rows were written in the interval, 50 expected"
