@@ -123,13 +123,8 @@ def _observed(table: TableProfile) -> LiveTable | None:
         pages=seen.get("pages"),
         fillfactor=table.fillfactor,
         columns=tuple(
-            LiveColumn(
-                name=str(column["name"]),
-                declared=str(column["declared"]),
-                type=str(column["type"]),
-                is_user_type=bool(column["is_user_type"]),
-                typlen=int(column["typlen"]),
-                typalign=str(column["typalign"]),
+            LiveColumn.of(
+                column,
                 stored_bytes=column.get("stored_bytes"),
                 null_frac=column.get("null_frac"),
                 evidence=column.get("null_frac_evidence"),
