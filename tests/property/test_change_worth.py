@@ -14,7 +14,8 @@ from pathlib import Path
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pgheadroom.advise.advice import Calibration, Point, mid
+from curve_points import point_of
+from pgheadroom.advise.advice import Calibration, mid
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision, decide
 from pgheadroom.advise.policy import DEFAULT_POLICY, make_policy
@@ -30,27 +31,13 @@ GIB = 2.0**30
 share = st.floats(0.0, 1.0)
 
 
-def _point(fillfactor: int, *, hot: float, heap_bytes: float) -> Point:
-    return Point(
-        fillfactor=fillfactor,
-        hot_frac=hot,
-        newpage_frac=1 - hot,
-        heap_bytes=heap_bytes,
-        index_bytes=0.0,
-        wal_bytes_per_update=100.0,
-        all_wal_bytes_per_update=100.0,
-        pages_modified_per_update=0.1,
-        seq_scan_pages=1000.0,
-    )
-
-
 @st.composite
 def points(draw: st.DrawFn, fillfactor: int) -> Costed:
     """A point that costs at most a half more than 10 a day, of which images are some."""
     cost = draw(st.floats(2.0, 15.0))
     spread = draw(st.floats(0.0, 0.4))
     point = replace(
-        _point(fillfactor, hot=draw(share), heap_bytes=GIB * draw(st.floats(0.5, 3.0))),
+        point_of(fillfactor, hot=draw(share), heap_bytes=GIB * draw(st.floats(0.5, 3.0))),
         cost=cost,
     )
     costs = (cost - spread, cost, cost + spread)
@@ -117,10 +104,10 @@ def test_images_alone_are_no_reason_below_three_per_cent(
 def test_what_images_save_is_taken_from_three_per_cent_on(gain: float, by_images: bool) -> None:
     """The same saving, by images or by WAL of the updates: the latter is taken from 2 % on."""
     now = Costed(
-        point=_point(100, hot=0.99, heap_bytes=GIB), costs=(COST,) * 3, images_cost=COST / 2
+        point=point_of(100, hot=0.99, heap_bytes=GIB), costs=(COST,) * 3, images_cost=COST / 2
     )
     then = Costed(
-        point=_point(90, hot=0.99, heap_bytes=GIB),
+        point=point_of(90, hot=0.99, heap_bytes=GIB),
         costs=(COST * (1 - gain),) * 3,
         images_cost=COST / 2 - (COST * gain if by_images else 0.0),
     )
@@ -133,7 +120,7 @@ def test_what_images_save_is_taken_from_three_per_cent_on(gain: float, by_images
 def test_lower_only_costs_space(gain: float, more: float, growth: float) -> None:
     """The lower setting is taken where what it saves beyond the other pays for its heap."""
     now, enough, lower = (
-        Costed(point=_point(fillfactor, hot=hot, heap_bytes=GIB * size), costs=(COST * part,) * 3)
+        Costed(point=point_of(fillfactor, hot=hot, heap_bytes=GIB * size), costs=(COST * part,) * 3)
         for fillfactor, hot, size, part in (
             (100, 0.5, 1.0, 1.0),
             (80, 1.0, 1.0, 1 - gain),
@@ -151,9 +138,9 @@ def test_lower_only_costs_space(gain: float, more: float, growth: float) -> None
 @given(st.floats(0.021, 0.5), st.floats(0.0, 3.0))
 def test_the_price_of_room_is_that_of_the_goal(gain: float, growth: float) -> None:
     """The same saving of HOT for the same heap: a goal that looks at WAL alone takes more room."""
-    now = Costed(point=_point(100, hot=0.5, heap_bytes=GIB), costs=(COST,) * 3)
+    now = Costed(point=point_of(100, hot=0.5, heap_bytes=GIB), costs=(COST,) * 3)
     then = Costed(
-        point=_point(50, hot=1.0, heap_bytes=GIB * (1 + growth)), costs=(COST * (1 - gain),) * 3
+        point=point_of(50, hot=1.0, heap_bytes=GIB * (1 + growth)), costs=(COST * (1 - gain),) * 3
     )
     verdicts = {
         goal: _decided((now, then), 0.5, goal).verdict for goal in ("balanced", "wal", "size")
@@ -169,8 +156,8 @@ def test_the_price_of_room_is_that_of_the_goal(gain: float, growth: float) -> No
 def test_a_rewrite_is_paid_back_within_a_month(gain: float) -> None:
     """A table of 1 TB whose updates cost next to nothing is not rewritten for a part of that."""
     cost = 0.01
-    now = Costed(point=_point(100, hot=0.1, heap_bytes=1e12), costs=(cost,) * 3)
-    then = Costed(point=_point(90, hot=1.0, heap_bytes=1e12), costs=(cost * (1 - gain),) * 3)
+    now = Costed(point=point_of(100, hot=0.1, heap_bytes=1e12), costs=(cost,) * 3)
+    then = Costed(point=point_of(90, hot=1.0, heap_bytes=1e12), costs=(cost * (1 - gain),) * 3)
     found = _decided((now, then), 0.1)
     assert found.verdict == "KEEP"
     if gain > 0.05:

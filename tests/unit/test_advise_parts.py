@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from curve_points import point_of
 from pgheadroom.advise import Options, advise
-from pgheadroom.advise.advice import Advice, Calibration, Point, TableAdvice
+from pgheadroom.advise.advice import Advice, Calibration, TableAdvice
 from pgheadroom.advise.calibrate import calibrate, observed_shares
 from pgheadroom.advise.curve import Costed, beside, candidates, misses
 from pgheadroom.advise.decide import _why_change, _why_keep, decide, without_curve
@@ -290,20 +291,6 @@ def test_short_rows_of_a_table_that_settled_keep_their_setting() -> None:
 # The verdict
 
 
-def _point(fillfactor: int, hot: float = 0.9, heap_bytes: float = 1e9) -> Point:
-    return Point(
-        fillfactor=fillfactor,
-        hot_frac=hot,
-        newpage_frac=1 - hot,
-        heap_bytes=heap_bytes,
-        index_bytes=0.0,
-        wal_bytes_per_update=100.0,
-        all_wal_bytes_per_update=100.0,
-        pages_modified_per_update=0.1,
-        seq_scan_pages=1000.0,
-    )
-
-
 def _decide(
     costs: dict[int, tuple[float, ...]],
     *,
@@ -325,7 +312,7 @@ def _decide(
         note="",
     )
     curve = [
-        Costed(point=_point(f, hot=1 - f / 1000, heap_bytes=1e9 * 100 / f), costs=values)
+        Costed(point=point_of(f, hot=1 - f / 1000, heap_bytes=1e9 * 100 / f), costs=values)
         for f, values in costs.items()
     ]
     found = decide(
@@ -351,8 +338,8 @@ def test_the_highest_of_equally_good_settings_is_advised() -> None:
 @example(0.99996, 0.9999, -0.001)
 def test_no_reason_has_a_figure_instead_of_itself(now: float, then: float, wal: float) -> None:
     """A reason was "100.0% HOT in the long run instead of 100.0%, WAL per update -0%"."""
-    before = _point(100, hot=now)
-    after = replace(_point(90, hot=then), wal_bytes_per_update=100.0 * (1 + wal))
+    before = point_of(100, hot=now)
+    after = replace(point_of(90, hot=then), wal_bytes_per_update=100.0 * (1 + wal))
     gain = Interval(low=0.002, mid=0.003, high=0.004, level=0.9)
     pair = Costed(point=before, costs=(10.0,) * 3), Costed(point=after, costs=(9.7,) * 3)
     for said in (_why_change(*pair, gain), _why_keep(*pair, gain, make_policy())):
@@ -449,7 +436,7 @@ def test_wide_rows_are_tried_where_one_more_row_fits() -> None:
     assert set(candidates(wide)) >= {91, 76, 61, 45}, "the most with which one row less fits"
     narrow = observed(fillfactor=93).tables[0]
     assert set(candidates(narrow)) >= {100, 93, 90, 50}
-    curve = [Costed(point=_point(f), costs=(abs(f - 80.0),)) for f in candidates(narrow)]
+    curve = [Costed(point=point_of(f), costs=(abs(f - 80.0),)) for f in candidates(narrow)]
     assert beside(curve) == (85, 75)
 
 
