@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from pgheadroom.observe.ages import Ages, Rates, read_ages
+from pgheadroom.observe.living import living_operations
 
 PER_S = 500.0  # transactions
 WATCHED_XIDS = 8000
@@ -180,6 +181,37 @@ def test_a_column_in_no_order_is_not_believed() -> None:
     found, why = ages_of(*watched(queue(200), 2000), (1, 2))
     assert found is None
     assert why.startswith("updates assign column 1; updates assign column 2; column 3: ")
+
+
+def test_a_column_in_no_order_of_a_large_table_is_not_believed() -> None:
+    """The interval's rows are few among many: by it as many of the oldest are the newest."""
+    sample, rates = watched(queue(200), 20_000)
+    found, why = read_ages(
+        sample, replace(rates, deletes=0), assigned=(1, 2), seconds=(), unique=()
+    )
+    assert found is None
+    assert why.endswith("% of the rows that it has inserted in the interval are older")
+
+
+def test_disorder_is_no_update() -> None:
+    """Keys of several branches, each with its own sequence, are off to both sides alike."""
+    sample, rates = watched(lambda h: (h.insert(), h.update(h.key), h.delete(h.oldest)), 4000)
+    rng = random.Random(3)
+    recent = [[row[0], row[1], max(row[2] + rng.gauss(0, 150), 0.0)] for row in sample["recent"]]
+    older = [[max(row[0] + rng.gauss(0, 150), 0.0)] for row in sample["older"]]
+    disordered = sample | {"attnums": [1], "recent": recent, "older": older}
+    found, why = ages_of(disordered, rates)
+    assert found is not None, why
+    assert found.updates == ()
+
+
+def test_a_difference_by_chance_leaves_a_queue_as_long_as_it_is() -> None:
+    """970 deletes for 1,000 inserts are as many; 500 are half as many."""
+    for deletes, expected in ((970, 1000), (1030, 1030), (500, 500)):
+        made = living_operations(
+            "jobs", 100, inserts=1000, deletes=deletes, updates=(), ages=None, assumed=[]
+        )
+        assert sum(one["weight"] for one in made if one["kind"] == "delete") == expected
 
 
 def test_without_a_sample_or_with_few_rows_nothing_is_said() -> None:
