@@ -494,6 +494,7 @@ def _effect(found: Found) -> Effect:
         inserts=found.inserts,
         updates=found.updates,
         deletes=found.deletes,
+        vacuums=found.vacuums,
     )
 
 

@@ -43,6 +43,7 @@ class Found:
     inserts: int | None
     updates: int | None
     deletes: int | None
+    vacuums: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +174,9 @@ def _catalog(recording: Recording) -> Catalog:
             inserts=None if counted is None else int(counted["n_tup_ins"]),
             updates=None if counted is None else int(counted["n_tup_upd"]),
             deletes=None if counted is None else int(counted["n_tup_del"]),
+            vacuums=None
+            if counted is None
+            else int(counted["vacuum_count"]) + int(counted["autovacuum_count"]),
         )
     return Catalog(
         target=Target(

@@ -36,8 +36,8 @@ class Effect:
     What the catalog says of a table: its setting (None: not set) and its file.
 
     `inserts`, `updates` and `deletes` are rows since the statistics began, by which it is known
-    later how many have come since; `heap_bytes` is the main fork after a step, None where nobody
-    looked.
+    later how many have come since; `vacuums` of the table likewise, by hand or not; `heap_bytes` is
+    the main fork after a step, None where nobody looked.
     """
 
     fillfactor: int | None
@@ -46,6 +46,7 @@ class Effect:
     updates: int | None
     deletes: int | None
     heap_bytes: int | None = None
+    vacuums: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,10 +165,20 @@ def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | N
             )
             for table, outcome in _outcomes(result, unit)
         ),
-        note="Intervals of what was measured know that updates come in clusters."
-        if unit == "frac"
-        else None,
+        note=_note(result, unit),
     )
+
+
+def _note(result: Mapping[str, Any], unit: str) -> str | None:
+    """How intervals were made, and why a measure that could be judged is only shown."""
+    if unit == "frac":
+        return "Intervals of what was measured know that updates come in clusters."
+    said = [
+        f"{_name(table)}, {_MEASURES[outcome['name']]}: {outcome['note']}."
+        for table, outcome in _outcomes(result, unit)
+        if outcome["verdict"] is None and table["verdict"] != "not comparable" and outcome["note"]
+    ]
+    return " ".join(said) or None
 
 
 def _workload(result: Mapping[str, Any]) -> Table:

@@ -5,6 +5,7 @@ Forecast against outcome: the same measures over a comparable window.
     comparing.py  whether the workload is still the same; a verdict a measure
     state.py      what has happened to a table since its plan, by the counters
     foreseeing.py a forecast again, for what has happened since
+    room.py       what of a heap's growth nobody knows
     values.py     the verification as a value
     verifying.py  plan, record and a new observation -> verification
 """

@@ -301,16 +301,6 @@ def leaves_its_course(again: Interval, before: float, planned: Interval) -> bool
     return again.low > max(before, planned.high) or again.high < min(before, planned.low)
 
 
-def takes_room(grown: float, forecast: Interval, heap_bytes: float) -> bool:
-    """
-    Whether a heap has grown by less than was foreseen, but by no more than its own room explains.
-
-    Rows that come fill what old pages have free first, and a table that has lived has room that no
-    forecast knows: as much as its size is judged with.
-    """
-    return forecast.low - HEAP_TOLERANCE * heap_bytes <= grown < forecast.low
-
-
 def _width(found: Interval) -> float:
     """Rounded, so that an interval of just the limit is not beyond it."""
     return round(found.high - found.low, 9)

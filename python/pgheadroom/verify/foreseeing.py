@@ -18,7 +18,7 @@ counters say; where they do not reach back so far, every life that may have been
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,12 +42,12 @@ from pgheadroom.profile import Operation, Profile, Snapshot
 from pgheadroom.profile.model import TableProfile, by_transaction
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
+from pgheadroom.verify.room import LINE_POINTER_BYTES, Came, Old, free_bytes, with_unknown_room
 
 BUDGET_S = 30.0
 """Seconds of all tables after which the calibration tries no further explanations."""
 
 _SEEDS = 3
-_LINE_POINTER_BYTES = 4
 _OPERATIONS_MAX = 300_000
 _ROWS_MIN = 500
 _LIVED_UPDATES_PER_ROW = 2.0  # of the life before: then a page has been round once; arbitrary
@@ -75,6 +75,7 @@ class Since:
         fillfactor: In force since then.
         lives: Updates that its pages had seen when it began, each number that may be; None: so many
             that more make no difference.
+        vacuums: Of the table since then, by hand or not; None: not known.
     """
 
     rows: int
@@ -87,6 +88,7 @@ class Since:
     fillfactor_before: int
     fillfactor: int
     lives: tuple[int | None, ...] = (None,)
+    vacuums: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ class Again:
     Attributes:
         hot_frac: HOT updates over updates of the window, old and new pages together.
         newpage_frac: Updates that went to another page, likewise.
-        grown_bytes: What the heap has grown by since then.
+        grown_bytes: What the heap has grown by since then, with what nobody knows of the room that
+            its pages had.
         heap_bytes: The heap now; None where its size then is not known.
         hot_old_frac: If all pages were filled as those that were there.
         hot_new_frac: If all were filled under the new setting.
@@ -151,7 +154,7 @@ def foresee(
             version,
             runner,
             off=off,
-            row_bytes=tuple_bytes_of(table) + _LINE_POINTER_BYTES,
+            row_bytes=tuple_bytes_of(table) + LINE_POINTER_BYTES,
         )
     except TwinError as error:
         raise Unforeseen(f"the twin cannot play it: {error}") from None
@@ -225,6 +228,9 @@ def play_until_now(
     # Each update that goes to a new page takes room there, and as many as the calibration missed.
     doubt = off * since.updates * row_bytes
     growth = _added([population.grown_bytes() for _, population in parts], doubt)
+    growth = _with_unknown_room(
+        growth, [population for _, population in parts], scenario, since, row_bytes
+    )
     heap = since.heap_bytes
     return Again(
         hot_frac=_mixed([(part, p.share("hot_frac")) for part, p in parts], off),
@@ -235,6 +241,36 @@ def play_until_now(
         hot_new_frac=pure[1],
         new_rows_frac=since.inserts / max(since.rows + since.inserts, 1),
     )
+
+
+def _with_unknown_room(
+    growth: Interval,
+    populations: Sequence[_Population],
+    scenario: Scenario,
+    since: Since,
+    row_bytes: float,
+) -> Interval:
+    """Growth as played, with what the run cannot know."""
+    enabled = str(scenario.table.reloptions.get("autovacuum_enabled", "true")).lower()
+    is_off = enabled in ("off", "false", "no", "0")
+    old = Old(
+        heap_bytes=since.heap_bytes,
+        rows=since.rows,
+        fillfactor=since.fillfactor_before,
+        played_free_bytes=min(
+            (one.free_bytes(row_bytes) for one in populations if not one.is_new), default=0.0
+        ),
+    )
+    came = Came(
+        inserts=since.inserts,
+        deletes=since.deletes,
+        moved=math.fsum(one.moved for one in populations),
+        played_vacuums=max(one.vacuums for one in populations),
+        vacuums=since.vacuums,
+        is_vacuumed=scenario.profile.server.autovacuum and not is_off,
+        fillfactor=since.fillfactor,
+    )
+    return with_unknown_room(growth, old, came, row_bytes)
 
 
 def _apart(
@@ -378,7 +414,7 @@ class _Population:
         self._later = since.fillfactor if changes else None
         self._version = version
         self._runner = runner
-        self._is_new = is_new
+        self.is_new = is_new
         self._lives = [_until_now(scenario, since, life)[:2] for life in since.lives]
         self._played = [
             self._play(life, alter_at, self._first, self._later) for life, alter_at in self._lives
@@ -440,11 +476,61 @@ class _Population:
             ]
         )
 
+    def free_bytes(self, row_bytes: float) -> float:
+        """What pages had free or dead when it began, the least of all runs."""
+        return min(
+            free_bytes(
+                run.columns["heap_pages"][alter_at - 1] * PAGE_BYTES / life.share,
+                (life.table.rows + self._came(run, alter_at)) / life.share,
+                row_bytes,
+                self._first,
+            )
+            for run, life, alter_at in self._each()
+        )
+
+    @property
+    def moved(self) -> float:
+        """Versions that went to another page since."""
+        return self._mean(
+            sum(run.columns["n_tup_newpage_upd"][self._start(alter_at) :]) / life.share
+            for run, life, alter_at in self._each()
+        )
+
+    @property
+    def vacuums(self) -> float:
+        """Autovacuums since."""
+        return self._mean(
+            sum(
+                kind == "autovacuum" and began_s >= life.duration_s * alter_at / life.windows
+                for kind, _, is_toast, began_s, *_ in run.simulated.happened
+                if not is_toast
+            )
+            for run, life, alter_at in self._each()
+        )
+
+    def _each(self) -> Iterator[tuple[Played, Scenario, int]]:
+        for runs, (life, alter_at) in zip(self._played, self._lives, strict=True):
+            for run in runs:
+                yield run, life, alter_at
+
+    def _start(self, alter_at: int) -> int:
+        return 0 if self.is_new else alter_at
+
+    @staticmethod
+    def _came(run: Played, alter_at: int) -> int:
+        columns = run.columns
+        return sum(columns["n_tup_ins"][:alter_at]) - sum(columns["n_tup_del"][:alter_at])
+
+    @staticmethod
+    def _mean(found: Iterable[float]) -> float:
+        values = list(found)
+        return math.fsum(values) / len(values)
+
     def _grown(self, runs: Sequence[Played], share: float, alter_at: int) -> Interval:
         found = []
         for run in runs:
             pages = run.columns["heap_pages"]
-            first = 0 if self._is_new else pages[alter_at - 1]
+            first = 0 if self.is_new else pages[alter_at - 1]
             found.append((pages[-1] - first) * PAGE_BYTES / share)
         mid = math.fsum(found) / len(found)  # of equal numbers it may be off in its last digit
         return Interval.reaching(found, mid=mid, level=0.9)

@@ -25,6 +25,7 @@ UPDATES_MIN = 100
 
 _NOT_COUNTED_FRAC = 0.1  # of the rows: more than aborted inserts and lost reports; arbitrary
 _COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del")
+_VACUUMS = ("vacuum_count", "autovacuum_count")
 
 
 def seconds_since(moment: str | None) -> float | None:
@@ -64,6 +65,7 @@ def since_of(
     assert table.observed is not None, "verify has observed it"
     then, last = (_totals(one.observed.totals) for one in (planned, table) if one.observed)
     base, heap_bytes, moment = then, planned.observed.main_bytes, observed_at
+    vacuums = _vacuums(planned.observed.totals)
     fillfactor_before = forecast.measured.fillfactor
     relfilenode = forecast.table.relfilenode
     is_new = False
@@ -73,6 +75,7 @@ def since_of(
             raise Unforeseen("when the setting was applied is not known")
         base = (effect.inserts or 0, effect.updates or 0, effect.deletes or 0)
         heap_bytes, moment = effect.heap_bytes, applied.finished_at
+        vacuums = effect.vacuums
         if effect.relfilenode != relfilenode:
             relfilenode, fillfactor_before = effect.relfilenode, forecast.fillfactor
             is_new = True
@@ -98,6 +101,7 @@ def since_of(
         fillfactor_before=fillfactor_before,
         fillfactor=forecast.fillfactor,
         lives=(0,) if is_new else _lives(forecast, base, rows),
+        vacuums=_more(vacuums, _vacuums(table.observed.totals)),
     )
 
 
@@ -114,6 +118,17 @@ def _lives(forecast: Forecast, counted: tuple[int, int, int], rows: int) -> tupl
     least = 0 if was_rewritten else updates
     most = updates if is_whole else None
     return tuple(dict.fromkeys((least, most)))
+
+
+def _vacuums(found: Mapping[str, Any] | None) -> int | None:
+    """Of the table since its statistics began, by hand or not."""
+    if not found or any(found.get(name) is None for name in _VACUUMS):
+        return None
+    return sum(int(found[name]) for name in _VACUUMS)
+
+
+def _more(before: int | None, now: int | None) -> int | None:
+    return None if before is None or now is None else now - before
 
 
 def _totals(found: Mapping[str, Any] | None) -> tuple[int, int, int] | None:

@@ -35,10 +35,10 @@ from pgheadroom.verify.comparing import (
     judge_way,
     leaves_its_course,
     likenesses,
-    takes_room,
     wal_ratio,
 )
 from pgheadroom.verify.foreseeing import Again, Since, Unforeseen
+from pgheadroom.verify.room import is_claimed
 from pgheadroom.verify.state import UPDATES_MIN, Foreseer, seconds_since
 from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
 from pgheadroom.verify.windows import Share, Window, share_before, share_of, windows_of
@@ -476,18 +476,16 @@ def _heap_again(
             verdict, note = judge_heap(
                 float(found), None, forecast, on_the_way=False, slack_bytes=slack_bytes
             )
-            grows = again.grown_bytes
-            if verdict == "held" and grows.high - grows.low > max(grows.mid, 2 * slack_bytes):
+            if not is_claimed(forecast, GROWN_TOLERANCE_BYTES):
+                grows = again.grown_bytes
                 verdict, note = (
-                    "undecided",
+                    None,
                     (
-                        f"inside the forecast, growth by {show_bytes(grows.low)} to "
-                        f"{show_bytes(grows.high)}, which is too wide to judge"
+                        f"not claimed: {show_bytes(grows.low)} to {show_bytes(grows.high)} may "
+                        "come, for room in the pages that were there takes rows in, and when a "
+                        "vacuum hands it out is not foreseen"
                     ),
                 )
-            if verdict == "failed" and takes_room(grown or 0.0, grows, float(since.heap_bytes)):
-                verdict = "undecided"
-                note = f"{note}, which is no more than room in the pages that were there may take"
         made.append(
             MeasureOutcome(
                 name=name,
