@@ -19,6 +19,7 @@ PAGE_BYTES = 8192
 _SETTING_UNITS = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 _SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SHARE_NEAR = 0.995
+_SHARE_EQUAL = 1e-9  # what sums of floats are off by
 _DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -69,7 +70,7 @@ def share_digits(shares: Iterable[float]) -> int:
 
     Near 100 % one decimal would turn a miss rate of 0.01 % into none.
     """
-    return 2 if any(_SHARE_NEAR < share < 1 for share in shares) else 1
+    return 2 if any(_SHARE_NEAR < share < 1 - _SHARE_EQUAL for share in shares) else 1
 
 
 def show_shares(*shares: float) -> tuple[str, ...]:
@@ -79,7 +80,18 @@ def show_shares(*shares: float) -> tuple[str, ...]:
     None where all are nothing or the whole: `"100%"` beside `"0%"`.
     """
     digits = 0 if all(share in (0, 1) for share in shares) else share_digits(shares)
-    return tuple(f"{share:.{digits}%}" for share in shares)
+    return tuple(f"{show_percent(share, digits)}%" for share in shares)
+
+
+def show_percent(share: float, digits: int) -> str:
+    """
+    A fraction as per cent, without the sign: what is below 100 is never shown as 100.
+
+    With so many decimals; a share that they would round to 100 is the last number before it.
+    """
+    shown = f"{100 * share:.{digits}f}"
+    below = digits and share < 1 - _SHARE_EQUAL and float(shown) >= 100
+    return f"{100 - 10**-digits:.{digits}f}" if below else shown
 
 
 def show_share(share: float) -> str:

@@ -195,7 +195,7 @@ def test_an_index_is_weighed_against_its_reads() -> None:
     """Gain first, then reads; never the advice to drop it."""
     remark = index_remark(BLAMED, _reads(), NOW, THEN, major=18)
     assert remark is not None
-    assert "from 40% to 99%" in remark.text
+    assert "from 40.0% to 99.0%" in remark.text
     assert "from 300 to 100 bytes" in remark.text
     assert "read 3 times in the interval, 30 times in all, against 600" in remark.text
     assert "BRIN ends no HOT" in remark.text

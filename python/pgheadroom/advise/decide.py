@@ -28,7 +28,7 @@ from pgheadroom.predict.spread import LEVEL, students_t
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.types import Interval
-from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
+from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration, show_share, show_shares
 
 UPDATES_MIN = 100
 """Fewer updates in an interval say too little about a table."""
@@ -272,14 +272,16 @@ def _moves(found: Costed) -> float:
     return seen.high - seen.low if isinstance(seen, Interval) else 0.0
 
 
-def _long_run(found: Costed) -> str:
+def _long_run(found: Costed, *beside: float) -> str:
     """Its HOT share in the long run, or that nobody has seen that."""
     share, seen = mid(found.point.hot_frac), found.point.hot_frac_seen
-    if isinstance(seen, Interval):
-        low, high = f"{seen.low:.1%}", f"{seen.high:.1%}"
-        ends = f" ({low} to {high} seen)" if low != high else ""
-        return f"{share:.1%} HOT, not settled{ends}"
-    return f"{share:.1%} HOT in the long run"
+    ends = (seen.low, seen.high) if isinstance(seen, Interval) else ()
+    shown, *_ = show_shares(share, *beside)
+    if ends:
+        low, high = show_shares(*ends, share, *beside)[:2]
+        said = f" ({low} to {high} seen)" if low != high else ""
+        return f"{shown} HOT, not settled{said}"
+    return f"{shown} HOT in the long run"
 
 
 def _gain(now: Costed, then: Costed, off: float, part: float = 1.0) -> Interval:
@@ -323,11 +325,12 @@ def _not_more_than_missed(
 
 def _why_not_lost(calibration: Calibration, now: Costed, then: Costed, gain: Interval) -> str:
     assert calibration.observed_hot_frac is not None, "a table with updates"
+    foreseen, measured = show_shares(mid(now.point.hot_frac), calibration.observed_hot_frac)
     return (
         f"{then.point.fillfactor} would save {gain.mid:.1%} of the cost by HOT updates that "
-        f"{now.point.fillfactor} is foreseen to lose ({mid(now.point.hot_frac):.2%} "
+        f"{now.point.fillfactor} is foreseen to lose ({foreseen} "
         f"{'in the long run' if now.point.is_settled else 'so far, not settled'}), but so many are "
-        f"not lost: {calibration.observed_hot_frac:.2%} measured"
+        f"not lost: {measured} measured"
     )
 
 
@@ -372,7 +375,7 @@ def _why_change(now: Costed, then: Costed, gain: Interval) -> str:
 
 def why_pages(now: Costed, then: Costed, gain: Value) -> str:
     """Why a setting is advised that gives no HOT: fewer updates that need a page, and their WAL."""
-    setting, share = then.point.fillfactor, f"{mid(then.point.hot_frac):.1%}"
+    setting, share = then.point.fillfactor, show_share(mid(then.point.hot_frac))
     stays = f"{setting} is for pages and WAL, not for HOT, which stays at {share}"
     moved, before = middle(then.point.newpage_frac), middle(now.point.newpage_frac)
     said = []
@@ -396,11 +399,12 @@ def _sizes(now: Costed, then: Costed) -> list[str]:
 
 def _instead(now: Costed, then: Costed) -> str:
     """Both shares where they are two as shown; "100.0% instead of 100.0%" takes two readings."""
-    before = f"{mid(now.point.hot_frac):.1%}"
+    shares = mid(now.point.hot_frac), mid(then.point.hot_frac)
+    before, _ = show_shares(*shares)
     if not now.point.is_settled:
-        before = _long_run(now)
-    after, setting = _long_run(then), now.point.fillfactor
-    if after == _long_run(now):
+        before = _long_run(now, *shares)
+    after, setting = _long_run(then, *shares), now.point.fillfactor
+    if after == _long_run(now, *shares):
         return f"{after}, as at {setting}"
     return f"{after} instead of {before} at {setting}"
 

@@ -13,7 +13,7 @@ from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark
 from pgheadroom.outcome import Value, middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes
+from pgheadroom.units import show_bytes, show_shares
 
 _GAIN_MIN = 0.01  # of the HOT share; less is nothing to act on; arbitrary
 
@@ -127,9 +127,9 @@ def index_remark(
     before, after = middle(now.hot_frac), middle(then.hot_frac)
     if before is None or after is None or after - before < _GAIN_MIN:
         return None
+    shown = show_shares(before, after)
     text = (
-        f"{_lead(blamed, finding)}: without it the HOT share would go from {before:.0%} to "
-        f"{after:.0%}"
+        f"{_lead(blamed, finding)}: without it the HOT share would go from {shown[0]} to {shown[1]}"
     )
     wal = (middle(now.wal_bytes_per_update), middle(then.wal_bytes_per_update))
     if wal[0] is not None and wal[1] is not None:

@@ -57,7 +57,7 @@ from pgheadroom.errors import TwinError
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.types import PgVersion
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import show_bytes, show_duration, show_share
 
 _INDEXES_MAX = 3  # of a table, that are played
 _BY_INDEX = 0.9  # of the updates that missed HOT: then it is an index, and hardly anything else
@@ -289,8 +289,8 @@ class TableCase:
             most = f"no more than {100 * cold:.1f}" if cold >= 0.0005 else "less than 0.1"
             return keep(
                 self._table,
-                f"{1 - cold:.1%} of its updates are HOT at this fillfactor: another can add "
-                f"{most} points",
+                f"{show_share(1 - cold)} of its updates are HOT at this fillfactor: another can "
+                f"add {most} points",
             )
         if cold < _COLD_MIN:
             return None

@@ -14,7 +14,7 @@ from pgheadroom.plan.reading import digest
 from pgheadroom.plan.statements import name_of, one_line
 from pgheadroom.plan.values import Forecast, Plan, Step
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import share_digits, show_bytes, show_duration, show_percent
 
 LOCK_TIMEOUT = "2s"
 """Longer than deadlock_timeout (1 s), after which an autovacuum gives way."""
@@ -133,19 +133,22 @@ def _purposes(plan: Plan) -> list[str]:
 
 def _expected(found: Forecast, is_rewritten: bool) -> str:
     hot = found.measured.hot_frac
-    said = [] if hot is None else [f"HOT {hot:.1%} measured"]
+    then = None if found.after is None else found.after.hot_frac
+    end = None if found.transition is None else found.transition.final_hot_frac
+    measured, foreseen, arrives = _shares(hot, then, end)
+    said = [] if hot is None else [f"HOT {measured} measured"]
     if found.after is not None:
         stays = "" if moves_hot(found.before, found.after) else "as before, "
-        said.append(f"long run at {found.fillfactor}: HOT {stays}{_share(found.after.hot_frac)}")
+        said.append(f"long run at {found.fillfactor}: HOT {stays}{foreseen}")
         said.append(f"heap {_size(found.after.heap_bytes)}")
     if is_rewritten:
         said.append("the rewrite makes it act at once")
     elif found.transition is not None:
-        said.append(_way(found))
+        said.append(_way(found, arrives))
     return "; ".join(said) + "."
 
 
-def _way(found: Forecast) -> str:
+def _way(found: Forecast, arrives: str) -> str:
     way = found.transition
     assert way is not None, "the caller has looked"
     acts = "without a rewrite it acts on pages that are filled from now on"
@@ -156,7 +159,7 @@ def _way(found: Forecast) -> str:
     if way.after_s is not None:
         return f"{acts}, which takes about {show_duration(way.after_s)} at the observed rate"
     if way.verdict == "does not converge":
-        end = "" if way.final_hot_frac is None else f": HOT {way.final_hot_frac:.1%}"
+        end = "" if way.final_hot_frac is None else f": HOT {arrives}"
         return f"{acts}, and never gets there{end}"
     return acts
 
@@ -209,10 +212,18 @@ def _duration(found: Interval) -> str:
     return f"{show_duration(found.low)} to {show_duration(found.high)}"
 
 
-def _share(value: Value) -> str:
-    if isinstance(value, Interval):
-        return f"{value.mid:.1%} ({value.low:.1%} to {value.high:.1%})"
-    return "unknown" if value is None else f"{value:.1%}"
+def _shares(*values: Value) -> list[str]:
+    """Shares that are read beside each other: all have as many decimals."""
+    mids = [value.mid if isinstance(value, Interval) else value for value in values]
+    digits = share_digits(mid for mid in mids if mid is not None)
+
+    def one(value: Value) -> str:
+        if isinstance(value, Interval):
+            ends = f"{value.low:.{digits}%} to {value.high:.{digits}%}"
+            return f"{show_percent(value.mid, digits)}% ({ends})"
+        return "unknown" if value is None else f"{show_percent(value, digits)}%"
+
+    return [one(value) for value in values]
 
 
 def _size(value: Value) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pgheadroom.lab.reading import Value, interval, middle, number, printable
-from pgheadroom.units import share_digits
+from pgheadroom.units import share_digits, show_percent
 
 Style = Literal["number", "share", "ratio", "text"]
 """How a value is written: as it is, a fraction as per cent, a ratio, or text."""
@@ -65,7 +65,7 @@ class Column:
             main = self._number(spread.mid)
             if spread.low == spread.high:
                 return Written(main)
-            return Written(main, f"[{self._number(spread.low)}, {self._number(spread.high)}]")
+            return Written(main, f"[{self._end(spread.low)}, {self._end(spread.high)}]")
         found = number(cell)
         if found is not None and self.style != "text":
             return Written(self._number(found))
@@ -73,9 +73,15 @@ class Column:
             return Written("on" if cell else "off")
         return Written(printable(cell))
 
-    def _number(self, found: float) -> str:
+    def _end(self, found: float) -> str:
+        """An end of a range, rounded to whichever side: one below 100 % may be shown as 100."""
         if self.style == "share":
             return f"{found * 100:.{_SHARE_DIGITS if self.digits is None else self.digits}f}"
+        return self._number(found)
+
+    def _number(self, found: float) -> str:
+        if self.style == "share":
+            return show_percent(found, _SHARE_DIGITS if self.digits is None else self.digits)
         if self.style == "ratio":
             return _ratio(found) if self.digits is None else f"{found:.{self.digits}f}"
         if self.digits is None and not (isinstance(found, int) or float(found).is_integer()):
@@ -112,10 +118,19 @@ class Table:
     headed: bool = False
 
     def settled(self) -> Table:
-        """The same table, with decimals chosen per column, so that they stand in line."""
+        """
+        The same table, with decimals chosen per column, so that they stand in line.
+
+        Shares have as many in all columns: they are read beside each other.
+        """
         columns = tuple(
             _with_digits(column, [row[place] for row in self.rows])
             for place, column in enumerate(self.columns)
+        )
+        digits = [one.digits or 0 for one in columns if one.style == "share"]
+        columns = tuple(
+            replace(new, digits=max(digits)) if new.style == "share" and old.digits is None else new
+            for old, new in zip(self.columns, columns, strict=True)
         )
         return replace(self, columns=columns)
 

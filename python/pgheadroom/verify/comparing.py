@@ -18,7 +18,7 @@ from pgheadroom.advise.advice import Point
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
-from pgheadroom.units import PAGE_BYTES
+from pgheadroom.units import PAGE_BYTES, show_shares
 
 ForecastVerdict = Literal["held", "failed", "no effect", "undecided", "not comparable"]
 
@@ -262,11 +262,12 @@ def judge_way(
         return "undecided", "too few windows with updates: watch longer"
     start = final if before is None else before.mid
     low, high = min(start, final), max(start, final)
+    shown = show_shares(start, final)
     if now.low > high + TOLERANCE or now.high < low - TOLERANCE:
-        return "failed", f"outside the way from {start:.1%} to {final:.1%}; {what}"
+        return "failed", f"outside the way from {shown[0]} to {shown[1]}; {what}"
     if abs(final - start) < EFFECT_MIN:
         return "held", f"no more than {_points(EFFECT_MIN)} were foreseen; {what}"
-    return "undecided", f"still on its way from {start:.1%} to {final:.1%}: {what}"
+    return "undecided", f"still on its way from {shown[0]} to {shown[1]}: {what}"
 
 
 def judge_heap(

@@ -506,10 +506,10 @@ def _populations(again: Again, since: Since | None) -> str:
     assert since is not None, "what was foreseen again was foreseen for something"
     said = f"{again.new_rows_frac:.0%} of the rows came since"
     if since.fillfactor_before != since.fillfactor:
+        old, new = show_shares(again.hot_old_frac, again.hot_new_frac)
         said += (
-            f"; foreseen for pages filled at {since.fillfactor_before} alone "
-            f"{again.hot_old_frac:.1%}, for those at {since.fillfactor} alone "
-            f"{again.hot_new_frac:.1%}"
+            f"; foreseen for pages filled at {since.fillfactor_before} alone {old}, for those at "
+            f"{since.fillfactor} alone {new}"
         )
     return said
 

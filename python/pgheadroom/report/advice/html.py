@@ -7,7 +7,7 @@ Every foreign text passes through Jinja's escaping; the pictures are numbers and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +118,15 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
     """A line of the list; numbers apart, so that they stand in line."""
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
+    shares = advice_view.shown_shares(table)
     return {
         "name": advice_view.full_name(table),
         "place": place,
         "verdict": table.verdict,
         "fillfactor": str(table.fillfactor),
         "advised": str(table.advised_fillfactor) if change else "",
-        "hot": advice_values.share(table.hot_frac),
-        "hot_then": _pair(then.hot_frac) if change and then else ("", ""),
+        "hot": advice_values.share(table.hot_frac, beside=shares),
+        "hot_then": _pair(then.hot_frac, shares) if change and then else ("", ""),
         "wal": advice_values.short(table.wal_bytes_per_update),
         "wal_then": _from_to(now, then) if change and now and then else "",
         "size": advice_view.size(table),
@@ -140,8 +141,8 @@ def _from_to(now: Point, then: Point) -> str:
     return " -> ".join(written)
 
 
-def _pair(value: Value) -> tuple[str, str]:
-    main, _, spread = advice_values.share(value).partition(" ")
+def _pair(value: Value, beside: Iterable[Value] = ()) -> tuple[str, str]:
+    main, _, spread = advice_values.share(value, beside=beside).partition(" ")
     return main, spread
 
 
@@ -177,16 +178,17 @@ def _detail(advice: Advice, table: TableAdvice, ident: str) -> dict[str, Any]:
 def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     """The numbers that lead, each with where it is from."""
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
-    at = table.advised_fillfactor
+    at, shares = table.advised_fillfactor, advice_view.shown_shares(table)
     facts: list[tuple[str, str | None, Evidence]] = [
         ("Updates a second", advice_values.short(table.updates_per_s), "measured"),
-        ("HOT, measured", _percent(table.hot_frac), "measured"),
+        ("HOT, measured", _percent(table.hot_frac, shares), "measured"),
     ]
     if now is not None:
-        facts.append((f"HOT, long run at {table.fillfactor}", _percent(now.hot_frac), "predicted"))
+        known = _percent(now.hot_frac, shares)
+        facts.append((f"HOT, long run at {table.fillfactor}", known, "predicted"))
     changes = table.verdict == "CHANGE" and then is not None
     if changes and then is not None:
-        facts.append((f"HOT, long run at {at}", _percent(then.hot_frac), "predicted"))
+        facts.append((f"HOT, long run at {at}", _percent(then.hot_frac, shares), "predicted"))
     wal = "WAL bytes per update"
     facts.append((f"{wal}, measured", _ranged(table.wal_bytes_per_update), "measured"))
     if now is not None:
@@ -204,10 +206,10 @@ def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     return [(term, value, how) for term, value, how in facts if value is not None]
 
 
-def _percent(value: Value) -> str | None:
+def _percent(value: Value, beside: Iterable[Value] = ()) -> str | None:
     if value is None:
         return None
-    main, spread = _pair(value)
+    main, spread = _pair(value, beside)
     return f"{main} %{f' {spread}' if spread else ''}"
 
 

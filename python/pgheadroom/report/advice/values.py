@@ -4,15 +4,27 @@ The values of an advice as text: numbers, shares, intervals.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
+from pgheadroom.units import share_digits
 
 
-def share(value: Value, *, ranged: bool = True) -> str:
-    """A share as per cent, without the sign; with its interval if asked."""
-    return _text(Column(key="", title="", style="share"), value, ranged=ranged)
+def share(value: Value, *, ranged: bool = True, beside: Iterable[Value] = ()) -> str:
+    """
+    A share as per cent, without the sign.
+
+    Args:
+        value: The share.
+        ranged: With its interval.
+        beside: Shares that are read together with it: all have as many decimals.
+    """
+    mids = (mid for one in (value, *beside) if (mid := middle(one)) is not None)
+    column = Column(key="", title="", style="share", digits=share_digits(mids))
+    return _text(column, value, ranged=ranged)
 
 
 def plain(value: Value, *, ranged: bool = False) -> str:

@@ -222,8 +222,8 @@ def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> D
 def remark_text(remark: Remark) -> str:
     """A remark with its gain, in one line."""
     parts = [
-        f"{reading.printable(measure)} {_write(measure, given(item.get('now')))} -> "
-        f"{_write(measure, given(item.get('then')))}"
+        f"{reading.printable(measure)} "
+        + " -> ".join(_written(measure, given(item.get("now")), given(item.get("then"))))
         for measure, item in remark.gain.items()
         if isinstance(item, Mapping)
     ]
@@ -300,17 +300,20 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
     fillfactor = str(table.fillfactor)
     # Of a table without an answer nothing is foreseen.
     hot = wal = NOTHING
+    shares = shown_shares(table)
     if now is not None and table.verdict != "ABSTAIN":
-        hot, wal = _hot(now, ranged=False), short(now.wal_bytes_per_update)
+        hot, wal = _hot(now, shares, ranged=False), short(now.wal_bytes_per_update)
     if change and then is not None:
         fillfactor += f" -> {table.advised_fillfactor}"
-        hot = f"stays {_hot(then)}" if _hot(then, ranged=False) == hot else f"{hot} -> {_hot(then)}"
+        after = _hot(then, shares)
+        stays = _hot(then, shares, ranged=False) == hot
+        hot = f"stays {after}" if stays else f"{hot} -> {after}"
         wal += f" -> {short(then.wal_bytes_per_update)}"
     return (
         full_name(table),
         table.verdict,
         fillfactor,
-        share(table.hot_frac),
+        share(table.hot_frac, beside=shares),
         hot,
         short(table.wal_bytes_per_update),
         wal,
@@ -322,9 +325,18 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
     )
 
 
-def _hot(point: Point, *, ranged: bool = True) -> str:
+def shown_shares(table: TableAdvice) -> tuple[Value, ...]:
+    """HOT shares of a table that are read beside each other: measured, now, as advised."""
+    found: list[Value] = [table.hot_frac]
+    if table.verdict != "ABSTAIN":
+        at = (table.fillfactor, table.advised_fillfactor)
+        found += [point.hot_frac for setting in at if (point := table.point(setting)) is not None]
+    return tuple(found)
+
+
+def _hot(point: Point, beside: tuple[Value, ...], *, ranged: bool = True) -> str:
     """HOT in the long run; where that was not reached, how far it has come."""
-    found = share(point.hot_frac, ranged=ranged)
+    found = share(point.hot_frac, ranged=ranged, beside=beside)
     return found if point.is_settled else f"{found} (not settled)"
 
 
@@ -351,8 +363,8 @@ def unsettled(table: TableAdvice) -> list[str]:
 
 
 def _seen(point: Point) -> str:
-    ends = [share(_end(point, which)) for which in ("low", "high")]
-    return " to ".join(dict.fromkeys(ends))
+    ends = [_end(point, which) for which in ("low", "high")]
+    return " to ".join(dict.fromkeys(share(end, beside=ends) for end in ends))
 
 
 def _end(point: Point, which: str) -> float | None:
@@ -444,8 +456,9 @@ def transition(table: TableAdvice) -> str:
         return f"{lead}; how long it takes to show was not predicted."
     if not _moves_hot(table):
         return f"{lead}: what it saves comes as pages are filled anew; a rewrite has it at once."
-    arrives = f"{share(found.final_hot_frac)} % HOT"
-    rewritten = f"{share(found.rewritten_hot_frac)} %"
+    both = (found.final_hot_frac, found.rewritten_hot_frac)
+    arrives, rewritten = (f"{share(one, beside=both)} %" for one in both)
+    arrives += " HOT"
     if found.verdict == "at once":
         return f"{lead}, but shows at once: {arrives} without a rewrite, {rewritten} with it."
     if found.verdict == "no updates":
@@ -491,9 +504,14 @@ def _input(found: object) -> str:
     return reading.label(found) if value is None else plain(value)
 
 
-def _write(measure: str, value: Value) -> str:
+def _written(measure: str, *values: Value) -> list[str]:
+    """Values of one measure that are read beside each other."""
+    return [_write(measure, value, values) for value in values]
+
+
+def _write(measure: str, value: Value, beside: tuple[Value, ...]) -> str:
     if measure.endswith("_frac"):
-        return f"{share(value)} %"
+        return f"{share(value, beside=beside)} %"
     if measure.endswith("_bytes") and (mid := middle(value)) is not None:
         return show_bytes(mid)
     return plain(value, ranged=True)
