@@ -226,6 +226,13 @@ CASES: tuple[tuple[int, str, Action], ...] = (
     (0, "ALTER TABLE t RENAME CONSTRAINT chk TO chk_9", _work("rename")),
     (0, "CREATE PUBLICATION pb FOR TABLE t", _work("publication")),
     (0, "CREATE TABLE heir () INHERITS (t)", _work("inherited")),
+    (
+        0,
+        "CREATE TABLE child_3 PARTITION OF parent FOR VALUES IN (3)",
+        _work("new partition", table=PARENT),
+    ),
+    (0, "ANALYZE t", _work("analyze")),
+    (0, "ANALYZE t (i)", _work("analyze")),
     (0, "ALTER TABLE t OWNER TO CURRENT_USER", _work("set owner")),
     (
         0,

@@ -240,6 +240,35 @@ def test_a_locked_table_waits_for_what_its_transaction_does_to_others() -> None:
     assert not [x for x in _lines(reads) if "goes on" in x]
 
 
+def test_rows_that_a_transaction_writes_keep_its_locks() -> None:
+    """ADD COLUMN and the UPDATE that fills it, in one BEGIN: "takes a lock for an instant"."""
+    ddl = "ALTER TABLE jobs ADD c int;\nUPDATE jobs SET c = owner{};\n"
+    for where, unless in (("", ""), (" WHERE c IS NULL", ", unless its WHERE finds few rows")):
+        text = ddl.format(where)
+        (one,) = (x for x in _lines(f"BEGIN;\n{text}COMMIT;") if "UPDATE" in x)
+        assert one == (
+            "work: jobs (64 MiB), line 3: UPDATE: writes its rows under the ACCESS EXCLUSIVE that "
+            f"line 2 took and its transaction keeps: nobody can read or write meanwhile{unless}"
+        )
+        assert not [x for x in _lines(text) if "UPDATE" in x], "a transaction of its own"
+    other = "ALTER TABLE owners ADD c int;\nDELETE FROM jobs;\n"
+    (one,) = (x for x in _lines(f"BEGIN;\n{other}COMMIT;") if "goes on" in x)
+    assert "stays locked while one statement works on jobs (64 MiB), under the ACCESS" in one
+    for free in (
+        other,
+        "BEGIN; DELETE FROM jobs; ALTER TABLE owners ADD c int; COMMIT",
+        "BEGIN; ALTER TABLE owners SET (fillfactor = 80); UPDATE jobs SET owner = 1; COMMIT",
+        "BEGIN; ALTER TABLE owners ADD c int; ROLLBACK; UPDATE jobs SET owner = 1",
+    ):
+        assert not [x for x in _lines(free) if "goes on" in x or "writes its rows" in x]
+    found = check_migration(
+        JOBS,
+        read_migration("BEGIN; ALTER TABLE jobs ADD c int; UPDATE jobs SET c = 1; COMMIT"),
+        rewrite_over_bytes=10 * MIB,
+    )
+    assert [len(table.over) for table in found.tables] == [1]
+
+
 @pytest.mark.parametrize(
     ("text", "lost"),
     [

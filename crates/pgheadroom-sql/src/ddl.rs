@@ -163,14 +163,19 @@ impl Facts {
                 }
             }
             NodeEnum::VacuumStmt(vacuum) => {
-                if vacuum.is_vacuumcmd && is_set(&vacuum.options, "full") {
-                    if vacuum.rels.is_empty() {
-                        self.work("vacuum full", None);
-                    }
-                    for relation in &vacuum.rels {
-                        if let Some(NodeEnum::VacuumRelation(one)) = relation.node.as_ref() {
-                            self.work("vacuum full", Some(target(one.relation.as_ref())));
-                        }
+                let kind = if !vacuum.is_vacuumcmd {
+                    "analyze"
+                } else if is_set(&vacuum.options, "full") {
+                    "vacuum full"
+                } else {
+                    "vacuum"
+                };
+                if vacuum.rels.is_empty() && kind == "vacuum full" {
+                    self.work(kind, None);
+                }
+                for relation in &vacuum.rels {
+                    if let Some(NodeEnum::VacuumRelation(one)) = relation.node.as_ref() {
+                        self.work(kind, Some(target(one.relation.as_ref())));
                     }
                 }
             }

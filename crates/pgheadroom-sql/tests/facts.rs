@@ -292,7 +292,16 @@ fn each_kind_of_statement_has_its_facts() {
         ("LOCK t", vec!["Work lock t ACCESS EXCLUSIVE"]),
         ("VACUUM FULL t", vec!["Work vacuum full t"]),
         ("VACUUM (FULL, ANALYZE)", vec!["Work vacuum full"]),
-        ("VACUUM (FULL false) t", vec![]),
+        ("VACUUM (FULL false) t", vec!["Work vacuum t"]),
+        ("ANALYZE s.t (a)", vec!["Work analyze s.t"]),
+        ("VACUUM", vec![]),
+        (
+            "CREATE TABLE c PARTITION OF s.p FOR VALUES IN (1)",
+            vec![
+                "Remarkable new c a new table: nothing was observed of it",
+                "Work new partition s.p",
+            ],
+        ),
         ("CLUSTER s.t USING i", vec!["Work cluster s.t s.i"]),
         (
             "REINDEX INDEX CONCURRENTLY i",

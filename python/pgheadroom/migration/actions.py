@@ -54,6 +54,9 @@ WorkKind = Literal[
     "storage parameter",
     "publication",
     "inherited",
+    "new partition",
+    "analyze",
+    "vacuum",
     "other",
 ]
 """What statements do to a table besides changing its columns, indexes and fillfactor."""
@@ -220,6 +223,15 @@ Action = OfTable | DropIndex | Rename | Remarkable | Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """Rows of a table are updated or deleted; `is_part`: those that a WHERE finds."""
+
+    table: Target
+    kind: Literal["UPDATE", "DELETE"]
+    is_part: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """
     A statement of a migration.
@@ -231,6 +243,7 @@ class Statement:
     empty for the whole transaction. `newer` is syntax of it that servers have only from a major
     version on, with that. `is_command`: none, but a command of psql that runs nothing;
     `connects` is then the database that it names for what follows, empty for the same one.
+    `fills` are tables whose rows it updates or deletes.
     """
 
     line: int
@@ -244,3 +257,4 @@ class Statement:
     newer: tuple[tuple[int, str], ...] = ()
     is_command: bool = False
     connects: str | None = None
+    fills: tuple[Fill, ...] = ()

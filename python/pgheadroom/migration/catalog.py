@@ -27,9 +27,9 @@ from pgheadroom.migration.shape import (
     altered_of,
     stand_in,
 )
-from pgheadroom.migration.transaction import Held, Later
-from pgheadroom.migration.weighing import constraint_index, weighed
-from pgheadroom.migration.work import Effect, joined, kept
+from pgheadroom.migration.transaction import Held, Later, refused
+from pgheadroom.migration.weighing import constraint_index, parents_locked, weighed
+from pgheadroom.migration.work import Effect, fill, joined, kept
 from pgheadroom.profile import Profile
 from pgheadroom.types import PgVersion
 
@@ -87,7 +87,8 @@ class Catalog:
 
     def _follow(self, statement: Statement, held: Held) -> None:
         """One statement."""
-        self._compare_transaction(statement)
+        for text in refused(statement):
+            self._note(statement.line, None, text)
         for since, text in statement.newer:
             if self._major < since:
                 said = f"PostgreSQL {self._major} refuses {text}, which came with {since}"
@@ -99,6 +100,8 @@ class Catalog:
             if isinstance(action, actions.SetColumn) and action.is_new and action.default == "none"
         }
         found: dict[str, list[Effect]] = {}
+        for target, text in parents_locked(statement, self.names):
+            self._note(statement.line, target, text, is_judged=True)
         for action in statement.actions:
             is_empty = isinstance(action, Work) and action.column in empty
             for altered, effect in self._weigh(statement.line, action, is_empty=is_empty):
@@ -112,7 +115,17 @@ class Catalog:
             for key, whole in made.items()
             if any(effect.effort in ("scan", "build", "rewrite") for effect in whole)
         }
+        long |= dict(self._filled(statement, held))
         held.take(statement.line, made, long)
+
+    def _filled(self, statement: Statement, held: Held) -> Iterator[tuple[str, Later]]:
+        """Tables whose rows are written while others wait for the transaction's locks."""
+        for found in statement.fills if held.stopped else ():
+            for key in self.names.tables_of(found.table):
+                yield key, self._later(statement.line, key)
+                if key in held.stopped:
+                    effect = fill(found, held.stopped[key])
+                    self.of_key(key).effects.append((statement.line, effect))
 
     def _later(self, line: int, key: str) -> Later:
         observed = self._profile.table(key).observed
@@ -196,19 +209,6 @@ class Catalog:
             if altered.names.get(name, name) != name:
                 text = f"{name} is another column than the one that was observed to be assigned"
                 altered.open.append((line, text))
-
-    def _compare_transaction(self, statement: Statement) -> None:
-        """What PostgreSQL refuses after BEGIN (`PreventInTransactionBlock`)."""
-        if statement.transaction is None:
-            return
-        for action in statement.actions:
-            is_refresh = isinstance(action, Work) and action.kind == "refresh"
-            if getattr(action, "concurrently", False) and not is_refresh:
-                text = (
-                    "PostgreSQL refuses CONCURRENTLY inside a transaction, and line "
-                    f"{statement.transaction} has begun one"
-                )
-                self._note(statement.line, None, text)
 
     def _compare_places(self, line: int, place: tuple[str | None, str]) -> None:
         """A new table under an observed one's name gets its updates: nothing is known of it."""

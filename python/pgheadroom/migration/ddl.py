@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
-from pgheadroom.migration.actions import Action, Statement, Target
-from pgheadroom.sources.statements import Located, NotParsed, facts_of, located
+from pgheadroom.migration.actions import Action, Fill, Statement, Target
+from pgheadroom.sources.statements import Located, NotParsed, facts_of, located, writes_of
 
 _ACTIONS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Action)}
 """By the names that the core's facts have."""
@@ -43,6 +43,7 @@ class _Found:
     actions: list[Action] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     newer: list[tuple[int, str]] = field(default_factory=list)
+    fills: list[Fill] = field(default_factory=list)
     is_sql: bool = True
 
 
@@ -92,6 +93,7 @@ def _statement(found: Located, session: _Session) -> Statement:
         savepoint=savepoint,
         takes_back=takes_back,
         newer=tuple(dict.fromkeys(made.newer)),
+        fills=tuple(made.fills),
     )
 
 
@@ -140,6 +142,24 @@ def _read(text: str, made: _Found, session: _Session) -> None:
             session.is_local, session.begun = False, None
         else:
             made.actions.append(_placed(_action(kind, fact), session.schema()))
+    if not made.actions:
+        made.fills.extend(_fills(text, session))
+
+
+def _fills(text: str, session: _Session) -> Iterator[Fill]:
+    """Tables whose rows a statement updates or deletes, itself or in its WITH."""
+    is_part = "WHERE" in text.upper().split()
+    try:
+        writes = writes_of(text)
+    except NotParsed:  # more than one would have been understood as facts
+        return
+    for write in writes:
+        if write.kind in ("update", "delete"):
+            yield Fill(
+                table=Target(schema=write.schema or session.schema(), name=write.table),
+                kind="UPDATE" if write.kind == "update" else "DELETE",
+                is_part=is_part,
+            )
 
 
 def _action(kind: str, fact: dict[str, Any]) -> Action:

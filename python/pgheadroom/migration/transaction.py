@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pgheadroom.migration.actions import Target
+from pgheadroom.migration.actions import Statement, Target, Work
 from pgheadroom.migration.work import LOCKS, STOPS_WRITERS, Effect, Lock
 from pgheadroom.units import show_bytes
 
@@ -86,6 +86,17 @@ class Held:
                 lock_since=line,
             )
             yield table, longest.line, effect
+
+
+def refused(statement: Statement) -> Iterator[str]:
+    """What PostgreSQL refuses after BEGIN (`PreventInTransactionBlock`)."""
+    for action in statement.actions if statement.transaction is not None else ():
+        is_refresh = isinstance(action, Work) and action.kind == "refresh"
+        if getattr(action, "concurrently", False) and not is_refresh:
+            yield (
+                "PostgreSQL refuses CONCURRENTLY inside a transaction, and line "
+                f"{statement.transaction} has begun one"
+            )
 
 
 def _size(later: Later) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Target, Work
+from pgheadroom.migration.actions import Action, Statement, Target, Work
 from pgheadroom.migration.names import Names
 from pgheadroom.migration.shape import Altered
-from pgheadroom.migration.work import Effect, effect_of
+from pgheadroom.migration.work import STOPS_WRITERS, Effect, effect_of, of_parent
 
 _WHOLE_DATABASE = ("vacuum full", "cluster", "reindex")
 # `ATPrepCmd` (tablecmds.c) does not recurse for these: of a partitioned table itself.
@@ -29,6 +29,7 @@ _OF_PARENT_ALONE = frozenset(
         "storage parameter",
         "publication",
         "inherited",
+        "new partition",
         "set access method",
         "set tablespace",
     }
@@ -69,6 +70,20 @@ def weighed(
         if effect.waits_for is not None:
             effect = replace(effect, read_bytes=_bytes(tables_of(effect.waits_for)))
         yield altered, effect
+
+
+def parents_locked(statement: Statement, names: Names) -> Iterator[tuple[Target, str]]:
+    """Locks on partitioned tables, which have no rows of their own and no line among tables."""
+    for action in statement.actions:
+        if not isinstance(action, Work) or action.table is None:
+            continue
+        found = of_parent(action) if names.is_partitioned(action.table) else None
+        if found is not None:
+            what, lock = found
+            waits = "DDL and vacuums of it wait"
+            if lock in STOPS_WRITERS:
+                waits = "every query that goes through it waits"
+            yield action.table, f"{what} locks it with {lock} until its transaction ends: {waits}"
 
 
 def _known(

@@ -39,13 +39,14 @@ Lock = Literal[
     "EXCLUSIVE",
     "ACCESS EXCLUSIVE",
 ]
-Effort = Literal["nothing", "wait", "probe", "scan", "build", "rewrite"]
+Effort = Literal["nothing", "wait", "probe", "scan", "fill", "build", "rewrite"]
 
 DOES: dict[Effort, str] = {
     "nothing": "takes a lock for an instant",
     "wait": "stays locked",
     "probe": "is looked up by its key",
     "scan": "reads all of it",
+    "fill": "writes its rows",
     "build": "builds an index",
     "rewrite": "rewrites it",
 }
@@ -190,6 +191,32 @@ def effect_of(action: Action, *, old_type: str | None, is_partition: bool = Fals
             return _other_table(action) if is_partition else _work(action)
         case actions.Remarkable():
             return None
+
+
+def fill(found: actions.Fill, held: tuple[Lock, int]) -> Effect:
+    """Rows are written while the transaction keeps others from writing to their table."""
+    lock, line = held
+    return Effect(
+        lock=lock,
+        effort="fill",
+        what=found.kind,
+        unless="its WHERE finds few rows" if found.is_part else None,
+        lock_since=line,
+    )
+
+
+def of_parent(action: actions.Work) -> tuple[str, Lock] | None:
+    """What is done to a partitioned table itself, and its lock there; None: nothing that counts."""
+    kinds: dict[actions.WorkKind, str] = {
+        "attach partition": "ATTACH PARTITION",
+        "detach partition": "DETACH PARTITION",
+        "new partition": "CREATE TABLE ... PARTITION OF",
+    }
+    effect = _work(action) if action.kind in kinds else None
+    if effect is None:
+        return None
+    said = kinds[action.kind]
+    return f"{said} CONCURRENTLY" if action.concurrently else said, effect.lock
 
 
 def _brief(what: str) -> Effect:
@@ -350,6 +377,9 @@ _RULES: dict[actions.WorkKind, tuple[Lock, Effort]] = {
     "storage parameter": ("SHARE UPDATE EXCLUSIVE", "nothing"),
     "publication": ("SHARE UPDATE EXCLUSIVE", "nothing"),
     "inherited": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "new partition": ("ACCESS EXCLUSIVE", "nothing"),
+    "analyze": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "vacuum": ("SHARE UPDATE EXCLUSIVE", "nothing"),
 }
 """Others take ACCESS EXCLUSIVE for an instant."""
 

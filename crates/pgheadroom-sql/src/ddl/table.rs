@@ -28,10 +28,13 @@ pub(super) fn create(facts: &mut Facts, made: &CreateStmt) {
             _ => {}
         }
     }
-    if made.partbound.is_none() {
-        for parent in super::relations(&made.inh_relations) {
-            facts.work("inherited", Some(parent));
-        }
+    let kind = if made.partbound.is_none() {
+        "inherited"
+    } else {
+        "new partition"
+    };
+    for parent in super::relations(&made.inh_relations) {
+        facts.work(kind, Some(parent));
     }
 }
 
