@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.cli.apply import wrapped
 from pgheadroom.errors import InputError
 from pgheadroom.plan.measured import Measured, UpdateShare
 from pgheadroom.plan.reading import plan_text, read_plan
@@ -481,3 +484,18 @@ def test_one_table_is_not_set_twice() -> None:
     """The later setting would count, and the earlier one be undone to it."""
     with pytest.raises(InputError, match="does to jobs what another step does"):
         check_plan(plan(step(1), replace(step(1), number=2)))
+
+
+def test_what_apply_shows_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of 160 characters were broken by the terminal, in the middle of words."""
+    statement = f"  ALTER TABLE {'t' * 90} SET (fillfactor = 85);"
+    prose = "  lock: " + "SELECT, INSERT, UPDATE and DELETE go on; " * 4
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = wrapped([statement, prose.rstrip()], [statement])
+    assert shown[0] == statement
+    assert all(len(line) <= 80 for line in shown[1:])
+    assert all(line.startswith("    ") for line in shown[2:])
+    assert " ".join(line.strip() for line in shown[1:]) == prose.strip()
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
+    assert wrapped([statement, prose], [statement]) == [statement, prose]

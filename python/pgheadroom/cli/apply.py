@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +33,7 @@ from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s, show_bytes, show_duration
 
 _RETRIES_MAX = 1000
+_WIDTH_MIN = 20
 
 
 def apply_command(
@@ -161,6 +164,7 @@ def _show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -
         f"{printable(target.server_version)}",
         f"Digest {digest(plan)}: the same as that of the plan which was agreed on?",
     ]
+    whole: list[str] = []
     for known in applier.record.steps:
         if known.state == "done" and not undo:
             when = printable(str(known.finished_at))
@@ -174,6 +178,7 @@ def _show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -
         lines[-1] += name_of(step.table)
         # Escaped for the terminal; what runs is the statement itself.
         lines.append(f"  {printable(statement or '')}{'' if step.run_by == 'you' else ';'}")
+        whole.append(lines[-1])
         lock = f"blocks {step.blocks}" if like is None else f"as for step {like}"
         lines.append(f"  lock: {step.lock}; {lock}")
         if not undo:
@@ -189,8 +194,33 @@ def _show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -
     lines += _unfit(plan, applier.changed)
     if not todo:
         lines.append("Nothing is left to undo." if undo else "Nothing is left to do.")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(wrapped(lines, whole)) + "\n")
     sys.stdout.flush()
+
+
+def wrapped(lines: Sequence[str], whole: Container[str] = ()) -> list[str]:
+    """
+    As wide as the terminal; to a file as they are.
+
+    Args:
+        lines: To be shown.
+        whole: Statements and commands among them, which are copied.
+    """
+    width = shutil.get_terminal_size((0, 0)).columns
+    made: list[str] = []
+    for line in lines:
+        indent = line[: len(line) - len(line.lstrip())]
+        if width < _WIDTH_MIN or len(line) <= width or line in whole:
+            made.append(line)
+        else:
+            made += textwrap.wrap(
+                line,
+                width,
+                subsequent_indent=f"{indent}  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    return made
 
 
 def _unfit(plan: Plan, changed: Mapping[int, str]) -> list[str]:
@@ -220,7 +250,7 @@ def _tell(plan: Plan, outcome: ApplyOutcome, kept: Path, *, undo: bool) -> None:
         lines.append(f"Not {done.lower()}: {named(outcome.left)}.")
         lines.append("The same command goes on from there.")
     lines.append(f"Record: {printable(str(kept))}")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(wrapped(lines)) + "\n")
 
 
 def _say(text: str) -> None:
