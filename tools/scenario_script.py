@@ -140,7 +140,9 @@ class Script:
         session = Session(number, cluster.connect(DATABASE))
         if any("session" in step for step in self.steps):
             session.connection.execute(f"SET deadlock_timeout = '{NEVER}'".encode())
-        if any(table.foreign_keys for table in self.profile.tables):
+            # Before any transaction, whose rollback would take the settings back.
+            _find(session, session_find(self.profile))
+        elif any(table.foreign_keys for table in self.profile.tables):
             # Their checks are planned with the first insert, and then kept.
             _find(session, session_find(self.profile))
         return session
@@ -200,7 +202,8 @@ def _run(
 ) -> int:
     if not is_prepared:
         text = sql.replace("$1", str(low)).replace("$2", str(high))
-        return connection.execute(text.encode()).rowcount
+        # DECLARE CURSOR finds nothing yet, and has no number.
+        return max(0, connection.execute(text.encode()).rowcount)
     # As text, so that the server finds the types, as it does for pgbench.
     parameters = [str(low), str(high)][: 2 if "$2" in sql else 1 if "$1" in sql else 0]
     with psycopg.RawCursor(connection) as cursor:

@@ -68,8 +68,8 @@ def test_records_are_the_tables_and_their_clients() -> None:
     check_stats(wal, STATS)
 
 
-def test_multixacts_are_the_transactions_own() -> None:
-    """A multixact's record names no table and counts with the clients' transactions."""
+def test_multixacts_are_told_by_type() -> None:
+    """A multixact's record names no table and ends no transaction; its type tells of it."""
     line = (
         "rmgr: MultiXact   len (rec/tot):     54/    54, tx:        736, lsn: 0/01A0, "
         "prev 0/0150, desc: CREATE_ID 1 offset 1 nmembers 2: 735 (sh) 736 (sh)\n"
@@ -77,8 +77,20 @@ def test_multixacts_are_the_transactions_own() -> None:
     without = read_waldump(LINES.splitlines(), TABLES)
     wal = read_waldump([*LINES.splitlines(), line], TABLES)
     assert wal.by_record["MultiXact/CREATE_ID"].bytes == 54
-    assert wal.transactions.records == without.transactions.records + 1
+    assert wal.transactions == without.transactions
     assert wal.tables == without.tables
+
+
+def test_a_commit_is_the_clients_by_its_parts() -> None:
+    """A transaction that changed rows only behind a savepoint is known by its subtransaction."""
+    line = (
+        "rmgr: Transaction len (rec/tot):     46/    46, tx:        735, lsn: 0/01A0, "
+        "prev 0/0150, desc: COMMIT 2026-11-01 00:00:00.000000 UTC; subxacts: {xid}\n"
+    )
+    change = LINES.splitlines()[0].replace("735", "739")
+    for xid, counted in (("738 739", 1), ("738", 0)):
+        lines = [change, line.format(xid=xid)]
+        assert read_waldump(lines, TABLES).transactions.records == counted
 
 
 def test_listings_that_are_not_understood_are_no_measurement() -> None:

@@ -28,6 +28,7 @@ _RECORD = re.compile(
 _BLOCK = re.compile(
     r", blkref #\d+: rel (\d+/\d+/\d+)(?: fork (\w+))? blk (\d+)( FPW(?! for WAL verification))?"
 )
+_PARTS = re.compile(r"; subxacts: ([\d ]+)")
 # As pg_waldump writes it, and as a session with DateStyle ISO does.
 _ENDED = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)(?: UTC| GMT|\+00(?!:?\d))")
 _TOTAL = re.compile(r"^Total\s+(\d+)\s.*?(\d+)\s+\[[^\]]*\]\s*$", re.MULTILINE)
@@ -75,7 +76,8 @@ class WalRecord:
     """
     A record, as far as sums need it; `total_bytes` is xl_tot_len.
 
-    `ended_at` is what a Transaction record says of its time, in epoch seconds.
+    `ended_at` is what a Transaction record says of its time, in epoch seconds, `parts` of its
+    subtransactions.
     """
 
     rmgr: str
@@ -85,6 +87,7 @@ class WalRecord:
     fpi_bytes: int
     blocks: tuple[Block, ...]
     ended_at: float | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -129,6 +132,12 @@ def ended_at(description: str) -> float | None:
     return datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
 
 
+def parts_of(description: str) -> tuple[str, ...]:
+    """The subtransactions in a Transaction record's description."""
+    match = _PARTS.search(description)
+    return () if match is None else tuple(match[1].split())
+
+
 def waldump_records(lines: Iterable[str]) -> Iterator[WalRecord]:
     """
     Read pg_waldump's lines, its output without --bkp-details.
@@ -154,6 +163,7 @@ def waldump_records(lines: Iterable[str]) -> Iterator[WalRecord]:
                 for relation, fork, block, image in _BLOCK.findall(line, record.end())
             ),
             ended_at=ended_at(line[record.end() :]) if rmgr == "Transaction" else None,
+            parts=parts_of(line) if rmgr == "Transaction" else (),
         )
 
 
@@ -162,9 +172,9 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
     Sum up a window's records.
 
     A record belongs to the table one of whose relations it references by a block. A Transaction
-    record is a client's if its transaction changed or locked a row of these tables, and wrote no
-    new file of theirs: what VACUUM FULL commits is mostly the catalogue's. A multixact is made of
-    a client's transactions too, for nobody locks the catalogue's rows.
+    record is a client's if its transaction or a part of it changed or locked a row of these
+    tables, and wrote no new file of theirs: what VACUUM FULL commits is mostly the catalogue's.
+    Multixacts are told by type alone: they belong to no table, and end no transaction.
 
     Args:
         records: The records in their order.
@@ -197,14 +207,13 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
                 clients.add(record.xid)
             if (record.rmgr, record.kind) == ("XLOG", "FPI") and record.xid != "0":
                 rewriters.add(record.xid)
-        is_client = record.xid in clients and record.xid not in rewriters
-        if record.rmgr == "MultiXact" and record.xid != "0":
-            sums.append(transactions)
+        xids = {record.xid, *record.parts}
+        is_client = not clients.isdisjoint(xids) and rewriters.isdisjoint(xids)
         if record.rmgr == "Transaction" and is_client:
             sums.append(transactions)
             if record.ended_at is not None:
                 times.append(record.ended_at)
-        if len(sums) > 1:
+        if len(sums) > 1 or (record.rmgr == "MultiXact" and record.xid != "0"):
             sums.append(by_record.setdefault(f"{record.rmgr}/{record.kind}", WalSums()))
         for one in sums:
             one.add(record.total_bytes, fpi, record.fpi_bytes)

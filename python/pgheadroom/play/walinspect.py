@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.play.waldump import Block, WalRecord, ended_at
+from pgheadroom.play.waldump import Block, WalRecord, ended_at, parts_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -66,4 +66,5 @@ def read_walinspect(
                     for relation, fork, number, image in _BLOCK.findall(blocks)
                 ),
                 ended_at=None if description is None else ended_at(description),
+                parts=() if description is None else parts_of(description),
             )
