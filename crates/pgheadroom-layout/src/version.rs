@@ -256,6 +256,11 @@ pub struct Behaviour {
     /// Source: `_bt_advance_array_keys`, src/backend/access/nbtree/nbtutils.c (`REL_16_STABLE`,
     /// `REL_17_STABLE`).
     pub btree_array_scan_by_page: bool,
+    /// Bytes of a page's number in the records of multixacts that begin one.
+    ///
+    /// Source: `WriteMZeroPageXlogRec`, src/backend/access/transam/multixact.c (`REL_16_STABLE`,
+    /// `REL_17_STABLE`).
+    pub multixact_page_number_bytes: u32,
     /// Whether initdb turns data checksums on by default.
     ///
     /// Source: `data_checksums`, src/bin/initdb/initdb.c (`REL_18_STABLE`).
@@ -337,6 +342,7 @@ impl Behaviour {
                 19.. => true, // as the release candidate's predecessor
             },
             btree_array_scan_by_page: major >= 17,
+            multixact_page_number_bytes: if major >= 17 { 8 } else { 4 },
             foreign_key_statements: major <= 18,
             checksums_by_default: major >= 18,
             vacuum_ring_bytes: if major >= 17 { 2 << 20 } else { 256 << 10 },

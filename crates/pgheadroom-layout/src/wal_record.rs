@@ -202,6 +202,35 @@ pub const COMMIT: u32 = RecordSize::with_main_data(8).bytes();
 ///
 /// Source: `XactLogCommitRecord` (`xl_xact_dbinfo`), src/backend/access/transam/xact.c.
 pub const COMMIT_LOGICAL: u32 = RecordSize::with_main_data(8 + 4 + 8).bytes();
+/// What the numbers of subtransactions add to a COMMIT or ABORT.
+///
+/// Source: `xl_xact_xinfo` and `xl_xact_subxacts` in `XactLogCommitRecord`,
+/// src/backend/access/transam/xact.c.
+#[must_use]
+pub const fn subtransactions(count: u32, is_logical: bool) -> u32 {
+    match (count, is_logical) {
+        (0, _) => 0,
+        (count, true) => 4 + 4 * count,
+        (count, false) => 4 + 4 + 4 * count,
+    }
+}
+
+/// MultiXact CREATE_ID: number, place of the first member, how many, and each with what it does.
+///
+/// Source: `MultiXactIdCreateFromMembers`, src/backend/access/transam/multixact.c.
+#[must_use]
+pub const fn multixact_create(members: u32) -> u32 {
+    RecordSize::with_main_data(12 + 8 * members).bytes()
+}
+
+/// MultiXact ZERO_MEM_PAGE and ZERO_OFF_PAGE: the page's number.
+///
+/// Source: `WriteMZeroPageXlogRec`, src/backend/access/transam/multixact.c.
+#[must_use]
+pub const fn multixact_zero_page(number_bytes: u32) -> u32 {
+    RecordSize::with_main_data(number_bytes).bytes()
+}
+
 /// Sequence LOG, once every 32 values. Source: `nextval_internal`, src/backend/commands/sequence.c.
 pub const SEQUENCE_LOG: u32 = RecordSize::with_main_data(12 + 24 + 17)
     .block(Page::Change, 0)
@@ -214,5 +243,7 @@ pub const STORAGE_TRUNCATE: u32 = RecordSize::with_main_data(20).bytes();
 pub const STORAGE_CREATE: u32 = RecordSize::with_main_data(16).bytes();
 
 const _: () = assert!(COMMIT == 34);
+const _: () = assert!(multixact_create(2) == 54 && multixact_create(3) == 62);
+const _: () = assert!(multixact_zero_page(4) == 30 && multixact_zero_page(8) == 34);
 const _: () = assert!(SEQUENCE_LOG == 99);
 const _: () = assert!(STANDBY_LOCK == 42 && STORAGE_TRUNCATE == 46 && STORAGE_CREATE == 42);

@@ -12,13 +12,13 @@
 //! synchronised scans, parallel plans, triggers but those of foreign keys, other sessions' locks
 //! and pins.
 
-use pgheadroom_layout::wal_record::{COMMIT, heap_confirm};
+use pgheadroom_layout::wal_record::heap_confirm;
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 
 use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
-use crate::heap::RowLock;
+use crate::heap::{RowLock, WaitPolicy};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::transaction::{Transactions, Xid};
@@ -31,6 +31,7 @@ mod brin;
 mod change;
 mod compression;
 mod copy;
+mod cursor;
 mod entries;
 mod fetch;
 mod foreign_key;
@@ -38,8 +39,10 @@ mod head;
 mod index;
 mod look;
 mod models;
+mod part;
 mod rewrite;
 mod rewrite_online;
+mod row_lock;
 mod rows;
 mod scan;
 mod session;
@@ -52,6 +55,7 @@ mod wait;
 
 pub use analyze::Analyzed;
 pub use copy::CopyRow;
+pub use cursor::CursorScan;
 pub use head::Head;
 pub use index::{IndexDefinition, IndexKey, IndexMethod};
 pub(crate) use look::{LookAhead, Sight};
@@ -101,6 +105,9 @@ pub enum StatementError {
     /// A repeatable read transaction wants to change what was changed since its snapshot.
     #[error("could not serialize access due to concurrent update")]
     Serialization,
+    /// Another session holds a row that the statement does not wait for.
+    #[error("could not obtain lock on row")]
+    NotAvailable,
     /// Sessions wait for each other, and this one's transaction gives way.
     #[error("deadlock detected")]
     Deadlock,
@@ -110,8 +117,8 @@ pub enum StatementError {
 pub enum Action<'a> {
     /// SELECT.
     Read,
-    /// SELECT ... FOR UPDATE.
-    Lock,
+    /// SELECT ... FOR UPDATE, or weaker.
+    Lock(RowLock, WaitPolicy),
     /// DELETE.
     Delete,
     /// UPDATE.
@@ -278,14 +285,18 @@ impl Database {
     ///
     /// The sessions that waited for this one's end and may go on, in the order of their waits.
     pub fn commit(&mut self) -> Vec<SessionId> {
-        let xid = self.procs.commit();
-        if xid.is_some() {
-            self.wal.record_commit();
+        let mut ended = self.procs.end_parts(true);
+        if let Some(xid) = self.procs.commit() {
+            self.wal.record_commit_of(ended.len());
+            ended.push(xid);
         }
         for table in &mut self.tables {
             table.end_transaction(true);
         }
-        self.woken_by(xid)
+        if !self.sessions.cursors.is_empty() {
+            self.close_cursor();
+        }
+        self.woken_by(&ended)
     }
 
     /// ROLLBACK.
@@ -295,14 +306,18 @@ impl Database {
     /// Source: `RecordTransactionAbort`, src/backend/access/transam/xact.c (REL_18_STABLE).
     pub fn rollback(&mut self) -> Vec<SessionId> {
         self.give_up();
-        let xid = self.procs.abort();
-        if xid.is_some() {
-            self.wal.record(RecordType::Abort, COMMIT); // the same shape
+        let mut ended = self.procs.end_parts(false);
+        if let Some(xid) = self.procs.abort() {
+            self.wal.record_abort_of(ended.len());
+            ended.push(xid);
         }
         for table in &mut self.tables {
             table.end_transaction(false);
         }
-        self.woken_by(xid)
+        if !self.sessions.cursors.is_empty() {
+            self.close_cursor();
+        }
+        self.woken_by(&ended)
     }
 
     /// A statement begins, in a snapshot of its own or in its transaction's; its number.
@@ -361,6 +376,7 @@ impl Database {
         statement: u32,
     ) -> Result<(), StatementError> {
         let table = &mut self.tables[id.0];
+        let mode = table.update_mode(assignments);
         let index = table.btree_position(index);
         let row = table.add_row(values, statement)?;
         let entry = table.entry_of(index, row)?;
@@ -368,10 +384,10 @@ impl Database {
         let (procs, wal) = (&mut self.procs, &mut self.wal);
         if let Some(tid) = table.find_conflict(index, entry.key.values(), procs, wal) {
             table.take_back_row(row);
-            if let Some(xid) = table.holder(tid, RowLock::Update, procs) {
+            if let Some(xid) = table.holder(tid, mode, procs) {
                 return Err(StatementError::Waits(xid));
             }
-            table.lock(tid, RowLock::Update, procs, wal);
+            table.lock(tid, mode, procs, wal);
             return table.update(tid, assignments, procs, wal, statement);
         }
         let tid = table.insert(row, procs, wal, statement)?;

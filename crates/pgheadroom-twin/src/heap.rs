@@ -25,9 +25,11 @@ use crate::watch::{self, EventKind, Watch};
 mod bulk;
 mod rewrite;
 mod room;
+mod row_lock;
 
 pub use bulk::BulkInsert;
 pub(crate) use rewrite::Rewrite;
+pub use row_lock::{RowLock, WaitPolicy};
 
 /// Most pages by which a table grows at once (16 and later).
 ///
@@ -50,19 +52,6 @@ pub enum Mode<'a> {
     Copy(&'a mut BulkInsert, u32),
     /// CREATE TABLE AS: never asks the free space map.
     WithoutFsm(&'a mut BulkInsert),
-}
-
-/// How strongly a row is locked.
-///
-/// Source: `LockTupleMode`, src/include/nodes/lockoptions.h.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RowLock {
-    /// FOR KEY SHARE: the row stays, and its key as it is.
-    KeyShare,
-    /// FOR NO KEY UPDATE: as an UPDATE that leaves the key alone.
-    NoKeyUpdate,
-    /// FOR UPDATE.
-    Update,
 }
 
 /// A row version that was placed.
@@ -406,29 +395,6 @@ impl Heap {
         let item = tid.offset.0;
         self.note(tid.block, || EventKind::Delete { item });
         cleared
-    }
-
-    /// Locks a row version; says whether that cleared the page's frozen bit.
-    ///
-    /// # Panics
-    /// When there is no tuple.
-    ///
-    /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE). Differs: a
-    /// second locker replaces the first (no multixacts).
-    pub fn lock(&mut self, tid: Tid, mode: RowLock, xid: Xid) -> bool {
-        let mut tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
-        tuple.xmax = xid;
-        tuple.xmax_hint = match mode {
-            RowLock::KeyShare => XmaxHint::UnsetKeyShare,
-            RowLock::NoKeyUpdate | RowLock::Update => XmaxHint::Unset,
-        };
-        tuple.is_locked_only = true;
-        tuple.is_hot_updated = false;
-        tuple.next = tid;
-        drop(tuple);
-        let item = tid.offset.0;
-        self.note(tid.block, || EventKind::Lock { item });
-        self.vm.clear_frozen(tid.block)
     }
 
     /// The page that takes a new tuple of this length; remembered as the session's target.

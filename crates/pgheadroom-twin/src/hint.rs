@@ -14,7 +14,7 @@
 use pgheadroom_layout::OffsetNumber;
 
 use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, offset_of};
-use crate::transaction::{Outcome, Transactions};
+use crate::transaction::{Outcome, Transactions, Xid};
 
 /// Who checks a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,7 +46,14 @@ pub fn note(tuple: &mut Tuple, check: Check, transactions: &impl Transactions) -
     let looks_at_xmax = inserter == Outcome::Committed
         && tuple.xmax_hint != XmaxHint::Set
         && (check == Check::Thorough || !tuple.is_locked_only);
-    if looks_at_xmax && transactions.outcome(tuple.xmax) != Outcome::InProgress {
+    let is_over = |xmax: Xid| {
+        if xmax.is_multixact() {
+            check == Check::Thorough && !transactions.is_multixact_needed(xmax)
+        } else {
+            transactions.outcome(xmax) != Outcome::InProgress
+        }
+    };
+    if looks_at_xmax && is_over(tuple.xmax) {
         tuple.xmax_hint = XmaxHint::Set;
         is_new = true;
     }
@@ -85,7 +92,7 @@ pub(crate) fn note_some(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transaction::{SingleSession, Xid};
+    use crate::transaction::SingleSession;
 
     fn session(current: u32) -> SingleSession {
         SingleSession {

@@ -22,6 +22,7 @@ pub mod hint;
 mod md5;
 mod memory;
 pub mod model;
+pub mod multixact;
 pub mod order;
 pub mod page;
 pub mod pgbench;

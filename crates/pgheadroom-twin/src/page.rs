@@ -81,6 +81,10 @@ pub enum XmaxHint {
     /// Nothing yet; it is a row lock of the weakest kind, FOR KEY SHARE
     /// (`HEAP_XMAX_KEYSHR_LOCK`): a foreign key's, or one carried over from the version before.
     UnsetKeyShare,
+    /// Nothing yet; it is a row lock FOR SHARE.
+    UnsetShare,
+    /// Nothing yet; it is a row lock FOR NO KEY UPDATE.
+    UnsetNoKeyUpdate,
 }
 
 /// One row version; what a page keeps of it is smaller.

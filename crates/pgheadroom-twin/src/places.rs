@@ -99,7 +99,7 @@ fn heap_page(page: &page::HeapPage) -> HeapPage {
             xmin: tuple.xmin.0,
             is_frozen: tuple.xmin_hint == XminHint::Frozen,
             xmax: tuple.xmax.0,
-            is_multi: false,
+            is_multi: tuple.xmax.is_multixact(),
             is_locked_only: tuple.is_locked_only,
             is_hot_updated: tuple.is_hot_updated,
             is_heap_only: tuple.is_heap_only,

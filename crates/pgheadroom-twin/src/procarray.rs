@@ -10,7 +10,7 @@
 //! ```
 //!
 //! One backend is active: it is the one that asks. A transaction is in progress while some backend
-//! has its number. Left out: subtransactions, replication slots, prepared transactions, wraparound.
+//! has its number. Left out: replication slots, prepared transactions, wraparound.
 //!
 //! Source: `GetSnapshotData`, `ComputeXidHorizons`, `GlobalVisTestShouldUpdate`,
 //! `GlobalVisUpdateApply` and `GlobalVisTestIsRemovableFullXid`,
@@ -23,10 +23,16 @@ use std::collections::BTreeMap;
 use pgheadroom_layout::BlockNumber;
 
 use crate::checkpoint::ForkId;
+use crate::multixact::Multixacts;
 use crate::transaction::{Outcome, Transactions, Xid};
 
+mod cursor;
+mod parts;
+mod row_locks;
 mod view;
 
+use parts::Part;
+pub(crate) use row_locks::NewXmax;
 pub(crate) use view::{SinceThen, Snapshot};
 
 /// The first transaction of the twin; lower ones are PostgreSQL's own.
@@ -92,6 +98,9 @@ struct SnapshotData {
 #[derive(Debug, Clone, Default)]
 struct Backend {
     xid: Option<Xid>,
+    /// Parts of its transaction in progress, and the numbers of those that were released.
+    parts: Vec<Part>,
+    released: Vec<Xid>,
     /// The oldest transaction that one of its snapshots does not see as ended (`MyProc->xmin`).
     xmin: Option<Xid>,
     isolation: Isolation,
@@ -99,6 +108,10 @@ struct Backend {
     global_vis: Cell<GlobalVis>,
     /// The page of the last row that the running statement found.
     slot: Option<(ForkId, BlockNumber)>,
+    /// The snapshot of its cursor, while it is not the one that statements see by, with its xmin.
+    cursor: Option<(SnapshotData, Option<Xid>)>,
+    /// The page of the row that the cursor stands on.
+    cursor_slot: Option<(ForkId, BlockNumber)>,
     /// Other pages that it has pinned while another backend is active.
     pins: Vec<(ForkId, BlockNumber)>,
 }
@@ -126,6 +139,7 @@ pub struct ProcArray {
     held_count: u32,
     /// The smallest xmin and xid of all but the active backend; the highest number without any.
     oldest_other: Xid,
+    multixacts: Multixacts,
 }
 
 impl Default for ProcArray {
@@ -143,6 +157,7 @@ impl Default for ProcArray {
             held: Vec::new(),
             held_count: 0,
             oldest_other: NO_XID,
+            multixacts: Multixacts::default(),
         }
     }
 }
@@ -174,8 +189,9 @@ impl ProcArray {
         std::mem::swap(&mut self.mine, &mut self.others[backend]);
         self.active = backend;
         self.running.clear();
-        self.running
-            .extend(self.others.iter().filter_map(|other| other.xid));
+        let others = self.others.iter();
+        let xids = others.flat_map(|other| other.xid.into_iter().chain(other.part_xids()));
+        self.running.extend(xids);
         self.running.sort_unstable();
         self.forget_oldest();
     }
@@ -183,7 +199,7 @@ impl ProcArray {
     /// The backend that runs a transaction, if it is another one than the active.
     #[must_use]
     pub(crate) fn backend_of(&self, xid: Xid) -> Option<usize> {
-        self.others.iter().position(|other| other.xid == Some(xid))
+        self.others.iter().position(|other| other.owns(xid))
     }
 
     /// How long the active backend's snapshots last, from its next transaction on.
@@ -217,16 +233,22 @@ impl ProcArray {
     /// The active transaction's number, assigned by its first change.
     ///
     /// # Panics
-    /// After 4,294,967,000 transactions.
+    /// After 2,147,483,648 transactions.
     #[inline]
     pub fn assign(&mut self) -> Xid {
-        if let Some(xid) = self.mine.xid {
-            return xid;
+        let top = self.mine.xid;
+        let top = top.unwrap_or_else(|| self.new_xid());
+        self.mine.xid = Some(top);
+        if self.mine.parts.is_empty() {
+            return top;
         }
+        self.assign_part()
+    }
+
+    fn new_xid(&mut self) -> Xid {
         let xid = self.next;
-        assert!(xid.0 < u32::MAX - 1, "transaction numbers are used up");
+        assert!(!xid.is_multixact(), "transaction numbers are used up");
         self.next = Xid(xid.0 + 1);
-        self.mine.xid = Some(xid);
         xid
     }
 
@@ -247,8 +269,11 @@ impl ProcArray {
     ///
     /// Source: `ProcArrayEndTransaction`, procarray.c.
     pub fn commit(&mut self) -> Option<Xid> {
+        self.mine.cursor = None;
+        self.mine.cursor_slot = None;
         self.mine.xmin = None;
         self.mine.slot = None;
+        self.multixacts.end_transaction(self.active);
         self.mine.xid.take()
     }
 
@@ -259,7 +284,7 @@ impl ProcArray {
     #[inline]
     pub(crate) fn commit_next(&mut self) {
         let xid = self.next;
-        assert!(xid.0 < u32::MAX - 1, "transaction numbers are used up");
+        assert!(!xid.is_multixact(), "transaction numbers are used up");
         self.next = Xid(xid.0 + 1);
         self.mine.xmin = None;
     }
@@ -267,8 +292,7 @@ impl ProcArray {
     /// Ends the transaction; what it did has not happened.
     pub fn abort(&mut self) -> Option<Xid> {
         let xid = self.commit()?;
-        let position = self.aborted.partition_point(|&other| other < xid);
-        self.aborted.insert(position, xid);
+        self.note_aborted(&[xid]);
         Some(xid)
     }
 
@@ -394,7 +418,7 @@ impl ProcArray {
     pub(crate) fn end_statement(&mut self, keeps_portal: bool) {
         self.mine.slot = None;
         if self.mine.isolation == Isolation::ReadCommitted && !keeps_portal {
-            self.mine.xmin = None;
+            self.mine.xmin = self.mine.cursor.as_ref().and_then(|&(_, xmin)| xmin);
         }
     }
 
@@ -481,9 +505,13 @@ impl ProcArray {
     /// (REL_18_STABLE).
     pub(crate) fn is_pinned(&self, fork: ForkId, block: BlockNumber) -> bool {
         let page = (fork, block);
-        let has = |other: &Backend| other.slot == Some(page) || other.pins.contains(&page);
+        let has = |other: &Backend| {
+            let slots = [other.slot, other.cursor_slot];
+            slots.contains(&Some(page)) || other.pins.contains(&page)
+        };
         let mut timed = self.pinned_until.iter();
-        self.others.iter().any(has)
+        self.mine.cursor_slot == Some(page)
+            || self.others.iter().any(has)
             || timed.any(|&(of, block, until)| (of, block) == page && until > self.clock)
     }
 }
@@ -495,7 +523,9 @@ pub struct KnownHorizons(GlobalVis);
 impl Transactions for ProcArray {
     #[inline]
     fn outcome(&self, xid: Xid) -> Outcome {
-        if Some(xid) == self.mine.xid || xid >= self.next || self.runs_elsewhere(xid) {
+        if xid.is_multixact() {
+            self.outcome_of_multixact(xid)
+        } else if self.mine.owns(xid) || xid >= self.next || self.runs_elsewhere(xid) {
             Outcome::InProgress
         } else if !self.aborted.is_empty() && self.aborted.binary_search(&xid).is_ok() {
             Outcome::Aborted
@@ -506,16 +536,36 @@ impl Transactions for ProcArray {
 
     #[inline]
     fn is_current(&self, xid: Xid) -> bool {
-        Some(xid) == self.mine.xid
+        self.mine.owns(self.updater(xid))
     }
 
     #[inline]
     fn is_removable(&self, xid: Xid) -> bool {
+        if xid.is_multixact() {
+            return self.is_multixact_removable(xid);
+        }
         let known = self.mine.global_vis.get();
         if xid < known.maybe_needed {
             return true;
         }
         xid < known.definitely_needed && self.looks_again(known, xid)
+    }
+
+    #[inline]
+    fn updater(&self, xmax: Xid) -> Xid {
+        if !xmax.is_multixact() {
+            return xmax;
+        }
+        self.multixacts.updater(xmax).unwrap_or(xmax)
+    }
+
+    fn is_multixact_needed(&self, multixact: Xid) -> bool {
+        let mut members = self.multixacts.members(multixact).iter();
+        members.any(|one| match self.outcome(one.xid) {
+            Outcome::InProgress => true,
+            Outcome::Committed => one.status.is_change(),
+            Outcome::Aborted => false,
+        })
     }
 }
 

@@ -48,7 +48,7 @@ impl TupleState {
     /// What this version is to everyone now.
     ///
     /// Source: `HeapTupleSatisfiesVacuumHorizon`, src/backend/access/heap/heapam_visibility.c
-    /// (REL_18_STABLE). Differs: multixacts are left out.
+    /// (REL_18_STABLE).
     #[must_use]
     pub fn of(tuple: &Tuple, transactions: &impl Transactions) -> Self {
         let deleter = (tuple.xmax.is_valid() && !tuple.is_locked_only).then_some(tuple.xmax);

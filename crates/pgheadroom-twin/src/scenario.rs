@@ -1,82 +1,31 @@
-//! Short scripted histories of one session: what a profile's random operations cannot tell.
+//! Short scripted histories of one session or several: what a profile's random operations cannot
+//! tell.
 //!
 //! ```text
 //! profile's tables -> load -> [statement | copy | vacuum | begin ... | hold ...] -> Outcome
 //! ```
 //!
 //! Statements are operations of the profile, given their keys one by one; the other steps are
-//! commands. The same steps are played on servers by `tools/scenario_script.py`.
+//! commands. The same steps are played on servers by `tools/scenario_script.py`. A step whose
+//! statement waits for another session goes on when that one has ended.
 
-use serde::Deserialize;
+use std::collections::{BTreeMap, VecDeque};
 
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 
-use crate::executor::{CopyRow, Database, StatementError};
+use crate::executor::{CopyRow, CursorScan, Database, SessionId, StatementError};
+use crate::heap::{RowLock, WaitPolicy};
 use crate::pgbench::Generators;
-use crate::procarray::HeldSnapshot;
-use crate::profile::{LoadedTable, ProfileError, ProfileSpec, load, support};
-use crate::run::{Conditions, Monitor, Outcome, outcome, perform};
+use crate::procarray::{HeldSnapshot, Isolation};
+use crate::profile::{KindName, LoadedTable, ProfileError, ProfileSpec, load, support};
+use crate::run::{Conditions, Monitor, Outcome, outcome, perform, resume};
 use crate::vacuum::VacuumOptions;
 use crate::value::Value;
-use crate::workload::ProfileOperation;
+use crate::workload::{Access, Deed, Operation, ProfileOperation};
 
-/// A step of a history.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Step {
-    /// An operation of the profile, once for each key.
-    Statement {
-        /// Its position in the profile.
-        operation: usize,
-        /// First key of each statement.
-        keys: Vec<i64>,
-    },
-    /// COPY FROM of rows with these keys.
-    Copy {
-        /// The table's name.
-        table: String,
-        /// The first key.
-        from: i64,
-        /// The last key.
-        to: i64,
-        /// Bytes of each line, as the server made them.
-        line_bytes: Vec<u32>,
-    },
-    /// VACUUM.
-    Vacuum {
-        /// The table's name.
-        table: String,
-        /// With the option FREEZE.
-        #[serde(default)]
-        freeze: bool,
-    },
-    /// VACUUM FULL.
-    Rewrite {
-        /// The table's name.
-        table: String,
-    },
-    /// ALTER TABLE ... SET (fillfactor = ...).
-    Fillfactor {
-        /// The table's name.
-        table: String,
-        /// Percent.
-        percent: i64,
-    },
-    /// BEGIN.
-    Begin,
-    /// COMMIT.
-    Commit,
-    /// ROLLBACK.
-    Rollback,
-    /// CHECKPOINT.
-    Checkpoint,
-    /// Another session takes a snapshot.
-    Hold,
-    /// That session ends.
-    Release,
-    /// The session ends, and another one goes on.
-    Reconnect,
-}
+mod step;
+
+pub use step::{Command, Done, End, Step};
 
 /// Plays steps on a profile's tables, freshly loaded.
 ///
@@ -89,7 +38,7 @@ pub fn play(
     spec: &ProfileSpec,
     steps: &[Step],
     version: PgVersion,
-) -> Result<(Database, Outcome), ProfileError> {
+) -> Result<(Database, Outcome, Vec<Done>), ProfileError> {
     support::check(spec, &Conditions::default())?;
     let mut db = load::database(&spec.server, version);
     let loaded = load::load_tables(&mut db, &spec.table, &Monitor::default())?;
@@ -100,6 +49,7 @@ pub fn play(
         let numbers = (number, place);
         operations.push(ProfileOperation::new(operation, numbers, table, loaded)?);
     }
+    db.close_statement(false);
     db.forget_target_blocks();
     db.wal_mut().reset_totals();
     db.reset_counters();
@@ -108,20 +58,22 @@ pub fn play(
         loaded: &loaded,
         operations: &operations,
         generators: Generators::new(0, 1),
-        in_transaction: false,
+        sessions: BTreeMap::new(),
         held: None,
         statements: 0,
+        done: Vec::new(),
     };
-    for (number, step) in (1..).zip(steps) {
-        script.step(&mut db, step).map_err(|error| {
-            let path = format!("step[{}]", number - 1);
-            load::failure(error, number, &spec.table[0].name, &path)
+    for (number, step) in steps.iter().enumerate() {
+        script.step(&mut db, number, step).map_err(|error| {
+            let path = format!("step[{number}]");
+            load::failure(error, number as u64 + 1, &spec.table[0].name, &path)
         })?;
     }
     let names: Vec<String> = spec.table.iter().map(|table| table.name.clone()).collect();
     let statements = script.statements;
+    let done = script.done;
     let outcome = outcome(&db, &names, statements, statements);
-    Ok((db, outcome))
+    Ok((db, outcome, done))
 }
 
 fn number_of(spec: &ProfileSpec, table: &str) -> usize {
@@ -130,81 +82,363 @@ fn number_of(spec: &ProfileSpec, table: &str) -> usize {
     number.expect("a table of the profile")
 }
 
+/// A session of the history.
+#[derive(Debug, Default)]
+struct Session {
+    id: SessionId,
+    in_transaction: bool,
+    /// Whether its transaction has failed, and waits for its end.
+    has_failed: bool,
+    /// Names of its savepoints, the first one first.
+    savepoints: Vec<String>,
+    /// Its step that waits.
+    waiting: Option<Waiting>,
+}
+
+impl Session {
+    /// How many savepoints were there before this one.
+    fn parts_before(&self, name: &str) -> usize {
+        let mut names = self.savepoints.iter();
+        names
+            .rposition(|known| known == name)
+            .expect("a savepoint of this name")
+    }
+}
+
+/// A step that waits.
+#[derive(Debug)]
+struct Waiting {
+    statements: Statements,
+    /// Its place among what is done.
+    place: usize,
+    waited_for: Vec<usize>,
+}
+
+/// What a step still has to do.
+#[derive(Debug, Clone)]
+struct Statements {
+    operation: usize,
+    /// The statement that waits.
+    begun: Option<Operation>,
+    keys: VecDeque<i64>,
+    lock: Option<(RowLock, WaitPolicy)>,
+    keeps_portal: bool,
+}
+
 struct Script<'a> {
     spec: &'a ProfileSpec,
     loaded: &'a [LoadedTable],
     operations: &'a [ProfileOperation],
     /// Not drawn from: steps have their keys.
     generators: Generators,
-    in_transaction: bool,
+    /// By the number that steps have.
+    sessions: BTreeMap<usize, Session>,
     held: Option<HeldSnapshot>,
     statements: u64,
+    done: Vec<Done>,
 }
 
 impl Script<'_> {
-    fn step(&mut self, db: &mut Database, step: &Step) -> Result<(), StatementError> {
-        match step {
-            Step::Statement { operation, keys } => {
-                let operation = &self.operations[*operation];
-                for &key in keys {
-                    let client = &mut self.generators.clients[0];
-                    let none = |_| unreachable!("a step's rows refer to loaded ones");
-                    let statement = operation.at(key, operation.width_max(), &none, client);
-                    perform(db, &statement)?;
-                    self.end_statement(db);
-                }
-            }
-            Step::Copy {
+    fn step(
+        &mut self,
+        db: &mut Database,
+        number: usize,
+        step: &Step,
+    ) -> Result<(), StatementError> {
+        let is_first = self.sessions.is_empty();
+        let session = self
+            .sessions
+            .entry(step.session)
+            .or_insert_with(|| Session {
+                // The database has one from the beginning.
+                id: if is_first {
+                    db.session()
+                } else {
+                    db.open_session()
+                },
+                ..Session::default()
+            });
+        db.switch_to(session.id);
+        self.done.push(Done {
+            step: number,
+            session: step.session,
+            ..Done::default()
+        });
+        let place = self.done.len() - 1;
+        let mut woken = VecDeque::from(self.command(db, step, place)?);
+        while let Some(id) = woken.pop_front() {
+            let mut sessions = self.sessions.iter_mut();
+            let (&number_of, session) = sessions
+                .find(|(_, session)| session.id == id)
+                .expect("a session of the history");
+            let waiting = session.waiting.take().expect("a step that waits");
+            db.switch_to(id);
+            let place = waiting.place;
+            self.done[place].waited = Some((waiting.waited_for, number));
+            woken.extend(self.go_on(db, number_of, place, waiting.statements)?);
+        }
+        if !matches!(
+            step.command,
+            Command::Statement { .. } | Command::Fetch { .. }
+        ) {
+            self.done.remove(place);
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, number: usize) -> &mut Session {
+        self.sessions.get_mut(&number).expect("it was opened")
+    }
+
+    /// Carries out a step; the sessions that may go on after it.
+    fn command(
+        &mut self,
+        db: &mut Database,
+        step: &Step,
+        place: usize,
+    ) -> Result<Vec<SessionId>, StatementError> {
+        match &step.command {
+            Command::Statement { .. } => return self.begin_statements(db, step, place),
+            Command::Copy {
                 table,
                 from,
                 to,
                 line_bytes,
-            } => self.copy(db, table, *from..=*to, line_bytes)?,
-            Step::Vacuum { table, freeze } => {
+            } => self.copy(db, step, table, *from..=*to, line_bytes)?,
+            Command::Vacuum { table, freeze } => {
                 let table = self.loaded[number_of(self.spec, table)].table;
                 let options = VacuumOptions {
                     freeze: *freeze,
                     ..VacuumOptions::default()
                 };
                 db.vacuum_as(table, options);
+                db.close_statement(false);
             }
-            Step::Rewrite { table } => {
+            Command::Rewrite { table } => {
                 db.rewrite(self.loaded[number_of(self.spec, table)].table)?;
+                db.close_statement(false);
             }
-            Step::Fillfactor { table, percent } => {
+            Command::Fillfactor { table, percent } => {
                 let table = self.loaded[number_of(self.spec, table)].table;
                 db.set_fillfactor(table, HeapFillfactor::new(*percent)?);
             }
-            Step::Begin => self.in_transaction = true,
-            Step::Commit => {
-                self.in_transaction = false;
-                db.commit();
+            Command::Begin { isolation } => {
+                self.session(step.session).in_transaction = true;
+                db.set_isolation(match isolation.as_deref() {
+                    Some("repeatable read") => Isolation::RepeatableRead,
+                    _ => Isolation::ReadCommitted,
+                });
             }
-            Step::Rollback => {
-                self.in_transaction = false;
-                db.rollback();
+            Command::Commit | Command::Rollback => {
+                let session = self.session(step.session);
+                session.in_transaction = false;
+                session.savepoints.clear();
+                let has_failed = std::mem::take(&mut session.has_failed);
+                let woken = match step.command {
+                    _ if has_failed => Vec::new(),
+                    Command::Commit => db.commit(),
+                    _ => db.rollback(),
+                };
+                db.set_isolation(Isolation::ReadCommitted);
+                return Ok(woken);
             }
-            Step::Checkpoint => db.checkpoint(),
-            Step::Hold => self.held = Some(db.procs_mut().hold()),
-            Step::Release => {
+            Command::Checkpoint => db.checkpoint(),
+            Command::Hold => self.held = Some(db.procs_mut().hold()),
+            Command::Release => {
                 let held = self.held.take().expect("a snapshot is held");
                 db.procs_mut().release(held);
             }
-            Step::Reconnect => db.forget_target_blocks(),
+            Command::Reconnect => db.forget_target_blocks(),
+            Command::Savepoint { name } => {
+                self.session(step.session).savepoints.push(name.clone());
+                db.begin_part();
+            }
+            Command::RollbackTo { name } => {
+                let session = self.session(step.session);
+                let parts = session.parts_before(name);
+                session.savepoints.truncate(parts + 1);
+                session.has_failed = false;
+                return Ok(db.rollback_to(parts));
+            }
+            Command::ReleaseSavepoint { name } => {
+                let session = self.session(step.session);
+                let parts = session.parts_before(name);
+                session.savepoints.truncate(parts);
+                db.release_to(parts);
+            }
+            Command::Fetch { rows } => {
+                let found = db.fetch(*rows)?;
+                self.done[place].ends.push(End::Rows(found));
+            }
+            Command::Close => db.close_cursor(),
         }
+        Ok(Vec::new())
+    }
+
+    fn begin_statements(
+        &mut self,
+        db: &mut Database,
+        step: &Step,
+        place: usize,
+    ) -> Result<Vec<SessionId>, StatementError> {
+        let Command::Statement {
+            operation,
+            keys,
+            prepared,
+            cursor,
+            strength,
+            locked,
+        } = &step.command
+        else {
+            unreachable!("a statement");
+        };
+        if *cursor {
+            let find = self.statement(*operation, keys[0]);
+            Self::open_cursor(db, &find)?;
+            self.done[place].ends.push(End::Rows(0));
+            return Ok(Vec::new());
+        }
+        let kind = self.spec.operation[*operation].kind;
+        let statements = Statements {
+            operation: *operation,
+            begun: None,
+            keys: keys.iter().copied().collect(),
+            lock: (kind == KindName::Lock).then(|| {
+                (
+                    row_lock(strength.as_deref()),
+                    wait_policy(locked.as_deref()),
+                )
+            }),
+            keeps_portal: *prepared && matches!(kind, KindName::Select | KindName::Lock),
+        };
+        self.go_on(db, step.session, place, statements)
+    }
+
+    /// Goes on with a step's statements, until one has to wait; the sessions that may go on.
+    fn go_on(
+        &mut self,
+        db: &mut Database,
+        session: usize,
+        place: usize,
+        mut statements: Statements,
+    ) -> Result<Vec<SessionId>, StatementError> {
+        let mut woken = Vec::new();
+        loop {
+            let ended = if let Some(begun) = &statements.begun {
+                resume(db, begun)
+            } else if let Some(key) = statements.keys.pop_front() {
+                let mut statement = self.statement(statements.operation, key);
+                let lock = statements.lock;
+                if let (Operation::Find { deed, .. }, Some((mode, policy))) = (&mut statement, lock)
+                {
+                    *deed = Deed::Lock(mode, policy);
+                }
+                let ended = perform(db, &statement);
+                statements.begun = Some(statement);
+                ended
+            } else {
+                return Ok(woken);
+            };
+            match ended {
+                Ok(rows) => {
+                    statements.begun = None;
+                    self.done[place].ends.push(End::Rows(rows));
+                    db.close_statement(statements.keeps_portal);
+                    woken.extend(self.end_statement(db, session));
+                }
+                Err(StatementError::Waits(_)) => {
+                    let me = db.session();
+                    if db.deadlock_of(me).is_empty() {
+                        self.wait(db, session, place, statements);
+                        return Ok(woken);
+                    }
+                    // The session that closes a circle is the one that looks for it.
+                    woken.extend(self.fail(db, session, place, "40P01"));
+                    return Ok(woken);
+                }
+                Err(error) => {
+                    let Some(state) = sqlstate(&error) else {
+                        return Err(error);
+                    };
+                    woken.extend(self.fail(db, session, place, state));
+                    return Ok(woken);
+                }
+            }
+        }
+    }
+
+    fn statement(&mut self, operation: usize, key: i64) -> Operation {
+        let operation = &self.operations[operation];
+        let client = &mut self.generators.clients[0];
+        let none = |_| unreachable!("a step's rows refer to loaded ones");
+        operation.at(key, operation.width_max(), &none, client)
+    }
+
+    fn open_cursor(db: &mut Database, find: &Operation) -> Result<(), StatementError> {
+        let Operation::Find {
+            table,
+            by,
+            low,
+            high,
+            ..
+        } = *find
+        else {
+            return Err(missing("cursors of other statements"));
+        };
+        let by = match by {
+            Access::Index(index) => CursorScan::Index(index),
+            Access::SeqScan(column) => CursorScan::Seq(column),
+        };
+        db.open_cursor(table, by, low, high);
+        db.close_statement(false);
         Ok(())
     }
 
-    fn end_statement(&mut self, db: &mut Database) {
+    fn wait(&mut self, db: &Database, number: usize, place: usize, statements: Statements) {
+        let blocker = db.waits_for(db.session());
+        let numbers = self.sessions.iter();
+        let blockers = numbers.filter(|(_, session)| Some(session.id) == blocker);
+        let blockers = blockers.map(|(&number, _)| number).collect();
+        let waited = self.done[place].waited.take();
+        let waited_for = waited.map_or(blockers, |(first, _)| first);
+        self.session(number).waiting = Some(Waiting {
+            statements,
+            place,
+            waited_for,
+        });
+    }
+
+    /// A statement has failed, and its transaction with it; the sessions that may go on.
+    fn fail(
+        &mut self,
+        db: &mut Database,
+        number: usize,
+        place: usize,
+        state: &'static str,
+    ) -> Vec<SessionId> {
+        self.done[place].ends.push(End::Failed(state));
+        let session = self.session(number);
+        session.has_failed = session.in_transaction;
+        match session.savepoints.len() {
+            0 => db.rollback(),
+            parts => db.rollback_to(parts - 1),
+        }
+    }
+
+    /// A statement has ended, and with it the transaction outside of one; who may go on.
+    fn end_statement(&mut self, db: &mut Database, session: usize) -> Vec<SessionId> {
         self.statements += 1;
-        if !self.in_transaction {
-            db.commit();
+        if self.session(session).in_transaction {
+            Vec::new()
+        } else {
+            db.commit()
         }
     }
 
     fn copy(
         &mut self,
         db: &mut Database,
+        step: &Step,
         table: &str,
         keys: std::ops::RangeInclusive<i64>,
         line_bytes: &[u32],
@@ -221,7 +455,39 @@ impl Script<'_> {
         let rows = rows.map(|(values, &line_bytes)| CopyRow { values, line_bytes });
         db.copy(loaded.table, rows)?;
         db.end_statement(loaded.table)?;
-        self.end_statement(db);
+        self.end_statement(db, step.session);
         Ok(())
+    }
+}
+
+fn row_lock(strength: Option<&str>) -> RowLock {
+    match strength {
+        Some("key share") => RowLock::KeyShare,
+        Some("share") => RowLock::Share,
+        Some("no key update") => RowLock::NoKeyUpdate,
+        _ => RowLock::Update,
+    }
+}
+
+fn wait_policy(locked: Option<&str>) -> WaitPolicy {
+    match locked {
+        Some("skip") => WaitPolicy::Skip,
+        Some("nowait") => WaitPolicy::Error,
+        _ => WaitPolicy::Block,
+    }
+}
+
+fn missing(what: &str) -> StatementError {
+    StatementError::Unsupported(format!("{what} are not played"))
+}
+
+/// Source: src/backend/utils/errcodes.txt (REL_18_STABLE).
+const fn sqlstate(error: &StatementError) -> Option<&'static str> {
+    match error {
+        StatementError::Unique { .. } => Some("23505"),
+        StatementError::ForeignKey { .. } => Some("23503"),
+        StatementError::Serialization => Some("40001"),
+        StatementError::NotAvailable => Some("55P03"),
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Transactions as the heap sees them: whether one has ended, how, and who still sees its rows.
 //!
-//! The heap asks through [`Transactions`]; simulated sessions and snapshots answer. Subtransactions
-//! and multixacts are left out.
+//! The heap asks through [`Transactions`]; simulated sessions and snapshots answer, who know of
+//! subtransactions too.
 
 /// A transaction's number; 0 is none. The twin does not wrap them around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -10,6 +10,15 @@ pub struct Xid(pub u32);
 impl Xid {
     /// No transaction. Source: `InvalidTransactionId`, src/include/access/transam.h.
     pub const INVALID: Self = Self(0);
+
+    /// The first multixact's; transactions have lower ones.
+    pub const FIRST_MULTIXACT: Self = Self(1 << 31);
+
+    /// Whether this is the number of a multixact.
+    #[must_use]
+    pub const fn is_multixact(self) -> bool {
+        self.0 >= Self::FIRST_MULTIXACT.0
+    }
 
     /// Whether this is a transaction.
     #[must_use]
@@ -42,6 +51,20 @@ pub trait Transactions {
     ///
     /// Source: `GlobalVisTestIsRemovableXid`, src/backend/storage/ipc/procarray.c (REL_18_STABLE).
     fn is_removable(&self, xid: Xid) -> bool;
+
+    /// The transaction that replaced or removed a version with this `xmax`: its own number but for
+    /// multixacts.
+    ///
+    /// Source: `HeapTupleHeaderGetUpdateXid`, src/include/access/htup_details.h.
+    fn updater(&self, xmax: Xid) -> Xid {
+        xmax
+    }
+
+    /// Whether a multixact means something still: a member runs, or its updater has committed.
+    fn is_multixact_needed(&self, multixact: Xid) -> bool {
+        let _ = multixact;
+        false
+    }
 }
 
 /// One session in autocommit: everything below the running transaction is committed and seen by

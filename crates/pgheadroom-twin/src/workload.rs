@@ -24,6 +24,7 @@ pub use profile::{ProfileOperation, ProfileWorkload};
 use std::sync::Arc;
 
 use crate::executor::{Assignment, Head, TableId};
+use crate::heap::{RowLock, WaitPolicy};
 use crate::value::{Value, ValueError};
 
 /// What is done to the rows that a statement finds.
@@ -32,7 +33,7 @@ pub enum Deed {
     /// SELECT.
     Read,
     /// SELECT ... FOR UPDATE.
-    Lock,
+    Lock(RowLock, WaitPolicy),
     /// DELETE.
     Delete,
     /// UPDATE, with its SET clause.

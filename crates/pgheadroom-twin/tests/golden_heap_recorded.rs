@@ -11,6 +11,7 @@ use pgheadroom_twin::executor::{
     Action, Assignment, Assignments, Change, ColumnDefinition, Database, IndexDefinition, Row,
     TableDefinition, TableId,
 };
+use pgheadroom_twin::heap::{RowLock, WaitPolicy};
 use pgheadroom_twin::page::{Tuple, XmaxHint, XminHint};
 use pgheadroom_twin::procarray::HeldSnapshot;
 use pgheadroom_twin::vacuum::VacuumOptions;
@@ -117,7 +118,7 @@ impl Player {
         let action = match kind {
             "update" => Action::Update(Assignments { columns: &ADD_ONE }),
             "delete" => Action::Delete,
-            "lock" => Action::Lock,
+            "lock" => Action::Lock(RowLock::Update, WaitPolicy::Block),
             "select" => Action::Read,
             other => panic!("unknown step {other}"),
         };

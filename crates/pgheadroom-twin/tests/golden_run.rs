@@ -13,6 +13,7 @@ use pgheadroom_twin::check;
 use pgheadroom_twin::executor::{
     Assignment, Change, ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId,
 };
+use pgheadroom_twin::heap::{RowLock, WaitPolicy};
 use pgheadroom_twin::pgbench::{Builtin, Generators};
 use pgheadroom_twin::profile::{BuiltinName, PgbenchSpec, load};
 use pgheadroom_twin::run::{Monitor, Outcome, Plan, run};
@@ -152,7 +153,7 @@ impl Workload for Mixed {
                 rows: vec![row(key, 5)],
                 sets: add(2, 1),
             },
-            8 => by_key(key, Deed::Lock),
+            8 => by_key(key, Deed::Lock(RowLock::Update, WaitPolicy::Block)),
             9 => by_key(key, Deed::Update(add(1, 7))),
             _ => by_key(key + 9, Deed::Read),
         });

@@ -5,6 +5,7 @@ use pgheadroom_layout::{HeapFillfactor, PgVersion};
 use pgheadroom_twin::executor::{
     Assignment, Change, ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId,
 };
+use pgheadroom_twin::heap::{RowLock, WaitPolicy};
 use pgheadroom_twin::pgbench::Prng;
 use pgheadroom_twin::places;
 use pgheadroom_twin::run::{Monitor, Plan, run};
@@ -107,7 +108,7 @@ impl Random {
         }
         match self.prng.random(1, 11) {
             1 => by_key(key, Deed::Delete),
-            2 => by_key(key, Deed::Lock),
+            2 => by_key(key, Deed::Lock(RowLock::Update, WaitPolicy::Block)),
             3 => by_key(key + 5, Deed::Read),
             4 => by_key(key, Deed::Update(set(0, Change::Add(self.case.rows)))),
             5 => by_key(key + 9, Deed::Update(set(3, Change::Add(1)))),

@@ -13,8 +13,8 @@ use crate::executor::rewrite_online::Noted;
 use crate::executor::table::{Scratch, Table};
 use crate::executor::toast::Writer;
 use crate::executor::{Action, Assignments, Change, StatementError};
-use crate::heap::{BulkInsert, Mode, RowLock, Updated};
-use crate::page::{Tid, XmaxHint};
+use crate::heap::{BulkInsert, Mode, RowLock, Updated, WaitPolicy};
+use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::Measured;
 use crate::vm::VisibilityMap;
@@ -63,7 +63,14 @@ impl Table {
             self.resume_entries(Some(assigned), procs, wal)?;
             return Ok(Some(tid));
         }
-        let held = self.held_version(tid, action, still_wanted, procs, wal)?;
+        let held = self.held_version(tid, action, still_wanted, procs, wal);
+        let held = match (held, action) {
+            (Err(StatementError::Waits(_)), Action::Lock(_, WaitPolicy::Skip)) => None,
+            (Err(StatementError::Waits(_)), Action::Lock(_, WaitPolicy::Error)) => {
+                return Err(StatementError::NotAvailable);
+            }
+            (held, _) => held?,
+        };
         if let Some(held) = held {
             self.apply(held, action, procs, wal, statement)?;
         }
@@ -84,8 +91,8 @@ impl Table {
         }
         match action {
             Action::Read => self.read_out_of_line(tid, &mut writer(procs, wal, statement)),
-            Action::Lock => {
-                self.lock(tid, RowLock::Update, procs, wal);
+            Action::Lock(mode, _) => {
+                self.lock(tid, *mode, procs, wal);
                 self.read_out_of_line(tid, &mut writer(procs, wal, statement));
             }
             Action::Delete => self.delete(tid, procs, wal, statement),
@@ -294,6 +301,8 @@ impl Table {
             }
         }
         let old_hole = self.hole(old);
+        let held = self.tuple_at(old);
+        let held = held.xmax.is_valid().then_some(held);
         let hot_allowed = keeps_keys && self.has_hot_updates();
         let fsm = self.fsm;
         let done = self.heap.update(
@@ -305,6 +314,10 @@ impl Table {
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
+        if let Some(held) = held {
+            let mode = self.update_mode(assignments);
+            self.keep_holders((&held, old, mode), &done, to.procs, wal);
+        }
         self.log_lock(old, old_hole, &done, wal);
         let beside = self.log_beside(Some(old), wal);
         if done.is_newpage {
@@ -407,7 +420,13 @@ impl Table {
         self.note_hints(tid, procs, wal);
         let xid = procs.assign();
         let beside = self.log_beside(Some(tid), wal);
+        let held = self.tuple_at(tid);
         let cleared = self.heap.delete(tid, xid);
+        if held.xmax.is_valid() {
+            let (new, created) = procs.new_xmax(&held, tid, RowLock::Update, true);
+            wal.record_multixact(created, self.heap.behaviour());
+            self.heap.set_xmax(tid, new);
+        }
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapDelete, heap_delete(page, vm) + beside);
@@ -425,17 +444,16 @@ impl Table {
     /// the new version as the weakest.
     pub(super) fn lock(&mut self, tid: Tid, mode: RowLock, procs: &mut ProcArray, wal: &mut Wal) {
         self.note_hints(tid, procs, wal);
-        let xid = procs.assign();
-        let page = &self.heap.pages()[tid.block.0 as usize];
-        let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        let is_mine = tuple.is_locked_only && tuple.xmax == xid;
-        let is_weak = tuple.xmax_hint == XmaxHint::UnsetKeyShare;
-        if is_mine && (mode == RowLock::KeyShare || !is_weak) {
+        let tuple = self.tuple_at(tid);
+        if procs.has_locked(&tuple, tid, mode) {
             return;
         }
-        let is_replaced = !tuple.is_locked_only && procs.runs_elsewhere(tuple.xmax);
-        // Beside an update in progress the lock makes a multixact, whose update stays what it is.
-        let cleared = !is_replaced && self.heap.lock(tid, mode, xid);
+        if tuple.xmax.is_valid() && !tuple.is_locked_only && tuple.next != tid {
+            self.lock_updated(&tuple, mode, procs, wal);
+        }
+        let (new, created) = procs.new_xmax(&tuple, tid, mode, false);
+        wal.record_multixact(created, self.heap.behaviour());
+        let cleared = self.heap.lock_with(tid, new);
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapLock, heap_lock(page, vm));

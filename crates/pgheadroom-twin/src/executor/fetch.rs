@@ -113,7 +113,12 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// (REL_18_STABLE).
     pub fn fetch_dirty(&mut self, tid: Tid) -> Fetched {
         self.walk(tid, Check::Thorough, self.procs, |this, tuple| {
-            let is_gone = |xid: Xid| xid.is_valid() && this.procs.outcome(xid) != Outcome::Aborted;
+            let is_gone = |xid: Xid| match this.procs.outcome(xid) {
+                _ if !xid.is_valid() => false,
+                Outcome::Aborted => false,
+                Outcome::Committed => true,
+                Outcome::InProgress => this.procs.is_current(xid),
+            };
             this.procs.outcome(tuple.xmin) != Outcome::Aborted
                 && (tuple.is_locked_only || !is_gone(tuple.xmax))
         })
@@ -203,7 +208,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     }
                     offset = tuple.next.offset;
                     at_start = false;
-                    prior_xmax = tuple.xmax;
+                    prior_xmax = transactions.updater(tuple.xmax);
                 }
                 _ => break None,
             }

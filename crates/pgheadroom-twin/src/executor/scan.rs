@@ -17,7 +17,7 @@ pub(super) struct IndexScan {
     table: TableId,
     index: usize,
     statement: u32,
-    found_rows: u64,
+    pub found_rows: u64,
     entry_count: usize,
     /// The row found last and its newest version.
     only: Option<(u32, Tid)>,
@@ -27,8 +27,11 @@ pub(super) struct IndexScan {
     /// a range scan that comes back to that page over dead entries does not prune it.
     slot_block: Option<BlockNumber>,
     dead: Vec<(OffsetNumber, Tid)>,
-    /// While it waits: its leaf, the entry on it, and the version that somebody holds.
-    stopped: Option<(ScannedPage, usize, Tid)>,
+    /// While it waits: its leaf, the entry on it, and the version that somebody holds; of a cursor
+    /// none.
+    stopped: Option<(ScannedPage, usize, Option<Tid>)>,
+    /// After so many rows a cursor stops.
+    pub limit: u64,
     /// While it waits: its keys.
     keys: [Vec<i64>; 2],
 }
@@ -38,11 +41,29 @@ pub(super) struct IndexScan {
 pub(super) struct SeqScan {
     table: TableId,
     statement: u32,
-    found_rows: u64,
+    pub found_rows: u64,
     block: u32,
     pages: u32,
     /// What it sees on the page, and how many of it are done; none before it looks.
     visible: Option<(Vec<Tid>, usize)>,
+    /// After so many rows a cursor stops.
+    pub limit: u64,
+}
+
+impl IndexScan {
+    /// The version that it waits for.
+    pub fn row(&self) -> Option<(TableId, Tid)> {
+        let (_, _, tid) = self.stopped.as_ref()?;
+        tid.map(|tid| (self.table, tid))
+    }
+}
+
+impl SeqScan {
+    /// The version that it waits for.
+    pub fn row(&self) -> Option<(TableId, Tid)> {
+        let (visible, done) = self.visible.as_ref()?;
+        visible.get(*done).map(|&tid| (self.table, tid))
+    }
 }
 
 impl Database {
@@ -63,10 +84,25 @@ impl Database {
         high: &[i64],
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
+        let mut scan = self.begin_index_scan(table, index, low);
+        let done = self.advance_index_scan(&mut scan, (low, high), action);
+        self.park(done, || {
+            scan.keys = [low.to_vec(), high.to_vec()];
+            Parked::Index(Box::new(scan))
+        })
+    }
+
+    /// A statement begins with an index scan.
+    pub(super) fn begin_index_scan(
+        &mut self,
+        table: TableId,
+        index: usize,
+        low: &[i64],
+    ) -> IndexScan {
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
         let index = of.btree_position(index);
-        let mut scan = IndexScan {
+        IndexScan {
             table,
             index,
             statement,
@@ -78,13 +114,9 @@ impl Database {
             slot_block: None,
             dead: std::mem::take(&mut of.dead_entries),
             stopped: None,
+            limit: u64::MAX,
             keys: [Vec::new(), Vec::new()],
-        };
-        let done = self.advance_index_scan(&mut scan, (low, high), action);
-        self.park(done, || {
-            scan.keys = [low.to_vec(), high.to_vec()];
-            Parked::Index(Box::new(scan))
-        })
+        }
     }
 
     pub(super) fn resume_index_scan(
@@ -100,7 +132,7 @@ impl Database {
         })
     }
 
-    fn advance_index_scan(
+    pub(super) fn advance_index_scan(
         &mut self,
         scan: &mut IndexScan,
         (low, high): (&[i64], &[i64]),
@@ -110,7 +142,7 @@ impl Database {
         let table = &mut self.tables[scan.table.0];
         loop {
             let (scanned, first, mut held) = match (scan.stopped.take(), scan.next) {
-                (Some((scanned, position, tid)), _) => (scanned, position, Some(tid)),
+                (Some((scanned, position, tid)), _) => (scanned, position, tid),
                 (None, Some(leaf)) => {
                     let scanned = table.indexes[index].tree.scan_page(leaf, low, high);
                     scan.dead.clear();
@@ -148,11 +180,15 @@ impl Database {
                     Ok(Some(taken)) => {
                         scan.found_rows += 1;
                         scan.only = table.newest(taken);
+                        if scan.found_rows == scan.limit {
+                            scan.stopped = Some((scanned, position + 1, None));
+                            return Ok(scan.found_rows);
+                        }
                     }
                     Ok(None) => {}
                     Err(error) => {
                         if matches!(error, StatementError::Waits(_)) {
-                            scan.stopped = Some((scanned, position, found));
+                            scan.stopped = Some((scanned, position, Some(found)));
                         }
                         return Err(error);
                     }
@@ -186,15 +222,21 @@ impl Database {
         wanted: impl Fn(Row<'_>) -> bool,
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        let scan = SeqScan {
+        let scan = self.begin_seq_scan(table);
+        self.advance_seq_scan(scan, wanted, action)
+    }
+
+    /// A statement begins with a sequential scan.
+    pub(super) fn begin_seq_scan(&mut self, table: TableId) -> SeqScan {
+        SeqScan {
             table,
             statement: self.begin_statement(),
             found_rows: 0,
             block: 0,
             pages: self.tables[table.0].heap.page_count(),
             visible: None,
-        };
-        self.advance_seq_scan(scan, wanted, action)
+            limit: u64::MAX,
+        }
     }
 
     pub(super) fn advance_seq_scan(
@@ -207,7 +249,7 @@ impl Database {
         self.park(done, || Parked::Seq(Box::new(scan)))
     }
 
-    fn go_through(
+    pub(super) fn go_through(
         &mut self,
         scan: &mut SeqScan,
         wanted: &impl Fn(Row<'_>) -> bool,
@@ -241,6 +283,10 @@ impl Database {
                     scan.visible = Some((std::mem::take(&mut visible), position));
                 }
                 scan.found_rows += u64::from(taken?.is_some());
+                if scan.found_rows == scan.limit {
+                    scan.visible = Some((visible, position + 1));
+                    return Ok(scan.found_rows);
+                }
             }
             scan.block += 1;
         }

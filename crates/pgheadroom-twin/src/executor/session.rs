@@ -16,13 +16,16 @@
 
 use crate::checkpoint::ForkId;
 use crate::counters::Pending;
+use crate::executor::cursor::Cursor;
 use crate::executor::entries::Entries;
 use crate::executor::foreign_key::ForeignKey;
+use crate::executor::part::Mark;
 use crate::executor::rewrite_online::Noted;
 use crate::executor::table::Table;
 use crate::executor::wait::Waiting;
 use crate::executor::{Database, Relation};
 use crate::heap::InsertTargetBlock;
+use crate::page::Tid;
 use crate::procarray::Isolation;
 use pgheadroom_layout::BlockNumber;
 
@@ -44,6 +47,8 @@ pub(super) struct SessionTable {
     pub undo_slots: Vec<i64>,
     /// Strings that it replaced, and what by.
     pub undo_texts: Vec<(i64, i64)>,
+    /// How much of that there was when a part of the transaction began.
+    pub marks: Vec<Mark>,
     /// Its changes, while somebody copies the table.
     pub noted: Vec<Noted>,
     /// Of the running statement: which foreign key, and the value to be looked for.
@@ -53,6 +58,8 @@ pub(super) struct SessionTable {
     pub trigger_slot: Option<BlockNumber>,
     /// The page of the row that the running statement's query of a queue's head has found.
     pub head_pin: Option<BlockNumber>,
+    /// The version that a statement waits to lock.
+    pub awaited: Option<Tid>,
     /// What a statement that waits still has to add to indexes.
     pub entries: Option<Entries>,
 }
@@ -67,6 +74,8 @@ pub(super) struct Sessions {
     waiting: Vec<SessionTables>,
     /// Statements that wait, with their sessions, in the order in which they began to.
     pub parked: Vec<Waiting>,
+    /// Cursors that are open.
+    pub cursors: Vec<Cursor>,
 }
 
 impl Database {

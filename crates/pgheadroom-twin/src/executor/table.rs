@@ -440,17 +440,25 @@ impl Table {
         for (old, new) in session.undo_texts.drain(..) {
             self.texts.remove(if is_commit { old } else { new });
         }
+        session.marks.clear();
         if !is_commit {
-            let width = self.row_type.columns.len();
-            while let Some(row) = session.undo.pop() {
-                let start = session.undo_slots.len() - width;
-                let old = session.undo_slots.drain(start..);
-                for (slot, old) in self.rows.slots_mut(row).iter_mut().zip(old) {
-                    *slot = old;
-                }
+            self.undo_rows(0);
+        }
+        self.session.undo.clear();
+        self.session.undo_slots.clear();
+    }
+
+    /// Rows have the values again that they had when so many were changed.
+    pub(super) fn undo_rows(&mut self, changed: usize) {
+        let session = &mut self.session;
+        let width = self.row_type.columns.len();
+        while session.undo.len() > changed {
+            let row = session.undo.pop().expect("a row");
+            let start = session.undo_slots.len() - width;
+            let old = session.undo_slots.drain(start..);
+            for (slot, old) in self.rows.slots_mut(row).iter_mut().zip(old) {
+                *slot = old;
             }
         }
-        session.undo.clear();
-        session.undo_slots.clear();
     }
 }

@@ -15,8 +15,6 @@
 //! `heapam_tuple_lock`, heapam_handler.c; `ExecUpdate` and `ExecDelete` after `TM_Updated`,
 //! src/backend/executor/nodeModifyTable.c; `_bt_doinsert`, src/backend/access/nbtree/nbtinsert.c;
 //! `ProcSleep` and `DeadLockCheck`, src/backend/storage/lmgr/ (REL_18_STABLE).
-//! Left out: several lockers of a row at once are one, the last; who waits for a row that others
-//! wait for stands in their line by the time of its wait.
 
 use crate::executor::entries::Entries;
 use crate::executor::head::EndOfHead;
@@ -24,7 +22,7 @@ use crate::executor::scan::{IndexScan, SeqScan};
 use crate::executor::table::Table;
 use crate::executor::{Action, Assignments, Database, Row, SessionId, StatementError, TableId};
 use crate::heap::RowLock;
-use crate::page::{Tid, Tuple, XmaxHint};
+use crate::page::{Tid, Tuple};
 use crate::procarray::{Isolation, ProcArray};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::value::Value;
@@ -43,6 +41,20 @@ pub(super) enum Parked {
     Head(TableId, EndOfHead),
     /// One whose triggers fire.
     End(TableId),
+}
+
+impl Parked {
+    /// The table and the version that it waits for, if it is one.
+    ///
+    /// Source: `heap_acquire_tuplock`, src/backend/access/heap/heapam.c: the first who waits for a
+    /// transaction that holds a row has the tuple's lock, and the others wait for that.
+    fn row(&self) -> Option<(TableId, Tid)> {
+        match self {
+            Self::Index(scan) => scan.row(),
+            Self::Seq(scan) => scan.row(),
+            _ => None,
+        }
+    }
 }
 
 /// A session that waits.
@@ -89,10 +101,10 @@ impl Database {
         }
     }
 
-    /// The sessions that wait for this transaction, in the order of their waits.
-    pub(super) fn woken_by(&self, xid: Option<Xid>) -> Vec<SessionId> {
+    /// The sessions that wait for one of these transactions, in the order of their waits.
+    pub(super) fn woken_by(&self, ended: &[Xid]) -> Vec<SessionId> {
         let parked = self.sessions.parked.iter();
-        let woken = parked.filter(|waiting| Some(waiting.xid) == xid);
+        let woken = parked.filter(|waiting| ended.contains(&waiting.xid));
         woken.map(|waiting| waiting.session).collect()
     }
 
@@ -100,7 +112,16 @@ impl Database {
     #[must_use]
     pub fn waits_for(&self, session: SessionId) -> Option<SessionId> {
         let mut parked = self.sessions.parked.iter();
-        let waiting = parked.find(|waiting| waiting.session == session)?;
+        let waiting = parked.clone().find(|waiting| waiting.session == session)?;
+        let row = waiting.statement.row();
+        let is_before = |other: &&Waiting| other.session != session;
+        let mut before = parked.by_ref().take_while(is_before);
+        if let (Some(other), true) = (
+            before.find(|other| other.statement.row() == row),
+            row.is_some(),
+        ) {
+            return Some(other.session); // first in the row's line
+        }
         if self.procs.is_current(waiting.xid) {
             return Some(self.session());
         }
@@ -211,17 +232,13 @@ impl Database {
 }
 
 impl Table {
-    fn tuple_at(&self, tid: Tid) -> Tuple {
-        let page = &self.heap.pages()[tid.block.0 as usize];
-        page.tuple(tid.offset).expect("a visible tuple")
-    }
-
     /// What the active session's statement still had to do is not done.
     fn give_up(&mut self) {
         let session = &mut self.session;
         session.entries = None;
         session.queued.clear();
         session.trigger_slot = None;
+        session.awaited = None;
         session.head_pin = None;
         if let Some(toast) = &mut self.toast {
             toast.table.give_up();
@@ -229,35 +246,27 @@ impl Table {
     }
 
     /// The transaction of another session that has to end before this version can be locked.
-    ///
-    /// Source: `DoesMultiXactIdConflict` and the tests of `heap_lock_tuple`, heapam.c. Differs: an
-    /// update in progress is taken for one that leaves the key alone, a lock that is not the
-    /// weakest for the strongest.
     pub(super) fn holder(&self, tid: Tid, mode: RowLock, procs: &ProcArray) -> Option<Xid> {
         let tuple = self.tuple_at(tid);
         if procs.runs_elsewhere(tuple.xmin) {
             return Some(tuple.xmin);
         }
-        if !tuple.xmax.is_valid() || !procs.runs_elsewhere(tuple.xmax) {
-            return None;
-        }
-        let is_weak = tuple.is_locked_only && tuple.xmax_hint == XmaxHint::UnsetKeyShare;
-        let conflicts = match mode {
-            RowLock::KeyShare if tuple.is_locked_only => !is_weak,
-            RowLock::KeyShare => tuple.next == tid,
-            RowLock::NoKeyUpdate => !is_weak,
-            RowLock::Update => true,
-        };
-        conflicts.then_some(tuple.xmax)
+        procs.blockers(&tuple, tid, mode).first().copied()
     }
 
     /// How strongly a statement locks its rows.
+    pub(super) fn lock_mode(&self, action: &Action<'_>) -> RowLock {
+        match action {
+            Action::Lock(mode, _) => *mode,
+            Action::Update(assignments) => self.update_mode(assignments),
+            Action::Delete | Action::Read => RowLock::Update,
+        }
+    }
+
+    /// How strongly an UPDATE locks its rows.
     ///
     /// Source: `ExecUpdateLockMode`, src/backend/executor/execMain.c.
-    fn lock_mode(&self, action: &Action<'_>) -> RowLock {
-        let Action::Update(assignments) = action else {
-            return RowLock::Update;
-        };
+    pub(super) fn update_mode(&self, assignments: &Assignments<'_>) -> RowLock {
         let mut unique = self.indexes.iter();
         if unique.any(|index| index.is_key() && !index.is_unchanged_by(assignments)) {
             RowLock::Update
@@ -288,7 +297,13 @@ impl Table {
         let mode = self.lock_mode(action);
         self.note_hints(tid, procs, wal);
         if let Some(xid) = self.holder(tid, mode, procs) {
+            self.session.awaited = Some(tid);
             return Err(StatementError::Waits(xid));
+        }
+        let has_waited = self.session.awaited.take() == Some(tid);
+        if has_waited && matches!(action, Action::Lock(..)) && !tuple.is_locked_only {
+            // A statement that locks, and no other, does so with what has come of the version too.
+            self.lock_updated(&tuple, mode, procs, wal);
         }
         let is_replaced = |tuple: &Tuple| {
             let is_removed = tuple.xmax.is_valid() && !tuple.is_locked_only;
@@ -304,7 +319,8 @@ impl Table {
         while is_replaced(&version) {
             let page = &self.heap.pages()[version.next.block.0 as usize];
             let next = page.tuple(version.next.offset);
-            let next = next.filter(|next| version.next != at && next.xmin == version.xmax);
+            let next =
+                next.filter(|next| version.next != at && next.xmin == procs.updater(version.xmax));
             let Some(next) = next else {
                 return Ok(None);
             };

@@ -125,8 +125,8 @@ impl Rewrite {
             new.xmax = tuple.xmax;
             new.is_locked_only = is_gone;
             new.xmax_hint = match tuple.xmax_hint {
-                XmaxHint::UnsetKeyShare => XmaxHint::Unset,
-                other => other,
+                XmaxHint::Set => XmaxHint::Set,
+                _ => XmaxHint::Unset,
             };
         }
         new

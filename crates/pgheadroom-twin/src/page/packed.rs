@@ -26,7 +26,9 @@ const XMIN_SET: u16 = 1 << 7;
 const XMIN_FROZEN: u16 = 1 << 8;
 const XMAX_UNSET: u16 = 1 << 9;
 const XMAX_KEY_SHARE: u16 = 1 << 10;
-const HINTS: u16 = XMIN_SET | XMIN_FROZEN | XMAX_UNSET | XMAX_KEY_SHARE;
+/// With `XMAX_UNSET` a row lock FOR NO KEY UPDATE; one FOR SHARE has both bits before.
+const XMAX_NO_KEY: u16 = 1 << 11;
+const HINTS: u16 = XMIN_SET | XMIN_FROZEN | XMAX_UNSET | XMAX_KEY_SHARE | XMAX_NO_KEY;
 
 /// A line pointer with the most of its tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +120,8 @@ fn hints(xmin: XminHint, xmax: XmaxHint) -> u16 {
         XmaxHint::Set => 0,
         XmaxHint::Unset => XMAX_UNSET,
         XmaxHint::UnsetKeyShare => XMAX_KEY_SHARE,
+        XmaxHint::UnsetShare => XMAX_UNSET | XMAX_KEY_SHARE,
+        XmaxHint::UnsetNoKeyUpdate => XMAX_UNSET | XMAX_NO_KEY,
     }
 }
 
@@ -188,12 +192,12 @@ impl HeapPage {
             } else {
                 XminHint::Unset
             },
-            xmax_hint: if has(XMAX_KEY_SHARE) {
-                XmaxHint::UnsetKeyShare
-            } else if has(XMAX_UNSET) {
-                XmaxHint::Unset
-            } else {
-                XmaxHint::Set
+            xmax_hint: match (has(XMAX_UNSET), has(XMAX_KEY_SHARE)) {
+                (false, false) => XmaxHint::Set,
+                (false, true) => XmaxHint::UnsetKeyShare,
+                (true, true) => XmaxHint::UnsetShare,
+                (true, false) if has(XMAX_NO_KEY) => XmaxHint::UnsetNoKeyUpdate,
+                (true, false) => XmaxHint::Unset,
             },
         })
     }

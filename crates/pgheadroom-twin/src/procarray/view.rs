@@ -14,6 +14,10 @@ pub(crate) struct Snapshot<'a>(pub &'a ProcArray);
 impl Transactions for Snapshot<'_> {
     #[inline]
     fn outcome(&self, xid: Xid) -> Outcome {
+        let xid = self.0.updater(xid);
+        if xid.is_multixact() {
+            return self.0.outcome(xid);
+        }
         let snapshot = &self.0.mine.snapshot;
         let is_running = xid >= snapshot.xmax
             || (!snapshot.running.is_empty() && snapshot.running.contains(&xid));
@@ -31,6 +35,16 @@ impl Transactions for Snapshot<'_> {
     #[inline]
     fn is_removable(&self, xid: Xid) -> bool {
         self.0.is_removable(xid)
+    }
+
+    #[inline]
+    fn updater(&self, xmax: Xid) -> Xid {
+        self.0.updater(xmax)
+    }
+
+    // A snapshot notes nothing about multixacts.
+    fn is_multixact_needed(&self, _: Xid) -> bool {
+        true
     }
 }
 
@@ -54,6 +68,22 @@ impl Transactions for SinceThen<'_> {
     }
 
     fn is_removable(&self, xid: Xid) -> bool {
+        if xid.is_multixact() {
+            let members = self.procs.multixacts().members(xid).iter();
+            let needed = |xid: Xid| xid >= self.oldest_xmin;
+            return match self.procs.multixacts().updater(xid) {
+                Some(updater) => !needed(updater),
+                None => !members.map(|one| one.xid).any(needed),
+            };
+        }
         xid < self.oldest_xmin
+    }
+
+    fn updater(&self, xmax: Xid) -> Xid {
+        self.procs.updater(xmax)
+    }
+
+    fn is_multixact_needed(&self, multixact: Xid) -> bool {
+        self.procs.is_multixact_needed(multixact)
     }
 }

@@ -142,7 +142,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
             match TupleState::of(&tuple, self.transactions) {
                 TupleState::Dead => {
                     dead_members = chain.len();
-                    self.plan.note_removed(&tuple, self.transactions);
+                    self.note_removed(tuple);
                 }
                 TupleState::RecentlyDead => {}
                 _ => break,
@@ -150,7 +150,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
             if !self.is_hot_updated(&tuple) {
                 break;
             }
-            prior_xmax = tuple.xmax;
+            prior_xmax = self.transactions.updater(tuple.xmax);
             at = tuple.next.offset;
         }
         dead_members
@@ -169,7 +169,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
                 !self.is_hot_updated(&tuple),
                 "dead heap-only tuple outside any chain"
             );
-            self.plan.note_removed(&tuple, self.transactions);
+            self.note_removed(tuple);
             self.remove_heap_only(offset);
         } else {
             self.keep(offset);
@@ -184,6 +184,11 @@ impl<'a, T: Transactions> Planner<'a, T> {
         tuple.is_hot_updated
             && self.transactions.outcome(tuple.xmin) != Outcome::Aborted
             && self.transactions.outcome(tuple.xmax) != Outcome::Aborted
+    }
+
+    fn note_removed(&mut self, mut tuple: Tuple) {
+        tuple.xmax = self.transactions.updater(tuple.xmax);
+        self.plan.note_removed(&tuple, self.transactions);
     }
 
     fn is_processed(&self, position: usize) -> bool {
@@ -202,8 +207,9 @@ impl<'a, T: Transactions> Planner<'a, T> {
 
     fn keep(&mut self, offset: OffsetNumber) {
         self.mark(offset);
-        if let Some(tuple) = self.page.tuple(offset) {
+        if let Some(mut tuple) = self.page.tuple(offset) {
             let state = TupleState::of(&tuple, self.transactions);
+            tuple.xmax = self.transactions.updater(tuple.xmax);
             self.plan.note_kept(&tuple, state);
         }
     }

@@ -135,7 +135,7 @@ fn find(
 fn action_of(deed: &Deed) -> Action<'_> {
     match deed {
         Deed::Read => Action::Read,
-        Deed::Lock => Action::Lock,
+        Deed::Lock(mode, policy) => Action::Lock(*mode, *policy),
         Deed::Delete => Action::Delete,
         Deed::Update(columns) => Action::Update(Assignments { columns }),
     }

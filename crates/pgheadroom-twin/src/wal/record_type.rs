@@ -23,11 +23,15 @@ pub enum RecordType {
     HeapVacuum,
     HeapVisible,
     HeapFreeze,
+    HeapLockUpdated,
     Btree(RecordKind),
     FpiForHint,
     Fpi,
     Commit,
     Abort,
+    MultixactCreate,
+    MultixactZeroMembers,
+    MultixactZeroOffsets,
     /// A summary of a BRIN index.
     BrinSamepageUpdate,
     /// What no server writes.
@@ -46,7 +50,7 @@ pub enum ModelRecord {
 
 impl RecordType {
     /// All types, in order.
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 26] = [
         Self::HeapInsert,
         Self::HeapInsertInit,
         Self::HeapMultiInsert,
@@ -69,6 +73,10 @@ impl RecordType {
         Self::BrinSamepageUpdate,
         Self::OfModel(ModelRecord::Change),
         Self::OfModel(ModelRecord::Page),
+        Self::HeapLockUpdated,
+        Self::MultixactCreate,
+        Self::MultixactZeroMembers,
+        Self::MultixactZeroOffsets,
     ];
     pub(super) const PLACES: usize = Self::ALL.len() + RecordKind::ALL.len();
 
@@ -98,6 +106,10 @@ impl RecordType {
             Self::BrinSamepageUpdate => 19,
             Self::OfModel(ModelRecord::Change) => 20,
             Self::OfModel(ModelRecord::Page) => 21,
+            Self::HeapLockUpdated => 22,
+            Self::MultixactCreate => 23,
+            Self::MultixactZeroMembers => 24,
+            Self::MultixactZeroOffsets => 25,
             Self::Btree(kind) => Self::ALL.len() + kind as usize,
         }
     }
@@ -150,6 +162,10 @@ impl RecordType {
             Self::Fpi => "XLOG/FPI",
             Self::Commit => "Transaction/COMMIT",
             Self::Abort => "Transaction/ABORT",
+            Self::HeapLockUpdated => "Heap2/LOCK_UPDATED",
+            Self::MultixactCreate => "MultiXact/CREATE_ID",
+            Self::MultixactZeroMembers => "MultiXact/ZERO_MEM_PAGE",
+            Self::MultixactZeroOffsets => "MultiXact/ZERO_OFF_PAGE",
         };
         heap.to_owned()
     }
