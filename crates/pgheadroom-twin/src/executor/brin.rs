@@ -104,7 +104,7 @@ impl Brin {
             main: wal.add_fork(),
         };
         for (row, tid) in rows {
-            brin.add(row, tid)?;
+            brin.add(row, tid, None)?;
         }
         for range in 0..brin.ranges.len() {
             let bytes = brin.tuple_bytes(&brin.ranges[range].columns);
@@ -149,8 +149,14 @@ impl Brin {
         maxalign(end)
     }
 
-    /// Adds a row's values to its range; whether that changed the summary.
-    fn add(&mut self, row: Row<'_>, tid: Tid) -> Result<bool, StatementError> {
+    /// Adds a row's values to its range, as the statement that makes it has them; whether that
+    /// changed the summary.
+    fn add(
+        &mut self,
+        row: Row<'_>,
+        tid: Tid,
+        statement: Option<u32>,
+    ) -> Result<bool, StatementError> {
         let range = (tid.block.0 / PAGES_PER_RANGE) as usize;
         if range >= self.ranges.len() {
             return Ok(false);
@@ -163,7 +169,7 @@ impl Brin {
         let mut is_changed = false;
         for (part, column) in self.keys.iter().zip(&mut self.ranges[range].columns) {
             let found = part.found(row)?;
-            let payload = part.payload_bytes(&found, row)?;
+            let payload = part.payload_bytes(&found, row, statement)?;
             let bound = match (&found, found.text(row)) {
                 // Of a range of NULLs alone a summary that is read has forgotten that it has any
                 // (`brin_deform_tuple`), so each further one changes it.
@@ -192,15 +198,21 @@ impl Brin {
         Ok(is_changed)
     }
 
-    /// A new row version.
+    /// A new row version, which this statement made.
     ///
     /// Source: `brininsert`, src/backend/access/brin/brin.c; `brin_doupdate`, brin_pageops.c
     /// (REL_18_STABLE).
     ///
     /// # Errors
     /// As [`Brin::build`], and when a summary outgrows its page.
-    pub fn insert(&mut self, row: Row<'_>, tid: Tid, wal: &mut Wal) -> Result<(), StatementError> {
-        if !self.add(row, tid)? {
+    pub fn insert(
+        &mut self,
+        row: Row<'_>,
+        tid: Tid,
+        statement: u32,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        if !self.add(row, tid, Some(statement))? {
             return Ok(());
         }
         let number = (tid.block.0 / PAGES_PER_RANGE) as usize;

@@ -69,7 +69,8 @@ impl Table {
         let mut brins = std::mem::take(&mut self.brins);
         let mut result = Ok(());
         for brin in &mut brins {
-            result = brin.insert(self.row_view(row), tid, wal);
+            let statement = self.changed_by[row as usize];
+            result = brin.insert(self.row_view(row), tid, statement, wal);
             if result.is_err() {
                 break;
             }
@@ -89,7 +90,8 @@ impl Table {
         procs: &ProcArray,
         wal: &RefCell<&mut Wal>,
     ) -> Result<(), StatementError> {
-        let Some(found) = index.entry_of(self.row_view(row))? else {
+        let statement = self.changed_by[row as usize];
+        let Some(found) = index.entry_of(self.row_view(row), Some(statement))? else {
             return Ok(());
         };
         let hint = self.heap.behaviour().index_unchanged_hint;

@@ -282,11 +282,16 @@ impl Index {
         Ok(())
     }
 
-    /// The entry of a row; `None` when the predicate leaves it out.
+    /// The entry of a row, as the statement that makes it has its values, or as they are stored;
+    /// `None` when the predicate leaves it out.
     ///
     /// # Errors
     /// When an expression fails, or the entry is too wide.
-    pub fn entry_of(&mut self, row: Row<'_>) -> Result<Option<IndexEntry>, StatementError> {
+    pub fn entry_of(
+        &mut self,
+        row: Row<'_>,
+        statement: Option<u32>,
+    ) -> Result<Option<IndexEntry>, StatementError> {
         if let Some(predicate) = &self.predicate {
             if !predicate.is_true(row)? {
                 return Ok(None);
@@ -304,7 +309,7 @@ impl Index {
                 fixed_shape = None;
             }
             if self.fixed_shape.is_none() {
-                payloads.push(self.keys[column].payload_bytes(&found, row)?);
+                payloads.push(self.keys[column].payload_bytes(&found, row, statement)?);
             }
             let code = self.code(column, &found, row);
             match &mut key {
@@ -321,7 +326,7 @@ impl Index {
                 fixed_shape = None;
             }
             if self.fixed_shape.is_none() {
-                payloads.push(part.payload_bytes(&found, row)?);
+                payloads.push(part.payload_bytes(&found, row, statement)?);
             }
         }
         let shape = match (fixed_shape, self.fixed_shape) {
@@ -329,7 +334,7 @@ impl Index {
             (None, None) => self.shape_of(&payloads)?,
             (None, Some(_)) => {
                 for part in self.keys.iter().chain(&self.include) {
-                    payloads.push(part.payload_bytes(&part.found(row)?, row)?);
+                    payloads.push(part.payload_bytes(&part.found(row)?, row, statement)?);
                 }
                 self.shape_of(&payloads)?
             }
@@ -473,7 +478,12 @@ impl Part {
     /// Bytes of a value without its header, and whether they are compressed.
     ///
     /// Source: `index_form_tuple_context`, src/backend/access/common/indextuple.c (REL_18_STABLE).
-    pub fn payload_bytes(&self, found: &Found, row: Row<'_>) -> Result<u32, StatementError> {
+    pub fn payload_bytes(
+        &self,
+        found: &Found,
+        row: Row<'_>,
+        statement: Option<u32>,
+    ) -> Result<u32, StatementError> {
         let text = match (found, self.width, self.kind) {
             (Found::Null, _, _) => return Ok(NULL_PAYLOAD),
             (_, Some(width), _) => return Ok(width),
@@ -483,7 +493,7 @@ impl Part {
             _ => found.text(row).expect("a string"),
         };
         let form = match found {
-            Found::Kept(slot) => row.texts.form(*slot),
+            Found::Kept(slot) => row.texts.form_in_slot(*slot, statement),
             _ => None,
         };
         match form {

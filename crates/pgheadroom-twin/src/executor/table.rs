@@ -190,7 +190,7 @@ impl Table {
         index.learn(rows.iter().map(|&(row, _)| self.row_view(row)))?;
         let mut entries = Vec::with_capacity(rows.len());
         for (row, tid) in rows {
-            if let Some(entry) = index.entry_of(self.row_view(row))? {
+            if let Some(entry) = index.entry_of(self.row_view(row), None)? {
                 entries.push((entry, tid));
             }
         }
@@ -357,7 +357,7 @@ impl Table {
             slots: self.rows.slots(row),
             texts: &self.texts,
         };
-        self.indexes[index].entry_of(view)
+        self.indexes[index].entry_of(view, None)
     }
 
     /// A new row with these values; its number.

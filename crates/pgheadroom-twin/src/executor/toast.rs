@@ -206,7 +206,7 @@ impl Table {
                 } else {
                     let payload_bytes = stored_bytes;
                     self.texts
-                        .add_form(text, Form::Compressed { payload_bytes })
+                        .add_form(text, Form::Compressed { payload_bytes }, to.statement)
                 };
             }
         }
@@ -383,7 +383,7 @@ impl Work {
             let Some(column) = self.biggest(table, new, true) else {
                 break;
             };
-            self.compress(table, new, column);
+            self.compress(table, new, column, to.statement);
             if stored_bytes(table, column, new[column]) > most {
                 move_out(table, new, column, to)?;
             }
@@ -422,16 +422,15 @@ impl Work {
     }
 
     /// Source: `toast_tuple_try_compression`, toast_helper.c.
-    fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize) {
+    fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize, statement: u32) {
         let text = table.texts.get(new[column]).clone();
         let Some(bytes) = compressed(&text) else {
             self.incompressible[column] = true;
             return;
         };
         let payload_bytes = u32::try_from(bytes.len()).expect("a value below 1 GB") + VARHDRSZ;
-        new[column] = table
-            .texts
-            .add_form(text, Form::Compressed { payload_bytes });
+        let form = Form::Compressed { payload_bytes };
+        new[column] = table.texts.add_form(text, form, statement);
     }
 }
 
@@ -454,7 +453,7 @@ fn move_out(
         value_id,
         stored_bytes,
     };
-    let moved = table.texts.add_form(text, form);
+    let moved = table.texts.add_form(text, form, to.statement);
     if is_compressed {
         table.texts.remove(slot);
     }

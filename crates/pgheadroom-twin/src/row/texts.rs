@@ -35,8 +35,8 @@ pub(crate) enum Form {
 pub(crate) struct Texts {
     texts: Vec<Text>,
     free: Vec<i64>,
-    /// Of strings that are compressed or out of line.
-    forms: HashMap<i64, Form>,
+    /// Of strings that are compressed or out of line, and which statement made them so.
+    forms: HashMap<i64, (Form, u32)>,
 }
 
 impl Texts {
@@ -48,13 +48,13 @@ impl Texts {
         self.put(text)
     }
 
-    /// Keeps a string in another form; its number.
-    pub fn add_form(&mut self, text: Text, form: Form) -> i64 {
+    /// Keeps a string in another form, which a statement gives it; its number.
+    pub fn add_form(&mut self, text: Text, form: Form, statement: u32) -> i64 {
         while self.texts.len() < SHARED_MAX {
             self.texts.push(Text::new("")); // a shared one would be found as it is
         }
         let slot = self.put(text);
-        self.forms.insert(slot, form);
+        self.forms.insert(slot, (form, statement));
         slot
     }
 
@@ -86,7 +86,17 @@ impl Texts {
         if self.forms.is_empty() {
             return None;
         }
-        self.forms.get(&slot).copied()
+        self.forms.get(&slot).map(|&(form, _)| form)
+    }
+
+    /// The form in which a statement's new row version comes to the indexes: what the heap
+    /// shortened in the statement itself is there as it was before.
+    ///
+    /// Source: `heap_prepare_insert` and `heap_update`, src/backend/access/heap/heapam.c
+    /// (REL_18_STABLE), which shorten a copy of the tuple in the slot.
+    pub fn form_in_slot(&self, slot: i64, statement: Option<u32>) -> Option<Form> {
+        let (form, made_by) = *self.forms.get(&slot)?;
+        (statement != Some(made_by)).then_some(form)
     }
 
     /// Whether any string is compressed or out of line.
