@@ -157,7 +157,7 @@ impl Database {
             return Ok(());
         }
         let before = self.wal.of_table(rewrite.table.0);
-        self.statement += 1;
+        self.begin_statement();
         for &row in &rewrite.rows[rewrite.copied..until] {
             let (procs, wal) = (&mut self.procs, &mut self.wal);
             rewrite.new.insert(row, procs, wal, self.statement)?;
@@ -190,7 +190,7 @@ impl Database {
         let mut places = rewrite.new.places_of_rows();
         for batch in notes.changes.chunks(APPLIED_AT_ONCE) {
             for change in batch {
-                self.statement += 1;
+                self.begin_statement();
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 let new = &mut rewrite.new;
                 new.apply_noted(change, &mut places, procs, wal, self.statement)?;
