@@ -5,13 +5,14 @@ Random profiles through both players, until there were so many or time is up.
     make fuzz CLIENTS=4 COUNT=300 MINUTES=60
     PYTHONPATH=tools .venv/bin/python -m fuzz_profiles --seed 1 --only 17
 
-What was found before (golden/found) goes first. Exit code 1 if a figure stated exactly was not the
-server's, or a profile was neither played nor refused.
+What was found before (golden/found) goes first; Ctrl-C ends the series with its report. Exit code
+1 if a figure stated exactly was not the server's, or a profile was neither played nor refused.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -66,13 +67,21 @@ class _Series:
         else:
             for path in sorted(FOUND.glob("*.json")):
                 self.note(path.stem, json.loads(path.read_text()), is_known=True)
-        started = time.monotonic()
-        for number in numbers:
-            if asked.minutes is not None and time.monotonic() - started > 60 * asked.minutes:
-                break
-            self.note(f"{asked.seed}-{number}", self.profile(number))
+        with contextlib.suppress(KeyboardInterrupt):
+            self.go_through(numbers)
         self.report()
         return 1 if self.endings["unequal"] + self.endings["failed"] else 0
+
+    def go_through(self, numbers: range) -> None:
+        """Play them until time is up."""
+        minutes = self.asked.minutes
+        started = time.monotonic()
+        for number in numbers:
+            if minutes is not None and time.monotonic() - started > 60 * minutes:
+                return
+            self.note(f"{self.asked.seed}-{number}", self.profile(number))
+            if number % 50 == 49:
+                sys.stderr.write(f"{number + 1}: {dict(self.endings)}\n")
 
     def profile(self, number: int) -> dict[str, Any]:
         asked = self.asked

@@ -67,7 +67,7 @@ def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] =
     tables: list[Section] = []
     for position in range(draw.of((1, 1, 1, 2, 2, 3))):
         tables.append(_table(draw, f"t{position}", tables, clients))
-    operations = _operations(draw, tables)
+    operations = _operations(draw, tables, clients)
     referenced = {key["references"] for table in tables for key in table.get("foreign_keys", ())}
     operations = [
         one for one in operations if one["kind"] != "delete" or one["table"] not in referenced
@@ -190,7 +190,7 @@ def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
     return index
 
 
-def _operations(draw: Draw, tables: Sequence[Section]) -> list[Section]:
+def _operations(draw: Draw, tables: Sequence[Section], clients: int) -> list[Section]:
     """Of each table a way of life: its rows stay, or come and go."""
     made: list[Section] = []
     for table in tables:
@@ -219,7 +219,7 @@ def _operations(draw: Draw, tables: Sequence[Section]) -> list[Section]:
                 one["sets"] = _sets(draw, table)
             made.append(one)
         if not keyless and draw.rarely(4):
-            made = _with_head(draw, table, made)
+            made = _with_head(draw, table, made, is_alone=clients == 1)
         if is_living and not any(
             one["kind"] == "insert" and one["table"] == table["name"] for one in made
         ):
@@ -247,7 +247,7 @@ def _find(draw: Draw, one: Section, table: Section, life: tuple[bool, int | None
         one["find"] = "seqscan"
 
 
-def _with_head(draw: Draw, table: Section, made: list[Section]) -> list[Section]:
+def _with_head(draw: Draw, table: Section, made: list[Section], *, is_alone: bool) -> list[Section]:
     """Somebody takes rows from a queue's head; what a delete there cannot stand beside goes."""
     plain = ("name", "columns", "fillfactor", "deduplicate_items", "unique")
     whole = {one["name"] for one in table["columns"] if one["type"] in _NUMBERS[:3]}
@@ -267,7 +267,7 @@ def _with_head(draw: Draw, table: Section, made: list[Section]) -> list[Section]
         one["rows_per_statement"] = draw.of((2, 5))
     if one["kind"] == "update":
         one["sets"] = _sets(draw, table)
-    else:
+    elif "where" in pick or not is_alone:
         made = [
             other
             for other in made

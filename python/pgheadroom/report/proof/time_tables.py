@@ -51,7 +51,7 @@ _GROWTH_WORDS: Mapping[str, str] = {
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_CELLS = 6
 _MOST_IN_TERMINAL = 3
-_WIDTH = 20
+_WIDTH = 18  # what a terminal of 80 columns leaves it
 _VERDICTS: Mapping[str, str] = {
     "at once": "takes effect at once",
     "converges": "takes effect",
