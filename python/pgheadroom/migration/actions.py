@@ -243,7 +243,8 @@ class Statement:
     empty for the whole transaction. `newer` is syntax of it that servers have only from a major
     version on, with that. `is_command`: none, but a command of psql that runs nothing;
     `connects` is then the database that it names for what follows, empty for the same one.
-    `fills` are tables whose rows it updates or deletes.
+    `fills` are tables whose rows it updates or deletes. `tool`: a line of the tool's that runs the
+    migration, a command too, and what is said of it.
     """
 
     line: int
@@ -258,3 +259,4 @@ class Statement:
     is_command: bool = False
     connects: str | None = None
     fills: tuple[Fill, ...] = ()
+    tool: str | None = None

@@ -77,7 +77,7 @@ def check_migration(
         tool_version=pgheadroom.__version__,
         server=profile.server.version,
         statements=sum(not s.is_command for s in statements),
-        commands=sum(s.is_command for s in statements),
+        commands=sum(s.is_command and s.tool is None for s in statements),
         not_understood=tuple(
             NotUnderstood(line=s.line, text=s.text[:200], why=s.problem)
             for s in statements
@@ -105,12 +105,14 @@ def _strict_findings(
 
 
 def _of_psql(profile: Profile, statements: Sequence[Statement]) -> Iterator[Note]:
-    """What is said of psql's own commands that run nothing: once, and of another database."""
+    """What is said of psql's commands that run nothing: once; of another database; of a tool."""
     assert profile.server.observed is not None, "refused before"
     database = profile.server.observed.database
     quiet = []
     for statement in statements:
-        if statement.connects and statement.connects != database:
+        if statement.tool is not None:
+            yield Note(line=statement.line, table=None, text=statement.tool, is_judged=True)
+        elif statement.connects and statement.connects != database:
             text = (
                 f"what follows goes to database {statement.connects}, and the profile is of "
                 f"{database}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from pgheadroom.migration.actions import Action, Fill, Statement, Target
+from pgheadroom.migration.sections import forward
 from pgheadroom.sources.statements import Located, NotParsed, facts_of, located, writes_of
 
 _ACTIONS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Action)}
@@ -49,13 +50,18 @@ class _Found:
 
 def read_migration(text: str) -> tuple[Statement, ...]:
     """
-    The statements of a migration, in order.
+    The statements of a migration, in order; of a tool's file those of the way forward.
 
     Args:
         text: Of the file.
     """
-    session = _Session()
-    return tuple(_statement(found, session) for found in located(text))
+    part = forward(text)
+    session = _Session(begun=part.begun)
+    listed = [_statement(found, session) for found in located(part.text)]
+    if part.said is not None:
+        line, said = part.said
+        listed.insert(0, Statement(line=line, text="", is_sql=False, is_command=True, tool=said))
+    return tuple(listed)
 
 
 def _statement(found: Located, session: _Session) -> Statement:
