@@ -478,3 +478,38 @@ def test_no_name_is_shown_that_nobody_has_given(parts: list[tuple[str, str, str]
     named = set(re.findall(r"\bq[^\s\",;:()\\.]*", shown))
     chosen = {name for name in named if re.fullmatch(r"q[tu]_\w+_idx\d*", name)}
     assert named - chosen <= known, text
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "unsaid"),
+    [
+        (
+            "ALTER TABLE jobs ADD c int; CREATE INDEX i ON jobs (id, c)",
+            "over id, c; no statement that was observed can have assigned c.",
+            "assigned id",
+        ),
+        (
+            "CREATE INDEX i ON jobs (owner)",
+            "over owner; no statement that was observed assigns owner.",
+            "none",
+        ),
+        (
+            "ALTER TABLE jobs ADD g int GENERATED ALWAYS AS (length(note)) STORED;"
+            "CREATE INDEX i ON jobs (g)",
+            "if every value that is assigned, and what is generated from it, changes.",
+            "assigned changes",
+        ),
+        (
+            "CREATE INDEX i ON jobs (note)",
+            "if every value that is assigned changes.",
+            "generated",
+        ),
+    ],
+)
+def test_an_index_is_told_by_the_columns_that_it_is_about(
+    text: str, said: str, unsaid: str
+) -> None:
+    """Of an index over old and new columns all were said to be assigned by no statement."""
+    (table,) = _check(text).tables
+    assert said in table.text
+    assert unsaid not in table.text

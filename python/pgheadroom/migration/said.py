@@ -91,9 +91,11 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
         return f"{text}, which reads the row itself: no update is HOT any more"
     mine = new & (edit.hot.columns | set().union(*_read(edit, altered)))
     if not mine:
-        if edit.hot.columns <= altered.before.blocking:
+        rest = edit.hot.columns - altered.before.blocking
+        if not rest:
             return f"{text}, and other indexes read all of that already"
-        return f"{text}, which no statement that was observed can have assigned"
+        named = ", ".join(sorted(altered.spelled(name) for name in rest))
+        return f"{text}; no statement that was observed can have assigned {named}"
     if not updates.classes:
         return text
     rows = sum(found.rows for found in updates.classes if found.columns & mine)
@@ -104,7 +106,7 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
     text += (
         f"; {show_share(share)} of the updates assign {named}"
         if rows
-        else f"; none assigns {named}"
+        else f"; no statement that was observed assigns {named}"
     )
     said = f", {show_share(unknown)} are known to no statement"
     return text + (said if unknown >= _SHOWN_FROM else "")
@@ -131,9 +133,12 @@ def rule_said(verdict: str, why: str, found: HotChange) -> str:
     if found.lost_frac >= REAL_SHARE:
         by = dict.fromkeys(str(blocker) for _, blocking in found.lost for blocker in blocking)
         named = ", ".join(list(by)[:3]) + (f" and {len(by) - 3} more" if len(by) > 3 else "")
+        # PostgreSQL compares what was generated, not what it was generated from.
+        is_computed = any(b.assigned != b.column for _, blocking in found.lost for b in blocking)
+        made = ", and what is generated from it," if is_computed else ""
         parts.append(
             f"{show_share(found.lost_frac)} of the updates can be HOT now and no more then"
-            f"{f' ({named})' if named else ''}, if every value that is assigned changes."
+            f"{f' ({named})' if named else ''}, if every value that is assigned{made} changes."
         )
     if found.gained_frac >= REAL_SHARE:
         parts.append(f"{show_share(found.gained_frac)} of the updates can be HOT from then on.")
