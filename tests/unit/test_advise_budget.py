@@ -12,8 +12,9 @@ import observed_table as made
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_advise_parts import SERVER, _point, observed
+from test_advise_parts import SERVER, observed
 
+from curve_points import point_of
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.build import in_order
@@ -279,7 +280,7 @@ def test_where_an_index_ends_hot_a_lower_fillfactor_is_no_remedy_for_hot(hot_the
     profile = _with_index(observed(indexed=True, sets="state", updates=4000, hot=0, newpage=0))
     (case,) = cases(profile)
     case._curve = tuple(
-        Costed(point=_point(f, hot=hot), costs=(1.0,)) for f, hot in ((100, 0.0), (90, hot_then))
+        Costed(point=point_of(f, hot=hot), costs=(1.0,)) for f, hot in ((100, 0.0), (90, hot_then))
     )
     change = Decision(
         verdict="CHANGE",
