@@ -168,3 +168,9 @@ def test_help_does_not_load_the_heavy_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """They are collected as modules of one name space: the second of a name is an error."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
