@@ -513,3 +513,13 @@ def test_an_index_is_told_by_the_columns_that_it_is_about(
     (table,) = _check(text).tables
     assert said in table.text
     assert unsaid not in table.text
+
+
+def test_another_type_names_the_locks_of_keys_that_nobody_has_observed() -> None:
+    """The other table of a foreign key is locked too, for as long as a column is rewritten."""
+    found = _check("ALTER TABLE jobs ALTER owner TYPE bigint")
+    (note,) = found.notes
+    assert (note.line, note.table, note.is_judged) == (1, "jobs", True)
+    assert "a foreign key of owner or to it, if there is one, locks its other table" in note.text
+    assert _check("ALTER TABLE jobs ALTER note TYPE text").notes == ()
+    assert _check("ALTER TABLE jobs ADD c int DEFAULT random()").notes == ()

@@ -110,6 +110,7 @@ class Catalog:
         made = {key: kept(joined(effects), held.locks.get(key)) for key, effects in found.items()}
         for key, whole in made.items():
             self.altered[key].effects += [(statement.line, effect) for effect in whole]
+        self._say_keys(statement, made)
         long = {
             key: self._later(statement.line, key)
             for key, whole in made.items()
@@ -117,6 +118,19 @@ class Catalog:
         }
         long |= dict(self._filled(statement, held))
         held.take(statement.line, made, long)
+
+    def _say_keys(self, statement: Statement, made: dict[str, tuple[Effect, ...]]) -> None:
+        """Foreign keys are not observed, and another type makes those of its column anew."""
+        for action in statement.actions:
+            if not isinstance(action, actions.SetColumn) or action.is_new:
+                continue
+            effects = [e for key in self.names.tables_of(action.table) for e in made.get(key, ())]
+            if any(effect.effort == "rewrite" for effect in effects):
+                text = (
+                    f"a foreign key of {action.name} or to it, if there is one, locks its other "
+                    "table with ACCESS EXCLUSIVE for as long, and is checked anew"
+                )
+                self._note(statement.line, action.table, text, is_judged=True)
 
     def _filled(self, statement: Statement, held: Held) -> Iterator[tuple[str, Later]]:
         """Tables whose rows are written while others wait for the transaction's locks."""

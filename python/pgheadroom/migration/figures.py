@@ -136,7 +136,8 @@ def _missing(guard: Guard, altered: Altered) -> str:
         for edit in altered.edits
         if isinstance(edit, IndexAdded) and edit.hot.method not in ("btree", "brin")
     ]
-    return replace(guard, unpriced=(*guard.unpriced, *new)).missing
+    # An index that is made anew has the name of the one that goes.
+    return replace(guard, unpriced=tuple(dict.fromkeys((*guard.unpriced, *new)))).missing
 
 
 def _contradicted(now: _Side, shares: Observed) -> str | None:
