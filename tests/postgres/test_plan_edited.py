@@ -152,7 +152,7 @@ def test_undo_goes_on_past_what_cannot_be_undone(
         undo = [*apply, "--undo"]
         assert run([*undo, "--dry-run"]) == 0
         assert run(undo) == 1
-        said = capsys.readouterr().out
+        said = " ".join(capsys.readouterr().out.split())  # as wide as the terminal
         assert "Undone: step 3 (parts_1), step 1 (jobs)." in said
         why = "storage parameter fillfactor: found 60, the plan has 70"
         assert f"Cannot be undone: step 2 (quiet): {why}" in said
