@@ -89,9 +89,10 @@ class _Series:
 
     def note(self, name: str, profile: dict[str, Any], *, is_known: bool = False) -> None:
         trial = carry_out(profile, self.folder)
-        self.endings[trial.ending] += 1
-        self.held += trial.held
-        self.missed += trial.missed
+        if not is_known or trial.ending != "equal":  # those mended before are no part of the count
+            self.endings[trial.ending] += 1
+            self.held += trial.held
+            self.missed += trial.missed
         if trial.ending == "refused":
             self.reasons[_kind(trial.said)] += 1
         elif trial.ending != "equal":

@@ -73,7 +73,7 @@ def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] =
         one for one in operations if one["kind"] != "delete" or one["table"] not in referenced
     ] or [{"table": tables[0]["name"], "kind": "insert"}]
     run: Section = {
-        "operations": clients * draw.of((60, 400, 1500, 1500, 4000, 8000)) // clients * clients,
+        "operations": clients * draw.of((60, 400, 1500, 1500, 4000, 8000)),
         "clients": clients,
         "seed": draw.between(0, 10**6),
     }

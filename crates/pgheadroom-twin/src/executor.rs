@@ -9,8 +9,7 @@
 //!
 //! That order decides which pages are pruned and which index entries die, so it decides sizes and
 //! WAL. The plan (which scan) is given by the caller. Left out: bitmap and index-only scans,
-//! synchronised scans, parallel plans, triggers but those of foreign keys, other sessions' locks
-//! and pins.
+//! synchronised scans, parallel plans, triggers but those of foreign keys.
 
 use pgheadroom_layout::wal_record::heap_confirm;
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
@@ -125,7 +124,7 @@ pub enum Action<'a> {
     Update(Assignments<'a>),
 }
 
-/// Tables, their WAL, and one session that works on them.
+/// Tables, their WAL, and the sessions that work on them, one statement at a time.
 #[derive(Debug)]
 pub struct Database {
     behaviour: Behaviour,

@@ -293,8 +293,8 @@ impl Heap {
     /// A row lock of the updating transaction is carried over to the new version, as the weakest
     /// kind; one of a transaction that has ended is not.
     ///
-    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Differs: another
-    /// session's lock, which would make a multixact, is not expected.
+    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Left out: other
+    /// sessions' locks, which the executor carries over (`executor/row_lock.rs`).
     #[allow(clippy::too_many_arguments)] // one per question that heap_update asks
     pub fn update(
         &mut self,
