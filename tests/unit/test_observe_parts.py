@@ -49,6 +49,16 @@ def test_the_newest_fitting_text_is_chosen() -> None:
     assert sql.text("io_counters", 15) is None
 
 
+def test_what_queries_have_in_common_stands_once() -> None:
+    """Two samples of a table read the same pages because the same lines choose them; in whole."""
+    sampled = sql.text("sample_statements", 18) or ""
+    chosen = sampled[sampled.index("FROM pg_class c") : sampled.index("pages > 0")]
+    assert "AccessExclusiveLock" in chosen
+    assert "row_security_active" in chosen
+    assert chosen in (sql.text("age_statements", 18) or "")
+    assert not [name for name in sql.names() for _, text in sql.variants(name) if "\\ir" in text]
+
+
 def test_variables_are_bound_as_psql_does() -> None:
     """Names go in quoted, casts stay, and what has no value stays for psql."""
     bound = sql.bound("SELECT :n, :'s', :s.f(x::int8), :later", {"n": 5, "s": 'a"b'})

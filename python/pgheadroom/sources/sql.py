@@ -2,8 +2,9 @@
 The queries that a live database is asked: one file each, `queries/NAME.sql`.
 
 `NAME_17.sql` stands for it from version 17 on. A file may name variables as psql does (`:seed`,
-`:'fsm_schema'`), so that the same text runs here and in psql. Those in `queries/apply` are asked by
-`apply` alone, with bound parameters.
+`:'fsm_schema'`) and take in by psql's `ir` what several have in common (`queries/parts`), so that
+the same text runs here and in psql. Those in `queries/apply` are asked by `apply` alone, with bound
+parameters.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from importlib import resources
 from pgheadroom import quoting
 
 _FILE = re.compile(r"(?P<name>[a-z_]+?)(?:_(?P<since>\d\d))?\.sql")
+_PART = re.compile(r"^\\ir (?:parts/)?(?P<name>[a-z_]+)\.sql$", re.MULTILINE)
 _VARIABLE = re.compile(r"(?<![:\w]):(?:'(?P<quoted>[a-z_]+)'|(?P<bare>[a-z_]+)\b)")
 
 
@@ -26,9 +28,19 @@ def _variants() -> Mapping[str, tuple[tuple[int, str], ...]]:
     for file in resources.files("pgheadroom.sources").joinpath("queries").iterdir():
         match = _FILE.fullmatch(file.name)
         if match is not None:
-            text = file.read_text(encoding="utf-8").rstrip()
+            text = _whole(file.read_text(encoding="utf-8").rstrip())
             found.setdefault(match["name"], []).append((int(match["since"] or 0), text))
     return {name: tuple(sorted(texts, reverse=True)) for name, texts in found.items()}
+
+
+def _whole(text: str) -> str:
+    """The text with the parts that it takes in."""
+    parts = resources.files("pgheadroom.sources").joinpath("queries", "parts")
+
+    def part(match: re.Match[str]) -> str:
+        return _whole(parts.joinpath(f"{match['name']}.sql").read_text(encoding="utf-8").rstrip())
+
+    return _PART.sub(part, text)
 
 
 def names() -> tuple[str, ...]:

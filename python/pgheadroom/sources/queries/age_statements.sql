@@ -3,22 +3,11 @@
 -- their last write. Reads the pages that sample_statements read. Needs SELECT. Distances between
 -- values and ages, of some thousand rows; never values.
 WITH names AS MATERIALIZED (
-    SELECT c.oid, n.nspname, c.relname, pg_relation_size(c.oid) / 8192 AS pages,
-           greatest(pg_snapshot_xmax(pg_current_snapshot())::text::int8 - :start_xid, 0) AS since,
-           pg_stat_get_tuples_updated(c.oid) AS updated, pg_stat_get_tuples_deleted(c.oid) AS deleted
-    FROM pg_class c
-    JOIN pg_namespace n ON n.oid = c.relnamespace
-    JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
-    WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-      AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)
-      AND has_schema_privilege(n.oid, 'USAGE')
-      AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
-      AND NOT EXISTS (SELECT FROM pg_locks l
-                      WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
-                        AND l.relation IN (c.oid, c.reltoastrelid))
+\ir parts/sampled.sql
 ), chosen AS MATERIALIZED (
-    SELECT * FROM names
-    WHERE pages > 0 AND pg_stat_get_tuples_inserted(oid) > 0 AND updated + deleted > 0
+    SELECT *
+    FROM (SELECT *, pg_stat_get_tuples_deleted(oid) AS deleted FROM names) AS named
+    WHERE pg_stat_get_tuples_inserted(oid) > 0 AND updated + deleted > 0
     ORDER BY updated + deleted DESC, pages DESC LIMIT :sample_tables
 ), candidates AS (
     -- The first column of a B-tree has its newest value at its end; of the others the newest that
@@ -68,9 +57,6 @@ SELECT jsonb_build_object('query', 'row_ages', 'pass', 'end', 'rows', jsonb_buil
                FROM n WHERE is_recent AND number <= 3000),
     'older', (SELECT jsonb_agg(jsonb_build_array(%9$s) ORDER BY number)
               FROM n WHERE NOT is_recent AND number <= 1000))))$statement$,
-    l.distances, c.nspname, c.relname,
-    CASE WHEN c.pages <= :sample_pages THEN 100
-         ELSE round((:sample_pages - 5 * sqrt(:sample_pages))::numeric * 100 / c.pages, 6) END,
-    :seed, c.since, c.oid::int8, l.attnums, l.names) AS statement
+    l.distances, c.nspname, c.relname, c.percent, :seed, c.since, c.oid::int8, l.attnums, l.names) AS statement
 FROM chosen c JOIN listed l ON l.attrelid = c.oid
 ORDER BY c.updated + c.deleted DESC, c.pages DESC

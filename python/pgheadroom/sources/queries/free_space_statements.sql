@@ -5,16 +5,8 @@ SELECT format($statement$SELECT jsonb_build_object('query', 'free_space', 'pass'
     'rooms', jsonb_agg(jsonb_build_array(room_class, n) ORDER BY room_class))))
 FROM (SELECT %3$I.pg_freespace(%1$s, blk) / 128 AS room_class, count(*) AS n
       FROM generate_series(0, %2$s - 1, %4$s) AS blk GROUP BY 1) AS r$statement$,
-    c.oid::int8, pg_relation_size(c.oid) / 8192, :'fsm_schema',
-    greatest((pg_relation_size(c.oid) / 8192 + 999) / 1000, 1)) AS statement
-FROM (SELECT c.oid FROM pg_class c
-      JOIN pg_namespace n ON n.oid = c.relnamespace
-      JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
-      WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-        AND NOT EXISTS (SELECT FROM pg_locks l
-                        WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
-                          AND l.relation = c.oid)
-        AND c.relpages > 0
-        AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
-      ORDER BY pg_stat_get_tuples_updated(c.oid) DESC, c.relpages DESC
-      LIMIT :sample_tables) c
+    c.oid::int8, c.pages, :'fsm_schema',
+    greatest((c.pages + 999) / 1000, 1)) AS statement
+FROM (
+\ir parts/busiest.sql
+) AS c

@@ -7,17 +7,9 @@ FROM (SELECT (h.upper - h.lower) / 128 AS room_class, count(*) AS n
       FROM generate_series(0, %2$s - 1, %5$s) AS blk,
            LATERAL %3$I.page_header(%3$I.get_raw_page(%4$L, 'main', blk)) AS h
       GROUP BY 1) AS r$statement$,
-    c.oid::int8, pg_relation_size(c.oid) / 8192, :'inspect_schema',
+    c.oid::int8, c.pages, :'inspect_schema',
     format('%I.%I', c.nspname, c.relname),
-    greatest((pg_relation_size(c.oid) / 8192 + 199) / 200, 1)) AS statement
-FROM (SELECT c.oid, n.nspname, c.relname FROM pg_class c
-      JOIN pg_namespace n ON n.oid = c.relnamespace
-      JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
-      WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-        AND NOT EXISTS (SELECT FROM pg_locks l
-                        WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
-                          AND l.relation = c.oid)
-        AND c.relpages > 0
-        AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
-      ORDER BY pg_stat_get_tuples_updated(c.oid) DESC, c.relpages DESC
-      LIMIT :sample_tables) c
+    greatest((c.pages + 199) / 200, 1)) AS statement
+FROM (
+\ir parts/busiest.sql
+) AS c

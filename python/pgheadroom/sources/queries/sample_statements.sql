@@ -3,22 +3,10 @@
 -- OFFSET 0 keeps the lengths from being taken behind a sort, which shortens a row by 3 bytes.
 -- Needs SELECT. Row lengths, which rows are recent, how full pages are: sums, never values.
 WITH names AS MATERIALIZED (
-    SELECT c.oid, n.nspname, c.relname, c.relnatts, pg_relation_size(c.oid) / 8192 AS pages,
-           coalesce(pg_relation_size(nullif(c.reltoastrelid, 0)), 0) > 0 AS is_toasted,
-           greatest(pg_snapshot_xmax(pg_current_snapshot())::text::int8 - :start_xid, 0) AS since,
-           pg_stat_get_tuples_updated(c.oid) AS updated
-    FROM pg_class c
-    JOIN pg_namespace n ON n.oid = c.relnamespace
-    JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
-    WHERE c.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-      AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)
-      AND has_schema_privilege(n.oid, 'USAGE')
-      AND (:'tables' = '' OR c.oid = ANY (string_to_array(:'tables', ',')::oid[]))
-      AND NOT EXISTS (SELECT FROM pg_locks l
-                      WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
-                        AND l.relation IN (c.oid, c.reltoastrelid))
+\ir parts/sampled.sql
 ), chosen AS MATERIALIZED (
-    SELECT * FROM names WHERE pages > 0 ORDER BY updated DESC, pages DESC LIMIT :sample_tables
+    SELECT *, coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0) > 0 AS is_toasted
+    FROM names ORDER BY updated DESC, pages DESC LIMIT :sample_tables
 ), listed AS (
     SELECT a.attrelid,
            string_agg(format('pg_column_size(t.%I) AS w%s', a.attname, k), ', ' ORDER BY k) AS read,
@@ -80,10 +68,7 @@ SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_
         ARRAY[0.05, 0.25, 0.5, 0.75, 0.95]) WITHIN GROUP (ORDER BY length)))
       FROM b, unnest(b.lengths) AS length)))$statement$,
     CASE WHEN c.is_toasted THEN '24' ELSE 'pg_column_size(t.*)' END || ' AS whole', l.read,
-    c.nspname, c.relname,
-    CASE WHEN c.pages <= :sample_pages THEN 100
-         ELSE round((:sample_pages - 5 * sqrt(:sample_pages))::numeric * 100 / c.pages, 6) END,
-    :seed,
+    c.nspname, c.relname, c.percent, :seed,
     CASE WHEN c.is_toasted  -- a row with NULLs has a bitmap of them in its header
          THEN format('CASE WHEN num_nulls(%s) > 0 THEN %s ELSE whole END + %s', l.widths,
                      (23 + (c.relnatts + 7) / 8 + 7) / 8 * 8, l.stored)
