@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from curve_points import point_of
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.advice import Advice, Calibration, TableAdvice
-from pgheadroom.advise.calibrate import calibrate, observed_shares
+from pgheadroom.advise.calibrate import calibrate
 from pgheadroom.advise.curve import Costed, beside, candidates, misses
 from pgheadroom.advise.decide import _why_change, _why_keep, decide, without_curve
 from pgheadroom.advise.policy import Policy, make_policy
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import Knobs, make_scenario
+from pgheadroom.advise.shares import observed_shares
 from pgheadroom.errors import InputError
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.types import Interval

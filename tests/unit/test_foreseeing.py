@@ -11,9 +11,10 @@ from observed_table import counters, profile_of
 from test_advise_parts import observed
 from test_plan import MARK, MEASURED, forecast
 
-from pgheadroom.advise.calibrate import calibrate, observed_shares
+from pgheadroom.advise.calibrate import calibrate
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Knobs, Scenario
+from pgheadroom.advise.shares import observed_shares
 from pgheadroom.forms import read, write
 from pgheadroom.plan.record import Effect, StepRecord
 from pgheadroom.predict import minor_version

@@ -10,6 +10,9 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     row.py        a row's length, and what an update of it writes
     scenario.py   one table as a run of the twin
     runs.py       runs side by side, and their figures
+    shares.py     the interval's updates as shares, and what chance does to them
+    trial.py      a run of the twin beside them, as old as the table is
+    explaining.py what an observation leaves open, and what of it explains a difference
     calibrate.py  does the twin repeat what was observed, and which named input explains it
     curve.py      the steady state over fillfactors, and the way there
     worth.py      what a change has to save: beyond chance, for its room, for a rewrite

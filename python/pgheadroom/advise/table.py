@@ -22,7 +22,7 @@ from pgheadroom.advise.advice import (
     Transition,
     mid,
 )
-from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
+from pgheadroom.advise.calibrate import Fitted, calibrate
 from pgheadroom.advise.causes import causes_of
 from pgheadroom.advise.curve import (
     Costed,
@@ -50,6 +50,7 @@ from pgheadroom.advise.remarks import table_remarks
 from pgheadroom.advise.room import held_frac
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import Scenario
+from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.advise.width import width_of

@@ -14,10 +14,11 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.advise.calibrate import Fitted, calibrate, observed_shares
+from pgheadroom.advise.calibrate import Fitted, calibrate
 from pgheadroom.advise.runs import Played, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
+from pgheadroom.advise.shares import observed_shares
 from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version

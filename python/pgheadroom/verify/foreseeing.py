@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.calibrate import calibrate, observed_shares
+from pgheadroom.advise.calibrate import calibrate
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import (
@@ -33,6 +33,7 @@ from pgheadroom.advise.scenario import (
     make_scenario,
     tiled,
 )
+from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.younger import younger
 from pgheadroom.errors import TwinError
 from pgheadroom.outcome import as_interval

@@ -1,0 +1,231 @@
+"""
+What an observation leaves open, and what of it may explain that the twin gives other counters.
+
+How often an assigned column really changes, by how much strings grow, for how long horizons are
+held, which rows are updated: each is named, and is tried by playing it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.advise.growing import growing_of
+from pgheadroom.advise.scenario import Knobs, follows_rows, observed_hold_s, writes
+from pgheadroom.advise.shares import AGREES_WITHIN, Observed
+from pgheadroom.advise.trial import Trial
+from pgheadroom.advise.updates import updates_of
+from pgheadroom.profile import Kind, Profile
+from pgheadroom.profile.model import Pick, TableProfile
+from pgheadroom.types import PgVersion
+from pgheadroom.units import PAGE_BYTES
+
+_BRIN_KEEPS_HOT_FROM = 16
+"""From this version on a summarizing index does not end HOT."""
+
+_NO_NEWPAGE = 15
+"""The last version that does not count updates to a new page."""
+
+_HOLDS_S = (5.0, 30.0, 120.0, 600.0)
+_GROWTHS_BYTES = (2, 4, 8, 16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """
+    Settings of one input, each of which takes away more HOT than the one before.
+
+    Attributes:
+        options: What is told of each, and its knobs.
+        is_dear: The more it takes, the longer it plays.
+    """
+
+    options: tuple[tuple[dict[str, Any], Knobs], ...]
+    is_dear: bool = False
+
+
+def tried(
+    explanation: Explanation, trial: Callable[[Knobs], Trial | None], observed: Observed
+) -> Iterator[tuple[dict[str, Any], Trial]]:
+    """
+    Play those of an explanation that may come near, until one agrees.
+
+    If the last does not take enough, none does; else what is sought lies between one that takes too
+    little and one that takes too much. Where the later ones play long, upwards from the first.
+    """
+    low, high = 0, len(explanation.options) - 1
+    place = low if explanation.is_dear else high
+    while low <= high:
+        told, knobs = explanation.options[place]
+        found = trial(knobs)
+        if found is None:
+            return
+        yield told, found
+        if found.agrees(observed):
+            return
+        if found.is_beyond(observed):
+            high = place - 1
+        else:
+            low = place + 1
+        place = low if explanation.is_dear else (low + high) // 2
+
+
+def changed_columns(
+    profile: Profile, table: TableProfile, observed: Observed, fitted: dict[str, Any]
+) -> Knobs:
+    """
+    How often columns that an index has really change, by the counters.
+
+    An update that stays on its page and is not HOT has changed one of them; among all that stay,
+    that is the share that changes.
+    """
+    blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
+    updates = [o for o in writes(profile, table.name) if o.kind == "update"]
+    total = sum(o.weight * o.rows_mean for o in updates)
+    if not blocking or not total:
+        return Knobs()
+    assigning = [
+        (o.weight * o.rows_mean / total, columns)
+        for o in updates
+        if (columns := [c.column for c in o.sets if c.column in blocking and c.changed_frac > 0])
+    ]
+    share = math.fsum(part for part, _ in assigning)
+    changed = _changing(observed)
+    if changed is None:
+        return Knobs()
+    if changed > share + max(AGREES_WITHIN, observed.error(changed)):
+        if observed.indexed is None:
+            return Knobs()  # on 15 it may as well be room that was missing
+        frac = round((changed - share) / (1 - share), 4)
+        column = blocking[0]
+        # Counters prove the change, but not of which column.
+        which = f"{table.name}.{column}"
+        if len(blocking) > 1:
+            which = f"a column of {table.name}'s indexes, played as {column}"
+        why = "assigns (a trigger?)" if _is_explained(table) else "explains"
+        fitted[f"changed_frac of {which}, which no known statement {why}"] = frac
+        return Knobs(also_changes=(column, frac))
+    if changed >= share - observed.error(share):
+        return Knobs()
+    width = max(len(columns) for _, columns in assigning)
+    each = round(1 - (1 - changed / share) ** (1 / width), 4)
+    names = sorted({column for _, columns in assigning for column in columns})
+    for name in names:
+        fitted[f"changed_frac of {table.name}.{name}"] = each
+    return Knobs(changed_frac=dict.fromkeys(names, each))
+
+
+def _changing(observed: Observed) -> float | None:
+    """The share of updates that changed an indexed column; on 15 not more than this."""
+    if observed.indexed is None:
+        return 1 - observed.hot
+    stayed = observed.hot + observed.indexed
+    return observed.indexed / stayed if stayed * observed.updates >= 1 else None
+
+
+def _blocking(table: TableProfile, major: int) -> list[str]:
+    """Columns of the profile whose change ends HOT, the key aside, in the order of the indexes."""
+    found: list[str] = []
+    for index in table.indexes:
+        if index.method == "brin" and major >= _BRIN_KEEPS_HOT_FROM:
+            continue
+        found += [*index.columns, *index.include]
+        text = " ".join([*index.expressions, index.where or ""])
+        found += [column.name for column in table.columns if column.name in text]
+    key = table.key
+    return [name for name in dict.fromkeys(found) if key is None or name != key.name]
+
+
+def explanations(
+    profile: Profile, table: TableProfile, observed: Observed, tried: Trial
+) -> list[Explanation]:
+    """What else may be, by kind: more new pages than foreseen, or fewer."""
+    hot, newpage = tried.shares()
+    knobs = tried.knobs
+    missing = newpage < observed.newpage if observed.newpage is not None else hot > observed.hot
+    found: list[Explanation] = []
+    if missing:
+        blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
+        if observed.newpage is None and blocking and hot > 0 and not _is_explained(table):
+            frac = round(1 - observed.hot / hot, 4)
+            told = f"changed_frac of {table.name}.{blocking[0]}, which no known statement explains"
+            knob = replace(knobs, also_changes=(blocking[0], frac))
+            found.append(Explanation(options=(({told: frac}, knob),)))
+        found += [
+            _growing(table.name, column, knobs, tried.scenario.updates_per_row)
+            for column in (_strings(profile, table) if growing_of(table).lasts else ())
+        ]
+        already = observed_hold_s(profile)
+        holds = tuple(
+            ({"seconds that a horizon is held": hold}, replace(knobs, held_s=hold))
+            for hold in _HOLDS_S
+            if hold > already
+        )
+        found.append(Explanation(options=holds, is_dear=True))
+    elif observed_hold_s(profile) > 0:
+        free = ({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0))
+        found.append(Explanation(options=(free,)))
+    if any(o.kind == "update" and o.rows_mean > 1 for o in writes(profile, table.name)):
+        where = {f"rows of {table.name} that one statement updates": "anywhere in the table"}
+        found.insert(0, Explanation(options=((where, replace(knobs, scattered=True)),)))
+    return [*(Explanation(options=(one,)) for one in _picks(profile, table, knobs)), *found]
+
+
+def _growing(table: str, column: str, knobs: Knobs, updates_per_row: float) -> Explanation:
+    """Growth of a string, as far as a row that has grown through a run still fits a page."""
+    return Explanation(
+        options=tuple(
+            (
+                {f"grows_bytes of {table}.{column}": f"1 to {size}"},
+                replace(knobs, grows_bytes={column: size}),
+            )
+            for size in _GROWTHS_BYTES
+            if (1 + size) / 2 * updates_per_row <= PAGE_BYTES
+        )
+    )
+
+
+def _is_explained(table: TableProfile) -> bool:
+    """
+    Whether statements account for all updates.
+
+    Then no column changes that none of them assigns, unless counters prove it (a trigger): 15 has
+    no such counter.
+    """
+    found = updates_of(table, _NO_NEWPAGE)
+    return found is not None and found.is_explained
+
+
+def _picks(
+    profile: Profile, table: TableProfile, knobs: Knobs
+) -> list[tuple[dict[str, Any], Knobs]]:
+    """Other rows that may be the updated ones, where no sample of ages says which."""
+    assert table.observed is not None, "an observed profile"
+    if table.observed.updates.pick.evidence != "assumed":
+        return []
+    if follows_rows(writes(profile, table.name)):
+        return []  # those are picks among rows that are loaded, and soon gone
+    picks = [
+        Pick(distribution="hot_set", rows_frac=frac, weight=weight)
+        for frac, weight in ((0.2, 0.8), (0.05, 0.95))
+    ]
+    if any(operation.kind == "insert" for operation in writes(profile, table.name)):
+        picks.insert(0, Pick(distribution="newest"))
+    return [
+        ({f"rows of {table.name} that are updated": _told(pick)}, replace(knobs, pick=pick))
+        for pick in picks
+    ]
+
+
+def _told(pick: Pick) -> str:
+    if pick.distribution == "newest":
+        return "the last inserted"
+    return f"{pick.weight:.0%} of the updates on {pick.rows_frac:.0%} of the rows"
+
+
+def _strings(profile: Profile, table: TableProfile) -> list[str]:
+    """Strings of varying width that updates assign."""
+    assigned = {c.column for o in writes(profile, table.name) for c in o.sets}
+    return [c.name for c in table.columns if c.name in assigned and c.kind is Kind.STRING]
