@@ -132,7 +132,8 @@ def _lived(table: TableProfile) -> float | None:
     Totals begin when the statistics do, and a rewrite in between begins the pages anew.
     """
     assert table.observed is not None, "an observed profile"
-    total = (table.observed.totals or {}).get("n_tup_upd")
+    totals = table.observed.totals
+    total = None if totals is None else totals.n_tup_upd
     if total is None or table.rows < 1:
         return None
     return float(total) / table.rows

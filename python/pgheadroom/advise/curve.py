@@ -217,8 +217,8 @@ def seq_scans_per_s(table: TableProfile) -> float:
     """Sequential scans of the table a second, as observed."""
     assert table.observed is not None, "an observed profile"
     counters, rates = table.observed.counters, table.observed.per_s
-    updates, per_s = counters.get("n_tup_upd"), rates.get("n_tup_upd")
-    scans = counters.get("seq_scan")
+    updates, per_s = counters.n_tup_upd, rates.n_tup_upd
+    scans = counters.seq_scan
     if not scans or not updates or not per_s:
         return 0.0
     return float(scans) * float(per_s) / float(updates)
@@ -233,8 +233,8 @@ def misses(table: TableProfile, heap_bytes: float | None) -> float | None:
     """
     assert table.observed is not None, "an observed profile"
     counters = table.observed.counters
-    read, hit = counters.get("heap_blks_read"), counters.get("heap_blks_hit")
-    updates = counters.get("n_tup_upd")
+    read, hit = counters.heap_blks_read, counters.heap_blks_hit
+    updates = counters.n_tup_upd
     now = table.observed.main_bytes
     if read is None or hit is None or not updates or not read + hit or not now or not heap_bytes:
         return None

@@ -84,7 +84,7 @@ def without_curve(table: TableProfile, server: ObservedServer, policy: Policy) -
     if rewritten:
         return abstain(rewritten[0], settled_by="observe again")
     counters = table.observed.counters
-    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    updates, hot = counters.n_tup_upd, counters.n_tup_hot_upd
     if updates is None or hot is None:
         return abstain(
             "its counters were reset inside the interval, or cannot be seen",
@@ -115,7 +115,7 @@ def _shown(table: TableProfile) -> str:
 
 def _rate(table: TableProfile) -> float:
     assert table.observed is not None, "an observed profile"
-    return float(table.observed.per_s.get("n_tup_upd") or 0.0)
+    return float(table.observed.per_s.n_tup_upd or 0.0)
 
 
 def most(table: TableProfile, policy: Policy) -> float:
@@ -128,7 +128,7 @@ def most(table: TableProfile, policy: Policy) -> float:
     """
     assert table.observed is not None, "an observed profile"
     counters = table.observed.counters
-    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    updates, hot = counters.n_tup_upd, counters.n_tup_hot_upd
     if not updates or hot is None:
         return 0.0
     prices = policy.prices

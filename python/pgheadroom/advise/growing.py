@@ -64,7 +64,7 @@ def _falls_with_age(sample: ObservedSample | None) -> bool:
     ]
     if sum(n for _, n, _ in young) < _ROWS_MIN or len(young) < 2:
         return False
-    slope, error = _slope(young, float(sample["tuple_bytes"]["deviation"]))
+    slope, error = _slope(young, sample.tuple_bytes.deviation)
     return slope < -_SIGMAS * error
 
 

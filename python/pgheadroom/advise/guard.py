@@ -153,7 +153,7 @@ def measured_of(profile: Profile, table: TableProfile) -> Measured:
     heap_bytes = table.observed.main_bytes
     compressed = profile.server.wal_compression != "off"
     own, most = wal_of_statements(table, compressed=compressed)
-    updates = table.observed.counters.get("n_tup_upd")
+    updates = table.observed.counters.n_tup_upd
     server = profile.server.observed
     total = None if server is None else _all_wal(server)
     if updates and total is not None:
@@ -209,11 +209,11 @@ def wal_of_statements(
         if found.kind == "update" and found.rows and found.wal_bytes is not None
     ]
     rows = sum(float(found.rows or 0) for found in known)
-    if not rows or len(known) < sum(found["kind"] == "update" for found in classes):
+    if not rows or len(known) < sum(found.kind == "update" for found in classes):
         return None, None
-    wal_bytes: float = sum(float(found["wal_bytes"]) for found in known)
+    wal_bytes: float = sum(found.wal_bytes or 0 for found in known)
     most = wal_bytes / rows
-    images = [found.get("wal_fpi") for found in known]
+    images = [found.wal_fpi for found in known]
     if any(number is None for number in images):
         return None, most  # a profile of an earlier version
     whole = PAGE_BYTES * sum(number or 0 for number in images)

@@ -28,10 +28,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.sources.statements import NotParsed, expression_reads
 
 SUMMARIZING = frozenset({"brin"})
@@ -293,27 +294,28 @@ def shape_of(table: TableProfile, major: int) -> Shape:
     return Shape(major=major, indexes=tuple(indexes), generated=generated)
 
 
-def _index(found: Mapping[str, Any]) -> HotIndex:
+def _index(found: ObservedIndex) -> HotIndex:
     """
     An observed index.
 
     The catalogs say on which columns expressions and predicate depend, not on which of the two:
     the predicate's text tells, where it can be read.
     """
-    keys = frozenset(map(str, found["columns"])) - {"(expression)"}
-    include = frozenset(map(str, found.get("include") or ()))
-    rest = frozenset(map(str, found["ends_hot_by_columns"])) - keys - include
-    predicate = rest if "predicate" in found and "expressions" not in found else frozenset()
-    if "predicate" in found and "expressions" in found:
+    keys = frozenset(found.columns) - {"(expression)"}
+    include = frozenset(found.include or ())
+    rest = frozenset(found.ends_hot_by_columns) - keys - include
+    has_predicate, has_expressions = found.predicate is not None, found.expressions is not None
+    predicate = rest if has_predicate and not has_expressions else frozenset()
+    if has_predicate and has_expressions:
         # A text that nobody may read, or that this grammar does not know, tells nothing.
         with contextlib.suppress(NotParsed):
-            predicate = rest & set(expression_reads(str(found["predicate"]), "").columns)
+            predicate = rest & set(expression_reads(str(found.predicate), "").columns)
     return HotIndex(
-        name=str(found["name"]),
-        method=str(found["method"]),
+        name=found.name,
+        method=found.method,
         keys=keys,
         expressions=rest - predicate,
         include=include,
         predicate=predicate,
-        is_summarizing=found.get("is_summarizing"),
+        is_summarizing=found.is_summarizing,
     )

@@ -64,29 +64,26 @@ def reads_of(table: TableProfile, name: str) -> Reads | None:
     found = next((index for index in listed if index.name == name), None)
     if found is None:
         return None
-    enforces = None
-    for field, why in (
-        ("is_primary", "primary key"),
-        ("is_unique", "unique"),
-        ("is_exclusion", "exclusion constraint"),
-        ("is_replica_identity", "replica identity"),
-    ):
-        if enforces is None and found.get(field):
-            enforces = why
-    counters, totals = found.get("counters") or {}, found.get("totals") or {}
-    columns, include = tuple(found["columns"]), tuple(found.get("include") or ())
+    enforces = (
+        ("primary key" if found.is_primary else None)
+        or ("unique" if found.is_unique else None)
+        or ("exclusion constraint" if found.is_exclusion else None)
+        or ("replica identity" if found.is_replica_identity else None)
+    )
+    counters, totals = found.counters, found.totals
+    columns, include = found.columns, found.include or ()
     return Reads(
-        scans=counters.get("idx_scan"),
-        total_scans=totals.get("idx_scan"),
-        entries=counters.get("idx_tup_read"),
-        fetches=counters.get("idx_tup_fetch"),
+        scans=None if counters is None else counters.idx_scan,
+        total_scans=None if totals is None else totals.idx_scan,
+        entries=None if counters is None else counters.idx_tup_read,
+        fetches=None if counters is None else counters.idx_tup_fetch,
         enforces=enforces,
-        method=str(found["method"]),
+        method=found.method,
         columns=columns,
         include=include,
-        has_predicate="predicate" in found,
+        has_predicate=found.predicate is not None,
         predicate_columns=tuple(
-            c for c in found["ends_hot_by_columns"] if c not in (*columns, *include)
+            c for c in found.ends_hot_by_columns if c not in (*columns, *include)
         ),
         others=tuple(
             (str(other.name), tuple(other.columns))

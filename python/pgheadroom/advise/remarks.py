@@ -198,9 +198,11 @@ def _autovacuum(table: TableProfile, profile: Profile) -> Remark | None:
         most = _setting(table, profile, "autovacuum_vacuum_max_threshold", 1e8)
         dead = min(dead, most) if most >= 0 else dead
     row_bytes = tuple_bytes_of(table) + 4
-    counters = {} if table.observed is None else table.observed.counters
-    cold = (counters.get("n_tup_upd") or 0) - (counters.get("n_tup_hot_upd") or 0)
-    cold += counters.get("n_tup_del") or 0
+    cold = 0.0
+    if table.observed is not None:
+        counters = table.observed.counters
+        cold = (counters.n_tup_upd or 0) - (counters.n_tup_hot_upd or 0)
+        cold += counters.n_tup_del or 0
     interval_s = 0.0 if profile.server.observed is None else profile.server.observed.interval_s
     if cold <= 0 or interval_s <= 0 or dead * row_bytes <= _DEAD_BYTES_MAX:
         return None

@@ -196,13 +196,13 @@ def growth_of(table: TableProfile, updates: Updates) -> Growth:
     """Read the signs of growth from classes of statements and from the sample."""
     appended = sum(c.rows for c in updates.classes if c.appended) / updates.count
     observed = table.observed
-    counters = {} if observed is None else observed.counters
     columns = () if observed is None else observed.columns
     variable = {column.name for column in columns if column.stored_bytes is not None}
     assigned = frozenset().union(*(c.columns for c in updates.classes))
     can_grow = bool(variable & assigned) if updates.classes else bool(variable)
     # Young rows are updated ones only where few are inserted.
-    few_inserts = (counters.get("n_tup_ins") or 0) <= updates.count / 10
+    inserts = None if observed is None else observed.counters.n_tup_ins
+    few_inserts = (inserts or 0) <= updates.count / 10
     grown = (
         _grown_bytes(None if observed is None else observed.sample)
         if can_grow and few_inserts
@@ -222,6 +222,6 @@ def _grown_bytes(sample: ObservedSample | None) -> float | None:
     if young_rows < 30 or older_rows < 30:  # means of fewer rows are noise; arbitrary
         return None
     difference = sum(b for _, b in young) / young_rows - sum(b for _, b in older) / older_rows
-    deviation = float(sample["tuple_bytes"]["deviation"])
+    deviation = sample.tuple_bytes.deviation
     error = deviation * math.sqrt(1 / young_rows + 1 / older_rows)
     return float(difference) if difference > max(3 * error, _GROWN_MIN_BYTES) else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.younger import younger
@@ -436,17 +436,17 @@ def _server(server: ServerSettings, assumed: list[str]) -> ServerSettings:
 def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
     """Seconds between checkpoints: as counted where several were, else by time and WAL."""
     assert server.observed is not None, "an observed profile"
-    counters: Mapping[str, Any] = server.observed.counters
+    counters = server.observed.counters
     interval_s = float(server.observed.interval_s)
-    seen = counters.get("checkpoint") or {}
-    number = int(seen.get("num_timed") or 0) + int(seen.get("num_requested") or 0)
+    seen = counters.checkpoint
+    number = 0 if seen is None else int(seen.num_timed or 0) + int(seen.num_requested or 0)
     timeout_s = server.checkpoint_interval_s or 300.0
     if number >= 3:
         found = interval_s / number
         assumed.append(f"checkpoints every {found:.0f} s, as counted in the interval")
     else:
         found = timeout_s
-        wal_bytes_per_s = float(counters.get("wal_bytes_per_s") or 0.0)
+        wal_bytes_per_s = float(counters.wal_bytes_per_s or 0.0)
         if server.max_wal_size_bytes is not None and wal_bytes_per_s > 0:
             # CalculateCheckpointSegments, src/backend/access/transam/xlog.c
             by_wal = server.max_wal_size_bytes / (1 + _CHECKPOINT_COMPLETION) / wal_bytes_per_s
@@ -484,7 +484,7 @@ def observed_hold_frac(profile: Profile) -> float:
     """In which part of the interval the horizon stood still, by the observation."""
     observed = profile.server.observed
     assert observed is not None, "an observed profile"
-    found = math.fsum(float(part["length_frac"]) for part in observed.horizon.stood_still)
+    found = math.fsum(part.length_frac for part in observed.horizon.stood_still)
     return min(1.0, found)
 
 
@@ -496,10 +496,10 @@ def observed_hold_s(profile: Profile) -> float:
     if not still:
         return 0.0
     interval_s = float(observed.interval_s)
-    longest = max(float(part["length_frac"]) for part in still) * interval_s
+    longest = max(part.length_frac for part in still) * interval_s
     ages = [
-        float(holder["transaction_age_s"])
+        holder.transaction_age_s
         for holder in observed.horizon.holders
-        if holder.get("transaction_age_s") is not None and holder.get("holds_data")
+        if holder.transaction_age_s is not None and holder.holds_data
     ]
     return max(longest, *ages) if ages else longest

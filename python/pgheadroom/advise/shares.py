@@ -5,9 +5,7 @@ The interval's updates of a table as shares, and how near two shares have to be 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom.profile.model import TableProfile
 
@@ -41,11 +39,11 @@ class Observed:
 def observed_shares(table: TableProfile) -> Observed | None:
     """The interval's shares; None without updates, or where a counter went backwards."""
     assert table.observed is not None, "an observed profile"
-    counters: Mapping[str, Any] = table.observed.counters
-    updates, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    counters = table.observed.counters
+    updates, hot = counters.n_tup_upd, counters.n_tup_hot_upd
     if not updates or hot is None:
         return None
-    newpage = counters.get("n_tup_newpage_upd")
+    newpage = counters.n_tup_newpage_upd
     # Sessions report their counters one by one: HOT may be ahead of the rest by a few.
     hot = min(hot, updates)
     if newpage is None:

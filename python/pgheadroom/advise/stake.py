@@ -78,8 +78,8 @@ def interval_of(table: TableProfile) -> float | None:
     """Seconds in which its updates were counted; None without updates."""
     if table.observed is None:
         return None
-    count = table.observed.counters.get("n_tup_upd")
-    per_s = table.observed.per_s.get("n_tup_upd")
+    count = table.observed.counters.n_tup_upd
+    per_s = table.observed.per_s.n_tup_upd
     return float(count) / float(per_s) if count and per_s else None
 
 

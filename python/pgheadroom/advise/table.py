@@ -119,7 +119,7 @@ class TableCase:
     @property
     def updates_per_s(self) -> float:
         """As observed."""
-        return float(self._facts.per_s.get("n_tup_upd") or 0.0)
+        return float(self._facts.per_s.n_tup_upd or 0.0)
 
     @property
     def is_worth_playing(self) -> bool:
@@ -345,8 +345,8 @@ class TableCase:
         table, facts, decision = self._table, self._facts, self._decision
         assert decision is not None, "played, left, or decided by counters"
         counters = facts.counters
-        updates = int(counters.get("n_tup_upd") or 0)
-        hot = counters.get("n_tup_hot_upd")
+        updates = int(counters.n_tup_upd or 0)
+        hot = counters.n_tup_hot_upd
         return TableAdvice(
             table=table.name,
             schema=facts.schema,

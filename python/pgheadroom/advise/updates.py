@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import (
-    Counts,
+    IndexCounters,
     ObservedIndex,
     ObservedTable,
     ObservedUpdates,
@@ -130,11 +130,11 @@ def updates_of(table: TableProfile, major: int) -> Updates | None:
     if observed is None:
         return None
     counters = observed.counters
-    count, hot = counters.get("n_tup_upd"), counters.get("n_tup_hot_upd")
+    count, hot = counters.n_tup_upd, counters.n_tup_hot_upd
     if not count or hot is None:
         return None
-    inserts = counters.get("n_tup_ins")
-    newpage = counters.get("n_tup_newpage_upd") if major >= 16 else None
+    inserts = counters.n_tup_ins
+    newpage = counters.n_tup_newpage_upd if major >= 16 else None
     hot = min(int(hot), int(count))
     if newpage is not None:
         newpage = min(int(newpage), int(count) - hot)
@@ -231,9 +231,9 @@ def _is_explained(seen: ObservedUpdates, count: int, inserts: float | None) -> b
     return rows - inserts >= (1 - noise) * count
 
 
-def _whole(counters: Counts | None) -> int | None:
+def _scans(counters: IndexCounters | None) -> int | None:
     """Index scans; None where nobody counted."""
-    scans = (counters or {}).get("idx_scan")
+    scans = None if counters is None else counters.idx_scan
     return None if scans is None else int(scans)
 
 
@@ -246,13 +246,11 @@ def _indexes(listed: Iterable[ObservedIndex], major: int) -> Iterable[Index]:
         columns = frozenset(found.ends_hot_by_columns)
         if not columns:
             continue
-        scans = _whole(found.counters)
-        total = _whole(found.totals)
         yield Index(
-            name=str(found["name"]),
+            name=found.name,
             columns=columns,
-            is_unique=bool(found["is_unique"] or found.get("is_exclusion")),
-            is_key=bool(found["is_primary"]),
-            scans=scans,
-            total_scans=total,
+            is_unique=found.is_unique or bool(found.is_exclusion),
+            is_key=found.is_primary,
+            scans=_scans(found.counters),
+            total_scans=_scans(found.totals),
         )

@@ -281,39 +281,39 @@ def summarize(profile: Profile) -> None:
     """For people: what was seen, what was not, the tables with most updates."""
     observed = profile.server.observed
     assert observed is not None, "observe writes what it observed"
-    access = observed["access"]
+    levels = ", ".join(observed.access.levels) or "basic"
     _say(
-        f"{len(profile.tables)} tables, {show_duration(observed['interval_s'])}, "
-        f"PostgreSQL {profile.server.version}; access: {', '.join(access['levels']) or 'basic'}"
+        f"{len(profile.tables)} tables, {show_duration(observed.interval_s)}, "
+        f"PostgreSQL {profile.server.version}; access: {levels}"
     )
-    for line in (*observed["broken"], *observed["changed"]):
+    for line in (*observed.broken, *observed.changed):
         _say(f"! {line}")
-    for item in observed["left_out"]:
-        _say(f"! left out: {item['schema']}.{item['name']}: {item['why']}")
-    for missing in access["missing"]:
+    for item in observed.left_out or ():
+        _say(f"! left out: {item.schema}.{item.name}: {item.why}")
+    for missing in observed.access.missing:
         _say(f"! not seen: {missing}")
-    for report in observed["statements"]:
-        lost = sum(report["not_understood"].values())
+    for report in observed.statements or ():
+        lost = sum((report.not_understood or {}).values())
         _say(
-            f"statements: {report['source']} ({report['detail']}), {report['calls']} calls, "
+            f"statements: {report.source} ({report.detail}), {report.calls} calls, "
             f"{lost} of them say nothing"
         )
-        for note in report["notes"]:
+        for note in report.notes or ():
             _say(f"! {note}")
-    for line in observed["assumed"]:
+    for line in observed.assumed:
         _say(f"~ {line}")
     updated = [
-        (facts["counters"].get("n_tup_upd") or 0, facts["counters"].get("n_tup_hot_upd"), found)
+        (facts.counters.n_tup_upd or 0, found, facts)
         for found in profile.tables
         if (facts := found.observed) is not None
     ]
-    for updates, hot, found in sorted(updated, key=lambda item: -item[0])[:_TABLES_SHOWN]:
-        if updates and found.observed is not None:
+    for updates, found, facts in sorted(updated, key=lambda item: -item[0])[:_TABLES_SHOWN]:
+        if updates:
+            hot, lost_frac = facts.counters.n_tup_hot_upd, facts.updates.unattributed_frac
             share = "unknown" if hot is None else f"{hot / updates:.1%}"
-            lost_frac = found.observed["updates"]["unattributed_frac"]
             unknown = "" if lost_frac is None else f", {lost_frac:.1%} known to no source"
             _say(
-                f"{found.name}: {updates / observed['interval_s']:.1f} updates/s, HOT {share}, "
+                f"{found.name}: {updates / observed.interval_s:.1f} updates/s, HOT {share}, "
                 f"fillfactor {found.fillfactor}; columns by "
-                f"{found.observed['updates']['source'] or 'no source'}{unknown}"
+                f"{facts.updates.source or 'no source'}{unknown}"
             )

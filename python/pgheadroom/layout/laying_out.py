@@ -28,6 +28,7 @@ from pgheadroom.layout.values import (
     TableLayout,
 )
 from pgheadroom.profile import ColumnProfile, Kind, Profile, TableProfile
+from pgheadroom.profile.observed import ObservedColumn
 from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
 
 FILLFACTORS = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
@@ -113,36 +114,44 @@ def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
 def _observed(table: TableProfile) -> LiveTable | None:
     """A table as `observe` saw it; None for one that somebody wrote, or an older observation."""
     seen = table.observed
-    columns = None if seen is None else seen["columns"]
-    if seen is None or not columns or any("typlen" not in column for column in columns):
+    columns = [] if seen is None else [_observed_column(column) for column in seen.columns]
+    if seen is None or not columns or None in columns:
         return None
     return LiveTable(
         schema="public",  # the profile's name has the schema where it is another
         name=table.name,
         rows=table.rows,
-        pages=seen.get("pages"),
+        pages=seen.pages,
         fillfactor=table.fillfactor,
-        columns=tuple(
-            LiveColumn.of(
-                column,
-                stored_bytes=column.get("stored_bytes"),
-                null_frac=column.get("null_frac"),
-                evidence=column.get("null_frac_evidence"),
-            )
-            for column in columns
-        ),
+        columns=tuple(column for column in columns if column is not None),
         indexes=tuple(
             (
-                str(index["name"]),
+                index.name,
                 tuple(
-                    None if name == "(expression)" else str(name)
-                    for name in (*index["columns"], *index.get("include", ()))
+                    None if name == "(expression)" else name
+                    for name in (*index.columns, *(index.include or ()))
                 ),
             )
-            for index in seen.get("indexes") or ()
-            if index["method"] == "btree"
+            for index in seen.indexes
+            if index.method == "btree"
         ),
-        sample=seen.get("sample"),
+        sample=seen.sample,
+    )
+
+
+def _observed_column(column: ObservedColumn) -> LiveColumn | None:
+    if column.declared is None or column.typlen is None or column.typalign is None:
+        return None
+    return LiveColumn(
+        name=column.name,
+        declared=column.declared,
+        type=column.type,
+        is_user_type=bool(column.is_user_type),
+        typlen=column.typlen,
+        typalign=column.typalign,
+        stored_bytes=column.stored_bytes,
+        null_frac=column.null_frac,
+        evidence=column.null_frac_evidence,
     )
 
 

@@ -53,7 +53,7 @@ _DAY_S = 86_400.0
 def updates_per_s(table: TableProfile) -> float:
     """Updates a second of the observed interval."""
     assert table.observed is not None, "the caller has checked that tables are observed"
-    return float(table.observed.per_s.get("n_tup_upd") or 0.0)
+    return float(table.observed.per_s.n_tup_upd or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class TableJudging:
         if updates is None:
             observed = self._table.observed
             assert observed is not None, "the caller has checked that tables are observed"
-            if observed.counters.get("n_tup_upd") == 0:
+            if observed.counters.n_tup_upd == 0:
                 text = "Nothing updated it inside the interval, so no HOT is lost."
                 return self._made("as before", text, "measured")
             why = "its updates were not counted"

@@ -52,6 +52,11 @@ class Column:
         return str(self.profile["name"])
 
     @property
+    def is_substituted(self) -> bool:
+        """Whether a column of another type stands for it."""
+        return "substituted" in self.observed
+
+    @property
     def entries(self) -> tuple[dict[str, Any], ...]:
         """What the profile lists for it: one column, or two for a split key."""
         return (self.profile,) if self.rest is None else (self.profile, self.rest)

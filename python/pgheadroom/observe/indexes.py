@@ -143,7 +143,7 @@ def profile_index(
         why = "not unique in the profile, where only the key is"
     if method not in ("btree", "brin"):
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
-    substituted = any("substituted" in columns[n].observed for n in index.depends if n in columns)
+    substituted = any(columns[n].is_substituted for n in index.depends if n in columns)
     made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
     if not made.get("columns") and not made.get("expressions"):
         return None, "it has no column that a profile can have"

@@ -8,7 +8,7 @@ becomes an update of one column that no index has, marked as assumed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,8 @@ def make_operations(
     inserts, updates, deletes = (
         int(table.delta.get(name) or 0) for name in ("n_tup_ins", "n_tup_upd", "n_tup_del")
     )
-    observed = _observed(table, classes, skew, updates, shared=shared, interval_s=interval_s)
+    shares = _shares(classes, updates, shared=shared, interval_s=interval_s)
+    observed = _observed(table, classes, skew, shares, shared=shared)
     name = table.profile["name"]
     known, why = ages
     if inserts and (updates or deletes):
@@ -71,7 +72,7 @@ def make_operations(
             deletes=deletes,
             updates=[
                 Updates(sets=one.sets, rows=one.rows)
-                for one in (_sets(table, observed, updates, assumed) if updates else ())
+                for one in (_sets(table, classes, shares, assumed) if updates else ())
             ],
             ages=known,
             assumed=assumed,
@@ -84,7 +85,7 @@ def make_operations(
     if updates and table.key_attnum is None:
         assumed.append("no unique index: updates are left out of the operations")
     elif updates:
-        made += _updates(table, observed, skew, updates, assumed)
+        made += _updates(table, classes, shares, skew, assumed)
     if deletes and table.key_attnum is None:
         assumed.append("no unique index: deletes are left out of the operations")
     elif deletes and table.rows > 0:
@@ -97,26 +98,64 @@ def make_operations(
     return made, observed
 
 
-def _observed(
-    table: WatchedTable,
-    classes: Sequence[UpdateClass],
-    skew: Skew,
-    updates: int,
-    *,
-    shared: bool,
-    interval_s: float,
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shares:
+    """
+    A table's updates by class, as they are shown.
+
+    Attributes:
+        updates: As counted.
+        fracs: Of each class; None where there is none of any.
+        per_statement: Rows of a statement of each class; None where nothing says it.
+        unattributed: Of the updates, what no class explains; None where that is not known.
+        resolution: Less than this is what counters err by.
+    """
+
+    updates: int
+    fracs: tuple[float | None, ...]
+    per_statement: tuple[float | None, ...]
+    unattributed: float | None
+    resolution: float
+
+
+def _shares(
+    classes: Sequence[UpdateClass], updates: int, *, shared: bool, interval_s: float
+) -> _Shares:
     counted = all(found.rows is not None for found in classes) and bool(classes) and not shared
     amounts = _amounts(classes, updates, shared=shared)
     is_left_known = not shared and _is_left_known(classes)
     total = sum(amounts)
-    names = {number: column.name for number, column in table.columns.items()}
     unattributed: float | None = 1.0 if updates and not classes else None
-    pure = all(found.kind == "update" for found in classes)
-    if counted and updates and pure:
+    if counted and updates and _is_pure(classes):
         unattributed = max(0.0, 1 - total / updates)
+    each = [
+        _rows_per_statement(found, amount, is_left_known=is_left_known)
+        for found, amount in zip(classes, amounts, strict=True)
+    ]
+    return _Shares(
+        updates=updates,
+        fracs=tuple(round(amount / total, 6) if total else None for amount in amounts),
+        per_statement=tuple(None if rows is None else round(rows, 3) for rows in each),
+        unattributed=unattributed,
+        resolution=min(_COUNTERS_LAG_S / interval_s, 0.5),
+    )
+
+
+def _is_pure(classes: Sequence[UpdateClass]) -> bool:
+    return all(found.kind == "update" for found in classes)
+
+
+def _observed(
+    table: WatchedTable,
+    classes: Sequence[UpdateClass],
+    skew: Skew,
+    shares: _Shares,
+    *,
+    shared: bool,
+) -> dict[str, Any]:
+    names = {number: column.name for number, column in table.columns.items()}
     made = []
-    for found, amount in zip(classes, amounts, strict=True):
+    for found, frac, per_statement in zip(classes, shares.fracs, shares.per_statement, strict=True):
         entry: dict[str, Any] = {
             "kind": found.kind,
             "columns": [names[number] for number in found.attnums if number in names],
@@ -125,11 +164,10 @@ def _observed(
             "rows": found.rows,
             "wal_bytes": found.wal_bytes,
             "wal_fpi": found.wal_fpi,
-            "frac": round(amount / total, 6) if total else None,
+            "frac": frac,
         }
-        per_statement = _rows_per_statement(found, amount, is_left_known=is_left_known)
         if per_statement is not None:
-            entry["rows_per_statement"] = round(per_statement, 3)
+            entry["rows_per_statement"] = per_statement
         for field, numbers in (("same", found.same), ("appended", found.appended)):
             if numbers:
                 entry[field] = [names[number] for number in numbers if number in names]
@@ -137,11 +175,12 @@ def _observed(
     result: dict[str, Any] = {
         "source": classes[0].source if classes else None,
         "classes": made,
-        "unattributed_frac": unattributed,
-        "unattributed_resolution": min(_COUNTERS_LAG_S / interval_s, 0.5),
+        "unattributed_frac": shares.unattributed,
+        "unattributed_resolution": shares.resolution,
         "pick": {"evidence": skew.evidence, "why": skew.why},
     }
-    if updates and unattributed is None:
+    if shares.updates and shares.unattributed is None:
+        pure = _is_pure(classes)
         result["unattributed_why"] = (
             "the classes are those of the partitioned parent"
             if shared
@@ -179,7 +218,7 @@ def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> l
 
 def _is_left_known(classes: Sequence[UpdateClass]) -> bool:
     """Whether the classes are all that updates the table, and its counter has no other rows."""
-    return _counts_all(classes) and all(found.kind == "update" for found in classes)
+    return _counts_all(classes) and _is_pure(classes)
 
 
 def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: bool) -> float | None:
@@ -211,37 +250,38 @@ class _Sets:
 
 
 def _updates(
-    table: WatchedTable, observed: Mapping[str, Any], skew: Skew, updates: int, assumed: list[str]
+    table: WatchedTable,
+    classes: Sequence[UpdateClass],
+    shares: _Shares,
+    skew: Skew,
+    assumed: list[str],
 ) -> list[dict[str, Any]]:
     if table.rows == 0:
         assumed.append("the table is empty now: updates are left out of the operations")
         return []
-    return [_update(table, one, skew) for one in _sets(table, observed, updates, assumed)]
+    return [_update(table, one, skew) for one in _sets(table, classes, shares, assumed)]
 
 
 def _sets(
-    table: WatchedTable, observed: Mapping[str, Any], updates: int, assumed: list[str]
+    table: WatchedTable, classes: Sequence[UpdateClass], shares: _Shares, assumed: list[str]
 ) -> list[_Sets]:
     """The updates by what they set, those too that no source knows."""
     made: list[_Sets] = []
-    lost = float(observed["unattributed_frac"] or 0.0)
-    if lost <= float(observed["unattributed_resolution"]):
+    updates, lost = shares.updates, shares.unattributed or 0.0
+    if lost <= shares.resolution:
         lost = 0.0
     known = updates * (1 - lost)
-    for found in observed["classes"]:
-        rows = known * float(found["frac"] or 0)
-        numbers = [n for n in found["attnums"] if n != table.key_attnum and n in table.columns]
-        if len(numbers) < len(found["attnums"]):
+    for found, frac, each in zip(classes, shares.fracs, shares.per_statement, strict=True):
+        rows = known * (frac or 0.0)
+        numbers = [n for n in found.attnums if n != table.key_attnum and n in table.columns]
+        if len(numbers) < len(found.attnums):
             assumed.append("an assigned key keeps its value")
         sets = {
-            table.columns[number].label: (
-                {"changed_frac": 0.0} if table.columns[number].name in found.get("same", ()) else {}
-            )
+            table.columns[number].label: {"changed_frac": 0.0} if number in found.same else {}
             for number in numbers
         }
-        per_statement = round(found.get("rows_per_statement") or 1)
         if sets and rows >= 0.5:
-            made.append(_Sets(sets=sets, rows=rows, per_statement=per_statement))
+            made.append(_Sets(sets=sets, rows=rows, per_statement=round(each or 1)))
     if made:
         assumed.append("an assigned column changes its value, at the same length")
     if lost * updates >= 0.5 or not made:
@@ -278,9 +318,8 @@ def _unindexed(table: WatchedTable) -> tuple[str | None, bool]:
 
     Of fixed length if there is one, and the last of these: what is changed often stands late.
     """
-    indexed = {name for index in table.observed["indexes"] for name in index["ends_hot_by_columns"]}
     others = [column for number, column in table.columns.items() if number != table.key_attnum]
-    free = [column for column in others if column.name not in indexed]
+    free = [column for column in others if column.name not in table.ending_hot]
     chosen = free or others
     fixed = [column for column in chosen if "width" not in column.profile]
     return ((fixed or chosen)[-1].label, bool(free)) if chosen else (None, False)

@@ -132,6 +132,7 @@ class WatchedTable:
     row_ages: Row | None
     times: frozenset[int]
     unique: frozenset[int]
+    ending_hot: frozenset[str]
 
     @property
     def rows(self) -> int:
@@ -189,6 +190,7 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         "indexes": made_indexes,
         "reloptions": _reloptions(row),
     }
+    facts = [_index_facts(index, live, answers) for index in indexes]
     observed = _identity(row, size) | {
         "pages": pages,
         "rows_evidence": rows_evidence,
@@ -197,7 +199,7 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         "state": {name: after[name] for name in _STATES if name in after} if after else {},
         "per_s": _rates(delta, answers.interval_s),
         "columns": [column.observed for column in columns.values()],
-        "indexes": [_index_facts(index, live, answers) for index in indexes],
+        "indexes": facts,
         "differs": differing,
         "toast": _toast(row, answers),
         "sample": sample_summary(sample),
@@ -216,6 +218,7 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         unique=frozenset(
             index.keys[0] for index in indexes if index.row["is_unique"] and len(index.keys) == 1
         ),
+        ending_hot=frozenset(name for index in facts for name in index["ends_hot_by_columns"]),
     )
 
 

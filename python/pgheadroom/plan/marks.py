@@ -80,10 +80,7 @@ def mark_of(table: TableProfile) -> Mark:
         name=str(facts.name),
         oid=int(facts.oid),
         relfilenode=int(facts.relfilenode),
-        columns=tuple(
-            ColumnMark(name=str(column["name"]), type=str(column["type"]))
-            for column in facts.columns
-        ),
+        columns=tuple(ColumnMark(name=column.name, type=column.type) for column in facts.columns),
         indexes=_indexes(facts.indexes),
         reloptions=dict(options),
     )
@@ -105,11 +102,9 @@ def _indexes(facts: Sequence[Mapping[str, Any]]) -> tuple[IndexMark, ...]:
     return tuple(sorted(made, key=lambda index: index.name))
 
 
-def _text(found: Any) -> str | None:
+def _text(found: str | Sequence[str] | None) -> str | None:
     """Expressions as one text."""
-    if found is None:
-        return None
-    return found if isinstance(found, str) else ", ".join(map(str, found))
+    return found if found is None or isinstance(found, str) else ", ".join(found)
 
 
 def read_catalog(connection: psycopg.Connection[Any]) -> Catalog:

@@ -90,20 +90,16 @@ def measure(profile: Profile, table: TableProfile) -> Measured:
     sample = facts.sample
     classes, still = facts.updates.classes, server.horizon.stood_still
 
-    def counted(name: str) -> int | None:
-        found = counters.get(name)
-        return None if found is None else int(found)
-
     return Measured(
         interval_s=float(server.interval_s),
         fillfactor=table.fillfactor,
         rows=table.rows,
         heap_bytes=facts.main_bytes,
-        inserts=counted("n_tup_ins"),
-        updates=counted("n_tup_upd"),
-        deletes=counted("n_tup_del"),
-        hot_updates=counted("n_tup_hot_upd"),
-        newpage_updates=counted("n_tup_newpage_upd"),
+        inserts=counters.n_tup_ins,
+        updates=counters.n_tup_upd,
+        deletes=counters.n_tup_del,
+        hot_updates=counters.n_tup_hot_upd,
+        newpage_updates=counters.n_tup_newpage_upd,
         tuple_bytes=None if sample is None else float(sample.tuple_bytes.mean),
         classes=tuple(
             UpdateShare(columns=found.columns, frac=float(found.frac or 0.0)) for found in classes

@@ -31,6 +31,38 @@ Setting = Annotated[str | bool | int | float, Expected("a setting: a text or a n
 
 
 @kept
+class TableCounters(Kept):
+    """Of pg_stat_user_tables and pg_statio_user_tables, those that are read here."""
+
+    n_tup_ins: Whole | None = None
+    n_tup_upd: Whole | None = None
+    n_tup_del: Whole | None = None
+    n_tup_hot_upd: Whole | None = None
+    n_tup_newpage_upd: Whole | None = None
+    seq_scan: Whole | None = None
+    heap_blks_read: Whole | None = None
+    heap_blks_hit: Whole | None = None
+    vacuum_count: Whole | None = None
+    autovacuum_count: Whole | None = None
+
+
+@kept
+class TableRates(Kept):
+    """The same, a second."""
+
+    n_tup_upd: Count | None = None
+
+
+@kept
+class IndexCounters(Kept):
+    """Of pg_stat_user_indexes."""
+
+    idx_scan: Whole | None = None
+    idx_tup_read: Whole | None = None
+    idx_tup_fetch: Whole | None = None
+
+
+@kept
 class ObservedIndex(Kept):
     """An index; HOT ends with it or not, and by which columns."""
 
@@ -55,8 +87,8 @@ class ObservedIndex(Kept):
     predicate: str | None = None
     reloptions: Mapping[str, Setting] | None = None
     main_bytes: Whole | None = None
-    counters: Counts | None = None
-    totals: Counts | None = None
+    counters: IndexCounters | None = None
+    totals: IndexCounters | None = None
 
 
 @kept
@@ -65,7 +97,12 @@ class ObservedColumn(Kept):
 
     name: str
     type: str
+    declared: str | None = None
+    is_user_type: bool | None = None
+    typlen: Annotated[int, between(-2, 2**15 - 1)] | None = None
+    typalign: str | None = None
     null_frac: Frac | None = None
+    null_frac_evidence: str | None = None
     avg_width: Count | None = None
     n_distinct: Annotated[float, between(-1, _NUMBER_MAX)] | None = None
     correlation: float | None = None
@@ -91,6 +128,7 @@ class UpdateClass(Kept):
     same: Texts | None = None
     appended: Texts | None = None
     wal_bytes: Count | None = None
+    wal_fpi: Count | None = None
 
 
 @kept
@@ -148,6 +186,7 @@ class ObservedSample(Kept):
     tuple_bytes: TupleBytes
     pages: Count | None = None
     rows: Count | None = None
+    page_bytes_mean: Bytes | None = None
     recent_rows: Count | None = None
     drawn_percent: Annotated[float, between(0, 100)] | None = None
     since_xids: Annotated[int, between(0, 2**32)] | None = None
@@ -183,8 +222,8 @@ class ObservedTable(Kept):
     oid: Oid
     relfilenode: Oid
     main_bytes: Whole | None
-    counters: Counts
-    per_s: Counts
+    counters: TableCounters
+    per_s: TableRates
     columns: tuple[ObservedColumn, ...]
     indexes: tuple[ObservedIndex, ...]
     updates: ObservedUpdates
@@ -194,7 +233,7 @@ class ObservedTable(Kept):
     parent: str | None = None
     persistence: str | None = None
     reloptions: Mapping[str, str] | None = None
-    totals: Counts | None = None
+    totals: TableCounters | None = None
     state: Mapping[str, float | None] | None = None
     toast: ObservedToast | None = None
     sample: ObservedSample | None = None
@@ -330,6 +369,7 @@ class ObservedStatements(Kept):
     calls: Whole
     detail: str | None = None
     not_understood: Mapping[str, Whole] | None = None
+    notes: Texts | None = None
 
 
 @kept

@@ -43,28 +43,6 @@ class LiveColumn:
     null_frac: float | None
     evidence: str | None
 
-    @classmethod
-    def of(
-        cls,
-        known: Mapping[str, Any],
-        *,
-        stored_bytes: float | None,
-        null_frac: float | None,
-        evidence: str | None,
-    ) -> LiveColumn:
-        """What catalogs, or a profile, say of it under the catalogs' names."""
-        return cls(
-            name=str(known["name"]),
-            declared=str(known["declared"]),
-            type=str(known["type"]),
-            is_user_type=bool(known["is_user_type"]),
-            typlen=int(known["typlen"]),
-            typalign=str(known["typalign"]),
-            stored_bytes=stored_bytes,
-            null_frac=null_frac,
-            evidence=evidence,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTable:
@@ -182,7 +160,17 @@ class _Facts:
             evidence = "sampled"
         if column["not_null"]:
             null_frac = 0.0
-        return LiveColumn.of(column, stored_bytes=stored, null_frac=null_frac, evidence=evidence)
+        return LiveColumn(
+            name=str(column["name"]),
+            declared=str(column["declared"]),
+            type=str(column["type"]),
+            is_user_type=bool(column["is_user_type"]),
+            typlen=int(column["typlen"]),
+            typalign=str(column["typalign"]),
+            stored_bytes=stored,
+            null_frac=null_frac,
+            evidence=evidence,
+        )
 
 
 def _access(

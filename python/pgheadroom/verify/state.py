@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import calendar
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 from pgheadroom.advise.runs import Runner
 from pgheadroom.errors import InputError
@@ -18,14 +18,13 @@ from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Forecast, Plan
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.observed import TableCounters
 from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, foresee
 
 UPDATES_MIN = 100
 """Fewer updates in the window say nothing (arbitrary)."""
 
 _NOT_COUNTED_FRAC = 0.1  # of the rows: more than aborted inserts and lost reports; arbitrary
-_COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_del")
-_VACUUMS = ("vacuum_count", "autovacuum_count")
 
 
 def seconds_since(moment: str | None) -> float | None:
@@ -120,22 +119,21 @@ def _lives(forecast: Forecast, counted: tuple[int, int, int], rows: int) -> tupl
     return tuple(dict.fromkeys((least, most)))
 
 
-def _vacuums(found: Mapping[str, Any] | None) -> int | None:
+def _vacuums(found: TableCounters | None) -> int | None:
     """Of the table since its statistics began, by hand or not."""
-    if not found or any(found.get(name) is None for name in _VACUUMS):
+    if found is None or found.vacuum_count is None or found.autovacuum_count is None:
         return None
-    return sum(int(found[name]) for name in _VACUUMS)
+    return found.vacuum_count + found.autovacuum_count
 
 
 def _more(before: int | None, now: int | None) -> int | None:
     return None if before is None or now is None else now - before
 
 
-def _totals(found: Mapping[str, Any] | None) -> tuple[int, int, int] | None:
-    if not found or any(found.get(name) is None for name in _COUNTERS):
+def _totals(found: TableCounters | None) -> tuple[int, int, int] | None:
+    if found is None or None in (found.n_tup_ins, found.n_tup_upd, found.n_tup_del):
         return None
-    inserts, updates, deletes = (int(found[name]) for name in _COUNTERS)
-    return inserts, updates, deletes
+    return found.n_tup_ins or 0, found.n_tup_upd or 0, found.n_tup_del or 0
 
 
 class Foreseer:

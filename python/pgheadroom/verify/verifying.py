@@ -7,7 +7,7 @@ happened since the change; one that was rewritten against the steady state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -145,10 +145,9 @@ class _Table:
         self._now: Measured | None = None if table is None else measure(profile, table)
         oid = forecast.table.oid
         self._windows: tuple[Window, ...] = windows_of(recording, oid)
-        totals: Mapping[str, Any] = {}
-        if table is not None and table.observed is not None:
-            totals = table.observed.totals or {}
-        self._updates_total: int | None = totals.get("n_tup_upd")
+        observed = None if table is None else table.observed
+        totals = None if observed is None else observed.totals
+        self._updates_total: int | None = None if totals is None else totals.n_tup_upd
 
     def outcome(self) -> TableOutcome:
         workload: tuple[Likeness, ...] = ()
