@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pgheadroom.forms import Stored, in_file, write
 
 PAGE_BYTES = 8192
 HEADER_BYTES = 24  # SizeOfPageHeaderData, src/include/storage/bufpage.h
 _MOST_NAMED = 8  # line pointers named in a sentence before it says how many more; arbitrary
 
+Words = tuple[str, ...]
 ItemKind = Literal["unused", "redirect", "dead", "normal"]
 
 
@@ -48,28 +51,41 @@ class Item:
         return -(-self.lp_len // 8) * 8
 
 
+def item_text(item: Item) -> str:
+    """A line pointer in a word: `unused`, `dead`, `redirect 5`, `normal 97 heap-only`."""
+    if item.kind == "redirect":
+        return f"redirect {item.to}"
+    if item.kind != "normal":
+        return item.kind
+    return f"normal {item.lp_len}" + (" heap-only" if item.heap_only else "")
+
+
+def _texts(items: Sequence[Item]) -> list[str]:
+    return [item_text(item) for item in items]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
     """
     A page at a moment.
 
     Attributes:
-        items: Line pointers; number 1 comes first.
-        storage: Tuples by line pointer, from the page's end downwards.
         pd_lower: End of the line pointers.
         pd_upper: Start of the tuples.
         free_bytes: What a new tuple may use.
         is_full: Whether an update found no room (`PD_PAGE_FULL`).
         all_visible: Whether VACUUM noted that everyone sees everything (`PD_ALL_VISIBLE`).
+        items: Line pointers; number 1 comes first. In a file each is a word.
+        storage: Tuples by line pointer, from the page's end downwards; not in files.
     """
 
-    items: tuple[Item, ...]
-    storage: tuple[int, ...]
     pd_lower: int
     pd_upper: int
     free_bytes: int
     is_full: bool
     all_visible: bool
+    items: Annotated[tuple[Item, ...], Stored(Words, dump=_texts)]
+    storage: tuple[int, ...] = field(metadata=in_file(only=lambda _: False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +113,15 @@ class Event:
         return _sentence(self.kind, self.details)
 
 
+def _told(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Events in a file: details beside the number, and what happened in words."""
+    return [
+        {"number": event.number, "transaction": event.transaction, "kind": event.kind}
+        | {**event.details, "text": event.sentence, "page": event.page}
+        for event in events
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageLife:
     """
@@ -105,19 +130,19 @@ class PageLife:
     Attributes:
         table: The table's name.
         block: The page's number, from 0.
-        events: The first is the page as it was when the run began. If some were left out, they
-            were between the first `first_count` and the rest.
         first_count: How many events come before the gap.
         left_out: Events left out for lack of room.
         prune_below_bytes: A reader prunes the page when less than this is free.
+        events: The first is the page as it was when the run began. If some were left out, they
+            were between the first `first_count` and the rest.
     """
 
     table: str
     block: int
-    events: tuple[Event, ...]
     first_count: int
     left_out: int
     prune_below_bytes: int
+    events: Annotated[tuple[Event, ...], Stored(tuple[Any, ...], dump=_told)]
 
     @property
     def event_count(self) -> int:
@@ -150,45 +175,8 @@ def read_life(text: str, table: str) -> PageLife:
 
 
 def to_json(life: PageLife) -> dict[str, Any]:
-    """The life as loose JSON values, for files."""
-    return {
-        "schema_version": 1,
-        "kind": "page-life",
-        "table": life.table,
-        "block": life.block,
-        "first_count": life.first_count,
-        "left_out": life.left_out,
-        "prune_below_bytes": life.prune_below_bytes,
-        "events": [_event_json(event) for event in life.events],
-    }
-
-
-def _event_json(event: Event) -> dict[str, Any]:
-    page = event.page
-    return {
-        "number": event.number,
-        "transaction": event.transaction,
-        "kind": event.kind,
-        **event.details,
-        "text": event.sentence,
-        "page": {
-            "pd_lower": page.pd_lower,
-            "pd_upper": page.pd_upper,
-            "free_bytes": page.free_bytes,
-            "is_full": page.is_full,
-            "all_visible": page.all_visible,
-            "items": [item_text(item) for item in page.items],
-        },
-    }
-
-
-def item_text(item: Item) -> str:
-    """A line pointer in a word: `unused`, `dead`, `redirect 5`, `normal 97 heap-only`."""
-    if item.kind == "redirect":
-        return f"redirect {item.to}"
-    if item.kind != "normal":
-        return item.kind
-    return f"normal {item.lp_len}" + (" heap-only" if item.heap_only else "")
+    """The file's form."""
+    return {"schema_version": 1, "kind": "page-life", **write(life)}
 
 
 def _event(event: Mapping[str, Any]) -> Event:

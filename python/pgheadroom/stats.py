@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Annotated
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import Stored
 from pgheadroom.types import Interval
 
 PAIRS_MIN = 5
@@ -230,18 +231,12 @@ class Comparison:
 
     ratio: Interval | None
     pairs: int
-    verdict: ComparisonVerdict
+    method: str = field(init=False)
+    verdict: Annotated[ComparisonVerdict, Stored(str, ComparisonVerdict, str)]
     reason: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Fields as in a result file."""
-        return {
-            "ratio": None if self.ratio is None else self.ratio.to_json(),
-            "pairs": self.pairs,
-            "method": interval_method(self.pairs),
-            "verdict": str(self.verdict),
-            "reason": self.reason,
-        }
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", interval_method(self.pairs))
 
 
 def compare(

@@ -1,7 +1,7 @@
 """
 The values that flow between the stages: versions, intervals.
 
-Frozen, comparable, and saved as JSON by `to_json` under the names of the fields.
+Frozen, comparable, and in files as they are declared (`forms.write`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Stored
@@ -113,7 +113,3 @@ class Interval:
     def excludes(self, value: float) -> bool:
         """Whether `value` lies outside the interval."""
         return not self.low <= value <= self.high
-
-    def to_json(self) -> dict[str, Any]:
-        """The form in every JSON file of ours: `{low, mid, high, level}`."""
-        return {"low": self.low, "mid": self.mid, "high": self.high, "level": self.level}

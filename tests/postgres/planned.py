@@ -12,6 +12,7 @@ import observed
 
 from pgheadroom.advise.advice import Advice, Observation, Point, TableAdvice, Transition, Verdict
 from pgheadroom.advise.policy import make_policy
+from pgheadroom.forms import write
 from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan, plan_text
 from pgheadroom.plan.record import record_path
@@ -86,7 +87,7 @@ def advice_of(profile: Profile, tables: tuple[TableAdvice, ...]) -> Advice:
             broken=(),
             modules=observed["modules"],
         ),
-        policy=make_policy().to_json(),
+        policy=write(make_policy()),
         first=(),
         tables=tables,
         partitioned=(),

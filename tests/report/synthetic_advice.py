@@ -18,6 +18,7 @@ from pgheadroom.advise.advice import (
     Verdict,
 )
 from pgheadroom.advise.policy import make_policy, with_cost
+from pgheadroom.forms import write
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
@@ -124,7 +125,7 @@ def table(
             Remark(
                 kind="index", text=f"Without {name}_state_idx these updates could be HOT.",
                 evidence="predicted",
-                gain={"hot_frac": {"now": 0.334, "then": around(0.95).to_json()},
+                gain={"hot_frac": {"now": 0.334, "then": write(around(0.95))},
                       "wal_bytes_per_update": {"now": 440.0, "then": 190.0}},
                 statements=({"sql": "DROP INDEX CONCURRENTLY x;", "undo": "CREATE INDEX x;"},),
             ),
@@ -156,7 +157,7 @@ def advice(*tables: TableAdvice, **given: Any) -> Advice:
             broken=(),
             modules={},
         ),
-        policy=make_policy().to_json(),
+        policy=write(make_policy()),
         first=(
             Remark(
                 kind="horizon",

@@ -70,7 +70,7 @@ def _interval(key: str, value: float | None) -> Any:
     low, high = value * 0.96, value * 1.03
     if key.endswith("_frac"):
         high = min(1.0, high)
-    return Interval(low=low, mid=value, high=max(high, value), level=0.9).to_json()
+    return write(Interval(low=low, mid=value, high=max(high, value), level=0.9))
 
 
 def proof(

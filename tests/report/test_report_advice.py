@@ -19,6 +19,7 @@ from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.policy import PRICES, make_policy
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format
+from pgheadroom.forms import write
 from pgheadroom.report.advice import drawing as advice_drawing
 from pgheadroom.report.advice import html as advice_html
 from pgheadroom.report.advice import sql as advice_sql
@@ -205,7 +206,7 @@ def test_masked_statements_say_that_names_are_missing() -> None:
 def test_prices_and_formula_are_the_policys() -> None:
     """Every price of the policy, with its number."""
     table = advice_tables.prices(SHAPES["plain"])
-    known = make_policy().to_json()["prices"]
+    known = write(make_policy())["prices"]
     assert [row[1] for row in table.rows] == [known[key] for key in PRICES]
     assert table.note is not None
     for row in table.rows:

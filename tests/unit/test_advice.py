@@ -22,6 +22,7 @@ from pgheadroom.advise.advice import (
 )
 from pgheadroom.advise.policy import make_policy, with_cost
 from pgheadroom.errors import InputError
+from pgheadroom.forms import write
 from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
 
@@ -118,7 +119,7 @@ def _advice() -> Advice:
             broken=(),
             modules={"pg_repack": "1.5"},
         ),
-        policy=make_policy().to_json(),
+        policy=write(make_policy()),
         first=(),
         tables=(table,),
         partitioned=(),

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from pgheadroom.forms import write
 from pgheadroom.lab import budget, conduct
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.experiments import get
@@ -33,7 +34,7 @@ def _item(fillfactor: int, ratios: list[float], measure: str = "tps") -> dict[st
         "measure": measure,
         "cell": CELLS[fillfactor],
         "against": CELLS[100],
-        **found.to_json(),
+        **write(found),
     }
 
 
@@ -136,7 +137,7 @@ def test_a_narrow_comparison_that_its_control_leaves_undecided_says_so() -> None
     """No number of blocks "for 2 %" where there are fewer to go than there were."""
     ratios = [1.001, 1.002, 1.0, 1.001, 1.0]
     aa = compare([1.05, 1.051, 1.049, 1.05, 1.052], [1.0] * 5)
-    item = _item(90, ratios) | compare(ratios, [1.0] * 5, aa=aa).to_json()
+    item = _item(90, ratios) | write(compare(ratios, [1.0] * 5, aa=aa))
     (open_,) = budget.unanswered([item])
     assert "undecided because the A/A control shows" in conduct.why_stopped([open_])
     assert "blocks for 2 %" not in conduct.why_stopped([open_])

@@ -23,6 +23,7 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
 from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.forms import write
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedServer
@@ -101,7 +102,7 @@ def advise(
     return Advice(
         tool_version=pgheadroom.__version__,
         observation=_observation(observed),
-        policy=options.policy.to_json(),
+        policy=write(options.policy),
         first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
         partitioned=_partitioned(observed, made),

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from pgheadroom.advise.advice import Point
 from pgheadroom.errors import ParameterError
@@ -74,18 +74,6 @@ class Policy:
     min_gain_frac: float = 0.02
     images_gain_frac: float = 0.03
     gain_per_growth: float = 0.1
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        prices = self.prices
-        return {
-            "goal": self.goal,
-            "prices": {name: getattr(prices, name) for name in PRICES},
-            "max_growth_frac": self.max_growth_frac,
-            "min_gain_frac": self.min_gain_frac,
-            "images_gain_frac": self.images_gain_frac,
-            "gain_per_growth": self.gain_per_growth,
-        }
 
 
 # A goal for which space hardly counts takes a larger heap for a tenth of that, too.

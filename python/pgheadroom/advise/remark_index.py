@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark
-from pgheadroom.outcome import Value, middle
+from pgheadroom.forms import write
+from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
-from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_shares
 
 _GAIN_MIN = 0.01  # of the HOT share; less is nothing to act on; arbitrary
@@ -136,7 +136,7 @@ def index_remark(
         text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
     text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
     gain = {
-        name: {"now": _plain(getattr(now, name)), "then": _plain(getattr(then, name))}
+        name: {"now": write(getattr(now, name)), "then": write(getattr(then, name))}
         for name in ("hot_frac", "wal_bytes_per_update", "index_bytes")
     }
     return Remark(kind="index", text=text, evidence="predicted", gain=gain)
@@ -180,7 +180,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
     gain: dict[str, Any] = {}
     shares = (finding.hot_frac_now, finding.hot_frac_then)
     if finding.enforces is None and shares != (None, None):
-        gain = {"hot_frac": {"now": _plain(shares[0]), "then": _plain(shares[1])}}
+        gain = {"hot_frac": {"now": write(shares[0]), "then": write(shares[1])}}
     return Remark(kind="index", text=text, evidence=finding.evidence, gain=gain)
 
 
@@ -189,10 +189,6 @@ def _lead(blamed: Blamed, finding: IndexFinding | None) -> str:
     if finding is not None:
         by = finding.by or f"{by} (no known statement assigns it: a trigger, or one unseen)"
     return f"{'' if blamed.certainty == 'certain' else 'Possibly '}{blamed.name} ends HOT, by {by}"
-
-
-def _plain(value: Value) -> Any:
-    return value.to_json() if isinstance(value, Interval) else value
 
 
 def _reads_text(blamed: Blamed, reads: Reads) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
+from pgheadroom.forms import write
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
@@ -207,7 +208,7 @@ def summarise_cells(
             complete = len(values) == len(group)
             row[measure.name] = _plain(median(values)) if complete else None
             interval = median_interval(values) if complete else None
-            row[f"{measure.name}_interval"] = None if interval is None else interval.to_json()
+            row[f"{measure.name}_interval"] = write(interval)
         row["repetitions"] = len(group)
         summarised.append(row)
     return summarised
@@ -263,5 +264,5 @@ def comparison_json(
         "cell": dict(cell),
         "against": dict(against),
         **({} if control is None else {"control": dict(control)}),
-        **comparison.to_json(),
+        **write(comparison),
     }

@@ -17,6 +17,7 @@ from typing import Any
 
 from pgheadroom import outcome
 from pgheadroom.errors import InputError, TwinError
+from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict import Cell, RunPlan, Timing, predict_cells
@@ -64,7 +65,7 @@ def put(cell: dict[str, Any], name: str, value: Value) -> None:
     """Put a prediction of a measure into a cell: its middle, and its interval if it has one."""
     interval = value if isinstance(value, Interval) else None
     cell[f"predicted_{name}"] = value if interval is None else interval.mid
-    cell[f"predicted_{name}_interval"] = None if interval is None else interval.to_json()
+    cell[f"predicted_{name}_interval"] = write(interval)
 
 
 def with_catalogs(value: Value, each: float) -> Value:

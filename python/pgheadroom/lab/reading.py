@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pgheadroom import quoting
-from pgheadroom.forms import read
+from pgheadroom.forms import read, write
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.result import ExperimentResult, FactorLevels
 from pgheadroom.types import Interval
@@ -188,8 +188,7 @@ def has_value(result: Result, measure: str) -> bool:
 
 def stated(cell: Mapping[str, Any], measure: str) -> Any:
     """What a cell says about a measure, as JSON: an interval as the object that it is."""
-    found = value(cell, measure)
-    return found.to_json() if isinstance(found, Interval) else found
+    return write(value(cell, measure))
 
 
 def told_apart(result: Result, across: str, always: Sequence[str]) -> list[FactorLevels]:

@@ -9,10 +9,11 @@ partly there is named with what is missing of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgheadroom import quoting
+from pgheadroom.forms import in_file
 from pgheadroom.sources.recording import Recording
 
 _MODULES: Mapping[str, str] = {
@@ -28,15 +29,7 @@ class Access:
 
     levels: tuple[str, ...]
     missing: tuple[str, ...]
-    grants: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """For the output."""
-        return {
-            "levels": list(self.levels),
-            "missing": list(self.missing),
-            "would_help": list(self.grants),
-        }
+    grants: tuple[str, ...] = field(metadata=in_file("would_help"))
 
 
 def read_access(recording: Recording, *, sampled: bool) -> Access:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.forms import FieldError
+from pgheadroom.forms import FieldError, write
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
@@ -61,7 +61,7 @@ def observe(
     for row in tables:
         built.add(row, make=answers, end=ends.get(row["oid"]), ends_known=bool(ends))
     observed = _server_observed(recording, classes, built) | {
-        "access": access.to_json(),
+        "access": write(access),
         "masked": mask,
     }
     return built.profile(observed)
