@@ -103,6 +103,13 @@ CASES: tuple[tuple[str, str], ...] = (
     ("", "CREATE INDEX x ON kids (base_id)"),
     ("", "ALTER TABLE kids ADD FOREIGN KEY (base_id) REFERENCES base (id)"),
     ("", "REINDEX TABLE base"),
+    ("", "ALTER TABLE base ADD COLUMN IF NOT EXISTS a int UNIQUE"),
+    ("", "ALTER TABLE base DROP COLUMN IF EXISTS zz, ADD COLUMN IF NOT EXISTS h int UNIQUE"),
+    ("", "CREATE INDEX IF NOT EXISTS base_b ON base (a)"),
+    ("", "CREATE INDEX IF NOT EXISTS kids ON base (a)"),
+    ("", "ALTER INDEX base_b RENAME TO y; CREATE INDEX IF NOT EXISTS base_b ON base (a)"),
+    ("", "CREATE TABLE IF NOT EXISTS base (a int UNIQUE)"),
+    ("", "ALTER TABLE base RENAME a TO z; ALTER TABLE base ADD COLUMN IF NOT EXISTS z int UNIQUE"),
 )
 
 

@@ -521,5 +521,6 @@ def test_another_type_names_the_locks_of_keys_that_nobody_has_observed() -> None
     (note,) = found.notes
     assert (note.line, note.table, note.is_judged) == (1, "jobs", True)
     assert "a foreign key of owner or to it, if there is one, locks its other table" in note.text
-    assert _check("ALTER TABLE jobs ALTER note TYPE text").notes == ()
+    (brief,) = _check("ALTER TABLE jobs ALTER note TYPE text").notes
+    assert "locks its other table with ACCESS EXCLUSIVE too" in brief.text
     assert _check("ALTER TABLE jobs ADD c int DEFAULT random()").notes == ()

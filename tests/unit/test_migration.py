@@ -133,6 +133,7 @@ def _index(**facts: Any) -> AddIndex:
                 is_new=True,
                 default="constant",
                 not_null=True,
+                if_not_exists=True,
             ),
         ),
         (
@@ -428,11 +429,8 @@ def test_partitions_are_reached_by_their_parent() -> None:
     """An index on the parent is one on each partition; a fillfactor is none of its own."""
     profile = made.profile_of(made.counters(10, 10, 0), name="jobs_1", schema="s", parent="s.jobs")
     parent = {"schema": "s", "name": "jobs", "parent": None}
-    profile = replace(
-        profile,
-        server=replace(profile.server, observed=made.seen_of_server(partitioned=[parent])),
-    )
-    catalog = Catalog(profile)
+    seen = made.seen_of_server(partitioned=[parent], foreign_keys=[])
+    catalog = Catalog(replace(profile, server=replace(profile.server, observed=seen)))
     catalog.follow(
         read_migration(
             "CREATE INDEX i ON s.jobs (note); CREATE INDEX j ON ONLY s.jobs (note);"

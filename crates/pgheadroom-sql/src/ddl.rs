@@ -79,12 +79,13 @@ impl Facts {
         self.add(Fact::Problem { text: text.into() });
     }
 
-    fn new_table(&mut self, table: Target) {
+    fn new_table(&mut self, table: Target, if_not_exists: bool) {
         let text = "a new table: nothing was observed of it".to_owned();
         self.add(Fact::Remarkable {
             table,
             kind: "new",
             text,
+            if_not_exists,
         });
     }
 
@@ -99,9 +100,8 @@ impl Facts {
                     made.objtype(),
                     ObjectType::ObjectTable | ObjectType::ObjectMatview
                 ) {
-                    self.new_table(target(
-                        made.into.as_ref().and_then(|into| into.rel.as_ref()),
-                    ));
+                    let into = made.into.as_ref().and_then(|into| into.rel.as_ref());
+                    self.new_table(target(into), made.if_not_exists);
                 }
                 self.calls(statement);
             }
@@ -137,6 +137,7 @@ impl Facts {
                         table: table.clone(),
                         kind: "trigger",
                         text,
+                        if_not_exists: false,
                     });
                 }
                 self.work("rule", Some(table));
@@ -267,7 +268,7 @@ impl Facts {
             }
             NodeEnum::SelectStmt(select) => {
                 if let Some(into) = select.into_clause.as_ref() {
-                    self.new_table(target(into.rel.as_ref()));
+                    self.new_table(target(into.rel.as_ref()), false);
                 }
                 self.calls(statement);
             }
@@ -326,6 +327,7 @@ impl Facts {
                         table: table.clone(),
                         kind: "dropped",
                         text,
+                        if_not_exists: false,
                     });
                     self.work("drop table", Some(table));
                 }
@@ -411,6 +413,7 @@ impl Facts {
                 table: table.clone(),
                 kind: "trigger",
                 text,
+                if_not_exists: false,
             });
         }
         self.work("set trigger", Some(table));

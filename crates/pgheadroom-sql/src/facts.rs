@@ -52,6 +52,8 @@ pub struct AddIndex {
     pub concurrently: bool,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
+    /// The column of ADD COLUMN IF NOT EXISTS that it stands behind, without which it comes not.
+    pub comes_with: Option<String>,
 }
 
 /// A column is added or gets another type.
@@ -78,6 +80,8 @@ pub struct SetColumn {
     pub has_using: bool,
     /// COLLATE.
     pub collation: Option<String>,
+    /// ADD COLUMN IF NOT EXISTS.
+    pub if_not_exists: bool,
 }
 
 /// What a statement does to a table besides its columns, indexes and fillfactor.
@@ -101,6 +105,8 @@ pub struct Work {
     pub mode: Option<&'static str>,
     /// Of REINDEX SCHEMA.
     pub schema: Option<String>,
+    /// The column of ADD COLUMN IF NOT EXISTS that it stands behind, without which it comes not.
+    pub comes_with: Option<String>,
 }
 
 impl Work {
@@ -116,6 +122,7 @@ impl Work {
             concurrently: false,
             mode: None,
             schema: None,
+            comes_with: None,
         }
     }
 }
@@ -152,6 +159,8 @@ pub enum Fact {
         table: Target,
         /// The column.
         name: String,
+        /// IF EXISTS.
+        if_exists: bool,
     },
     /// The fillfactor of new pages; None: the default again.
     SetFillfactor {
@@ -181,6 +190,8 @@ pub enum Fact {
         kind: &'static str,
         /// A sentence.
         text: String,
+        /// CREATE TABLE IF NOT EXISTS.
+        if_not_exists: bool,
     },
     /// Anything else that it does to a table.
     Work(Work),

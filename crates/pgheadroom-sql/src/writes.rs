@@ -2,7 +2,7 @@
 
 use pg_query::protobuf::{
     CmdType, DeleteStmt, InsertStmt, MergeStmt, MergeWhenClause, MultiAssignRef, OnConflictAction,
-    RangeVar, ResTarget, SelectStmt, UpdateStmt, WithClause,
+    RangeVar, ResTarget, SelectStmt, UpdateStmt, WithClause, a_const,
 };
 use pg_query::{Node, NodeEnum};
 use serde::Serialize;
@@ -44,6 +44,9 @@ pub struct Write {
     pub appended: Vec<String>,
     /// It stands in a WITH of the statement, whose count of rows has not its rows.
     pub is_inner: bool,
+    /// An update or a delete of rows that a condition finds: a WHERE that is not always true, or
+    /// the ON of a MERGE.
+    pub has_where: bool,
 }
 
 /// What a statement writes; empty for one that only reads, or whose code is not seen (CALL).
@@ -127,6 +130,7 @@ impl Found {
             same: Vec::new(),
             appended: Vec::new(),
             is_inner,
+            has_where: matches!(kind, WriteKind::Merge),
         };
         for item in list.unwrap_or_default() {
             if let Some(NodeEnum::ResTarget(assigned)) = item.node.as_ref() {
@@ -140,6 +144,7 @@ impl Found {
         self.with(update.with_clause.as_ref());
         let list = Some(update.target_list.as_slice());
         self.push(WriteKind::Update, update.relation.as_ref(), list, is_inner);
+        self.only_where(update.where_clause.as_deref());
     }
 
     fn insert(&mut self, insert: &InsertStmt, is_inner: bool) {
@@ -158,6 +163,14 @@ impl Found {
     fn delete(&mut self, delete: &DeleteStmt, is_inner: bool) {
         self.with(delete.with_clause.as_ref());
         self.push(WriteKind::Delete, delete.relation.as_ref(), None, is_inner);
+        self.only_where(delete.where_clause.as_deref());
+    }
+
+    /// What was pushed last concerns the rows of that condition.
+    fn only_where(&mut self, clause: Option<&Node>) {
+        if let Some(write) = self.writes.last_mut() {
+            write.has_where = clause.is_some_and(|clause| !is_true(clause));
+        }
     }
 
     fn merge(&mut self, merge: &MergeStmt, is_inner: bool) {
@@ -176,7 +189,12 @@ impl Found {
                 self.push(WriteKind::Merge, target, list, is_inner);
             }
             CmdType::CmdInsert => self.push(WriteKind::Insert, target, None, is_inner),
-            CmdType::CmdDelete => self.push(WriteKind::Delete, target, None, is_inner),
+            CmdType::CmdDelete => {
+                self.push(WriteKind::Delete, target, None, is_inner);
+                if let Some(write) = self.writes.last_mut() {
+                    write.has_where = true;
+                }
+            }
             _ => {}
         }
     }
@@ -199,6 +217,16 @@ fn assign(write: &mut Write, target: &RangeVar, assigned: &ResTarget) {
         write.same.push(name.clone());
     } else if is_appended(value, name, target) {
         write.appended.push(name.clone());
+    }
+}
+
+/// The constant TRUE.
+fn is_true(node: &Node) -> bool {
+    match node.node.as_ref() {
+        Some(NodeEnum::AConst(constant)) => {
+            matches!(&constant.val, Some(a_const::Val::Boolval(found)) if found.boolval)
+        }
+        _ => false,
     }
 }
 
@@ -352,6 +380,43 @@ mod tests {
             ("CALL f(1)", vec![]),
         ] {
             assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_condition_is_that_of_the_statement_itself() {
+        for (text, expected) in [
+            ("UPDATE t SET a = 1 WHERE b = 2", vec![true]),
+            ("UPDATE t SET a = 1 WHERE CURRENT OF c", vec![true]),
+            ("UPDATE t SET a = ' WHERE '", vec![false]),
+            (
+                "UPDATE t SET a = (SELECT b FROM s WHERE s.id = t.id)",
+                vec![false],
+            ),
+            ("UPDATE t SET a = 1 WHERE true", vec![false]),
+            ("UPDATE t SET a = 1 WHERE false", vec![true]),
+            ("WITH s AS (SELECT 1 WHERE $1) DELETE FROM t", vec![false]),
+            (
+                "WITH u AS (UPDATE t SET a = 1 WHERE b RETURNING id) DELETE FROM s",
+                vec![true, false],
+            ),
+            (
+                "WITH u AS (UPDATE t SET a = 1) DELETE FROM s USING u WHERE s.id = u.id",
+                vec![false, true],
+            ),
+            (
+                "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.x THEN DELETE \
+              WHEN MATCHED THEN UPDATE SET a = 1",
+                vec![true, true],
+            ),
+            (
+                "INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET b = 1 WHERE t.c",
+                vec![false],
+            ),
+        ] {
+            let found = writes_of(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let conditions: Vec<bool> = found.iter().map(|write| write.has_where).collect();
+            assert_eq!(conditions, expected, "{text}");
         }
     }
 

@@ -32,6 +32,47 @@ fn facts(text: &str) -> Vec<Value> {
 }
 
 #[test]
+fn what_depends_on_what_is_there_says_so() {
+    let shown = |text: &str| -> Vec<Value> {
+        facts(text)
+            .into_iter()
+            .map(|fact| {
+                let keys = ["action", "kind", "if_not_exists", "if_exists", "comes_with"];
+                keys.iter()
+                    .filter_map(|key| fact.get(key).map(|found| (key.to_string(), found.clone())))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into()
+            })
+            .collect()
+    };
+    assert_eq!(
+        shown(
+            "ALTER TABLE t ADD COLUMN IF NOT EXISTS a int UNIQUE CHECK (a > 0) REFERENCES p, \
+             ADD UNIQUE (b), ADD c int UNIQUE, DROP COLUMN IF EXISTS d, DROP e"
+        ),
+        [
+            json!({"action": "SetColumn", "if_not_exists": true}),
+            json!({"action": "AddIndex", "kind": "unique constraint", "comes_with": "a"}),
+            json!({"action": "Work", "kind": "add check", "comes_with": "a"}),
+            json!({"action": "Work", "kind": "add foreign key", "comes_with": "a"}),
+            json!({"action": "AddIndex", "kind": "unique constraint"}),
+            json!({"action": "SetColumn"}),
+            json!({"action": "AddIndex", "kind": "unique constraint"}),
+            json!({"action": "DropColumn", "if_exists": true}),
+            json!({"action": "DropColumn"}),
+        ]
+    );
+    for text in [
+        "CREATE TABLE IF NOT EXISTS n (a int)",
+        "CREATE TABLE IF NOT EXISTS n AS SELECT 1",
+        "CREATE MATERIALIZED VIEW IF NOT EXISTS n AS SELECT 1",
+    ] {
+        let expected = json!({"action": "Remarkable", "kind": "new", "if_not_exists": true});
+        assert_eq!(shown(text), [expected], "{text}");
+    }
+}
+
+#[test]
 fn indexes_say_all_that_they_read() {
     for (text, expected) in [
         (

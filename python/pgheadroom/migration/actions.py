@@ -57,6 +57,9 @@ WorkKind = Literal[
     "new partition",
     "analyze",
     "vacuum",
+    "column is there",
+    "column is absent",
+    "index is there",
     "other",
 ]
 """What statements do to a table besides changing its columns, indexes and fillfactor."""
@@ -83,6 +86,7 @@ class AddIndex:
     `may_be_row`: one of them names `t` alone (`f(t)`, `t IS NOT NULL`), the column of that name,
     which is among the columns here, or the row where the table has none. `named_after`: what an
     index without a name is called after, None for an expression without a name of its own.
+    `comes_with`: the column of ADD COLUMN IF NOT EXISTS behind which it stands.
     """
 
     table: Target
@@ -103,6 +107,7 @@ class AddIndex:
     named_after: tuple[str | None, ...] = ()
     concurrently: bool = False
     if_not_exists: bool = False
+    comes_with: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +140,7 @@ class SetColumn:
     reads: tuple[str, ...] = ()
     has_using: bool = False
     collation: str | None = None
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +162,7 @@ class DropColumn:
 
     table: Target
     name: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +191,7 @@ class Remarkable:
     table: Target
     kind: Literal["new", "dropped", "trigger", "partition"]
     text: str
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,11 +206,12 @@ class Work:
         index: Of REINDEX INDEX, CLUSTER USING, ADD CONSTRAINT ... USING INDEX; the name only where
             it has one.
         other: The referenced table of a foreign key; the partition of attach and detach.
-        column: Of SET NOT NULL and the like.
+        column: Of SET NOT NULL and the like; of `index is there` the index.
         not_valid: ADD CONSTRAINT ... NOT VALID.
         concurrently: REINDEX, REFRESH, DETACH PARTITION CONCURRENTLY.
         mode: Of LOCK TABLE, in PostgreSQL's words, such as ACCESS EXCLUSIVE.
         schema: Of REINDEX SCHEMA.
+        comes_with: The column of ADD COLUMN IF NOT EXISTS behind which it stands.
     """
 
     table: Target | None
@@ -214,6 +223,7 @@ class Work:
     concurrently: bool = False
     mode: str | None = None
     schema: str | None = None
+    comes_with: str | None = None
 
 
 OfTable = AddIndex | SetColumn | SetExpression | DropColumn | SetFillfactor

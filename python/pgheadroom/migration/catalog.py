@@ -8,13 +8,14 @@ name from there on, and one that the migration makes or drops is known to later 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.row import index_label
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Remarkable, Rename, Statement, Target, Work
 from pgheadroom.migration.added_index import hot_index, keys_of, of_row, stand_in_of
 from pgheadroom.migration.columns import new_column, set_expression
+from pgheadroom.migration.conditional import Conditions
 from pgheadroom.migration.index_name import chosen_name
 from pgheadroom.migration.names import IndexAt, Names
 from pgheadroom.migration.shape import (
@@ -28,7 +29,15 @@ from pgheadroom.migration.shape import (
     stand_in,
 )
 from pgheadroom.migration.transaction import Held, Later, refused
-from pgheadroom.migration.weighing import constraint_index, parents_locked, weighed
+from pgheadroom.migration.weighing import (
+    constraint_index,
+    keys_gone,
+    other_ends,
+    parents_locked,
+    size_of,
+    unknown_key,
+    weighed,
+)
 from pgheadroom.migration.work import Effect, fill, joined, kept
 from pgheadroom.profile import Profile
 from pgheadroom.types import PgVersion
@@ -53,6 +62,7 @@ class Catalog:
         self.notes: list[Note] = []
         self.altered: dict[str, Altered] = {}
         self.names = Names(profile)
+        self._blind: int | None = None
         self._profile = profile
         self._major = PgVersion.parse(profile.server.version).major
         self._taken = {t.name for t in profile.tables} | {
@@ -102,15 +112,25 @@ class Catalog:
         found: dict[str, list[Effect]] = {}
         for target, text in parents_locked(statement, self.names):
             self._note(statement.line, target, text, is_judged=True)
-        for action in statement.actions:
+        conditions = self._conditions(statement.line)
+        for written in statement.actions:
+            action = conditions.kept(written)
+            if action is None:
+                continue
             is_empty = isinstance(action, Work) and action.column in empty
-            for altered, effect in self._weigh(statement.line, action, is_empty=is_empty):
-                found.setdefault(altered.table.name, []).append(effect)
+            own = list(self._weigh(statement.line, action, is_empty=is_empty))
+            unless = conditions.unless(action)
+            for altered, effect in own:
+                made_so = effect.unless or (unless if effect.effort != "nothing" else None)
+                found.setdefault(altered.table.name, []).append(replace(effect, unless=made_so))
+            for key, effect in self._other_ends(statement.line, action, own):
+                found.setdefault(key, []).append(effect)
+            gone = keys_gone(action, self.names, own)
             self._take(statement.line, action)
+            self.names.keys.drop(gone)
         made = {key: kept(joined(effects), held.locks.get(key)) for key, effects in found.items()}
         for key, whole in made.items():
-            self.altered[key].effects += [(statement.line, effect) for effect in whole]
-        self._say_keys(statement, made)
+            self.of_key(key).effects += [(statement.line, effect) for effect in whole]
         long = {
             key: self._later(statement.line, key)
             for key, whole in made.items()
@@ -118,19 +138,45 @@ class Catalog:
         }
         long |= dict(self._filled(statement, held))
         held.take(statement.line, made, long)
+        if statement.problem is not None and self._blind is None:
+            self._blind = statement.line
 
-    def _say_keys(self, statement: Statement, made: dict[str, tuple[Effect, ...]]) -> None:
-        """Foreign keys are not observed, and another type makes those of its column anew."""
-        for action in statement.actions:
-            if not isinstance(action, actions.SetColumn) or action.is_new:
-                continue
-            effects = [e for key in self.names.tables_of(action.table) for e in made.get(key, ())]
-            if any(effect.effort == "rewrite" for effect in effects):
+    def _conditions(self, line: int) -> Conditions:
+        def say(table: Target, text: str, *, is_judged: bool) -> None:
+            self._note(line, table, text, is_judged=is_judged)
+
+        def leave_open(tables: Sequence[Altered], text: str) -> None:
+            for altered in tables:
+                if (line, text) not in altered.open:
+                    altered.open.append((line, text))
+
+        return Conditions(
+            self.names, lambda target: self._of(target, line), say, leave_open, self._blind
+        )
+
+    def _other_ends(
+        self, line: int, action: Action, own: Sequence[tuple[Altered, Effect]]
+    ) -> Iterator[tuple[str, Effect]]:
+        """What is done to the tables at the other end of foreign keys."""
+        if not self.names.keys.is_known:
+            text = unknown_key(action, self.names, own)
+            if text is not None:
+                self._note(line, getattr(action, "table", None), text, is_judged=True)
+            return
+        for end in other_ends(action, self.names, own):
+            tables = self.names.tables.get(end.place, ())
+            for key in tables:
+                effect = end.effect
+                if effect.waits_for is not None:
+                    read = size_of(self._of(effect.waits_for, line))
+                    effect = replace(effect, read_bytes=read)
+                yield key, effect
+            if not tables or end.place in self.names.partitioned:
                 text = (
-                    f"a foreign key of {action.name} or to it, if there is one, locks its other "
-                    "table with ACCESS EXCLUSIVE for as long, and is checked anew"
+                    f"{end.effect.what}: locked with {end.effect.lock} until its transaction ends"
                 )
-                self._note(statement.line, action.table, text, is_judged=True)
+                target = Target(schema=end.place[0], name=end.place[1])
+                self._note(line, target, text, is_judged=True)
 
     def _filled(self, statement: Statement, held: Held) -> Iterator[tuple[str, Later]]:
         """Tables whose rows are written while others wait for the transaction's locks."""
@@ -183,8 +229,6 @@ class Catalog:
     def _weigh(
         self, line: int, action: Action, *, is_empty: bool
     ) -> Iterator[tuple[Altered, Effect]]:
-        if isinstance(action, actions.AddIndex) and self._exists(action):
-            return
         yield from weighed(
             action,
             self.names,
@@ -290,10 +334,9 @@ class Catalog:
     def _remark(self, line: int, action: Remarkable) -> None:
         place = self.names.table(action.table)
         if action.kind == "new":
-            if place is None:
-                self.names.made.add((action.table.schema, action.table.name))
-                self._note(line, action.table, action.text, is_judged=True)
-                self._compare_places(line, (action.table.schema, action.table.name))
+            self.names.made.add((action.table.schema, action.table.name))
+            self._note(line, action.table, action.text, is_judged=True)
+            self._compare_places(line, (action.table.schema, action.table.name))
             return
         if action.kind == "dropped":
             self._note(line, action.table, action.text, is_judged=True)
@@ -319,7 +362,7 @@ class Catalog:
                 self.of_key(one.table).rename_index(one.identity, action.new)
             names.rename_index(index, action.new)
         elif action.what == "index":
-            return
+            names.keys.rename(action.old, action.new)
         elif place is None:
             made = names.is_new_place(action.old)
             if made is not None and action.column is None:
@@ -481,7 +524,7 @@ class Catalog:
         table = altered.table
         identity = altered.names.get(action.name)
         if action.is_new:
-            if identity is not None:  # IF NOT EXISTS
+            if identity is not None and action.if_not_exists:
                 return
             identity = new_column(altered, action)
         elif identity is None:

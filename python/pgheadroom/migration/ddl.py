@@ -154,7 +154,6 @@ def _read(text: str, made: _Found, session: _Session) -> None:
 
 def _fills(text: str, session: _Session) -> Iterator[Fill]:
     """Tables whose rows a statement updates or deletes, itself or in its WITH."""
-    is_part = "WHERE" in text.upper().split()
     try:
         writes = writes_of(text)
     except NotParsed:  # more than one would have been understood as facts
@@ -164,7 +163,7 @@ def _fills(text: str, session: _Session) -> Iterator[Fill]:
             yield Fill(
                 table=Target(schema=write.schema or session.schema(), name=write.table),
                 kind="UPDATE" if write.kind == "update" else "DELETE",
-                is_part=is_part,
+                is_part=write.has_where,
             )
 
 

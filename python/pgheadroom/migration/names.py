@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pgheadroom.migration.actions import Target
+from pgheadroom.migration.foreign_keys import ForeignKeys
 from pgheadroom.profile import Profile
 
 Place = tuple[str, str]
@@ -34,6 +35,7 @@ class Names:
         made: What the migration has made: schema, if it was named, and name.
         gone: What it has dropped.
         observed: Tables by their places before anything was done.
+        keys: Foreign keys.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -61,6 +63,8 @@ class Names:
             self.tables[place] = members
             self.partitioned.add(place)
         self.observed = {place: tuple(keys) for place, keys in self.tables.items()}
+        server = profile.server.observed
+        self.keys = ForeignKeys(None if server is None else server.foreign_keys)
 
     def copied(self) -> Names:
         """The same, which what comes later leaves alone."""
@@ -72,6 +76,7 @@ class Names:
             set(self.made),
             set(self.gone),
         )
+        made.keys = self.keys.copied()
         return made
 
     def table(self, target: Target) -> Place | None:
@@ -173,6 +178,7 @@ class Names:
     def move_table(self, place: Place, moved: Place) -> None:
         """Another name, or another schema, into which its indexes go along."""
         self.tables[moved] = self.tables.pop(place)
+        self.keys.move(place, moved)
         if place in self.partitioned:
             self.partitioned.remove(place)
             self.partitioned.add(moved)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Statement, Target, Work
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.actions import Action, Remarkable, Statement, Target, Work
+from pgheadroom.migration.foreign_keys import Key, OtherEnd
+from pgheadroom.migration.names import Names, Place
 from pgheadroom.migration.shape import Altered
 from pgheadroom.migration.work import STOPS_WRITERS, Effect, effect_of, of_parent
 
@@ -60,15 +61,13 @@ def weighed(
         if isinstance(action, actions.SetColumn):
             identity = altered.names.get(action.name)
             old_type = None if identity is None else altered.types.get(identity)
-            if action.is_new and identity is not None:  # IF NOT EXISTS
-                continue
         effect = effect_of(action, old_type=old_type, is_partition=is_other)
         if effect is None:
             continue
         if isinstance(action, Work):
             effect = _known(effect, action, altered, names, is_empty=is_empty)
         if effect.waits_for is not None:
-            effect = replace(effect, read_bytes=_bytes(tables_of(effect.waits_for)))
+            effect = replace(effect, read_bytes=size_of(tables_of(effect.waits_for)))
         yield altered, effect
 
 
@@ -102,7 +101,7 @@ def _known(
     return effect
 
 
-def _bytes(tables: Sequence[Altered]) -> int | None:
+def size_of(tables: Sequence[Altered]) -> int | None:
     """Of a table, or of the partitions of one, together."""
     seen = [altered.table.observed for altered in tables]
     found = [None if observed is None else observed.main_bytes for observed in seen]
@@ -141,7 +140,7 @@ def _touched(
             return
         if not (names.is_partitioned(action.table) and action.kind in _OF_PARENT_ALONE):
             named.append((action.table, False))
-        if action.other is not None:
+        if action.other is not None and names.table(action.other) != names.table(action.table):
             named.append((action.other, True))
     elif isinstance(action, actions.DropIndex):
         found = _with_index(constraint_index(action, names), names, tables_of)
@@ -187,3 +186,75 @@ def constraint_index(action: actions.DropIndex, names: Names) -> Target:
         return action.index
     place = names.table(action.table)
     return action.index if place is None else Target(schema=place[0], name=action.index.name)
+
+
+def other_ends(
+    action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]
+) -> list[OtherEnd]:
+    """
+    What an action locks at the other end of observed foreign keys.
+
+    Args:
+        action: Of a statement.
+        names: Before it.
+        own: What it does to its own tables.
+    """
+    effect = own[0][1] if own else None
+    found: list[OtherEnd] = []
+    for place, columns in _ends(action, names, own):
+        found += names.keys.locked(action, place, columns, effect)
+    return found
+
+
+def keys_gone(action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]) -> list[Key]:
+    """Foreign keys that go with an action, from the same."""
+    return [
+        key
+        for place, columns in _ends(action, names, own)
+        for key in names.keys.going(action, place, columns)
+    ]
+
+
+def unknown_key(action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]) -> str | None:
+    """What is said of another table where keys were not observed; None: nothing can have one."""
+    if not own:
+        return None
+    unseen = "the profile was made before foreign keys were observed"
+    if isinstance(action, actions.SetColumn) and not action.is_new:
+        text = f"a foreign key of {action.name} or to it, if there is one, locks its other table"
+        if own[0][1].effort == "rewrite":
+            return f"{text} with ACCESS EXCLUSIVE for as long, and is checked anew: {unseen}"
+        return f"{text} with ACCESS EXCLUSIVE too: {unseen}"
+    if isinstance(action, actions.DropColumn):
+        what = f"a foreign key of {action.name} or to it, if there is one,"
+    elif isinstance(action, actions.DropIndex) and action.table is not None:
+        if names.indexes_of(constraint_index(action, names)):
+            return None
+        what = f"{action.index.name}, if it is a foreign key,"
+    else:
+        return None
+    return f"{what} locks its other table with ACCESS EXCLUSIVE too: {unseen}"
+
+
+def _ends(
+    action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]
+) -> Iterator[tuple[Place, frozenset[str]]]:
+    """Places of an action's own table, with the column that it is about, as observed."""
+    column: str | None = None
+    target: Target | None = None
+    if isinstance(action, actions.SetColumn | actions.DropColumn):
+        target, column = action.table, action.name
+    elif isinstance(action, actions.DropIndex):
+        target = action.table
+        if target is None:
+            places = {names.called(one.table) for one in names.indexes_of(action.index)}
+            yield from ((place, frozenset()) for place in places if place is not None)
+            return
+    elif isinstance(action, Remarkable):
+        target = action.table if action.kind == "dropped" else None
+    elif isinstance(action, Work):
+        target = action.table
+    place = None if target is None else names.table(target)
+    if place is not None:
+        columns = {altered.names.get(column, column) for altered, _ in own} if column else set()
+        yield place, frozenset(columns or ([column] if column else []))

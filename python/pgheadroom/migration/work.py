@@ -282,11 +282,13 @@ def _work(action: actions.Work) -> Effect | None:
     lock, effort = _RULES.get(action.kind, ("ACCESS EXCLUSIVE", "nothing"))
     what = _KIND_SAID.get(action.kind, action.kind)
     if action.column is not None:
-        what = f"{what} of {action.column}"
+        what = _IS_SO.get(action.kind, f"{what} of {{}}").format(action.column)
     if action.kind in ("primary key using index", "unique using index"):
         what = f"{action.kind} {action.index}"
     if action.not_valid:
         effort, what = "nothing", f"{what}, NOT VALID"
+    if action.concurrently and action.kind == "index is there":
+        lock = "SHARE UPDATE EXCLUSIVE"
     if action.concurrently and action.kind == "detach partition":
         lock, what = "SHARE UPDATE EXCLUSIVE", f"{what} CONCURRENTLY"
     return Effect(
@@ -380,9 +382,15 @@ _RULES: dict[actions.WorkKind, tuple[Lock, Effort]] = {
     "new partition": ("ACCESS EXCLUSIVE", "nothing"),
     "analyze": ("SHARE UPDATE EXCLUSIVE", "nothing"),
     "vacuum": ("SHARE UPDATE EXCLUSIVE", "nothing"),
+    "index is there": ("SHARE", "nothing"),
 }
 """Others take ACCESS EXCLUSIVE for an instant."""
 
+_IS_SO: dict[actions.WorkKind, str] = {
+    "column is there": "column {} is there already",
+    "column is absent": "column {} is not there",
+    "index is there": "index {} is there already",
+}
 _SHARES_PASS = frozenset({"set not null", "add check", "add not null", "primary key using index"})
 _SO_ALREADY = "it is so already"
 _UNLESS: dict[actions.WorkKind, str] = {

@@ -16,6 +16,7 @@ from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass
+from pgheadroom.observe.keys import foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
@@ -63,6 +64,7 @@ def observe(
     observed = _server_observed(recording, classes, built) | {
         "access": write(access),
         "masked": mask,
+        "foreign_keys": foreign_keys(recording, {row["oid"] for row in tables}),
     }
     return built.profile(observed)
 

@@ -26,6 +26,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "columns": {"name": "column"},
     "column_statistics": {"schema": "schema", "table": "table", "name": "column"},
     "indexes": {"schema": "schema", "name": "index"},
+    "foreign_keys": {"name": "constraint"},
     "horizon": {"application_name": "application", "usename": "role"},
 }
 _REMOVED: Mapping[str, tuple[str, ...]] = {

@@ -312,6 +312,21 @@ class Partitioned(Kept):
 
 
 @kept
+class ObservedForeignKey(Kept):
+    """A foreign key: columns of a table that refer to those of another, or of its own."""
+
+    schema: str
+    table: str
+    name: str
+    columns: Texts
+    references_schema: str
+    references: str
+    references_columns: Texts
+    references_index: str | None = None
+    is_valid: bool | None = None
+
+
+@kept
 class CheckpointCounters(Kept):
     """Checkpoints of the interval."""
 
@@ -398,4 +413,5 @@ class ObservedServer(Kept):
     passes: Whole | None = None
     settings: Mapping[str, ServerSetting] | None = None
     left_out: tuple[LeftOut, ...] | None = None
+    foreign_keys: tuple[ObservedForeignKey, ...] | None = None
     statements: tuple[ObservedStatements, ...] | None = None

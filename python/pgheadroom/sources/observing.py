@@ -44,6 +44,7 @@ SHAPE = (
     "column_statistics",
     "indexes",
     "index_definitions",
+    "foreign_keys",
 )
 COUNTERS = (
     "instant",

@@ -44,7 +44,8 @@ class Write:
 
     `columns` are those that an update assigns, in order; `same` those of them that are assigned
     to themselves, `appended` those that get something appended to their own value. `is_inner`:
-    it stands in a WITH of the statement, whose count of rows has not its rows.
+    it stands in a WITH of the statement, whose count of rows has not its rows. `has_where`: an
+    update or delete of rows that a condition finds.
     """
 
     kind: WriteKind
@@ -54,6 +55,7 @@ class Write:
     same: frozenset[str] = frozenset()
     appended: frozenset[str] = frozenset()
     is_inner: bool = False
+    has_where: bool = False
 
 
 def grammar_version() -> int:
@@ -138,6 +140,7 @@ def writes_of(statement: str) -> tuple[Write, ...]:
             same=frozenset(write["same"]),
             appended=frozenset(write["appended"]),
             is_inner=write["is_inner"],
+            has_where=write["has_where"],
         )
         for write in found["writes"]
     )

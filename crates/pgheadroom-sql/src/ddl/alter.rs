@@ -31,7 +31,7 @@ fn one(facts: &mut Facts, table: &Target, command: &AlterTableCmd, only: bool) {
     match command.subtype() {
         T::AtAddColumn => {
             if let Some(column) = column(command) {
-                table::add_column(facts, table, column, only);
+                table::add_column(facts, table, column, command.missing_ok, only);
             }
         }
         T::AtAlterColumnType => {
@@ -42,6 +42,7 @@ fn one(facts: &mut Facts, table: &Target, command: &AlterTableCmd, only: bool) {
         T::AtDropColumn => facts.add(Fact::DropColumn {
             table: table.clone(),
             name,
+            if_exists: command.missing_ok,
         }),
         T::AtSetExpression => {
             let reads = command
@@ -210,6 +211,7 @@ fn partition(facts: &mut Facts, table: &Target, command: &AlterTableCmd) {
         table: other.clone(),
         kind: "partition",
         text: format!("it is {done}: indexes of the partitioned table are not followed there"),
+        if_not_exists: false,
     });
     let kind = if attached {
         "attach partition"

@@ -127,6 +127,7 @@ fn keyed(table: Target, kind: &'static str, keys: &[&Node], filter: Option<&Node
         named_after,
         concurrently: false,
         if_not_exists: false,
+        comes_with: None,
     }
 }
 

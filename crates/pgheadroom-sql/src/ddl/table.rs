@@ -12,7 +12,7 @@ use crate::spelled::{name_parts, target, type_spelled};
 /// CREATE TABLE: nothing was observed of it, but tables that it refers to are locked.
 pub(super) fn create(facts: &mut Facts, made: &CreateStmt) {
     let table = target(made.relation.as_ref());
-    facts.new_table(table.clone());
+    facts.new_table(table.clone(), made.if_not_exists);
     for element in made.table_elts.iter().chain(&made.constraints) {
         match element.node.as_ref() {
             Some(NodeEnum::ColumnDef(column)) => {
@@ -68,8 +68,15 @@ fn foreign_key(facts: &mut Facts, table: &Target, constraint: &Constraint) {
 }
 
 /// ADD COLUMN, with the indexes and checks that stand behind it.
-pub(super) fn add_column(facts: &mut Facts, table: &Target, column: &ColumnDef, only: bool) {
+pub(super) fn add_column(
+    facts: &mut Facts,
+    table: &Target,
+    column: &ColumnDef,
+    if_not_exists: bool,
+    only: bool,
+) {
     let mut made = set_column(table, column, true);
+    made.if_not_exists = if_not_exists;
     let serials = [
         "serial",
         "bigserial",
@@ -100,9 +107,25 @@ pub(super) fn add_column(facts: &mut Facts, table: &Target, column: &ColumnDef, 
     for constraint in column.constraints.iter().filter_map(constraint) {
         newer(facts, constraint, true);
         if constraint.contype() != ConstrType::ConstrNotnull {
-            add_constraint(facts, table, constraint, Some(&column.colname), only);
+            let mut behind = Facts::default();
+            add_constraint(&mut behind, table, constraint, Some(&column.colname), only);
+            let with = if_not_exists.then_some(&column.colname);
+            behind
+                .0
+                .into_iter()
+                .for_each(|fact| facts.add(coming_with(fact, with)));
         }
     }
+}
+
+/// A constraint of a column comes with it or not at all (`ATExecAddColumn`, tablecmds.c).
+fn coming_with(mut fact: Fact, column: Option<&String>) -> Fact {
+    match &mut fact {
+        Fact::AddIndex(index) => index.comes_with = column.cloned(),
+        Fact::Work(work) => work.comes_with = column.cloned(),
+        _ => {}
+    }
+    fact
 }
 
 /// ALTER COLUMN ... TYPE.
@@ -132,6 +155,7 @@ fn set_column(table: &Target, column: &ColumnDef, is_new: bool) -> SetColumn {
         reads: Vec::new(),
         has_using: false,
         collation,
+        if_not_exists: false,
     }
 }
 

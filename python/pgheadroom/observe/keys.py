@@ -1,0 +1,50 @@
+"""
+Foreign keys as they were read, by the names of their tables and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pgheadroom.sources.recording import Recording, Row
+
+
+def foreign_keys(recording: Recording, chosen: Collection[int]) -> list[dict[str, Any]] | None:
+    """
+    Those with an end at a chosen table; None where they could not be read.
+
+    Args:
+        recording: As it was answered, or masked.
+        chosen: OIDs of tables.
+    """
+    if not recording.answered("foreign_keys", "shape"):
+        return None
+    tables = {row["oid"]: row for row in recording.rows("tables", "shape")}
+    columns = {
+        (row["oid"], row["attnum"]): str(row["name"]) for row in recording.rows("columns", "shape")
+    }
+    indexes = {row["oid"]: str(row["name"]) for row in recording.rows("indexes", "shape")}
+    found = []
+    for row in recording.rows("foreign_keys", "shape"):
+        own, other = tables.get(row["table_oid"]), tables.get(row["references_oid"])
+        if own is None or other is None or not {own["oid"], other["oid"]} & set(chosen):
+            continue
+        found.append(
+            {
+                "schema": own["schema"],
+                "table": own["name"],
+                "name": row["name"],
+                "columns": _names(row, "attnums", own, columns),
+                "references_schema": other["schema"],
+                "references": other["name"],
+                "references_columns": _names(row, "references_attnums", other, columns),
+                "references_index": indexes.get(row["references_index_oid"]),
+                "is_valid": row["is_valid"],
+            }
+        )
+    return found
+
+
+def _names(row: Row, field: str, table: Row, columns: dict[tuple[Any, Any], str]) -> list[str]:
+    return [columns[table["oid"], n] for n in row[field] if (table["oid"], n) in columns]
