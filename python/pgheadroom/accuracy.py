@@ -7,7 +7,7 @@ the project sets itself, and how many intervals held what came.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,6 +97,28 @@ class Figure:
             return None
         value = middle(self.measured)
         return None if value is None else not self.predicted.excludes(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Figures together: how many could be compared and are equal, how many intervals hold."""
+
+    compared: int
+    equal: int
+    intervals: int
+    held: int
+
+    @classmethod
+    def of(cls, found: Iterable[Figure]) -> Tally:
+        """Count them."""
+        found = list(found)
+        holding = [figure.holds for figure in found if figure.holds is not None]
+        return cls(
+            compared=sum(figure.error is not None or figure.missed for figure in found),
+            equal=sum(figure.verdict == "exact" for figure in found),
+            intervals=len(holding),
+            held=sum(holding),
+        )
 
 
 def figures(predicted: Outcome, measured: Outcome) -> Iterator[Figure]:

@@ -149,6 +149,14 @@ class PageLife:
         """Events after the start, those left out too."""
         return len(self.events) - 1 + self.left_out
 
+    def count(self, kind: str, **details: Any) -> int:
+        """How often that happened with these details, among the events that are here."""
+        return sum(
+            event.kind == kind
+            and all(event.details[key] == value for key, value in details.items())
+            for event in self.events
+        )
+
     @property
     def end(self) -> PageState:
         """The page when the run ended."""

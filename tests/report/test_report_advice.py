@@ -26,6 +26,7 @@ from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import view as advice_view
+from pgheadroom.verify import Verification
 
 SHAPES: dict[str, Advice] = {
     "plain": synthetic_advice.advice(),
@@ -340,12 +341,16 @@ def test_page_shows_forecast_beside_outcome() -> None:
     }  # fmt: skip
     table = {
         "schema": "public", "name": synthetic_advice.HOSTILE, "planned": "CHANGE",
-        "fillfactor": 80, "rewritten": False, "updates": 4000, "verdict": "held",
+        "oid": 1, "fillfactor": 80, "fillfactor_now": 80, "rewritten": False, "windows": 12,
+        "updates": 4000, "verdict": "held",
         "reason": "hot_frac: inside the forecast", "progress": None, "outcomes": [outcome],
         "workload": [],
     }  # fmt: skip
-    found = {"database": "shop", "server_version": "18.4", "tables": [table], "notes": []}
-    html = advice_html.render(SHAPES["hostile"], outcome=found)
+    found = {
+        "tool_version": "0.1.0", "server_version": "18.4", "database": "shop", "planned_at": "",
+        "observed_at": "", "interval_s": 60.0, "tables": [table], "notes": [],
+    }  # fmt: skip
+    html = advice_html.render(SHAPES["hostile"], outcome=Verification.from_json(found))
     words = " ".join(Page(html).words.split())
     assert "Forecasts of 1 tables: 1 held." in words
     assert "98.5" in words

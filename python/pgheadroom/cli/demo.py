@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -32,6 +32,7 @@ from pgheadroom.report import verification as verification_report
 from pgheadroom.report.advice import html as advice_html
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.servers import Host, find_programs, is_connection
+from pgheadroom.verify import Verification
 
 DEMO_FOLDER = Path("demo-records")
 
@@ -75,12 +76,12 @@ def demo_command(
         with demo_shop.under_load(host, cluster):
             _applied(console, shop, folder)
             time.sleep(SETTLE_S)
-            outcome = _verified(console, shop, folder)
+            outcome, failed = _verified(console, shop, folder)
     report = folder / "report.html"
     command = "pgheadroom demo"
     write_atomically(report, advice_html.render(advice, command=command, outcome=outcome))
     sys.stdout.write(f"{report.absolute()}\n")
-    if outcome["failed"]:
+    if failed:
         raise typer.Exit(1)
 
 
@@ -117,7 +118,7 @@ def _applied(console: Console, shop: Shop, folder: Path) -> None:
     apply.apply_command(plan=plan_path, target=shop.conninfo, yes=True)
 
 
-def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
+def _verified(console: Console, shop: Shop, folder: Path) -> tuple[Verification, bool]:
     _step(console, "Verify: the same measures again, beside what was forecast.")
     plan_path, path = folder / "plan.json", folder / "verification.json"
     _command(console, "verify", plan_path, shop.conninfo, "--for", WATCH, "--log", "server.log")
@@ -131,13 +132,13 @@ def _verified(console: Console, shop: Shop, folder: Path) -> dict[str, Any]:
             to=path,
         )
     )
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found = Verification.from_json(json.loads(path.read_text(encoding="utf-8")))
     console.print(verification_report.title(found), style="bold", markup=False)
-    for line in (*verification_report.findings(found), *found["notes"]):
+    for line in (*verification_report.findings(found), *found.notes):
         console.print(f"* {line}", markup=False)
     console.print()
     text.print_tables(verification_report.tables(found)[:_TABLES_SHOWN], console)
-    return found | {"failed": failed}
+    return found, failed
 
 
 def _fails(call: Callable[[], None]) -> bool:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.layout import of_live_tables, of_profile
+from pgheadroom.layout.values import Layout
 from pgheadroom.profile import read_profile
 from pgheadroom.report import layout as layout_report
 from pgheadroom.report import text
@@ -60,24 +61,24 @@ def layout_command(
                 server=str(connection.info.parameter_status("server_version")),
                 table=table,
             )
-    _put(result.to_json(), form, to)
+    _put(result, form, to)
 
 
-def _put(result: dict[str, Any], form: Format, to: Path | None) -> None:
+def _put(result: Layout, form: Format, to: Path | None) -> None:
     output.put(
         form,
         to,
-        json=lambda: text.as_json(result),
+        json=lambda: text.as_json(result.to_json()),
         csv=lambda: layout_report.as_csv(result),
         markdown=lambda: text.as_markdown(layout_report.tables(result)),
         show=lambda console, _: _print(result, console),
     )
 
 
-def _print(result: dict[str, Any], console: Console) -> None:
-    if "access" in result:
-        console.print(f"Access: {result['access']['level']}", markup=False)
-        for hidden in result["access"]["missing"]:
+def _print(result: Layout, console: Console) -> None:
+    if result.access is not None:
+        console.print(f"Access: {result.access.level}", markup=False)
+        for hidden in result.access.missing:
             console.print(f"! not seen: {hidden}", markup=False)
         console.print()
     text.print_tables(layout_report.tables(result), console)

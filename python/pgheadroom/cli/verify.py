@@ -31,7 +31,7 @@ from pgheadroom.sources.log_reading import LogWatch
 from pgheadroom.sources.observing import Request, watch
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s
-from pgheadroom.verify import verify
+from pgheadroom.verify import Verification, verify
 
 APPLICATION_NAME = "pgheadroom verify"
 
@@ -94,29 +94,29 @@ def verify_command(
         sampled=not no_sample,
     )
     found = verify(read, record, profile, recording, say=_say)
-    _put(found.to_json(), form, to)
+    _put(found, form, to)
     if found.failed:
         raise typer.Exit(1)
     if not found.held:
         raise typer.Exit(CANNOT_JUDGE)
 
 
-def _put(result: dict[str, object], form: Format, to: Path | None) -> None:
+def _put(result: Verification, form: Format, to: Path | None) -> None:
     output.put(
         form,
         to,
-        json=lambda: text.as_json(result),
+        json=lambda: text.as_json(result.to_json()),
         csv=lambda: verification_report.as_csv(result),
         markdown=lambda: verification_report.as_markdown(result),
         show=lambda console, _: _print(result, console),
     )
 
 
-def _print(result: dict[str, object], console: Console) -> None:
+def _print(result: Verification, console: Console) -> None:
     console.print(verification_report.title(result), style="bold", markup=False)
     for line in verification_report.findings(result):
         console.print(f"* {line}", markup=False)
-    for note in result["notes"]:  # type: ignore[attr-defined]  # a list of texts
+    for note in result.notes:
         console.print(f"! {note}", markup=False)
     console.print()
     text.print_tables(verification_report.tables(result), console)

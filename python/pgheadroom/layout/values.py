@@ -117,6 +117,16 @@ class TableLayout:
     fillfactors: tuple[Room, ...]
     indexes: tuple[IndexLayout, ...]
 
+    @property
+    def padding_bytes(self) -> int:
+        """Of the usual row, between values and at its end."""
+        return self.inner_padding_bytes + self.tail_padding_bytes
+
+    @property
+    def saved_bytes(self) -> int:
+        """What the shortest order saves of a row on its page."""
+        return self.page_bytes - self.best_order_page_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Tabular):

@@ -201,6 +201,17 @@ class MigrationCheck:
     tables: tuple[TableCheck, ...]
     notes: tuple[Note, ...]
 
+    @property
+    def not_judged(self) -> int:
+        """How many matters are not judged, of tables and beside them."""
+        beside = sum(not note.is_judged for note in self.notes)
+        return sum(len(table.not_judged) for table in self.tables) + beside
+
+    @property
+    def waiting(self) -> int:
+        """How many big tables' writers have to wait."""
+        return sum(any(work.is_over for work in table.work) for table in self.tables)
+
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
         return {"schema_version": SCHEMA_VERSION, "kind": "migration_check", **write(self)}

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
 from typing import Any
 
+from pgheadroom.layout.values import ColumnLayout, Layout, Measured, TableLayout
 from pgheadroom.report.table import Column, Table
 
 _BYTES = "bytes"
 
 
-def tables(result: Mapping[str, Any]) -> list[Table]:
+def tables(result: Layout) -> list[Table]:
     """All tables of the result, in the order in which they are read."""
-    found = [table for laid_out in result["tables"] for table in _of_one(laid_out)]
-    if result["assumed"]:
+    found = [table for laid_out in result.tables for table in _of_one(laid_out)]
+    if result.assumed:
         found.append(
             Table(
                 title="Assumed",
@@ -25,14 +25,14 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
                     Column(key="what", title="what", align="left", style="text"),
                     Column(key="value", title="taken as", align="left", style="text"),
                 ),
-                rows=tuple(result["assumed"].items()),
+                rows=tuple(result.assumed.items()),
                 section="assumed",
             )
         )
     return found
 
 
-def as_csv(result: Mapping[str, Any]) -> str:
+def as_csv(result: Layout) -> str:
     """The columns of all tables, one row each."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -41,22 +41,22 @@ def as_csv(result: Mapping[str, Any]) -> str:
         "null_frac", "is_null", "stored_like",
     )  # fmt: skip
     writer.writerow(("table", *names))
-    for table in result["tables"]:
-        for column in table["columns"]:
-            writer.writerow((table["name"], *(column[name] for name in names)))
+    for table in result.tables:
+        for column in table.columns:
+            writer.writerow((table.name, *(getattr(column, name) for name in names)))
     return out.getvalue()
 
 
-def _of_one(table: Mapping[str, Any]) -> list[Table]:
+def _of_one(table: TableLayout) -> list[Table]:
     found = [_row(table)]
-    if table["fillfactors"]:
+    if table.fillfactors:
         found.append(_room(table))
-    if table["indexes"]:
+    if table.indexes:
         found.append(_indexes(table))
     return found
 
 
-def _row(table: Mapping[str, Any]) -> Table:
+def _row(table: TableLayout) -> Table:
     columns = [
         Column(key="name", title="column", align="left", style="text", lead=True),
         Column(key="type", title="type", align="left", style="text"),
@@ -65,62 +65,60 @@ def _row(table: Mapping[str, Any]) -> Table:
         Column(key="header_bytes", title="length header", unit=_BYTES),
         Column(key="payload_bytes", title="value", unit=_BYTES),
     ]
-    if any(column["null_frac"] for column in table["columns"]):
+    if any(column.null_frac for column in table.columns):
         columns.append(Column(key="null_frac", title="NULL", style="share"))
-    if any(column["stored_like"] for column in table["columns"]):
+    if any(column.stored_like for column in table.columns):
         columns.append(Column(key="stored_like", title="stored like", align="left", style="text"))
     return Table(
-        title=f"{table['name']}: a row, column by column",
+        title=f"{table.name}: a row, column by column",
         columns=tuple(columns),
         rows=tuple(
-            tuple(_cell(column, shown.key) for shown in columns) for column in table["columns"]
+            tuple(_cell(column, shown.key) for shown in columns) for column in table.columns
         ),
         note=_row_note(table),
     )
 
 
-def _cell(column: Mapping[str, Any], key: str) -> Any:
+def _cell(column: ColumnLayout, key: str) -> Any:
     in_no_row = ("offset_bytes", "padding_bytes", "header_bytes", "payload_bytes")
-    return None if column["is_null"] and key in in_no_row else column[key]
+    return None if column.is_null and key in in_no_row else getattr(column, key)
 
 
-def _row_note(table: Mapping[str, Any]) -> str:
-    lost = table["inner_padding_bytes"] + table["tail_padding_bytes"]
-    saved = table["page_bytes"] - table["best_order_page_bytes"]
-    nulls = [column["name"] for column in table["columns"] if column["is_null"]]
+def _row_note(table: TableLayout) -> str:
+    nulls = [column.name for column in table.columns if column.is_null]
     note = (
-        f"{table['tuple_bytes']} bytes with a header of {table['hoff_bytes']}, "
-        f"{table['page_bytes']} on a page with its line pointer; padding takes {lost}. "
+        f"{table.tuple_bytes} bytes with a header of {table.hoff_bytes}, "
+        f"{table.page_bytes} on a page with its line pointer; padding takes {table.padding_bytes}. "
     )
     if nulls:
         note += f"NULL in it, as in most rows: {', '.join(nulls)}. "
-    if table["computed"]["with_nulls_frac"]:
-        share = table["computed"]["with_nulls_frac"]
+    if table.computed.with_nulls_frac:
+        share = table.computed.with_nulls_frac
         note += (
             f"{share:.1%} of the rows have NULLs, and a bitmap of them in the header, if each "
             "column is NULL by itself. "
         )
-    note += f"The mean row: {table['computed']['tuple_bytes']:g} bytes computed"
-    note += _measured(table["measured"]) + ". "
+    note += f"The mean row: {table.computed.tuple_bytes:g} bytes computed"
+    note += _measured(table.measured) + ". "
     note += (
-        f"Best order ({', '.join(table['best_order'])}) would save {saved} bytes a row."
-        if saved
+        f"Best order ({', '.join(table.best_order)}) would save {table.saved_bytes} bytes a row."
+        if table.saved_bytes
         else "No order of the columns is shorter."
     )
-    if table["needs_toast"]:
+    if table.needs_toast:
         note += " Above 2032 bytes: PostgreSQL compresses values or moves them out of line."
     return note
 
 
-def _measured(measured: Mapping[str, Any] | None) -> str:
+def _measured(measured: Measured | None) -> str:
     """What rows and pages say, to stand behind what is computed."""
     if measured is None:
         return ""
-    lengths = measured["tuple_bytes"]
-    said = f"{measured['rows']:,} rows on {measured['pages']:,} pages, "
-    said += f"{measured['rows_per_page']:g} a page"
+    lengths = measured.tuple_bytes
+    said = f"{measured.rows:,} rows on {measured.pages:,} pages, "
+    said += f"{measured.rows_per_page:g} a page"
     if lengths is None:
-        return f"; {said} ({measured['evidence']})"
+        return f"; {said} ({measured.evidence})"
     found = f", {lengths['mean']:g} {lengths['evidence']} "
     if "p50" in lengths:
         found += (
@@ -131,9 +129,9 @@ def _measured(measured: Mapping[str, Any] | None) -> str:
     return f"{found}{said} as they lie now)"
 
 
-def _room(table: Mapping[str, Any]) -> Table:
+def _room(table: TableLayout) -> Table:
     return Table(
-        title=f"{table['name']}: room on a page",
+        title=f"{table.name}: room on a page",
         columns=(
             Column(key="fillfactor", title="fillfactor", unit="%", lead=True),
             Column(key="rows_per_page", title="rows per page"),
@@ -141,21 +139,21 @@ def _room(table: Mapping[str, Any]) -> Table:
             Column(key="heap_pages", title="table", unit="pages"),
         ),
         rows=tuple(
-            (room["fillfactor"], room["rows_per_page"], room["spare_versions"], room["heap_pages"])
-            for room in table["fillfactors"]
+            (room.fillfactor, room.rows_per_page, room.spare_versions, room.heap_pages)
+            for room in table.fillfactors
         ),
-        note=f"Its fillfactor is {table['fillfactor']}. Of its mean row, {_mean_of(table)}.",
+        note=f"Its fillfactor is {table.fillfactor}. Of its mean row, {_mean_of(table)}.",
     )
 
 
-def _mean_of(table: Mapping[str, Any]) -> str:
-    measured = (table["measured"] or {}).get("page_bytes")
-    return "as measured" if measured is not None else "as computed"
+def _mean_of(table: TableLayout) -> str:
+    is_measured = table.measured is not None and table.measured.page_bytes is not None
+    return "as measured" if is_measured else "as computed"
 
 
-def _indexes(table: Mapping[str, Any]) -> Table:
+def _indexes(table: TableLayout) -> Table:
     return Table(
-        title=f"{table['name']}: index entries",
+        title=f"{table.name}: index entries",
         columns=(
             Column(key="name", title="index", align="left", style="text", lead=True),
             Column(key="columns", title="columns", align="left", style="text"),
@@ -163,7 +161,7 @@ def _indexes(table: Mapping[str, Any]) -> Table:
             Column(key="page_bytes", title="with line pointer", unit=_BYTES),
         ),
         rows=tuple(
-            (index["name"], ", ".join(index["columns"]), index["tuple_bytes"], index["page_bytes"])
-            for index in table["indexes"]
+            (index.name, ", ".join(index.columns), index.tuple_bytes, index.page_bytes)
+            for index in table.indexes
         ),
     )

@@ -141,11 +141,9 @@ def summary(result: MigrationCheck) -> str:
     text = f"{result.findings} {tables} HOT; {count} {'statement' if count == 1 else 'statements'}"
     if result.not_understood:
         text += f", {len(result.not_understood)} of them not understood"
-    open_ = sum(len(table.not_judged) for table in result.tables)
-    open_ += sum(not note.is_judged for note in result.notes)
+    open_, waiting = result.not_judged, result.waiting
     if open_:
         text += f"; {open_} {'matter' if open_ == 1 else 'matters'} not judged"
-    waiting = sum(any(work.is_over for work in table.work) for table in result.tables)
     if waiting:
         over = show_bytes(result.rewrite_over_bytes)
         text += f"; writers of {waiting} {'table' if waiting == 1 else 'tables'} over {over} wait"

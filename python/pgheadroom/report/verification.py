@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from pgheadroom.lab import reading
+from pgheadroom.outcome import Value
 from pgheadroom.report import text
 from pgheadroom.report.table import Column, Style, Table
+from pgheadroom.types import Interval
+from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
 
 _MEASURES = {
     "hot_frac": "HOT",
@@ -22,38 +24,35 @@ _MEASURES = {
 }
 
 
-def tables(result: Mapping[str, Any]) -> list[Table]:
-    """Tables of a verification, as its JSON has it."""
+def tables(result: Verification) -> list[Table]:
+    """Tables of a verification."""
     found = [_verdicts(result)]
     found += [_shares(result), _sizes(result), _workload(result)]
     return [table for table in found if table.rows]
 
 
-def findings(result: Mapping[str, Any]) -> list[str]:
+def findings(result: Verification) -> list[str]:
     """What it comes to, in sentences."""
-    counts: dict[str, int] = {}
-    for table in result["tables"]:
-        counts[table["verdict"]] = counts.get(table["verdict"], 0) + 1
-    if not counts:
+    if not result.tables:
         return ["The plan has no forecast to verify."]
-    said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    return [f"Forecasts of {len(result['tables'])} tables: {said}."]
+    said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(result.verdicts.items()))
+    return [f"Forecasts of {len(result.tables)} tables: {said}."]
 
 
-def title(result: Mapping[str, Any]) -> str:
+def title(result: Verification) -> str:
     """Its heading."""
-    database = reading.printable(result["database"])
-    return f"Forecast and outcome in database {database}, PostgreSQL {result['server_version']}"
+    database = reading.printable(result.database)
+    return f"Forecast and outcome in database {database}, PostgreSQL {result.server_version}"
 
 
-def as_markdown(result: Mapping[str, Any]) -> str:
+def as_markdown(result: Verification) -> str:
     """For a change request."""
     lines = [f"# {title(result).replace('`', '')}", ""]
-    lines += [f"- {line}" for line in (*findings(result), *result["notes"])]
+    lines += [f"- {line}" for line in (*findings(result), *result.notes)]
     return "\n".join([*lines, "", text.as_markdown(tables(result))])
 
 
-def as_csv(result: Mapping[str, Any]) -> str:
+def as_csv(result: Verification) -> str:
     """One row a table and measure; an interval as its two ends."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -62,18 +61,17 @@ def as_csv(result: Mapping[str, Any]) -> str:
     writer.writerow(
         ["schema", "name", "table_verdict", "measure", "unit", *ends, "verdict", "note"]
     )
-    for table in result["tables"]:
-        for outcome in table["outcomes"]:
+    for table in result.tables:
+        for outcome in table.outcomes:
             numbers: list[object] = []
             for side in sides:
-                value = outcome.get(side)
-                spread = reading.interval(value)
-                if spread is not None:
-                    numbers += [spread.mid, spread.low, spread.high]
+                value: Value = getattr(outcome, side)
+                if isinstance(value, Interval):
+                    numbers += [value.mid, value.low, value.high]
                 else:
                     numbers += ["" if value is None else value, "", ""]
-            row = [table["schema"], table["name"], table["verdict"], outcome["name"]]
-            row += [outcome["unit"], *numbers, outcome["verdict"] or "", outcome["note"]]
+            row: list[object] = [table.schema, table.name, table.verdict, outcome.name]
+            row += [outcome.unit, *numbers, outcome.verdict or "", outcome.note]
             writer.writerow([_csv(value) for value in row])
     return out.getvalue()
 
@@ -82,12 +80,12 @@ def _csv(value: object) -> object:
     return text.csv_text(value) if isinstance(value, str) else value
 
 
-def _name(table: Mapping[str, Any]) -> str:
-    schema = "" if table["schema"] == "public" else f"{table['schema']}."
-    return reading.printable(f"{schema}{table['name']}")
+def _name(table: TableOutcome) -> str:
+    schema = "" if table.schema == "public" else f"{table.schema}."
+    return reading.printable(f"{schema}{table.name}")
 
 
-def _verdicts(result: Mapping[str, Any]) -> Table:
+def _verdicts(result: Verification) -> Table:
     return Table(
         title="Verdicts",
         columns=(
@@ -102,41 +100,39 @@ def _verdicts(result: Mapping[str, Any]) -> Table:
         rows=tuple(
             (
                 _name(table),
-                table["planned"],
-                table["fillfactor"],
-                "yes" if table["rewritten"] else "no",
-                table["updates"],
-                table["verdict"],
-                table["reason"] + (f" ({table['progress']})" if _says_way(table) else ""),
+                table.planned,
+                table.fillfactor,
+                "yes" if table.rewritten else "no",
+                table.updates,
+                table.verdict,
+                table.reason + (f" ({table.progress})" if _says_way(table) else ""),
             )
-            for table in result["tables"]
+            for table in result.tables
         ),
     )
 
 
-def _says_way(table: Mapping[str, Any]) -> bool:
-    return bool(table["progress"]) and str(table["progress"]) not in str(table["reason"])
+def _says_way(table: TableOutcome) -> bool:
+    return bool(table.progress) and str(table.progress) not in table.reason
 
 
-def _outcomes(
-    result: Mapping[str, Any], unit: str
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    for table in result["tables"]:
-        for outcome in table["outcomes"]:
-            seen = any(outcome[side] is not None for side in ("before", "now"))
-            if outcome["unit"] == unit and seen:
+def _outcomes(result: Verification, unit: str) -> Iterator[tuple[TableOutcome, MeasureOutcome]]:
+    for table in result.tables:
+        for outcome in table.outcomes:
+            seen = outcome.before is not None or outcome.now is not None
+            if outcome.unit == unit and seen:
                 yield table, outcome
 
 
-def _shares(result: Mapping[str, Any]) -> Table:
+def _shares(result: Verification) -> Table:
     return _measures(result, "Shares of updates", "frac", "%")
 
 
-def _sizes(result: Mapping[str, Any]) -> Table:
+def _sizes(result: Verification) -> Table:
     return _measures(result, "Bytes", "bytes", None)
 
 
-def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | None) -> Table:
+def _measures(result: Verification, heading: str, unit: str, shown: str | None) -> Table:
     style: Style = "share" if unit == "frac" else "number"
 
     def number(key: str, name: str, evidence: str) -> Column:
@@ -156,12 +152,12 @@ def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | N
         rows=tuple(
             (
                 _name(table),
-                _MEASURES[outcome["name"]],
-                outcome["before"],
-                outcome.get("planned"),
-                outcome["forecast"],
-                outcome["now"],
-                outcome["verdict"] or "shown only",
+                _MEASURES[outcome.name],
+                outcome.before,
+                outcome.planned,
+                outcome.forecast,
+                outcome.now,
+                outcome.verdict or "shown only",
             )
             for table, outcome in _outcomes(result, unit)
         ),
@@ -169,19 +165,19 @@ def _measures(result: Mapping[str, Any], heading: str, unit: str, shown: str | N
     )
 
 
-def _note(result: Mapping[str, Any], unit: str) -> str | None:
+def _note(result: Verification, unit: str) -> str | None:
     """How intervals were made, and why a measure that could be judged is only shown."""
     if unit == "frac":
         return "Intervals of what was measured know that updates come in clusters."
     said = [
-        f"{_name(table)}, {_MEASURES[outcome['name']]}: {outcome['note']}."
+        f"{_name(table)}, {_MEASURES[outcome.name]}: {outcome.note}."
         for table, outcome in _outcomes(result, unit)
-        if outcome["verdict"] is None and table["verdict"] != "not comparable" and outcome["note"]
+        if outcome.verdict is None and table.verdict != "not comparable" and outcome.note
     ]
     return " ".join(said) or None
 
 
-def _workload(result: Mapping[str, Any]) -> Table:
+def _workload(result: Verification) -> Table:
     return Table(
         title="The workload, then and now",
         columns=(
@@ -195,13 +191,13 @@ def _workload(result: Mapping[str, Any]) -> Table:
         rows=tuple(
             (
                 _name(table),
-                like["name"],
-                like["before"],
-                like["now"],
-                like["limit"],
-                "yes" if like["is_alike"] else "no",
+                like.name,
+                like.before,
+                like.now,
+                like.limit,
+                "yes" if like.is_alike else "no",
             )
-            for table in result["tables"]
-            for like in table["workload"]
+            for table in result.tables
+            for like in table.workload
         ),
     )

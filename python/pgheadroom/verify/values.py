@@ -4,10 +4,12 @@ A verification as a value: a verdict a table, each measure before, foreseen and 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from pgheadroom.forms import write
+from pgheadroom.forms import read, write
 from pgheadroom.outcome import Value
 from pgheadroom.verify.comparing import ForecastVerdict, Likeness
 
@@ -84,6 +86,22 @@ class Verification:
     def held(self) -> bool:
         """Whether every forecast was judged, and held."""
         return bool(self.tables) and all(table.verdict == "held" for table in self.tables)
+
+    @property
+    def verdicts(self) -> Mapping[str, int]:
+        """How many tables have each verdict."""
+        return Counter(table.verdict for table in self.tables)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """
+        Read what `to_json` wrote.
+
+        Raises:
+            InputError: It is no verification, or a field is not as it must be.
+        """
+        rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
+        return read(cls, rest, at="verification", exact=True)
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""

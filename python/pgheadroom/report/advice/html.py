@@ -7,7 +7,7 @@ Every foreign text passes through Jinja's escaping; the pictures are numbers and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from pgheadroom.report.advice import values as advice_values
 from pgheadroom.report.advice import view as advice_view
 from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
+from pgheadroom.verify.values import Verification
 
 MOST_DETAILS = 30
 """Tables with curve, causes and statements; a page of hundreds of charts would not be read."""
@@ -35,7 +36,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 
 def render(
-    advice: Advice, *, command: str | None = None, outcome: Mapping[str, Any] | None = None
+    advice: Advice, *, command: str | None = None, outcome: Verification | None = None
 ) -> str:
     """
     Make the page.
@@ -43,7 +44,7 @@ def render(
     Args:
         advice: What is shown.
         command: The command that makes it again.
-        outcome: What happened after it was applied, of kind "verification".
+        outcome: What happened after it was applied.
     """
     import jinja2  # noqa: PLC0415 - only pages need it
     from markupsafe import Markup  # noqa: PLC0415
@@ -102,12 +103,12 @@ def _meta(advice: Advice) -> list[tuple[str, str]]:
     return [(term, value) for term, value in items if value]
 
 
-def _outcome(found: Mapping[str, Any]) -> dict[str, Any]:
+def _outcome(found: Verification) -> dict[str, Any]:
     """Forecast beside outcome."""
     tables = verification_report.tables(found)
     return {
         "title": verification_report.title(found),
-        "findings": [*verification_report.findings(found), *map(reading.printable, found["notes"])],
+        "findings": [*verification_report.findings(found), *map(reading.printable, found.notes)],
         "tables": [
             html_tables.laid(table, f"outcome-{place}") for place, table in enumerate(tables, 1)
         ],

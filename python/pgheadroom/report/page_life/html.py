@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.lab import reading
-from pgheadroom.page_life import Event, PageLife, PageState
+from pgheadroom.page_life import PageLife, PageState
 from pgheadroom.report.page_life import drawing as life_drawing
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -83,13 +83,7 @@ def _state(page: PageState) -> str:
 
 def _counts(life: PageLife) -> list[tuple[str, int]]:
     """How often each thing happened, among the events that were kept."""
-
-    def count(*kinds: str) -> int:
-        return sum(event.kind in kinds for event in life.events)
-
-    def pruned(event: Event, by_vacuum: bool) -> bool:
-        return event.kind == "pruned" and event.details["by_vacuum"] is by_vacuum
-
+    count = life.count
     found = [
         ("Inserts", count("insert")),
         ("HOT updates", count("hot_update")),
@@ -97,7 +91,7 @@ def _counts(life: PageLife) -> list[tuple[str, int]]:
         ("Versions that left", count("update_left")),
         ("Versions that arrived", count("update_arrived")),
         ("Deletes", count("delete")),
-        ("Prunings by readers", sum(pruned(event, False) for event in life.events)),
-        ("Prunings by VACUUM", sum(pruned(event, True) for event in life.events)),
+        ("Prunings by readers", count("pruned", by_vacuum=False)),
+        ("Prunings by VACUUM", count("pruned", by_vacuum=True)),
     ]
     return [(name, number) for name, number in found if number]

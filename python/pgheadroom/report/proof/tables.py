@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgheadroom.accuracy import Figure, figures
+from pgheadroom.accuracy import Figure, Tally, figures
 from pgheadroom.forms import read
 from pgheadroom.lab import reading
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value
@@ -84,19 +84,17 @@ def findings(result: Mapping[str, Any]) -> list[str]:
 
 def _proven(cells: Sequence[Cell]) -> list[str]:
     found = [(cell, figure) for cell in cells for figure in _told(figures_of(cell))]
-    compared = [item for item in found if item[1].error is not None or item[1].missed]
-    same = sum(1 for _, figure in compared if figure.verdict == "exact")
+    tally = Tally.of(figure for _, figure in found)
     where = f" in {len(cells)} cells" if len(cells) > 1 else ""
     said = [
-        f"All {same} figures{where} are equal."
-        if same == len(compared)
-        else f"{same} of {len(compared)} figures{where} are equal."
+        f"All {tally.equal} figures{where} are equal."
+        if tally.equal == tally.compared
+        else f"{tally.equal} of {tally.compared} figures{where} are equal."
     ]
-    held = [figure.holds for _, figure in found if figure.holds is not None]
-    if held:
+    if tally.intervals:
         said.append(
-            f"{sum(held)} of {len(held)} intervals hold what was measured "
-            f"({100 * sum(held) / len(held):.0f} %; 90 % is what they state)."
+            f"{tally.held} of {tally.intervals} intervals hold what was measured "
+            f"({100 * tally.held / tally.intervals:.0f} %; 90 % is what they state)."
         )
     missed: dict[tuple[str | None, str], list[tuple[Cell, Figure]]] = {}
     for cell, figure in found:
