@@ -76,14 +76,15 @@ types: setup ## mypy strict, and the stub of the core against the core
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
-# The parser's C is compiled once, for the core: its tests and clippy take that build. Of the
-# mutants three show that the way works; each costs a build of the twin that is little optimised.
+# The parser is compiled once, for the core: beside it its own tests have the same features of what
+# both need, and take that build. Of the mutants three show that the way works; each costs a build
+# of the twin that is little optimised.
 # Properties draw the same examples in every run, so that a failure is one that comes again; other
 # ones by `make rust SEED=2`.
 rust: export PROPTEST_RNG_SEED = $(or $(SEED),1)
 rust: setup ## Tests of the core; SEED=1
 	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python --exclude pgheadroom-sql
-	cargo test --release --locked --quiet --package pgheadroom-sql
+	cargo test --release --locked --quiet --package pgheadroom-sql --package pgheadroom-python
 	$(BIN)/python tools/mutants.py run prune-below-tenth split-in-the-middle update-ignores-fillfactor
 
 mutants: setup ## Break each rule of the twin in turn: its scenario has to fail (half an hour; resumes)
