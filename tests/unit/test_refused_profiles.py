@@ -22,7 +22,11 @@ FOLDER = Path(__file__).parent / "refused"
     ("name", "message", "exit_code"),
     [
         ("int2-key-overflow", "transaction 768: 32768 is out of range for type int2", 5),
-        ("taken-key-message", "users, transaction 23: a row with the key 5012 is there already", 5),
+        (
+            "taken-key-message",
+            r"users, transaction \d+: a row with the key 50\d\d is there already",
+            5,
+        ),
         ("brin-bool", r"table\[0\].indexes\[1\].columns\[0\]: found 'b', expected no bool", 2),
     ],
 )

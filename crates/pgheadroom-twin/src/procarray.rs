@@ -18,7 +18,6 @@
 //! (REL_15_STABLE, REL_18_STABLE).
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
 use pgheadroom_layout::BlockNumber;
 
@@ -129,12 +128,6 @@ pub struct ProcArray {
     others: Vec<Backend>,
     /// Transactions in progress of other sessions; ascending.
     running: Vec<Xid>,
-    /// Transactions that are done here and still run for others, and when they end.
-    running_on: BTreeMap<Xid, f64>,
-    /// The time of the session that works.
-    clock: f64,
-    /// Pages that other sessions keep pinned, and until when.
-    pinned_until: Vec<(ForkId, BlockNumber, f64)>,
     held: Vec<(HeldSnapshot, Xid)>,
     held_count: u32,
     /// The smallest xmin and xid of all but the active backend; the highest number without any.
@@ -151,9 +144,6 @@ impl Default for ProcArray {
             active: 0,
             others: vec![Backend::default()],
             running: Vec::new(),
-            running_on: BTreeMap::new(),
-            clock: 0.0,
-            pinned_until: Vec::new(),
             held: Vec::new(),
             held_count: 0,
             oldest_other: NO_XID,
@@ -304,70 +294,6 @@ impl ProcArray {
     }
 }
 
-/// Transactions that are carried out whole when they begin.
-impl ProcArray {
-    /// The time of the session that works; waits move it on.
-    #[must_use]
-    pub const fn clock(&self) -> f64 {
-        self.clock
-    }
-
-    /// Sets the time of the session that works.
-    pub const fn set_clock(&mut self, time: f64) {
-        self.clock = time;
-    }
-
-    /// A transaction that was carried out whole runs on for other sessions until this time.
-    pub fn run_on(&mut self, xid: Xid, until: f64) {
-        self.running_on.insert(xid, until);
-    }
-
-    /// That transaction has ended for them too.
-    pub fn end(&mut self, xid: Xid) {
-        self.running_on.remove(&xid);
-    }
-
-    /// Whether a transaction, which is done here, still runs for the session that works.
-    #[must_use]
-    pub fn runs_on(&self, xid: Xid) -> bool {
-        let until = self.running_on.get(&xid).copied();
-        until.is_some_and(|until| until > self.clock)
-    }
-
-    /// Waits for the end of such a transaction; false when it has ended already.
-    pub fn wait_for(&mut self, xid: Xid) -> bool {
-        let until = self.running_on.get(&xid).copied();
-        let until = until.filter(|&until| until > self.clock);
-        if let Some(until) = until {
-            self.clock = until;
-        }
-        until.is_some()
-    }
-
-    /// The statement is over for this session; for the others it keeps its row's page pinned
-    /// until this time.
-    pub(crate) fn pin_slot(&mut self, until: f64) {
-        if let Some((fork, block)) = self.mine.slot.take() {
-            self.pinned_until.push((fork, block, until));
-        }
-    }
-
-    /// Forgets pins that ended before this time, which no session will go back behind.
-    pub(crate) fn drop_pins(&mut self, before: f64) {
-        self.pinned_until.retain(|&(.., until)| until > before);
-    }
-
-    /// Another session keeps a snapshot that does not see this transaction and later ones as
-    /// ended.
-    pub fn hold_at(&mut self, xmin: Xid) -> HeldSnapshot {
-        let name = HeldSnapshot(self.held_count);
-        self.held_count = self.held_count.wrapping_add(1);
-        self.held.push((name, xmin));
-        self.oldest_other = self.oldest_other.min(xmin);
-        name
-    }
-}
-
 /// Snapshots and what they keep.
 impl ProcArray {
     /// The oldest transaction in progress; the next one's number without any.
@@ -377,9 +303,7 @@ impl ProcArray {
     #[inline]
     pub fn xmin(&self) -> Xid {
         let own = self.mine.xid.unwrap_or(self.next);
-        let own = self.running.first().map_or(own, |&oldest| oldest.min(own));
-        let running_on = self.running_on.keys().next();
-        running_on.map_or(own, |&oldest| oldest.min(own))
+        self.running.first().map_or(own, |&oldest| oldest.min(own))
     }
 
     /// The active backend begins a statement: whatever portal it still has open is dropped.
@@ -424,7 +348,12 @@ impl ProcArray {
 
     /// Another session takes a snapshot now and keeps it.
     pub fn hold(&mut self) -> HeldSnapshot {
-        self.hold_at(self.xmin())
+        let name = HeldSnapshot(self.held_count);
+        self.held_count = self.held_count.wrapping_add(1);
+        let xmin = self.xmin();
+        self.held.push((name, xmin));
+        self.oldest_other = self.oldest_other.min(xmin);
+        name
     }
 
     /// That session ends its transaction.
@@ -509,10 +438,7 @@ impl ProcArray {
             let slots = [other.slot, other.cursor_slot];
             slots.contains(&Some(page)) || other.pins.contains(&page)
         };
-        let mut timed = self.pinned_until.iter();
-        self.mine.cursor_slot == Some(page)
-            || self.others.iter().any(has)
-            || timed.any(|&(of, block, until)| (of, block) == page && until > self.clock)
+        self.mine.cursor_slot == Some(page) || self.others.iter().any(has)
     }
 }
 

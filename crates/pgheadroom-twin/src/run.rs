@@ -8,6 +8,7 @@
 //! of several clients' transactions, checkpoints and autovacuums.
 
 mod ahead;
+mod clients;
 mod elsewhere;
 mod events;
 mod outside;
@@ -31,6 +32,7 @@ use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
 use crate::workload::{End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
 use ahead::Ahead;
+use clients::Clients;
 use elsewhere::Elsewhere;
 pub use elsewhere::Whole;
 use events::Events;
@@ -350,34 +352,64 @@ fn run_with(
         .whole
         .as_ref()
         .map(|whole| Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving));
-    db.open_sessions(workload.clients());
+    let shared = plan.whole.as_ref().map_or(&[][..], |whole| &whole.tables);
+    let mut clients = Clients::new(workload.clients(), shared);
+    let is_alone = schedule.is_alone();
+    // What happens from outside has a session of its own.
+    let outsider = SessionId(if is_alone { 0 } else { workload.clients() });
+    db.open_sessions(outsider.0 + 1);
+    if !is_alone {
+        for client in 0..workload.clients() {
+            db.switch_to(SessionId(client));
+            db.set_isolation(plan.isolation);
+        }
+    }
     let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
     let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
     let mut without_row = vec![0; workload.turns().len()];
     while let Some(turn) = schedule.next() {
-        let client = match turn {
-            Turn::Begin(client) => client,
-            Turn::End(client) => {
-                schedule.release(client, db.procs_mut());
-                continue;
+        let Turn::Begin(client) = turn else {
+            let ended = clients.go_on(turn, &mut schedule, db);
+            let ended = ended.map_err(|failed| failure(failed, transactions, names))?;
+            for number in clients.take_without_row() {
+                if let Some(count) = without_row.get_mut(number) {
+                    *count += 1;
+                }
             }
+            let Some(ended) = ended else {
+                continue;
+            };
+            if let Some(elsewhere) = &mut elsewhere {
+                if ended.is_elsewhere {
+                    elsewhere.skip(&schedule, db.procs().oldest_xmin());
+                    monitor.advance(u64::from(elsewhere.goes_on()))?;
+                    continue;
+                }
+                elsewhere.played(ended.xid);
+            }
+            if let Some(outside) = &mut outside {
+                outside.end_transaction(ended.client, db);
+            }
+            monitor.advance(1)?;
+            continue;
         };
+        let is_over = transactions == plan.transactions;
+        if !is_over && clients.are_busy() && events.needs_quiet(transactions) {
+            clients.postpone(client);
+            continue;
+        }
         if let Some(elsewhere) = &mut elsewhere {
-            if transactions == plan.transactions && !elsewhere.goes_on() {
+            if is_over && !elsewhere.goes_on() {
                 continue;
             }
             if elsewhere.is_next(client) {
-                let done = elsewhere.carry_out(client, &mut schedule, db);
-                done.map_err(|(error, table)| {
-                    let name = &names[table.0];
-                    load::failure(error, transactions, name, name)
-                })?;
-                elsewhere.skip(&schedule);
-                monitor.advance(u64::from(elsewhere.goes_on()))?;
+                let (operations, end) = elsewhere.next_transaction(client);
+                let begun = clients.begin(client, operations, (end, true), &mut schedule, db);
+                begun.map_err(|failed| failure(failed, transactions, names))?;
                 continue;
             }
         }
-        if transactions == plan.transactions {
+        if is_over {
             continue;
         }
         let left = plan.transactions - transactions;
@@ -385,6 +417,9 @@ fn run_with(
         let Some(end) = drawn else {
             continue;
         };
+        if !is_alone && (outside.is_some() || events.quiet_until() <= transactions) {
+            db.switch_to(outsider);
+        }
         if let Some(outside) = &mut outside {
             outside.begin_transaction(db);
         }
@@ -419,17 +454,18 @@ fn run_with(
             }
             continue;
         }
-        let operations = ahead.operations();
         transactions += 1;
         db.note_moment(transactions);
-        db.switch_to(SessionId(client));
-        let xmin = db.procs().xmin();
-        schedule.begin(db.procs_mut());
-        for operation in operations {
-            let found = perform(db, operation).map_err(|error| {
-                let name = &names[operation.table().0];
-                load::failure(error, transactions, name, name)
-            })?;
+        statements += ahead.operations().len() as u64;
+        if !is_alone {
+            let operations = ahead.operations_mut();
+            let begun = clients.begin(client, operations, (end, false), &mut schedule, db);
+            begun.map_err(|failed| failure(failed, transactions, names))?;
+            continue;
+        }
+        for operation in ahead.operations() {
+            let found = perform(db, operation)
+                .map_err(|error| failure((error, operation.table()), transactions, names))?;
             if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
                 (found, operation)
             {
@@ -437,23 +473,18 @@ fn run_with(
                     *count += 1;
                 }
             }
-            schedule.pass(operations.len() == 1, db.procs_mut());
         }
-        statements += operations.len() as u64;
-        let xid = db.procs().current();
         match end {
             End::Commit => db.commit(),
             End::Rollback => db.rollback(),
         };
-        schedule.hold(client, (xmin, xid), db.procs_mut());
-        if let Some(elsewhere) = &mut elsewhere {
-            elsewhere.played(xid);
-        }
+        schedule.go_on();
         if let Some(outside) = &mut outside {
             outside.end_transaction(client, db);
         }
         monitor.advance(std::mem::take(&mut untold) + 1)?;
     }
+    db.switch_to(outsider);
     monitor.advance(untold)?;
     let ended = events.happen(plan.transactions, db);
     ended.map_err(|error| rewrite_failure(error, transactions))?;
@@ -503,6 +534,15 @@ pub(crate) fn outcome(
         happened: None,
         rewrites: Vec::new(),
     }
+}
+
+fn failure(
+    (error, table): (StatementError, TableId),
+    transactions: u64,
+    names: &[String],
+) -> ProfileError {
+    let name = &names[table.0];
+    load::failure(error, transactions, name, name)
 }
 
 fn rewrite_failure(error: StatementError, transactions: u64) -> ProfileError {

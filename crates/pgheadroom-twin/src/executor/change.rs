@@ -86,9 +86,6 @@ impl Table {
         wal: &mut Wal,
         statement: u32,
     ) -> Result<(), StatementError> {
-        if matches!(action, Action::Delete | Action::Update(_)) {
-            self.lock_after_wait(tid, procs, wal);
-        }
         match action {
             Action::Read => self.read_out_of_line(tid, &mut writer(procs, wal, statement)),
             Action::Lock(mode, _) => {
@@ -101,19 +98,6 @@ impl Table {
             }
         }
         Ok(())
-    }
-
-    /// Locks a version that a transaction of another session has made which still runs there: who
-    /// wants to change the row finds the version before it, waits, and locks the newest one.
-    ///
-    /// Source: `ExecUpdate` and `ExecDelete` after `TM_Updated`,
-    /// src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
-    fn lock_after_wait(&mut self, tid: Tid, procs: &mut ProcArray, wal: &mut Wal) {
-        let page = &self.heap.pages()[tid.block.0 as usize];
-        let tuple = page.tuple(tid.offset).expect("a visible tuple");
-        if procs.wait_for(tuple.xmin) {
-            self.lock(tid, RowLock::Update, procs, wal);
-        }
     }
 
     /// Inserts a row that was added; where it is.

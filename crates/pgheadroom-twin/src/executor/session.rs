@@ -125,6 +125,15 @@ impl Database {
         self.procs.end_statement(keeps_portal);
     }
 
+    /// A statement of the active session that touches none of the tables: it has a snapshot, and
+    /// gives its transaction a number if it writes.
+    pub(crate) fn run_elsewhere(&mut self, writes: bool) {
+        self.procs.begin_statement();
+        if writes {
+            self.procs.assign();
+        }
+    }
+
     /// How long the active session's snapshots last, from its next transaction on.
     ///
     /// # Panics

@@ -124,6 +124,11 @@ impl Ahead {
         }
     }
 
+    /// The same, to be taken away.
+    pub fn operations_mut(&mut self) -> &mut Vec<Operation> {
+        &mut self.ring[self.current].operations
+    }
+
     /// The statements of the transaction whose turn it is.
     #[inline]
     pub fn operations(&self) -> &[Operation] {

@@ -14,12 +14,11 @@
 //! skipped until shortly before the next played transaction.
 //! Left out: waits for rows that are elsewhere.
 
-use crate::executor::{Database, SessionId, StatementError, TableId};
+use crate::executor::TableId;
 use crate::pgbench::Prng;
-use crate::run::perform;
 use crate::run::schedule::Schedule;
 use crate::transaction::Xid;
-use crate::workload::{Deed, End, Operation, Workload};
+use crate::workload::{End, Operation, Workload};
 
 /// Transactions of each client elsewhere before the next played one that are not skipped: enough
 /// that by then as many are in progress as there always are.
@@ -122,42 +121,11 @@ impl<W: Workload> Elsewhere<W> {
         };
     }
 
-    /// The client's transaction takes its time; what it does to tables that are here, it does.
-    ///
-    /// # Errors
-    /// Those of its statements, with the table.
-    pub fn carry_out(
-        &mut self,
-        client: usize,
-        schedule: &mut Schedule,
-        db: &mut Database,
-    ) -> Result<(), (StatementError, TableId)> {
-        let Some(end) = self.workload.next_transaction(client, &mut self.operations) else {
-            unreachable!("transactions elsewhere have no end");
-        };
-        let is_here = self.goes_on();
-        if is_here {
-            db.switch_to(SessionId(client));
-        }
-        let xmin = db.procs().xmin();
-        schedule.begin(db.procs_mut());
-        for operation in &self.operations {
-            if self.tables.contains(&operation.table()) {
-                perform(db, operation).map_err(|error| (error, operation.table()))?;
-            } else if writes(operation) {
-                db.procs_mut().assign();
-            }
-            schedule.pass(self.operations.len() == 1, db.procs_mut());
-        }
-        let xid = db.procs().current();
-        match end {
-            End::Commit if is_here => _ = db.commit(),
-            End::Rollback if is_here => _ = db.rollback(),
-            // Nobody asks how it ended.
-            _ => _ = db.procs_mut().commit(),
-        }
-        schedule.hold(client, (xmin, xid), db.procs_mut());
-        Ok(())
+    /// The client's next transaction: its statements, and how it ends.
+    pub fn next_transaction(&mut self, client: usize) -> (&mut Vec<Operation>, End) {
+        let end = self.workload.next_transaction(client, &mut self.operations);
+        let end = end.expect("transactions elsewhere have no end");
+        (&mut self.operations, end)
     }
 
     /// A transaction was played.
@@ -166,7 +134,7 @@ impl<W: Workload> Elsewhere<W> {
     }
 
     /// Passes over what leaves no trace.
-    pub fn skip(&mut self, schedule: &Schedule) {
+    pub fn skip(&mut self, schedule: &Schedule, oldest_xmin: Xid) {
         let is_far = |client: &Client| client.before_next > WARM_UP;
         if self.goes_on()
             || !self
@@ -176,7 +144,7 @@ impl<W: Workload> Elsewhere<W> {
         {
             return;
         }
-        if self.last_played.is_some_and(|xid| schedule.holds(xid)) {
+        if self.last_played.is_some_and(|xid| oldest_xmin <= xid) {
             return;
         }
         let rounds = (0..)
@@ -193,17 +161,6 @@ impl<W: Workload> Elsewhere<W> {
             client.elsewhere -= passed;
         }
     }
-}
-
-/// Whether a statement gives its transaction a number.
-fn writes(operation: &Operation) -> bool {
-    !matches!(
-        operation,
-        Operation::Find {
-            deed: Deed::Read,
-            ..
-        }
-    )
 }
 
 #[allow(clippy::cast_precision_loss)] // a ratio of times

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
 use crate::model::Model;
 use crate::procarray::HeldSnapshot;
-use crate::profile::{ProfileError, ProfileSpec, SampleSpec, ServerSpec, load, support};
+use crate::procarray::Isolation;
+use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, load, support};
 use crate::run::elsewhere::Whole;
 use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
@@ -138,6 +139,8 @@ pub struct Plan {
     pub interleaving: u64,
     /// Transactions a second, if they come at a rate.
     pub rate_per_s: Option<f64>,
+    /// How long clients' snapshots last.
+    pub isolation: Isolation,
     /// What this is a share of.
     pub whole: Option<Whole>,
     /// What is not played as a server would, in sentences.
@@ -223,6 +226,10 @@ impl Plan {
             transactions_each: transactions.div_ceil(u64::from(spec.run.clients)),
             interleaving: conditions.interleaving,
             rate_per_s: spec.run.rate_per_s,
+            isolation: match spec.run.isolation {
+                profile::Isolation::ReadCommitted => Isolation::ReadCommitted,
+                profile::Isolation::RepeatableRead => Isolation::RepeatableRead,
+            },
             whole: spec.sample.map(|sample| whole_of(spec, sample)),
             approximations,
             actions,
@@ -358,6 +365,17 @@ impl<'a> Events<'a> {
         } else {
             0
         }
+    }
+
+    /// Whether something is due that waits until nobody is in a transaction: a rewrite, by its
+    /// lock.
+    pub fn needs_quiet(&self, transactions: u64) -> bool {
+        let due = self.left.iter().take_while(|&&(at, _)| at <= transactions);
+        let mut due = due.map(|&(_, action)| action);
+        let begins =
+            due.any(|action| matches!(action, Action::Rewrite(_) | Action::RewriteOnline(..)));
+        let mut rewrites = self.rewrites.iter();
+        begins || rewrites.any(|rewrite| rewrite.until() <= transactions)
     }
 
     /// Does what is due after so many transactions; how many tables were rewritten so far.

@@ -1,33 +1,25 @@
-//! In which order several clients' transactions run, and how long each keeps others from pruning.
+//! When several clients' statements begin and end.
 //!
 //! ```text
-//! client 0:  |==T1==|..|===T4===|.     =: in a transaction, its xid and xmin hold the horizon
-//! client 1:    |=T2=|...|=T5=|...      .: between two transactions
-//! client 2:  ..|====T3====|..|=T6      order of execution: that of the beginnings
+//! client 0:  |=S1=|..|=S2=|.|C|....|=S1=|     =: a statement, its snapshot and its row's pin
+//! client 1:    |=S1=~~~~~~~~~~=|..|=S2=|      ~: waits for another client's transaction
 //! ```
 //!
-//! A transaction is carried out whole when it begins, and ended for the horizon later: a row
-//! version that it removed can be pruned when neither it nor one that began before its end is
-//! still in progress. Times are drawn; only their ratio matters. One client is never held up by
-//! itself, so that its runs are exact.
-//! Who changes a row that a running transaction has changed waits for its end, then locks the row.
-//! The page of its row stays pinned for as long as a statement takes, waits included, and is not
-//! pruned by others then. Left out: waits for the extension lock, deadlocks; and since a
-//! transaction of several statements is carried out whole, those of one that begins later do not
-//! pin what an earlier one visits.
+//! What happens is carried out in the order of its time: a statement at its beginning, or as far
+//! as it comes then; its snapshot and pins go at its end, its transaction's number at COMMIT. One
+//! client needs no clock. Times are drawn; only their ratio matters, but for `deadlock_timeout`,
+//! which is a second. Left out: waits for the extension lock.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::pgbench::Prng;
-use crate::procarray::{HeldSnapshot, ProcArray};
-use crate::transaction::Xid;
 
 /// Shortest and longest time between two statements of a client, when the time of a statement on
 /// the server is 1. How much transactions overlap depends on the machine, so each seed takes
 /// another ratio, evenly on a logarithmic scale: what 18.4 showed of 2, 4 and 8 clients on an idle
 /// and on a busy machine lies among a few seeds (`tests/golden_clients.rs`, docs/method.md).
-const GAP_MIN: f64 = 1.0;
+const GAP_MIN: f64 = 1.5;
 const GAP_MAX: f64 = 15.0;
 /// Shortest and longest time of a statement on the server, in seconds: with a rate it says how many
 /// of them fit between two transactions.
@@ -36,7 +28,7 @@ const STATEMENT_S_MAX: f64 = 0.000_3;
 /// How often a session loses its processor in the middle of a statement, at most, and for how
 /// long: each seed takes another share of it. That is what fills hot pages: nothing that a
 /// transaction removed after the snapshot that stands still can be pruned.
-const STALLS_MAX: f64 = 0.0002;
+const STALLS_MAX: f64 = 0.0001;
 const STALL: f64 = 100.0;
 /// How unevenly clients come on: the logarithm of what multiplies a client's pauses lies within
 /// this to either side of 0, at most, and each seed takes another share of it. A client that is
@@ -49,14 +41,24 @@ const STEPS: [f64; 3] = [
     0.671_043_606_703_789_2,
     0.549_700_477_901_971,
 ];
+/// Seconds after which a session that waits looks whether it waits for itself.
+///
+/// Source: `deadlock_timeout`, src/backend/utils/misc/guc_tables.c: its default.
+const DEADLOCK_TIMEOUT_S: f64 = 1.0;
 
 /// What a client does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
+    /// Has ended a statement.
+    EndStatement(usize),
+    /// COMMIT or ROLLBACK.
+    EndTransaction(usize),
+    /// Finds that it waits for itself, if its wait of this number goes on.
+    Deadlock(usize, u64),
+    /// Begins the next statement of its transaction.
+    Statement(usize),
     /// Begins its next transaction.
     Begin(usize),
-    /// Has ended it.
-    End(usize),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -69,8 +71,11 @@ impl Ord for Due {
     /// The earliest is the greatest, as the heap wants it.
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |due: &Self| match due.turn {
-            Turn::End(client) => (0, client),
-            Turn::Begin(client) => (1, client),
+            Turn::EndStatement(client) => (0, client),
+            Turn::EndTransaction(client) => (1, client),
+            Turn::Deadlock(client, _) => (2, client),
+            Turn::Statement(client) => (3, client),
+            Turn::Begin(client) => (4, client),
         };
         let by_time = other.time.total_cmp(&self.time);
         by_time.then_with(|| key(other).cmp(&key(self)))
@@ -91,29 +96,23 @@ impl PartialEq for Due {
 
 impl Eq for Due {}
 
-/// What a transaction that is done here holds for the others.
-#[derive(Debug, Clone, Copy)]
-struct Running {
-    snapshot: HeldSnapshot,
-    xmin: Xid,
-    xid: Option<Xid>,
-}
-
-/// Clients' turns by time, and what their running transactions hold.
+/// Clients' turns by time.
 #[derive(Debug)]
 pub(super) struct Schedule {
     prng: Prng,
     gap: f64,
     /// How often a statement stands still.
     stalls: f64,
+    /// A second, in times of a statement.
+    second: f64,
     due: BinaryHeap<Due>,
     now: f64,
     /// Whether the only client has ended a transaction and begins the next.
     is_idle: bool,
-    /// By client.
-    running: Vec<Option<Running>>,
     /// By client: how long its pauses are, in those of an even one.
     pauses: Vec<f64>,
+    /// By client: when it began to wait last, and how often it did.
+    waits: Vec<(f64, u64)>,
     /// With a rate: the time of the last transaction that has one.
     throttle: Option<f64>,
 }
@@ -128,17 +127,18 @@ impl Schedule {
         #[allow(clippy::cast_precision_loss)] // any place will do
         let [busy, stalled, uneven] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
         let within = |low: f64, high: f64| low * (high / low).powf(busy);
-        let spacing =
-            rate_per_s.map(|rate| 1.0 / (rate * within(STATEMENT_S_MIN, STATEMENT_S_MAX)));
+        let second = 1.0 / within(STATEMENT_S_MIN, STATEMENT_S_MAX);
+        let spacing = rate_per_s.map(|rate| second / rate);
         let mut schedule = Self {
             prng: Prng::from_seed(seed),
             gap: spacing.unwrap_or_else(|| within(GAP_MIN, GAP_MAX)),
             stalls: STALLS_MAX * stalled,
+            second,
             due: BinaryHeap::new(),
             now: 0.0,
             is_idle: false,
-            running: vec![None; clients],
             pauses: vec![1.0; clients],
+            waits: vec![(0.0, 0); clients],
             throttle: rate_per_s.map(|_| 0.0),
         };
         for client in 0..clients {
@@ -149,6 +149,11 @@ impl Schedule {
             schedule.begin_after(1.0, client);
         }
         schedule
+    }
+
+    /// Whether nobody but one client is there, who needs no clock.
+    pub fn is_alone(&self) -> bool {
+        self.pauses.len() == 1
     }
 
     /// Who is next; `None` when all have stopped.
@@ -162,50 +167,46 @@ impl Schedule {
         Some(due.turn)
     }
 
-    /// The client begins a transaction.
-    pub fn begin(&self, procs: &mut ProcArray) {
-        procs.set_clock(self.now);
-        procs.drop_pins(self.now);
-    }
-
-    /// A statement takes its time; in a transaction of several, so does the way to the next.
-    pub fn pass(&mut self, is_alone: bool, procs: &mut ProcArray) {
-        if self.running.len() == 1 {
-            return; // nobody looks at the clock
-        }
-        let mut statement = self.draw(1.0);
+    /// The client's statement has been carried out, and takes its time.
+    pub fn run_statement(&mut self, client: usize) {
+        let mut time = self.draw(1.0);
         if self.uniform() < self.stalls {
-            statement += self.draw(STALL);
+            time += self.draw(STALL);
         }
-        procs.pin_slot(procs.clock() + statement);
-        let mut time = procs.clock() + statement;
-        if !is_alone {
-            time += self.draw(self.gap);
-        }
-        procs.set_clock(time);
+        self.push(time, Turn::EndStatement(client));
     }
 
-    /// The client's transaction is done, but goes on to hold what its snapshot and its number
-    /// hold until the time that it has reached.
-    pub fn hold(&mut self, client: usize, (xmin, xid): (Xid, Option<Xid>), procs: &mut ProcArray) {
-        if self.running.len() == 1 {
-            self.go_on();
-            return; // nobody is there to be held up
-        }
-        let snapshot = procs.hold_at(xmin);
-        self.running[client] = Some(Running {
-            snapshot,
-            xmin,
-            xid,
-        });
-        let time = procs.clock();
-        if let Some(xid) = xid {
-            procs.run_on(xid, time);
-        }
-        self.due.push(Due {
-            time,
-            turn: Turn::End(client),
-        });
+    /// The client's next statement, or its COMMIT, follows after the way to the client and back.
+    pub fn pause(&mut self, turn: Turn) {
+        let time = self.draw(self.gap);
+        self.push(time, turn);
+    }
+
+    /// The client's statement waits.
+    pub fn wait(&mut self, client: usize) {
+        let (since, count) = &mut self.waits[client];
+        *since = self.now;
+        *count += 1;
+    }
+
+    /// These clients wait for each other, in the order in which they began to: the first whose
+    /// timer is still to come will find that out.
+    ///
+    /// Source: `ProcSleep` and `CheckDeadLock`, src/backend/storage/lmgr/proc.c (REL_18_STABLE):
+    /// the timer goes off once in a wait.
+    pub fn expect_deadlock(&mut self, circle: &[usize]) {
+        let timeout = DEADLOCK_TIMEOUT_S * self.second;
+        let timers = circle.iter().map(|&client| (client, self.waits[client]));
+        let mut timers = timers.map(|(client, (since, count))| (client, since + timeout, count));
+        let next = timers.find(|&(_, time, _)| time >= self.now);
+        let (client, time, count) = next.expect("the last one has just begun to wait");
+        let turn = Turn::Deadlock(client, count);
+        self.due.push(Due { time, turn });
+    }
+
+    /// Whether this is the client's last wait.
+    pub fn is_wait(&self, client: usize, count: u64) -> bool {
+        self.waits[client].1 == count
     }
 
     /// The only client has ended a transaction, and begins the next.
@@ -215,19 +216,17 @@ impl Schedule {
     }
 
     /// The client's transaction has ended; its next one follows.
-    pub fn release(&mut self, client: usize, procs: &mut ProcArray) {
-        let running = self.running[client].take().expect("a transaction");
-        procs.release(running.snapshot);
-        if let Some(xid) = running.xid {
-            procs.end(xid);
+    pub fn end_transaction(&mut self, client: usize) {
+        if self.is_alone() {
+            self.go_on();
+        } else {
+            self.begin_after(self.gap * self.pauses[client], client);
         }
-        self.begin_after(self.gap * self.pauses[client], client);
     }
 
-    /// Whether a transaction in progress keeps what this one removed.
-    pub fn holds(&self, xid: Xid) -> bool {
-        let mut running = self.running.iter().flatten();
-        running.any(|running| running.xmin <= xid)
+    /// The client begins its transaction now, which had to wait until nobody was in one.
+    pub fn begin_now(&mut self, client: usize) {
+        self.push(0.0, Turn::Begin(client));
     }
 
     /// How fast a client's transactions of one statement follow each other, beside the others'.
@@ -253,6 +252,11 @@ impl Schedule {
         self.due.push(Due { time, turn });
     }
 
+    fn push(&mut self, after: f64, turn: Turn) {
+        let time = self.now + after;
+        self.due.push(Due { time, turn });
+    }
+
     /// A time with this mean, from an exponential distribution.
     fn draw(&mut self, mean: f64) -> f64 {
         -mean * self.uniform().ln()
@@ -269,37 +273,6 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A transaction holds the horizon until its end, and no client holds up itself.
-    #[test]
-    fn running_transactions_hold_the_horizon() {
-        use crate::transaction::Transactions;
-
-        let mut procs = ProcArray::default();
-        let mut schedule = Schedule::new(2, 1, None);
-        let xmin = procs.xmin();
-        let first = procs.assign();
-        procs.commit();
-        procs.set_clock(2.0);
-        schedule.hold(0, (xmin, Some(first)), &mut procs);
-        assert_eq!(procs.xmin(), first);
-        procs.set_clock(1.5);
-        assert!(procs.wait_for(first) && !procs.wait_for(first));
-        procs.begin_statement();
-        assert!(!procs.is_removable(first));
-        procs.commit();
-        let second = procs.assign();
-        procs.commit();
-        schedule.hold(1, (first, Some(second)), &mut procs);
-        schedule.release(0, &mut procs);
-        assert!(
-            !procs.is_removable(first),
-            "the other began before it ended"
-        );
-        schedule.release(1, &mut procs);
-        procs.begin_statement();
-        assert!(procs.is_removable(second));
-    }
 
     /// At a rate clients take turns, as long as none is late.
     #[test]
@@ -319,5 +292,25 @@ mod tests {
         assert_eq!(order(3), order(3));
         assert_ne!(order(3), order(4));
         assert_eq!(order(3).len(), 20);
+    }
+
+    /// Of those who wait for each other the first one's timer finds it out, unless that has gone
+    /// off before.
+    #[test]
+    fn the_first_timer_finds_a_deadlock() {
+        let mut schedule = Schedule::new(2, 1, None);
+        while schedule.next().is_some() {}
+        schedule.wait(1);
+        let began = schedule.now;
+        schedule.now = began + 10.0;
+        schedule.wait(0);
+        schedule.expect_deadlock(&[1, 0]);
+        assert_eq!(schedule.next(), Some(Turn::Deadlock(1, 1)));
+        assert!(schedule.is_wait(1, 1) && schedule.now > began + 1000.0);
+        schedule.wait(0);
+        schedule.now += 1.0;
+        schedule.expect_deadlock(&[1, 0]);
+        assert_eq!(schedule.next(), Some(Turn::Deadlock(0, 2)));
+        assert!(!schedule.is_wait(0, 1));
     }
 }

@@ -1,0 +1,271 @@
+//! Several clients' transactions, statement by statement.
+//!
+//! ```text
+//! Begin -> Statement -> EndStatement -> Statement -> ... -> EndStatement -> EndTransaction
+//!              \-> waits ~~ another client's COMMIT or ROLLBACK -> goes on /
+//! ```
+//!
+//! Each client has its session. A statement's snapshot and pins last until it ends; of a SELECT's,
+//! which pgbench has prepared, the snapshot stays with its portal until the next statement.
+
+use crate::executor::{Database, SessionId, StatementError, TableId};
+use crate::run::perform::{perform, resume};
+use crate::run::schedule::{Schedule, Turn};
+use crate::transaction::Xid;
+use crate::workload::{Deed, End, Operation};
+
+/// A client's transaction.
+#[derive(Debug)]
+struct Client {
+    operations: Vec<Operation>,
+    end: End,
+    /// The statement that runs, waits, or comes next.
+    position: usize,
+    /// Whether it takes place elsewhere, but for what these tables are about.
+    is_elsewhere: bool,
+}
+
+/// A transaction that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub client: usize,
+    pub xid: Option<Xid>,
+    pub is_elsewhere: bool,
+}
+
+/// All clients, and what their transactions are doing.
+#[derive(Debug)]
+pub(super) struct Clients {
+    list: Vec<Client>,
+    /// Tables that transactions elsewhere change.
+    shared_tables: Vec<TableId>,
+    in_progress: usize,
+    /// Clients that may not begin before nobody is in a transaction.
+    postponed: Vec<usize>,
+    /// Operations of a profile whose statement found no row, by number.
+    without_row: Vec<usize>,
+}
+
+type Failed = (StatementError, TableId);
+
+impl Clients {
+    /// Clients that do nothing yet.
+    pub fn new(clients: usize, shared_tables: &[TableId]) -> Self {
+        let idle = || Client {
+            operations: Vec::new(),
+            end: End::Commit,
+            position: 0,
+            is_elsewhere: false,
+        };
+        Self {
+            list: std::iter::repeat_with(idle).take(clients).collect(),
+            shared_tables: shared_tables.to_vec(),
+            in_progress: 0,
+            postponed: Vec::new(),
+            without_row: Vec::new(),
+        }
+    }
+
+    /// Whether some client is in a transaction.
+    pub fn are_busy(&self) -> bool {
+        self.in_progress > 0
+    }
+
+    /// The client begins its transaction when nobody is in one any more.
+    pub fn postpone(&mut self, client: usize) {
+        self.postponed.push(client);
+    }
+
+    /// Numbers of operations that found no row since this was asked last.
+    pub fn take_without_row(&mut self) -> std::vec::Drain<'_, usize> {
+        self.without_row.drain(..)
+    }
+
+    /// The client begins this transaction, with its first statement.
+    pub fn begin(
+        &mut self,
+        client: usize,
+        operations: &mut Vec<Operation>,
+        (end, is_elsewhere): (End, bool),
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) -> Result<(), Failed> {
+        let of = &mut self.list[client];
+        std::mem::swap(&mut of.operations, operations);
+        (of.end, of.is_elsewhere, of.position) = (end, is_elsewhere, 0);
+        self.in_progress += 1;
+        if self.list[client].operations.is_empty() {
+            schedule.pause(Turn::EndTransaction(client));
+            return Ok(());
+        }
+        self.statement(client, schedule, db)
+    }
+
+    /// A turn within a transaction; the transaction that it ended.
+    ///
+    /// # Panics
+    /// At the beginning of a transaction.
+    pub fn go_on(
+        &mut self,
+        turn: Turn,
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) -> Result<Option<Ended>, Failed> {
+        match turn {
+            Turn::Statement(client) => {
+                self.statement(client, schedule, db)?;
+                Ok(None)
+            }
+            Turn::EndStatement(client) => self.end_statement(client, schedule, db),
+            Turn::EndTransaction(client) => {
+                let end = self.list[client].end;
+                self.end(client, end, schedule, db).map(Some)
+            }
+            Turn::Deadlock(client, wait) => {
+                let is_found =
+                    schedule.is_wait(client, wait) && !db.deadlock_of(SessionId(client)).is_empty();
+                if !is_found {
+                    return Ok(None);
+                }
+                // pgbench counts a failed transaction and goes on (--max-tries=1).
+                self.end(client, End::Rollback, schedule, db).map(Some)
+            }
+            Turn::Begin(_) => unreachable!("a transaction begins elsewhere"),
+        }
+    }
+
+    /// The client's next statement begins.
+    fn statement(
+        &mut self,
+        client: usize,
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) -> Result<(), Failed> {
+        db.switch_to(SessionId(client));
+        let of = &self.list[client];
+        let operation = &of.operations[of.position];
+        let is_here = !of.is_elsewhere || self.shared_tables.contains(&operation.table());
+        let done = if is_here {
+            perform(db, operation)
+        } else {
+            db.run_elsewhere(writes(operation));
+            Ok(1)
+        };
+        self.after(client, done, schedule, db)
+    }
+
+    /// The client's statement has come to its end, or waits.
+    fn after(
+        &mut self,
+        client: usize,
+        done: Result<u64, StatementError>,
+        schedule: &mut Schedule,
+        db: &Database,
+    ) -> Result<(), Failed> {
+        let of = &self.list[client];
+        let operation = &of.operations[of.position];
+        match done {
+            Ok(found) => {
+                if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
+                    (found, operation)
+                {
+                    self.without_row.push(*number);
+                }
+                schedule.run_statement(client);
+            }
+            Err(StatementError::Waits(_)) => {
+                schedule.wait(client);
+                let circle = db.deadlock_of(SessionId(client));
+                if !circle.is_empty() {
+                    let circle: Vec<usize> = circle.iter().map(|session| session.0).collect();
+                    schedule.expect_deadlock(&circle);
+                }
+            }
+            Err(error) => return Err((error, operation.table())),
+        }
+        Ok(())
+    }
+
+    fn end_statement(
+        &mut self,
+        client: usize,
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) -> Result<Option<Ended>, Failed> {
+        db.switch_to(SessionId(client));
+        let of = &mut self.list[client];
+        let keeps_portal = is_select(&of.operations[of.position]);
+        db.close_statement(keeps_portal);
+        of.position += 1;
+        if of.position < of.operations.len() {
+            schedule.pause(Turn::Statement(client));
+        } else if of.operations.len() > 1 {
+            schedule.pause(Turn::EndTransaction(client));
+        } else {
+            let end = of.end;
+            return self.end(client, end, schedule, db).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// The client's transaction ends, and those go on that have waited for it.
+    fn end(
+        &mut self,
+        client: usize,
+        end: End,
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) -> Result<Ended, Failed> {
+        db.switch_to(SessionId(client));
+        let ended = Ended {
+            client,
+            xid: db.procs().current(),
+            is_elsewhere: self.list[client].is_elsewhere,
+        };
+        let woken = if ended.is_elsewhere && self.shared_tables.is_empty() {
+            db.procs_mut().commit(); // nobody asks how it ended
+            Vec::new()
+        } else {
+            match end {
+                End::Commit => db.commit(),
+                End::Rollback => db.rollback(),
+            }
+        };
+        self.in_progress -= 1;
+        schedule.end_transaction(client);
+        for SessionId(waiting) in woken {
+            db.switch_to(SessionId(waiting));
+            let of = &self.list[waiting];
+            let done = resume(db, &of.operations[of.position]);
+            self.after(waiting, done, schedule, db)?;
+        }
+        if self.in_progress == 0 {
+            for client in self.postponed.drain(..) {
+                schedule.begin_now(client);
+            }
+        }
+        Ok(ended)
+    }
+}
+
+/// Whether a statement returns rows, so that its portal stays open.
+fn is_select(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Find {
+            deed: Deed::Read | Deed::Lock(..),
+            ..
+        }
+    )
+}
+
+/// Whether a statement gives its transaction a number.
+fn writes(operation: &Operation) -> bool {
+    !matches!(
+        operation,
+        Operation::Find {
+            deed: Deed::Read,
+            ..
+        }
+    )
+}
