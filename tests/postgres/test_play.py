@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ServerNotFound
-from pgheadroom.play import Played, play
+from pgheadroom.play import Played, deadlocks, play
 from pgheadroom.profile import parse_profile
 from pgheadroom.servers import ServerPrograms
 
@@ -351,6 +351,21 @@ def test_what_cannot_be_measured_is_refused(programs: ServerPrograms) -> None:
         play(parse_profile(data))
     with pytest.raises(InputError, match="throw-away server"):
         play(parse_profile(data), server="host=localhost")
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_deadlocks_are_part_of_a_run_or_its_end(
+    programs: ServerPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is rolled back in one has ended all the same; a run that mostly waits is given up."""
+    update = {"table": "t", "kind": "update", "sets": ["abalance"], "transaction": "both"}
+    data = _profile([update, update], {"operations": 8, "clients": 2}, rows=2)
+    played = _play(data, programs)
+    assert played.transactions == 8
+    data["run"]["operations"] = 20_000
+    monkeypatch.setattr(deadlocks, "FEW", 0)
+    with pytest.raises(MeasurementInvalid, match=r"found \d+ deadlocks? in \d+ s"):
+        play(parse_profile(data), server=str(programs.bin_dir))
 
 
 @pytest.mark.pg(">= 18, < 19")

@@ -6,6 +6,7 @@ Playing a profile on a real server and measuring what it did.
     scripts.py   one pgbench script a transaction; the order of the random draws
     plans.py     whether the server finds rows as the profile wants, before the run
     run.py       a throw-away server, the window, snapshots held by others
+    deadlocks.py those that the server finds meanwhile, and when there are too many
     waldump.py   the window's WAL by relation, as the server's own pg_waldump shows it
     walinspect.py   the same where only the server's pg_walinspect is at hand
     wal_source.py   which of the two

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid
+from pgheadroom.play.deadlocks import Deadlocks
 from pgheadroom.play.events import Event, place_events, read_events
 from pgheadroom.play.load import load
 from pgheadroom.play.measured import (
@@ -161,7 +162,7 @@ class _Play:
             report = None
             if self.work is None:
                 report, snapshots, duration_s = self._clients(monitor)
-                transactions = report.transactions
+                transactions = report.transactions + report.failed_transactions
             else:
                 transactions, snapshots = self.work(self.cluster), ()
                 duration_s = time.time() - began_at
@@ -209,7 +210,7 @@ class _Play:
             },
             places=places,
             turns={}
-            if report is None
+            if report is None or report.failed_transactions
             else turns_without_row(self.profile, report.script_transactions, result["by_table"]),
         )
 
@@ -283,6 +284,7 @@ class _Play:
         if settings:
             environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in settings.items())
         output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
+        deadlocks = Deadlocks(self.cluster.log_path)
         holder = SnapshotHolder(self.profile, lambda: self.cluster.connect(DATABASE), monitor)
         with output_path.open("wb") as output, errors_path.open("wb") as errors, holder:
             started = time.monotonic()
@@ -296,9 +298,11 @@ class _Play:
             try:
                 while process.poll() is None:
                     holder.step()
+                    deadlocks.step()
                     time.sleep(_POLL_S)
             except BaseException:
                 process.kill()
+                process.wait()
                 raise
             duration_s = time.monotonic() - started
         if process.returncode != 0:
@@ -306,10 +310,13 @@ class _Play:
             raise LabError(f"pgbench ended with exit code {process.returncode}; it said: {said}")
         report = parse_report(output_path.read_text(errors="replace"))
         wanted = self.profile.workload.run.operations
-        if report.failed_transactions or wanted not in (None, report.transactions):
+        deadlocks.look()
+        failed, ended = report.failed_transactions, report.transactions
+        # pgbench goes on after a deadlock, and counts the transaction as failed.
+        if failed > deadlocks.count or wanted not in (None, ended + failed):
             raise MeasurementInvalid(
-                f"{report.transactions} transactions ran and {report.failed_transactions} failed, "
-                f"expected {wanted}"
+                f"{ended} transactions ran and {failed} failed, {deadlocks.count} of them in "
+                f"deadlocks, expected {wanted}"
             )
         return report, holder.held, duration_s
 
