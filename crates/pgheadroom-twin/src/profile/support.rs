@@ -85,8 +85,13 @@ pub fn check(
         approximations.push("how far images compress is estimated from a few pages".to_owned());
     }
     if run.clients > 1 {
+        let pauses = match run.rate_per_s {
+            None => "pauses are 1.5 to 15 times as long as a statement",
+            Some(_) => "a statement takes 30 to 300 us",
+        };
         approximations.push(format!(
-            "the order of {} clients' transactions is drawn, and each is carried out whole",
+            "when statements of {} clients begin is drawn: {pauses}, and at most one in 10,000 \
+             stands still for 100 times as long",
             run.clients
         ));
     }
