@@ -34,6 +34,7 @@ from pgheadroom.report import charts
 from pgheadroom.report.proof import accuracy as accuracy_figures
 from pgheadroom.report.proof import figures as proof_figures
 from pgheadroom.report.proof import tables as proof_tables
+from pgheadroom.report.proof import words as proof_words
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
 from pgheadroom.servers.signals import terminate_cleanly
 
@@ -267,7 +268,7 @@ def _largest(figures: Sequence[tuple[Mapping[str, Any], Figure]]) -> str:
     if not errors:
         return "0"
     _, figure = max(errors, key=lambda item: item[0])
-    return f"{figure.key}: {proof_tables.error_text(figure.key, figure.error)}"
+    return f"{figure.key}: {proof_words.error_text(figure.key, figure.error)}"
 
 
 def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
@@ -277,16 +278,16 @@ def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
     for (name, server), proof in played.items():
         for cell, figure in _figures(proof):
             if figure.missed:
-                column = proof_tables.column_of(figure.key)
+                column = proof_words.column_of(figure.key)
                 reason = reason_for(name, server, figure.key)
                 if reason is not None:
                     used[reason.name] = reason.text
                 why = UNEXPLAINED if reason is None else reason.name
                 rows.append(
-                    f"| {name} | {server} | {proof_tables.fillfactor_label(cell['fillfactor'])} "
+                    f"| {name} | {server} | {proof_words.fillfactor_label(cell['fillfactor'])} "
                     f"| {figure.table or 'all tables'} | {figure.key} "
                     f"| {column.write(figure.predicted)} | {column.write(figure.measured)} "
-                    f"| {proof_tables.error_text(figure.key, figure.error)} | {why} |"
+                    f"| {proof_words.error_text(figure.key, figure.error)} | {why} |"
                 )
     if not rows:
         return [*lines, "None in these runs.", ""]

@@ -17,6 +17,7 @@ from test_report_html import Page, browse, with_browser
 from pgheadroom.outcome import KEYS
 from pgheadroom.report import charts, html, text, views
 from pgheadroom.report.proof import tables as proof_tables
+from pgheadroom.report.proof import words as proof_words
 
 Json = dict[str, Any]
 HOSTILE = "t\x1b[31m <script>alert(1)</script> |`"
@@ -133,11 +134,11 @@ def test_charts_draw(name: str) -> None:
 def test_the_chart_of_wal_has_the_words_of_the_table() -> None:
     """All WAL over the updates, with inserts and images: not what `advise` calls WAL per update."""
     chart = next(c for c in views.charts(SHAPES["exact"], []) if "WAL" in c.title)
-    words = proof_tables.TITLES["wal_bytes_per_update"]
+    words = proof_words.TITLES["wal_bytes_per_update"]
     assert chart.title.lower() == words.lower()
     titles = [part["title"]["text"] for part in chart.spec["vconcat"]]
     assert titles[0].startswith(words)
-    assert titles[1].startswith(proof_tables.TITLES["wal_nonfpi_bytes_per_update"])
+    assert titles[1].startswith(proof_words.TITLES["wal_nonfpi_bytes_per_update"])
 
 
 def test_measured_are_points_and_predicted_is_the_line() -> None:

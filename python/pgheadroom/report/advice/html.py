@@ -17,6 +17,7 @@ from pgheadroom.outcome import Value, middle
 from pgheadroom.report import html_tables
 from pgheadroom.report import verification as verification_report
 from pgheadroom.report.advice import drawing as advice_drawing
+from pgheadroom.report.advice import statements as advice_statements
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import values as advice_values
@@ -71,7 +72,7 @@ def render(
         css=Markup(css),  # noqa: S704 - files of ours
         first=[
             {"text": advice_view.remark_text(remark),
-             "statements": advice_view.remark_statements(remark)}
+             "statements": advice_statements.remark_statements(remark)}
             for remark in advice.first
         ],
         summary=advice_view.summary(advice),

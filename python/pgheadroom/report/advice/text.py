@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from pgheadroom.advise.advice import Advice
 from pgheadroom.report import text
+from pgheadroom.report.advice import statements as advice_statements
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import view as advice_view
-from pgheadroom.report.advice.view import Detail, Statements
+from pgheadroom.report.advice.statements import Statements
+from pgheadroom.report.advice.view import Detail
 from pgheadroom.report.table import Table
 
 if TYPE_CHECKING:
@@ -53,9 +55,9 @@ def print_advice(
     _marked(console, "!", map(advice_view.remark_text, advice.first))
     _marked(console, "*", advice_view.summary(advice))
     _marked(console, "~", advice_view.unseen(advice.observation))
-    _marked(console, "~ assumed:", map(advice_view.printed_line, advice.assumed))
+    _marked(console, "~ assumed:", map(advice_statements.printed_line, advice.assumed))
     for remark in advice.first:
-        _blocks(console, advice_view.remark_statements(remark))
+        _blocks(console, advice_statements.remark_statements(remark))
     console.print()
     text.print_tables(_tables(advice, verbose=verbose), console)
     if not verbose:
@@ -107,7 +109,7 @@ def as_markdown(advice: Advice, *, verbose: bool = False) -> str:
     lines += [f"- Assumed: {said(item)}" for item in advice.assumed]
     lines.append("")
     for remark in advice.first:
-        lines += _fenced(advice_view.remark_statements(remark))
+        lines += _fenced(advice_statements.remark_statements(remark))
     lines += [text.as_markdown(_tables(advice, verbose=verbose))]
     lines += [f"{said(item)}\n" for item in (advice_view.others(advice) if not verbose else ())]
     found, more = details(advice, verbose=verbose)

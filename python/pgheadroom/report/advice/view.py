@@ -22,11 +22,11 @@ from pgheadroom.advise.advice import (
     Point,
     Remark,
     TableAdvice,
-    moves_hot,
 )
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import sql as advice_sql
+from pgheadroom.report.advice.statements import Statements, gains_by_rewrite, hot_moves, statements
 from pgheadroom.report.advice.tables import blamed, causes, curve
 from pgheadroom.report.advice.values import given, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table
@@ -39,15 +39,6 @@ _MOST_LISTED = 20
 
 _MOST_NAMED = 8
 """Tables that are named where the others are counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statements:
-    """Something to copy: what it is for, and its lines."""
-
-    title: str
-    lines: tuple[str, ...]
-    language: str = "sql"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +204,7 @@ def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> D
         table=table,
         sentences=tuple(_sentences(table, advice.observation)),
         tables=tuple(item for item in found if item is not None),
-        statements=tuple(_statements(table, advice.observation)),
+        statements=tuple(statements(table, advice.observation)),
         remarks=tuple(map(remark_text, table.remarks)),
         missing=tuple(map(reading.printable, table.missing)),
     )
@@ -229,30 +220,6 @@ def remark_text(remark: Remark) -> str:
     ]
     gain = f" ({'; '.join(parts)})" if parts else ""
     return f"{remark.kind}: {reading.printable(remark.text)}{gain} [{remark.evidence}]"
-
-
-def remark_statements(remark: Remark) -> list[Statements]:
-    """What would act on a remark, and its undo."""
-    return [
-        Statements(
-            title=f"For the remark on {remark.kind.replace('_', ' ')}",
-            lines=(
-                *printed_lines(item.get("sql", "")),
-                *(f"-- undo: {line}" for line in printed_lines(item.get("undo", ""))),
-            ),
-        )
-        for item in remark.statements
-    ]
-
-
-def printed_lines(text: str) -> list[str]:
-    """Foreign text line by line, without what would move a cursor."""
-    return [reading.printable(line) for line in text.split("\n") if line.strip()]
-
-
-def printed_line(text: str) -> str:
-    """Foreign text as one line that is safe to print."""
-    return reading.printable(text)
 
 
 _CSV: tuple[str, ...] = (
@@ -409,19 +376,9 @@ def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
             said.append(f"Set so that the twin repeats the observation: {inputs}.")
     if table.verdict == "CHANGE":
         said.append(transition(table))
-        if _gains_by_rewrite(table):
+        if gains_by_rewrite(table):
             said.append(advice_sql.rewrite(table, seen.server_version, seen.modules).how)
     return said
-
-
-def _gains_by_rewrite(table: TableAdvice) -> bool:
-    """Not where new pages alone show the effect at once."""
-    way = table.transition
-    return way is None or way.verdict != "at once" or not _moves_hot(table)
-
-
-def _moves_hot(table: TableAdvice) -> bool:
-    return moves_hot(table.point(table.fillfactor), table.point(table.advised_fillfactor))
 
 
 def calibration(table: TableAdvice) -> str:
@@ -454,7 +411,7 @@ def transition(table: TableAdvice) -> str:
     found = table.transition
     if found is None:
         return f"{lead}; how long it takes to show was not predicted."
-    if not _moves_hot(table):
+    if not hot_moves(table):
         return f"{lead}: what it saves comes as pages are filled anew; a rewrite has it at once."
     both = (found.final_hot_frac, found.rewritten_hot_frac)
     arrives, rewritten = (f"{share(one, beside=both)} %" for one in both)
@@ -470,33 +427,6 @@ def transition(table: TableAdvice) -> str:
         after = f" after {', '.join(when)}" if when else ""
         return f"{lead}: it arrives at {arrives}{after}; a rewrite has {rewritten} at once."
     return f"{lead}: without a rewrite it stays at {arrives}; with one it has {rewritten}."
-
-
-def _statements(table: TableAdvice, seen: Observation) -> list[Statements]:
-    found = []
-    if (both := advice_sql.setting(table)) is not None:
-        masked = ("-- The profile is masked: put the real names in.",) if seen.masked else ()
-        do, undo = both
-        found.append(
-            Statements(
-                title="SQL",
-                lines=(
-                    *masked,
-                    "SET lock_timeout = '5s';  -- SHARE UPDATE EXCLUSIVE, a moment",
-                    do,
-                ),
-            )
-        )
-        found.append(Statements(title="Undo", lines=(undo,)))
-        if _gains_by_rewrite(table):
-            rewrite = advice_sql.rewrite(table, seen.server_version, seen.modules)
-            language = "sh" if rewrite.text.startswith("pg_repack") else "sql"
-            found.append(
-                Statements(title="At once, by a rewrite", lines=(rewrite.text,), language=language)
-            )
-    for remark in table.remarks:
-        found += remark_statements(remark)
-    return found
 
 
 def _input(found: object) -> str:

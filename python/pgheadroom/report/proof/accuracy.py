@@ -10,7 +10,8 @@ import altair as alt
 from pgheadroom.lab.reading import printable
 from pgheadroom.outcome import middle
 from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, Row, layered
-from pgheadroom.report.proof.tables import error_text, figures_of
+from pgheadroom.report.proof.tables import figures_of
+from pgheadroom.report.proof.words import error_text
 
 _KEYS = (
     ("heap_pages", "heap pages"),

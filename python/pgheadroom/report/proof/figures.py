@@ -23,7 +23,7 @@ from pgheadroom.report.charts import (
     share_format,
 )
 from pgheadroom.report.proof import variant_tables
-from pgheadroom.report.proof.tables import column_of, value, varied
+from pgheadroom.report.proof.words import column_of, value, varied
 
 _CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (

@@ -26,8 +26,8 @@ from pgheadroom.report.charts import (
     row,
     title_text,
 )
-from pgheadroom.report.proof.tables import column_of, labels, value
 from pgheadroom.report.proof.time_tables import FIGURES, chosen, moment
+from pgheadroom.report.proof.words import column_of, labels, value
 
 _MOST_BANDS = 2
 """Cells with which bands can still be told apart."""
