@@ -17,20 +17,16 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import units
 from pgheadroom.lab import reading
 from pgheadroom.report import html_tables, views
+from pgheadroom.report.page import asset, page
 
 if TYPE_CHECKING:
-    import jinja2
-
     from pgheadroom.report.charts import Chart
     from pgheadroom.report.table import Table
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 _PARTS = (
     ("results", "Results"),
@@ -76,18 +72,6 @@ class SitePage:
     files: Sequence[DataFile]
 
 
-def environment() -> jinja2.Environment:
-    """The templates, with escaping on."""
-    import jinja2  # noqa: PLC0415 - only pages need it
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-
-
 def render(
     records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]],
     *,
@@ -110,29 +94,24 @@ def render(
     drawn = any(record["charts"] for record in shown)
     inline = chart_library() if drawn and place is None else ""
     script = asset("page.js")
-    if not drawn:
-        rules = policy()
-    elif place is None:
-        rules = policy(_hash(inline), _hash(script))
-    else:
+    allowed: tuple[str, ...] = ()
+    if drawn and place is None:
+        allowed = (_hash(inline), _hash(script))
+    elif drawn:
         # By its hash and not by 'self', so that no other file of the site can be run as a script;
         # and 'self' means nothing to some browsers where the page is opened from disk.
-        rules = policy(_hash(script), "'strict-dynamic'")
-    # Safe: the three are files of ours, not text of a record.
-    return (
-        environment()
-        .get_template("page.html.j2")
-        .render(
-            title=reading.printable(title),
-            records=shown,
-            charts=drawn,
-            place=place,
-            css=Markup(asset("page.css")),  # noqa: S704 - a file of ours
-            library=Markup(inline),  # noqa: S704 - the chart library
-            script=Markup(script),  # noqa: S704 - a file of ours
-            policy=rules,
-            version=versions([result for result, _ in records]),
-        )
+        allowed = (_hash(script), "'strict-dynamic'")
+    # Safe: both are files of ours, not text of a record.
+    return page(
+        "page.html.j2",
+        scripts=allowed,
+        title=reading.printable(title),
+        records=shown,
+        charts=drawn,
+        place=place,
+        library=Markup(inline),  # noqa: S704 - the chart library
+        script=Markup(script),  # noqa: S704 - a file of ours
+        version=versions([result for result, _ in records]),
     )
 
 
@@ -323,18 +302,6 @@ def versions(results: Sequence[Mapping[str, Any]]) -> str:
 
 def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-def policy(*scripts: str) -> str:
-    """Content-Security-Policy: no network at all, and no script but the sources given."""
-    allowed = f"script-src {' '.join(scripts)}; " if scripts else ""
-    rest = "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; {allowed}{rest}"
-
-
-def asset(name: str) -> str:
-    """A file of the templates' folder."""
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @functools.cache

@@ -4,11 +4,10 @@ Tables of a `layout` result: a row's bytes, the rooms that fillfactors leave, in
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from pgheadroom.layout.values import ColumnLayout, Layout, Measured, TableLayout
+from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 
 _BYTES = "bytes"
@@ -34,17 +33,16 @@ def tables(result: Layout) -> list[Table]:
 
 def as_csv(result: Layout) -> str:
     """The columns of all tables, one row each."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     names = (
         "name", "type", "offset_bytes", "padding_bytes", "header_bytes", "payload_bytes",
         "null_frac", "is_null", "stored_like",
     )  # fmt: skip
-    writer.writerow(("table", *names))
-    for table in result.tables:
-        for column in table.columns:
-            writer.writerow((table.name, *(getattr(column, name) for name in names)))
-    return out.getvalue()
+    rows = [
+        (table.name, *(getattr(column, name) for name in names))
+        for table in result.tables
+        for column in table.columns
+    ]
+    return csv_file.written(("table", *names), rows)
 
 
 def _of_one(table: TableLayout) -> list[Table]:

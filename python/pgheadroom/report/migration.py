@@ -4,8 +4,6 @@ Tables of a check of a migration: what becomes of HOT, and what could not be jud
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -13,8 +11,8 @@ from typing import Any, TypeVar
 from pgheadroom.lab.reading import printable
 from pgheadroom.migration.answer import MigrationCheck, TableCheck, Worked
 from pgheadroom.outcome import middle
+from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
-from pgheadroom.report.text import csv_text
 from pgheadroom.types import Interval
 from pgheadroom.units import share_digits, show_bytes, show_bytes_more
 
@@ -226,14 +224,14 @@ _WHERE_KNOWN = frozenset(
 
 def as_csv(result: MigrationCheck) -> str:
     """One row a table; intervals as their middle."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("table", "verdict", "evidence", "lines", *_FIGURES))
-    for table in result.tables:
-        figures = (middle(getattr(table, name)) for name in _FIGURES)
-        places = " ".join(map(str, table.lines))
-        writer.writerow((csv_text(_name(table)), table.verdict, table.evidence, places, *figures))
-    return out.getvalue()
+    rows = [
+        (
+            *(_name(table), table.verdict, table.evidence, " ".join(map(str, table.lines))),
+            *(middle(getattr(table, name)) for name in _FIGURES),
+        )
+        for table in result.tables
+    ]
+    return csv_file.written(("table", "verdict", "evidence", "lines", *_FIGURES), rows)
 
 
 def _name(table: TableCheck) -> str:

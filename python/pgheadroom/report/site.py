@@ -30,6 +30,7 @@ import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.lab import reading
 from pgheadroom.report import html, text, views
+from pgheadroom.report.page import page
 
 KIND = "pgheadroom_site"
 MANIFEST = "site.json"
@@ -264,12 +265,5 @@ def _picture(spec: Mapping[str, Any], number: int) -> object:
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], records: Sequence[SiteRecord]) -> str:
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
-    style = html.asset("page.css") + html.asset("site.css")
-    return html.environment().get_template("site.html.j2").render(
-        cards=cards,
-        css=Markup(style),  # noqa: S704 - files of ours
-        policy=html.policy(),
-        version=html.versions([record.result for record in records]),
-    )  # fmt: skip
+    version = html.versions([record.result for record in records])
+    return page("site.html.j2", "site.css", cards=cards, version=version)

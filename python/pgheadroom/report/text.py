@@ -8,8 +8,6 @@ of which repeats the columns that say which row it is.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import InputError
 from pgheadroom.lab import reading
 from pgheadroom.quoting import printable_json
+from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table, Written, range_note, tone
 
 if TYPE_CHECKING:
@@ -57,14 +56,11 @@ def as_csv(result: Mapping[str, Any]) -> str:
     """
     The cells of a result, one row each: factors, measures, and each interval as three columns.
 
-    A missing value is an empty field. Lines end with a line feed, not as RFC 4180 has it, so that
-    the usual Unix tools work.
+    A missing value is an empty field.
     """
     cells = reading.cells(result)
     names = _csv_names(result, cells)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([csv_text(head) for name, spread in names for head in _csv_heads(name, spread)])
+    rows = []
     for cell in cells:
         row: list[object] = []
         for name, spread in names:
@@ -72,8 +68,9 @@ def as_csv(result: Mapping[str, Any]) -> str:
             if spread:
                 found = reading.interval(cell.get(f"{name}_interval"))
                 row += ["", "", ""] if found is None else [found.low, found.high, found.level]
-        writer.writerow(row)
-    return out.getvalue()
+        rows.append(row)
+    heads = [head for name, spread in names for head in _csv_heads(name, spread)]
+    return csv_file.written(heads, rows)
 
 
 def as_json(result: Mapping[str, Any]) -> str:
@@ -341,9 +338,4 @@ def _csv_value(value: object) -> object:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return "" if reading.number(value) is None else value
-    return csv_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def csv_text(content: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{content}" if content[:1] in ("=", "+", "-", "@", "\t", "\r") else content
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

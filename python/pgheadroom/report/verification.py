@@ -4,13 +4,11 @@ A verification as tables: a verdict a table, the measures, what of the workload 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value
-from pgheadroom.report import text
+from pgheadroom.report import csv_file, text
 from pgheadroom.report.table import Column, Style, Table
 from pgheadroom.types import Interval
 from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
@@ -54,13 +52,9 @@ def as_markdown(result: Verification) -> str:
 
 def as_csv(result: Verification) -> str:
     """One row a table and measure; an interval as its two ends."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     sides = ("before", "planned", "forecast", "now")
     ends = [f"{side}{end}" for side in sides for end in ("", "_low", "_high")]
-    writer.writerow(
-        ["schema", "name", "table_verdict", "measure", "unit", *ends, "verdict", "note"]
-    )
+    rows = []
     for table in result.tables:
         for outcome in table.outcomes:
             numbers: list[object] = []
@@ -69,15 +63,11 @@ def as_csv(result: Verification) -> str:
                 if isinstance(value, Interval):
                     numbers += [value.mid, value.low, value.high]
                 else:
-                    numbers += ["" if value is None else value, "", ""]
-            row: list[object] = [table.schema, table.name, table.verdict, outcome.name]
-            row += [outcome.unit, *numbers, outcome.verdict or "", outcome.note]
-            writer.writerow([_csv(value) for value in row])
-    return out.getvalue()
-
-
-def _csv(value: object) -> object:
-    return text.csv_text(value) if isinstance(value, str) else value
+                    numbers += [value, "", ""]
+            own = (table.schema, table.name, table.verdict, outcome.name, outcome.unit)
+            rows.append([*own, *numbers, outcome.verdict, outcome.note])
+    head = ("schema", "name", "table_verdict", "measure", "unit", *ends, "verdict", "note")
+    return csv_file.written(head, rows)
 
 
 def _name(table: TableOutcome) -> str:

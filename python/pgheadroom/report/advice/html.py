@@ -8,7 +8,6 @@ Every foreign text passes through Jinja's escaping; the pictures are numbers and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice
@@ -22,6 +21,7 @@ from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import values as advice_values
 from pgheadroom.report.advice import view as advice_view
+from pgheadroom.report.page import page
 from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
 from pgheadroom.verify.values import Verification
@@ -31,9 +31,6 @@ MOST_DETAILS = 30
 
 _LEAST_LABELLED = 0.12
 """Part of the bar from which it has room for its name."""
-
-_TEMPLATES = Path(__file__).parents[1] / "templates"
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def render(
@@ -47,15 +44,6 @@ def render(
         command: The command that makes it again.
         outcome: What happened after it was applied.
     """
-    import jinja2  # noqa: PLC0415 - only pages need it
-    from markupsafe import Markup  # noqa: PLC0415
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
     details, more = advice_text.details(advice, verbose=False, most=MOST_DETAILS)
     # What the advice had room for in full: every table of a small database, too.
     if len(advice.tables) <= MOST_DETAILS:
@@ -64,12 +52,10 @@ def render(
     places = {id(item.table): f"table-{place}" for place, item in enumerate(details, start=1)}
     parents = advice_tables.partitioned(advice)
     indexes = advice_tables.indexes(advice, all_indexes=True)
-    css = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
-    css += (_TEMPLATES / "advice.css").read_text(encoding="utf-8")
-    return environment.get_template("advice.html.j2").render(
+    return page(
+        "advice.html.j2",
+        "advice.css",
         title=advice_view.title(advice),
-        policy=_POLICY,
-        css=Markup(css),  # noqa: S704 - files of ours
         first=[
             {"text": advice_view.remark_text(remark),
              "statements": advice_statements.remark_statements(remark)}

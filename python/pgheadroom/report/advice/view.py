@@ -7,8 +7,6 @@ what is said of them is decided here.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +23,12 @@ from pgheadroom.advise.advice import (
 )
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
+from pgheadroom.report import csv_file
 from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice.statements import Statements, gains_by_rewrite, hot_moves, statements
 from pgheadroom.report.advice.tables import blamed, causes, curve
 from pgheadroom.report.advice.values import given, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table
-from pgheadroom.report.text import csv_text
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_duration
 
@@ -234,15 +232,13 @@ _CSV: tuple[str, ...] = (
 
 def as_csv(advice: Advice) -> str:
     """One line a table, by gain; where a value is missing, nothing."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV)
+    rows = []
     for rank, table in enumerate(advice.tables, start=1):
         then = table.point(table.advised_fillfactor)
         share = {cause.kind: cause.frac for cause in table.causes}
         hot = then.hot_frac if then else None
         indexes = [index.name for cause in table.causes for index in cause.indexes]
-        row: list[Any] = [
+        rows.append([
             rank, table.schema, table.name, table.parent, table.verdict, table.fillfactor,
             table.advised_fillfactor, *three(table.gain_frac), table.rows, table.heap_bytes,
             table.updates, table.updates_per_s, table.hot_frac, *three(hot),
@@ -253,12 +249,8 @@ def as_csv(advice: Advice) -> str:
             " ".join(indexes), table.transition.verdict if table.transition else None,
             table.transition.after_s if table.transition else None,
             " ".join(remark.kind for remark in table.remarks), table.reason,
-        ]  # fmt: skip
-        writer.writerow(
-            ["" if item is None else csv_text(item) if isinstance(item, str) else item
-             for item in row]
-        )  # fmt: skip
-    return out.getvalue()
+        ])  # fmt: skip
+    return csv_file.written(_CSV, rows)
 
 
 def _line(table: TableAdvice) -> tuple[object, ...]:

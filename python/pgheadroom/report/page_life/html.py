@@ -6,15 +6,12 @@ It opens from disk, loads nothing and runs no script; its Content-Security-Polic
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pgheadroom.lab import reading
 from pgheadroom.page_life import PageLife, PageState
+from pgheadroom.report.page import page
 from pgheadroom.report.page_life import drawing as life_drawing
-
-_TEMPLATES = Path(__file__).parents[1] / "templates"
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def render(life: PageLife, *, command: str, server: str) -> str:
@@ -26,19 +23,12 @@ def render(life: PageLife, *, command: str, server: str) -> str:
         command: The command that makes it again.
         server: The minor version that the twin followed.
     """
-    import jinja2  # noqa: PLC0415 - only pages need it
-    from markupsafe import Markup  # noqa: PLC0415
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    css = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
-    css += (_TEMPLATES / "life.css").read_text(encoding="utf-8")
-    # Safe: files of ours, and drawings that are made of numbers alone.
-    return environment.get_template("life.html.j2").render(
+    # Safe: drawings that are made of numbers alone.
+    return page(
+        "life.html.j2",
+        "life.css",
         table=reading.printable(life.table),
         block=life.block,
         server=server,
@@ -46,8 +36,6 @@ def render(life: PageLife, *, command: str, server: str) -> str:
         counts=_counts(life),
         limit=life.prune_below_bytes,
         left_out=life.left_out,
-        policy=_POLICY,
-        css=Markup(css),  # noqa: S704
         timeline=Markup(life_drawing.timeline(life)),  # noqa: S704
         steps=_steps(life),
     )

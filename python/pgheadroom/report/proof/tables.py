@@ -6,8 +6,6 @@ The curve over fillfactors stands in one table; every figure of each cell, by ta
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +15,7 @@ from pgheadroom.accuracy import Figure, Tally, figures
 from pgheadroom.forms import read
 from pgheadroom.lab import reading
 from pgheadroom.outcome import KEYS, Outcome
+from pgheadroom.report import csv_file
 from pgheadroom.report.proof import answer as prediction_answer
 from pgheadroom.report.proof import time_tables, variant_tables
 from pgheadroom.report.proof.words import (
@@ -340,14 +339,12 @@ def _assumed(result: Mapping[str, Any]) -> Table:
 
 def as_csv(result: Mapping[str, Any]) -> str:
     """One row a figure: cell, table (empty for all together), both sides, the error."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    rows = []
     proof = result["kind"] == "proof"
     ends = ("predicted_low", "predicted_high", "predicted_level")
     measured = ("measured", "error") if proof else ()
     variants = variant_tables.has_variants(result["cells"])
     leads = ("fillfactor", "variant") if variants else ("fillfactor",)
-    writer.writerow((*leads, "table", "figure", "predicted", *ends, *measured))
     for cell in result["cells"]:
         fillfactor = cell["fillfactor"]
         label = json.dumps(fillfactor) if isinstance(fillfactor, Mapping) else fillfactor
@@ -359,21 +356,10 @@ def as_csv(result: Mapping[str, Any]) -> str:
             }
             for key in KEYS:
                 found = value(sides["predicted"][key])
-                spread = ("", "", "")
+                spread: tuple[object, ...] = ("", "", "")
                 if isinstance(found, Interval):
-                    spread = (str(found.low), str(found.high), str(found.level))
-                    found = found.mid
-                variant = [_csv_text(str(cell["variant"]))] if variants else []
-                row = [label, *variant, _csv_text(name), key, _csv_number(found), *spread]
-                row += [_csv_number(sides[side][key]) for side in measured]
-                writer.writerow(row)
-    return out.getvalue()
-
-
-def _csv_number(found: object) -> object:
-    return "" if found is None else found
-
-
-def _csv_text(content: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{content}" if content[:1] in ("=", "+", "-", "@", "\t", "\r") else content
+                    spread, found = (found.low, found.high, found.level), found.mid
+                variant = [str(cell["variant"])] if variants else []
+                row = [label, *variant, name, key, found, *spread]
+                rows.append([*row, *(sides[side][key] for side in measured)])
+    return csv_file.written((*leads, "table", "figure", "predicted", *ends, *measured), rows)
