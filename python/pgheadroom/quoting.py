@@ -1,5 +1,5 @@
 """
-Quoting for the languages that names travel into: SQL, conninfo strings, postgresql.conf, terminals.
+Quoting for the languages that names travel into: SQL, postgresql.conf, terminals.
 
 First step of the layers. Server-side binding is used wherever a statement can take parameters;
 these are for identifiers and utility statements, which cannot.
@@ -33,12 +33,6 @@ def literal(value: str) -> str:
     _refuse_nul(value)
     quoted = "'" + value.replace("'", "''").replace("\\", "\\\\") + "'"
     return f" E{quoted}" if "\\" in value else quoted
-
-
-def conninfo_value(value: str) -> str:
-    """Quote one value of a libpq conninfo string."""
-    _refuse_nul(value)
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def conf_value(value: str) -> str:

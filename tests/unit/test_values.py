@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.quoting import conf_value, conninfo_value, identifier, literal
+from pgheadroom.quoting import conf_value, identifier, literal
 from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import (
     parse_duration_s,
@@ -88,11 +88,10 @@ def test_quoting_keeps_hostile_names_inside() -> None:
     assert identifier('a"; DROP TABLE x; --') == '"a""; DROP TABLE x; --"'
     assert literal("it's") == "'it''s'"
     assert literal("a\\b") == " E'a\\\\b'"
-    assert conninfo_value("a'b\\c") == "'a\\'b\\\\c'"
     assert conf_value("it's \\") == "'it''s \\\\'"
 
 
-@pytest.mark.parametrize("quote", [identifier, literal, conninfo_value, conf_value])
+@pytest.mark.parametrize("quote", [identifier, literal, conf_value])
 def test_quoting_refuses_nul(quote: object) -> None:
     """C strings end at NUL: what follows would be lost in silence."""
     assert callable(quote)

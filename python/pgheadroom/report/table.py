@@ -172,12 +172,6 @@ def tone(verdict: str) -> str:
     return "bad" if "(worse)" in verdict or verdict in ("differs", "beyond") else ""
 
 
-def has_range(table: Table) -> bool:
-    """Whether any value of the table is an interval wider than a point."""
-    spreads = (interval(cell) for row in table.rows for cell in row)
-    return any(spread is not None and spread.low != spread.high for spread in spreads)
-
-
 def levels(table: Table) -> list[float]:
     """The coverages of the table's intervals, in rising order, each once."""
     found = (interval(cell) for row in table.rows for cell in row)

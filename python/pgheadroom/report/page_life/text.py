@@ -19,7 +19,6 @@ from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Event, Item, PageLife
 _SHOWN_FIRST, _SHOWN_LAST = 30, 15
 """Events shown when there are too many for a screen; arbitrary."""
 _GAUGE_CELLS = 8
-_EIGHTHS = 8
 
 
 @dataclass(frozen=True, slots=True)
