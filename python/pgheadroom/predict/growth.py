@@ -77,6 +77,11 @@ class Growth:
     limit_pages: float | None = field(default=None, metadata=in_file(unless_none=True))
 
 
+def part_by_rows(pages_added_frac: float, by_rows_frac: float) -> float:
+    """Which part of what a heap has grown by more rows explain."""
+    return by_rows_frac / pages_added_frac if pages_added_frac > 0 else 0.0
+
+
 def growth_of(
     series: Series, rows: Mapping[str, int], rewritten: Series | None = None
 ) -> dict[str, Growth]:

@@ -12,7 +12,7 @@ from typing import Any
 from pgheadroom import units
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Value
-from pgheadroom.predict.growth import GROWS_FRAC, VERDICTS
+from pgheadroom.predict.growth import GROWS_FRAC, VERDICTS, part_by_rows
 from pgheadroom.report.table import Column, Table
 
 Cell = Mapping[str, Any]
@@ -137,8 +137,7 @@ def _growth_words(verdict: str, growth: Mapping[str, Any]) -> str:
 def _growth_parts(growth: Mapping[str, Any]) -> str:
     """What was added, and how much of it rows explain."""
     added = reading.number(growth.get("pages_added_frac")) or 0.0
-    by_rows = reading.number(growth.get("by_rows_frac")) or 0.0
-    part = by_rows / added if added > 0 else 0.0
+    part = part_by_rows(added, reading.number(growth.get("by_rows_frac")) or 0.0)
     rows = f", {part * 100:.0f} % of that by more rows" if part >= 0.005 else ""
     return f"{_percent(added)} to its heap{rows}"
 
