@@ -81,7 +81,7 @@ impl Clients {
         self.without_row.drain(..)
     }
 
-    /// The client begins this transaction, with its first statement.
+    /// The client begins this transaction: with BEGIN, or with its only statement.
     pub fn begin(
         &mut self,
         client: usize,
@@ -94,11 +94,15 @@ impl Clients {
         std::mem::swap(&mut of.operations, operations);
         (of.end, of.is_elsewhere, of.position) = (end, is_elsewhere, 0);
         self.in_progress += 1;
-        if self.list[client].operations.is_empty() {
+        let of = &self.list[client];
+        if of.operations.is_empty() {
             schedule.pause(Turn::EndTransaction(client));
-            return Ok(());
+        } else if of.operations.len() > 1 || of.end == End::Rollback {
+            schedule.pause(Turn::Statement(client)); // BEGIN, and the way back
+        } else {
+            self.statement(client, schedule, db)?;
         }
-        self.statement(client, schedule, db)
+        Ok(())
     }
 
     /// A turn within a transaction; the transaction that it ended.
