@@ -547,6 +547,7 @@ def simulate(
     storage: str = "local",
     engine: str = "heap",
     order: bool = False,
+    standing: tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> Simulated:
     """
@@ -576,6 +577,8 @@ def simulate(
         storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
         engine: How rows are stored once they are loaded: `heap`, `clustered` or `undo`.
         order: Whether the order of the tables is measured, before the run and after it.
+        standing: What share of several clients' transactions stood still on a server, and for how
+            many of another client's each.
         progress: Tells other threads how far it has come.
 
     Raises:

@@ -127,7 +127,8 @@ def prove(
     Play a profile on a throw-away server and in the twin, and compare.
 
     The twin goes first, so that what it cannot play ends at once and not after a long run; where
-    it has to be told about the server's run, it first plays a run of a few transactions.
+    it has to be told about the server's run, it first plays a run of a few transactions. Of several
+    clients it is told how often one stood still there, and first plays two runs without.
 
     Args:
         profile: The profile.
@@ -163,6 +164,14 @@ def prove(
         )
         played = _play(cells, server, say)
         given = [given_by(cell, run) for cell, run in zip(cells, played, strict=True)]
+        plan = replace(plan, given=given)
+        simulated = predict_cells(plan, executor=executor, report=report)
+    elif _times_count(profile):
+        predict_cells(replace(plan, seeds=2), executor=executor, report=report)
+        played = _play(cells, server, say)
+        given = [
+            Given(standing=_standing(cell, run)) for cell, run in zip(cells, played, strict=True)
+        ]
         plan = replace(plan, given=given)
         simulated = predict_cells(plan, executor=executor, report=report)
     else:
@@ -237,6 +246,18 @@ def needs_the_run(profile: Profile) -> bool:
     )
 
 
+def _times_count(profile: Profile) -> bool:
+    """Whether what happens depends on how several clients come on."""
+    run = profile.workload.run
+    return run.clients > 1 and run.rate_per_s is None
+
+
+def _standing(cell: Cell, run: Played) -> tuple[float, float] | None:
+    if run.standing is None or not _times_count(cell.profile):
+        return None
+    return run.standing.share, run.standing.transactions
+
+
 def given_by(cell: Cell, run: Played) -> Given:
     """
     What a server's run tells the twin, its times as shares of the transactions.
@@ -267,6 +288,7 @@ def given_by(cell: Cell, run: Played) -> Given:
         operations=run.transactions if by_duration else None,
         events=tuple(sorted(placed, key=lambda event: (event[0], event[1] == "autovacuum"))),
         snapshots=tuple(sorted(snapshots)),
+        standing=_standing(cell, run),
     )
 
 
@@ -282,6 +304,12 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> dict[str, Any]
     told: dict[str, Any] = {}
     if profile.workload.run.rate_per_s is None:
         told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
+    if given.standing is not None:
+        share, transactions = given.standing
+        told[f"cells[{n}].standing"] = (
+            f"{100 * share:.2f} % of the transactions stood still, each for {transactions:.0f} of "
+            "another client's"
+        )
     if given.operations is not None:
         told[f"cells[{n}].operations"] = given.operations
     if given.events:

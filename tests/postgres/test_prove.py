@@ -170,6 +170,8 @@ def test_several_clients_get_intervals(programs: ServerPrograms) -> None:
     assert cell.predicted.n_tup_upd == cell.measured.n_tup_upd == 60_000
     assert _far(proof) == []
     assert "twin.interleavings" in proof.assumed
+    # What the machine is: how often a client stood still. One client needs no such number.
+    assert "of the transactions stood still" in proof.assumed["cells[0].standing"]
 
 
 @pytest.mark.pg(">= 18, < 19")

@@ -297,7 +297,7 @@ pub fn drawn_keys(
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
     windows=0, fillfactors_later=None, fillfactors_at=None, rewrites=None, watch=None,
-    storage="local", engine="heap", order=false, progress=None
+    storage="local", engine="heap", order=false, standing=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -316,6 +316,7 @@ pub fn simulate(
     storage: &str,
     engine: &str,
     order: bool,
+    standing: Option<(f64, f64)>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
     let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
@@ -345,6 +346,10 @@ pub fn simulate(
         .flatten()
         .collect(),
         order,
+        standing: standing.map(|(share, transactions)| run::Standing {
+            share,
+            transactions,
+        }),
     };
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));
     let outcome = py.detach(|| {

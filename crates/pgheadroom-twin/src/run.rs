@@ -41,6 +41,7 @@ use outside::Outside;
 pub use outside::{Happened, Timing};
 pub use perform::{perform, resume};
 pub use rewrites::{RewriteAt, RewriteDone};
+pub use schedule::Standing;
 use schedule::{Schedule, Turn};
 
 /// Short transactions that the monitor is told of together.
@@ -345,7 +346,12 @@ fn run_with(
     plan: &Plan,
     (mut outside, monitor): (Option<Outside>, &Monitor),
 ) -> Result<Outcome, ProfileError> {
-    let mut schedule = Schedule::new(workload.clients(), plan.interleaving, plan.rate_per_s);
+    let mut schedule = Schedule::new(
+        workload.clients(),
+        plan.interleaving,
+        plan.rate_per_s,
+        plan.standing,
+    );
     let mut events = Events::new(plan);
     let mut ahead = Ahead::new(workload.clients());
     let mut elsewhere = plan

@@ -34,11 +34,12 @@ from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
 from pgheadroom.play.settings import late_settings, start_settings
 from pgheadroom.play.snapshots import SnapshotHolder
+from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
-from pgheadroom.servers.pgbench import PgbenchReport, parse_report
+from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
 from pgheadroom.types import PgVersion
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 DATABASE = "profile"
 _CLIENTS_GONE_WITHIN_S = 60.0  # a client that has lost its pgbench ends at once; arbitrary
 _POLL_S = 0.01
+_LOG_PREFIX = "transactions"
 
 Say = Callable[[str], None]
 Work = Callable[["Cluster"], int]
@@ -79,6 +81,7 @@ class Played:
     by_record: Mapping[str, tuple[int, int, int]]
     places: Places | None
     turns: Mapping[str, tuple[int, int]]
+    standing: Standing | None = None
 
 
 def play(
@@ -140,6 +143,7 @@ class _Play:
         self.say = say
         self.work = work
         self.names = profile.table_names
+        self.standing: Standing | None = None
 
     def run(self, assumed: dict[str, Any], *, with_places: bool) -> Played:
         self.say("load")
@@ -209,6 +213,7 @@ class _Play:
                 for name, sums in sorted(wal.by_record.items())
             },
             places=places,
+            standing=self.standing,
             turns={}
             if report is None or report.failed_transactions
             else turns_without_row(self.profile, report.script_transactions, result["by_table"]),
@@ -309,7 +314,8 @@ class _Play:
             said = errors_path.read_text(errors="replace").strip()[-1000:]
             raise LabError(f"pgbench ended with exit code {process.returncode}; it said: {said}")
         report = parse_report(output_path.read_text(errors="replace"))
-        wanted = self.profile.workload.run.operations
+        run = self.profile.workload.run
+        wanted = run.operations
         deadlocks.look()
         failed, ended = report.failed_transactions, report.transactions
         # pgbench goes on after a deadlock, and counts the transaction as failed.
@@ -318,6 +324,8 @@ class _Play:
                 f"{ended} transactions ran and {failed} failed, {deadlocks.count} of them in "
                 f"deadlocks, expected {wanted}"
             )
+        logs = folder.glob(f"{_LOG_PREFIX}.*")
+        self.standing = standing(read_logs(logs), run.clients) if run.clients > 1 else None
         return report, holder.held, duration_s
 
     def _arguments(self, folder: Path) -> list[str]:
@@ -331,6 +339,8 @@ class _Play:
             arguments += ["-T", str(int(run.duration_s))]
             if run.rate_per_s is not None:
                 arguments += ["-R", repr(run.rate_per_s)]
+        if run.clients > 1:
+            arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
         if workload.builtin is not None:
             return [*arguments, "-b", workload.builtin.builtin]
         for name, value in variables(self.profile).items():

@@ -48,12 +48,15 @@ class Given:
     What a server's run tells the twin, where a prediction alone cannot know it.
 
     `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
-    that were held, from and to which share of the run; None: as the profile wants them.
+    that were held, from and to which share of the run; None: as the profile wants them. `standing`
+    is what share of several clients' transactions stood still, and for how many of another
+    client's each.
     """
 
     operations: int | None = None
     events: tuple[TwinEvent, ...] | None = None
     snapshots: tuple[tuple[float, float], ...] | None = None
+    standing: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,7 @@ class Piece:
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
+    standing: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +175,7 @@ class RunPlan:
             windows=windows,
             later=tuple(asked.later.items()),
             rewrites=asked.rewrites,
+            standing=given.standing,
         )
 
     def _clock(self, profile: Profile) -> tuple[Pace | None, int]:

@@ -152,6 +152,7 @@ def simulate(piece: Piece, progress: _core.Progress | None = None) -> _core.Simu
         storage=piece.model.storage,
         engine=piece.model.engine,
         order=piece.model.order,
+        standing=piece.standing,
         progress=progress,
     )
 

@@ -89,9 +89,13 @@ pub fn check(
             None => "pauses are 1.5 to 15 times as long as a statement",
             Some(_) => "a statement takes 30 to 300 us",
         };
+        let standing = match conditions.standing {
+            None => "",
+            Some(_) => ", and clients stand still on their way as often as on the server",
+        };
         approximations.push(format!(
-            "when statements of {} clients begin is drawn: {pauses}, and at most one in 10,000 \
-             stands still for 100 times as long",
+            "when statements of {} clients begin is drawn: {pauses}, at most one in 10,000 stands \
+             still for 100 times as long{standing}",
             run.clients
         ));
     }

@@ -14,6 +14,7 @@ use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, lo
 use crate::run::elsewhere::Whole;
 use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
+use crate::run::schedule::Standing;
 use crate::vacuum::VacuumOptions;
 use pgheadroom_layout::HeapFillfactor;
 
@@ -94,6 +95,8 @@ pub struct Conditions {
     pub models: Vec<Arc<dyn Model>>,
     /// Whether the order of the tables is measured, before the run and after it.
     pub order: bool,
+    /// How often clients stand still, if somebody has measured it.
+    pub standing: Option<Standing>,
 }
 
 impl Conditions {
@@ -141,6 +144,8 @@ pub struct Plan {
     pub rate_per_s: Option<f64>,
     /// How long clients' snapshots last.
     pub isolation: Isolation,
+    /// How often clients stand still, if somebody has measured it.
+    pub standing: Option<Standing>,
     /// What this is a share of.
     pub whole: Option<Whole>,
     /// What is not played as a server would, in sentences.
@@ -226,6 +231,7 @@ impl Plan {
             transactions_each: transactions.div_ceil(u64::from(spec.run.clients)),
             interleaving: conditions.interleaving,
             rate_per_s: spec.run.rate_per_s,
+            standing: conditions.standing,
             isolation: match spec.run.isolation {
                 profile::Isolation::ReadCommitted => Isolation::ReadCommitted,
                 profile::Isolation::RepeatableRead => Isolation::RepeatableRead,

@@ -46,6 +46,15 @@ const STEPS: [f64; 3] = [
 /// Source: `deadlock_timeout`, src/backend/utils/misc/guc_tables.c: its default.
 const DEADLOCK_TIMEOUT_S: f64 = 1.0;
 
+/// How often a client stands still while the others go on, as a server's run had it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// Share of the transactions.
+    pub share: f64,
+    /// For how many transactions of another client each.
+    pub transactions: f64,
+}
+
 /// What a client does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -103,6 +112,10 @@ pub(super) struct Schedule {
     gap: f64,
     /// How often a statement stands still.
     stalls: f64,
+    standing: Option<Standing>,
+    /// How often a client has been on its way to the server, and transactions that have ended.
+    ways: f64,
+    ended: f64,
     /// A second, in times of a statement.
     second: f64,
     due: BinaryHeap<Due>,
@@ -123,7 +136,12 @@ impl Schedule {
     /// the next: clients go round in turn, unless one is late.
     ///
     /// Source: `CSTATE_PREPARE_THROTTLE`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
-    pub fn new(clients: usize, seed: u64, rate_per_s: Option<f64>) -> Self {
+    pub fn new(
+        clients: usize,
+        seed: u64,
+        rate_per_s: Option<f64>,
+        standing: Option<Standing>,
+    ) -> Self {
         #[allow(clippy::cast_precision_loss)] // any place will do
         let [busy, stalled, uneven] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
         let within = |low: f64, high: f64| low * (high / low).powf(busy);
@@ -133,6 +151,9 @@ impl Schedule {
             prng: Prng::from_seed(seed),
             gap: spacing.unwrap_or_else(|| within(GAP_MIN, GAP_MAX)),
             stalls: STALLS_MAX * stalled,
+            standing,
+            ways: 0.0,
+            ended: 0.0,
             second,
             due: BinaryHeap::new(),
             now: 0.0,
@@ -178,8 +199,23 @@ impl Schedule {
 
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, turn: Turn) {
-        let time = self.draw(self.gap);
+        let time = self.draw(self.gap) + self.stand_still();
         self.push(time, turn);
+    }
+
+    /// How long a client stands still on its way, as it now and then does where that was measured:
+    /// a backend that sleeps waits for a processor when it is woken, rather than lose it later.
+    #[allow(clippy::cast_precision_loss)] // few clients
+    fn stand_still(&mut self) -> f64 {
+        self.ways += 1.0;
+        let Some(standing) = self.standing else {
+            return 0.0;
+        };
+        if self.ended == 0.0 || self.uniform() >= standing.share * self.ended / self.ways {
+            return 0.0;
+        }
+        let transaction = self.now * self.pauses.len() as f64 / self.ended;
+        self.draw(standing.transactions * transaction)
     }
 
     /// The client's statement waits.
@@ -220,6 +256,7 @@ impl Schedule {
         if self.is_alone() {
             self.go_on();
         } else {
+            self.ended += 1.0;
             self.begin_after(self.gap * self.pauses[client], client);
         }
     }
@@ -246,7 +283,7 @@ impl Schedule {
             self.throttle = Some(next);
             next.max(self.now)
         } else {
-            self.now + self.draw(pause)
+            self.now + self.draw(pause) + self.stand_still()
         };
         let turn = Turn::Begin(client);
         self.due.push(Due { time, turn });
@@ -277,7 +314,7 @@ mod tests {
     /// At a rate clients take turns, as long as none is late.
     #[test]
     fn a_throttle_makes_clients_take_turns() {
-        let mut schedule = Schedule::new(4, 3, Some(1000.0));
+        let mut schedule = Schedule::new(4, 3, Some(1000.0), None);
         let turns: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
         assert_eq!(turns, [0, 1, 2, 3].map(Turn::Begin));
     }
@@ -286,7 +323,7 @@ mod tests {
     #[test]
     fn seeds_decide_the_order() {
         let order = |seed| {
-            let mut schedule = Schedule::new(20, seed, None);
+            let mut schedule = Schedule::new(20, seed, None, None);
             std::iter::from_fn(|| schedule.next()).collect::<Vec<_>>()
         };
         assert_eq!(order(3), order(3));
@@ -298,7 +335,7 @@ mod tests {
     /// off before.
     #[test]
     fn the_first_timer_finds_a_deadlock() {
-        let mut schedule = Schedule::new(2, 1, None);
+        let mut schedule = Schedule::new(2, 1, None, None);
         while schedule.next().is_some() {}
         schedule.wait(1);
         let began = schedule.now;
@@ -312,5 +349,33 @@ mod tests {
         schedule.expect_deadlock(&[1, 0]);
         assert_eq!(schedule.next(), Some(Turn::Deadlock(0, 2)));
         assert!(!schedule.is_wait(0, 1));
+    }
+
+    /// What was measured is met in the mean: how many stand still, and how far others come.
+    #[test]
+    fn clients_stand_still_as_measured() {
+        let standing = Standing {
+            share: 0.02,
+            transactions: 25.0,
+        };
+        let mut schedule = Schedule::new(4, 1, None, Some(standing));
+        let (mut long, mut count) = (0, 0);
+        let mut ended = [0.0; 4];
+        while let Some(turn) = schedule.next() {
+            match turn {
+                Turn::Begin(client) if count < 40_000 => schedule.run_statement(client),
+                Turn::EndStatement(client) => {
+                    count += 1;
+                    let all = (schedule.now - ended[client]) * schedule.ended / schedule.now;
+                    long += u32::from(all > 4.0 * 25.0);
+                    ended[client] = schedule.now;
+                    schedule.end_transaction(client);
+                }
+                _ => {}
+            }
+        }
+        // Of an exponential distribution 37 % are longer than the mean.
+        let (expected, found) = (40_000.0 * 0.02 * 0.37, f64::from(long));
+        assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
     }
 }
