@@ -18,10 +18,12 @@ use pgheadroom_layout::version::{Behaviour, LinePointerTruncation};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::transaction::Xid;
-use crate::unsettled::{Unsettled, is_settled};
+use crate::unsettled::Unsettled;
 
+mod loaded;
 mod packed;
 mod pending;
+mod settling;
 
 pub use packed::TupleMut;
 pub(crate) use pending::{InPlace, Settled};
@@ -233,10 +235,13 @@ impl HeapPage {
     /// The line pointers in order, put together; number 1 comes first.
     #[must_use]
     pub fn items(&self) -> Vec<LinePointer> {
-        let positions = 0..self.items.len();
-        positions
-            .map(|position| self.item_at(offset_of(position)))
-            .collect()
+        self.each_item().map(|(_, item)| item).collect()
+    }
+
+    /// The line pointers in order, one after the other, with their numbers.
+    pub(crate) fn each_item(&self) -> impl Iterator<Item = (OffsetNumber, LinePointer)> {
+        let offsets = (0..self.items.len()).map(offset_of);
+        offsets.map(|offset| (offset, self.item_at(offset)))
     }
 
     /// Line pointers of the page, `PageGetMaxOffsetNumber`.
@@ -407,16 +412,6 @@ impl HeapPage {
         Some(position)
     }
 
-    /// The tuples that pruning has to look at; none when that is all of them.
-    pub(crate) fn unsettled(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {
-        let mut unsettled = self.unsettled;
-        if let Some(pending) = self.pending() {
-            unsettled.add(pending.old);
-            unsettled.add(pending.new);
-        }
-        unsettled.listed()
-    }
-
     /// The oldest transaction that may have left something to prune (`pd_prune_xid`).
     #[must_use]
     pub const fn prune_xid(&self) -> Xid {
@@ -522,29 +517,6 @@ impl HeapPage {
         self.is_full = false;
         self.forget_settled();
         changed
-    }
-
-    /// After pruning has looked at all unsettled tuples.
-    fn forget_settled(&mut self) {
-        let is_unsettled = |offset: OffsetNumber| match self.get(offset) {
-            Some(LinePointer::Normal(tuple)) => !is_settled(&tuple),
-            _ => false,
-        };
-        let mut left = Unsettled::NONE;
-        if let Some(listed) = self.unsettled.listed() {
-            for offset in listed {
-                if is_unsettled(offset) {
-                    left.add(offset);
-                }
-            }
-        } else {
-            for position in 0..self.items.len() {
-                if is_unsettled(offset_of(position)) {
-                    left.add(offset_of(position));
-                }
-            }
-        }
-        self.unsettled = left;
     }
 
     /// VACUUM's second pass: dead line pointers become unused; storage stays as it is.

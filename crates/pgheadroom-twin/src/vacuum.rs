@@ -198,7 +198,7 @@ impl Heap {
             if self.fsm_mut().recorded(block) == 0 {
                 self.fsm_mut().record(block, 8168, log);
             }
-        } else if page.items().is_empty() {
+        } else if page.item_count() == 0 {
             if !page.is_all_visible() {
                 self.set_visible(block, true, &mut scan.done, log);
             }
@@ -391,7 +391,8 @@ impl Heap {
         log: &mut impl VacuumLog,
     ) -> Option<(u32, u32)> {
         let before = self.page_count();
-        let in_use = |page: &HeapPage| page.items().iter().any(|item| *item != LinePointer::Unused);
+        let is_used = |(_, item)| item != LinePointer::Unused;
+        let in_use = |page: &HeapPage| page.each_item().any(is_used);
         let after = (nonempty_pages..before)
             .rev()
             .find(|&block| in_use(self.page_mut(BlockNumber(block))))

@@ -392,6 +392,18 @@ impl Wal {
         }
     }
 
+    /// The same of so many records of this size in all.
+    pub(crate) fn record_all(&mut self, fork: ForkId, record: RecordType, count: u32, bytes: u64) {
+        let owner = self.owners[fork.0].map_or(0, |table| table + 1);
+        let sum = &mut self.sums[owner][record.place()];
+        sum.wal_records += u64::from(count);
+        sum.wal_bytes += bytes;
+        self.knows_redo |= count > 0;
+        if self.updates {
+            self.update_bytes[owner] += bytes;
+        }
+    }
+
     /// Writes the record of a COMMIT.
     #[inline]
     pub fn record_commit(&mut self) {

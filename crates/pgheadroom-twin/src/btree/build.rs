@@ -80,9 +80,18 @@ impl Btree {
         entries: impl IntoIterator<Item = Entry<'a>>,
         checks_uniqueness: bool,
     ) -> Built {
-        assert!(self.pages.is_empty(), "a build fills an empty tree");
         let mut entries: Vec<Entry<'a>> = entries.into_iter().collect();
         entries.sort_unstable_by(|one, other| (one.key, one.tid).cmp(&(other.key, other.tid)));
+        self.build_sorted(entries.into_iter(), checks_uniqueness)
+    }
+
+    /// The same of entries that come in their order.
+    pub(crate) fn build_sorted<'a>(
+        &mut self,
+        entries: impl Iterator<Item = Entry<'a>>,
+        checks_uniqueness: bool,
+    ) -> Built {
+        assert!(self.pages.is_empty(), "a build fills an empty tree");
         let deduplicates = self.definition.all_equal_image
             && !checks_uniqueness
             && self.definition.deduplicate_items;
@@ -92,10 +101,10 @@ impl Btree {
             images: Vec::new(),
         };
         if deduplicates {
-            build.load_merged(&entries);
+            build.load_merged(entries);
         } else {
-            for entry in &entries {
-                let item = build.leaf_item(entry);
+            for entry in entries {
+                let item = build.leaf_item(&entry);
                 build.add(0, item, entry.key, 0);
             }
         }
@@ -112,11 +121,11 @@ impl Build<'_> {
         Item::leaf(entry.tid, entry.shape, bytes, columns)
     }
 
-    fn load_merged(&mut self, entries: &[Entry<'_>]) {
+    fn load_merged<'a>(&mut self, entries: impl Iterator<Item = Entry<'a>>) {
         let mut pending = Pending::new(MAX_POSTING_BYTES);
         let mut base: Option<(Item, &[i64])> = None;
         for entry in entries {
-            let item = self.leaf_item(entry);
+            let item = self.leaf_item(&entry);
             if let Some((first, key)) = base.take() {
                 if is_duplicate(key, entry.key) && pending.add(&item) {
                     base = Some((first, key));
@@ -189,10 +198,12 @@ impl Build<'_> {
             self.next_page(level);
         }
         let state = &mut self.levels[level];
-        let keyless = self.tree.keyless_pivot(item.child(), &item);
         if !state.page.items().is_empty() {
             state.page.push(item, key);
-        } else if is_leaf {
+            return;
+        }
+        let keyless = self.tree.keyless_pivot(item.child(), &item);
+        if is_leaf {
             state.low_key = Some(keyless);
             state.page.push(item, key);
         } else {
@@ -207,6 +218,8 @@ impl Build<'_> {
         let new_block = self.new_block();
         let mut new = self.new_page(level);
         let state = &mut self.levels[level];
+        // The next page will have about as many items; this one gets a high key.
+        new.expect_items(state.page.len() + 1);
         let last = state.page.len() - 1;
         let key = state.page.key(last).to_vec();
         let item = state.page.remove(last);

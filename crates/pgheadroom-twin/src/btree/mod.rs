@@ -33,6 +33,7 @@ mod build;
 pub mod check;
 mod dedup;
 mod delete;
+mod entries;
 mod insert;
 mod item;
 pub(crate) mod key;
@@ -49,6 +50,7 @@ mod unique;
 mod vacuum;
 
 pub use build::Built;
+pub(crate) use entries::Entries;
 pub use insert::UniqueViolation;
 pub use item::Item;
 pub use key::{NULL_FIRST, NULL_LAST, SHAPES_MAX, ShapeId, TupleSizes, has_null};

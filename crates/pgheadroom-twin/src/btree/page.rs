@@ -186,6 +186,12 @@ impl BtreePage {
         self.exact_free_space().saturating_sub(SIZE_OF_ITEM_ID)
     }
 
+    /// Room for as many items, should they come.
+    pub(crate) fn expect_items(&mut self, count: usize) {
+        self.items.reserve_exact(count);
+        self.keys.reserve_exact(count * self.key_columns);
+    }
+
     /// Adds an item at a position, where those behind move on.
     pub(crate) fn insert(&mut self, position: usize, item: Item, key: &[i64]) {
         assert_eq!(key.len(), self.key_columns, "a code for each key column");

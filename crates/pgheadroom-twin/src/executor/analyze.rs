@@ -37,7 +37,7 @@ impl Database {
                 let hole = table.heap.pages()[block.0 as usize].exact_free_space();
                 self.wal.hint(table.main, block, hole);
             }
-            for item in table.heap.pages()[block.0 as usize].items() {
+            for (_, item) in table.heap.pages()[block.0 as usize].each_item() {
                 match item {
                     LinePointer::Dead => dead += 1,
                     LinePointer::Normal(tuple) => match TupleState::of(&tuple, procs) {

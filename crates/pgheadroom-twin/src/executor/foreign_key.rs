@@ -45,6 +45,11 @@ pub(super) struct ForeignKeys {
 }
 
 impl ForeignKeys {
+    /// Whether any column refers to another table.
+    pub const fn is_any(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// Whether this column refers to another table.
     pub fn has(&self, column: usize) -> bool {
         self.keys.iter().any(|key| key.column == column)

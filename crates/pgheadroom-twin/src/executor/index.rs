@@ -342,6 +342,29 @@ impl Index {
         Ok(Some(IndexEntry { key, shape }))
     }
 
+    /// The key and the sizes of a row's entry, where they follow from its slots alone: columns of
+    /// fixed widths without NULLs, and no predicate.
+    #[inline]
+    pub fn plain_entry_of(&self, slots: &[i64], key: &mut Vec<i64>) -> Option<ShapeId> {
+        if self.predicate.is_some() {
+            return None;
+        }
+        let shape = self.fixed_shape?;
+        key.clear();
+        for (position, part) in self.keys.iter().chain(&self.include).enumerate() {
+            let IndexKey::Column(column) = part.source else {
+                return None;
+            };
+            if slots[column] == NULL_SLOT {
+                return None;
+            }
+            if position < self.keys.len() {
+                key.push(part.plain_code(slots[column]));
+            }
+        }
+        Some(shape)
+    }
+
     fn code(&mut self, column: usize, found: &Found, row: Row<'_>) -> i64 {
         let part = &mut self.keys[column];
         let text = match (found, found.text(row)) {

@@ -1,15 +1,15 @@
 //! A table with its indexes, and the values of its rows.
 
-use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, OffsetNumber};
+use pgheadroom_layout::{Behaviour, HeapFillfactor, OffsetNumber};
 
-use crate::btree::{Btree, Built, Entry};
+use crate::btree::Btree;
 use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
 use crate::executor::foreign_key::ForeignKeys;
-use crate::executor::index::{Index, IndexDefinition, IndexEntry, IndexMethod};
+use crate::executor::index::{Index, IndexDefinition, IndexEntry};
 use crate::executor::rewrite_online::Notes;
 use crate::executor::rows::Rows;
 use crate::executor::session::SessionTable;
@@ -17,7 +17,7 @@ use crate::executor::steady::Places;
 use crate::executor::toast::Toast;
 use crate::heap::Heap;
 use crate::model::Model;
-use crate::page::{LinePointer, Tid, offset_of};
+use crate::page::Tid;
 use crate::row::{ColumnDefinition, NULL_SLOT, Row, RowType, Texts};
 use crate::value::{Value, ValueError};
 use crate::wal::Wal;
@@ -161,106 +161,9 @@ impl Table {
         Ok(table)
     }
 
-    /// A further index, filled with what is in the table.
-    pub(super) fn build_index(
-        &mut self,
-        behaviour: Behaviour,
-        definition: IndexDefinition,
-        wal: &mut Wal,
-    ) -> Result<(), StatementError> {
-        self.definitions.push(definition.clone());
-        if definition.method == IndexMethod::Brin {
-            return self.build_brin(behaviour, definition, wal);
-        }
-        let is_unique = definition.is_unique;
-        self.build_btree(behaviour, definition, is_unique, wal)?;
-        Ok(())
-    }
-
-    /// The same of a B-tree; the pages that were written.
-    pub(super) fn build_btree(
-        &mut self,
-        behaviour: Behaviour,
-        definition: IndexDefinition,
-        checks_uniqueness: bool,
-        wal: &mut Wal,
-    ) -> Result<Built, StatementError> {
-        let mut index = Index::new(behaviour, definition, &self.row_type, wal)?;
-        let rows = self.loaded_rows();
-        index.learn(rows.iter().map(|&(row, _)| self.row_view(row)))?;
-        let mut entries = Vec::with_capacity(rows.len());
-        for (row, tid) in rows {
-            if let Some(entry) = index.entry_of(self.row_view(row), None)? {
-                entries.push((entry, tid));
-            }
-        }
-        let made = entries.iter().map(|(entry, tid)| Entry {
-            key: entry.key.values(),
-            shape: entry.shape,
-            tid: *tid,
-        });
-        let built = index.tree.build_checking(made, checks_uniqueness);
-        for &column in &index.blocking {
-            self.blocks_hot[column] = true;
-        }
-        if let Some(column) = index.is_plain_key() {
-            let first_key = (!self.rows.is_empty()).then(|| self.slots_of(0)[column]);
-            let position = self.indexes.len();
-            self.places
-                .offer(position, index.main, first_key.unwrap_or(1));
-            for (entry, tid) in &entries {
-                let row = self.row_at(*tid);
-                let key = entry.key.values()[0];
-                self.places.note(&mut self.rows, (position, key), row, *tid);
-            }
-        }
-        self.btree_positions.push(Some(self.indexes.len()));
-        self.indexes.push(index);
-        self.learn_columns();
-        Ok(built)
-    }
-
-    pub(super) fn build_brin(
-        &mut self,
-        behaviour: Behaviour,
-        definition: IndexDefinition,
-        wal: &mut Wal,
-    ) -> Result<(), StatementError> {
-        let rows = self.loaded_rows();
-        let rows = rows.iter().map(|&(row, tid)| (self.row_view(row), tid));
-        let pages = self.heap.page_count();
-        let brin = Brin::build(definition, &self.row_type, rows, pages, wal)?;
-        for &column in &brin.columns {
-            if Brin::blocks_hot(&behaviour) {
-                self.blocks_hot[column] = true;
-            } else {
-                self.is_summarized[column] = true;
-            }
-        }
-        self.btree_positions.push(None);
-        self.brins.push(brin);
-        self.learn_columns();
-        Ok(())
-    }
-
     /// The place among the B-trees of the index at this position.
     pub(super) fn btree_position(&self, position: usize) -> usize {
         self.btree_positions[position].expect("rows are found by a B-tree")
-    }
-
-    /// Rows and where they are, no version being heap-only: after a load or a rewrite.
-    fn loaded_rows(&self) -> Vec<(u32, Tid)> {
-        let mut rows = Vec::new();
-        for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
-            for (position, item) in page.items().iter().enumerate() {
-                if let LinePointer::Normal(tuple) = item {
-                    assert!(!tuple.is_heap_only, "a loaded or rewritten table");
-                    let offset = offset_of(position);
-                    rows.push((tuple.row, Tid { block, offset }));
-                }
-            }
-        }
-        rows
     }
 
     /// Its columns.

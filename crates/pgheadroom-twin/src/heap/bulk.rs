@@ -49,7 +49,7 @@ impl Heap {
             }
             let hint = pages_needed.saturating_sub(pages_used);
             let block = self.page_for_tuple(target, Mode::Copy(bulk, hint), tuple_bytes, log)?;
-            started_empty = self.pages[block.0 as usize].items().is_empty();
+            started_empty = self.pages[block.0 as usize].item_count() == 0;
             let mut placed = vec![self.put_row(block, Tuple::new(row, tuple_bytes, xid))];
             left = rest;
             while let Some((&(row, tuple_bytes), rest)) = left.split_first() {

@@ -69,6 +69,17 @@ impl Packed {
         flags: 0,
     };
 
+    /// A tuple as INSERT makes it.
+    pub const fn new(row: u32, xmin: Xid, lp_len: u16) -> Self {
+        Self {
+            row,
+            xmin,
+            lp_len,
+            root: OffsetNumber(0),
+            flags: NORMAL,
+        }
+    }
+
     /// A redirect.
     pub const fn redirect(target: OffsetNumber) -> Self {
         Self {
@@ -101,8 +112,24 @@ impl Packed {
         if is_settled { Some(self.row) } else { None }
     }
 
+    /// The row of a tuple; none of another line pointer.
+    pub const fn row(&self) -> Option<u32> {
+        if self.flags & KIND == NORMAL {
+            Some(self.row)
+        } else {
+            None
+        }
+    }
+
     pub const fn is_heap_only(&self) -> bool {
         self.flags & IS_HEAP_ONLY != 0
+    }
+
+    /// Whether it is a tuple like this one in all but row and length, and nothing has happened to
+    /// either but that the inserter's end may be noted.
+    pub fn is_new_like(&self, other: &Self) -> bool {
+        let is_new = self.flags & !(XMIN_SET | XMIN_FROZEN) == NORMAL;
+        is_new && self.flags == other.flags && self.xmin == other.xmin
     }
 
     pub fn set_hints(&mut self, xmin: XminHint, xmax: XmaxHint) {

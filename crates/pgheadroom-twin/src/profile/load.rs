@@ -155,20 +155,15 @@ fn load_table(
             fillfactor: fillfactor(spec.fillfactor, &format!("{path}.fillfactor"))?,
         })
         .map_err(fails)?;
-    let mut values = Vec::new();
-    for row in 1..=spec.rows {
-        values.clear();
-        for (number, (rule, column_type)) in (1..).zip(rules.iter().zip(&column_types)) {
-            let made = rule.value(column_type, row, number);
-            values.push(made.map_err(|error| fails(StatementError::Value(error)))?);
-        }
-        db.insert(table, &values).map_err(fails)?;
-        if row % ROWS_PER_REPORT == 0 {
-            monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
-        }
+    let mut loading = db.begin_load(table, &rules);
+    let mut first = 1;
+    while first <= spec.rows {
+        let last = spec.rows.min(first + ROWS_PER_REPORT - 1);
+        db.load_rows(&mut loading, first..=last).map_err(fails)?;
+        monitor.advance((last - first + 1).unsigned_abs())?;
+        first = last + 1;
     }
     db.commit();
-    monitor.advance((spec.rows % ROWS_PER_REPORT).unsigned_abs())?;
     for index in indexes {
         have_for_index(spec.rows, index.keys.len())?;
         db.create_index(table, index).map_err(fails)?;

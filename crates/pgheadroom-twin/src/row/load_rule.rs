@@ -38,6 +38,26 @@ pub enum Numbers {
     },
 }
 
+impl Numbers {
+    /// The number of a row with this hash.
+    #[inline]
+    pub(super) const fn number(self, row: i64, hash: i64) -> i64 {
+        match self {
+            Self::Serial => row,
+            Self::Constant => 0,
+            Self::Random { ndistinct } => hash.rem_euclid(ndistinct),
+            Self::Parent { rows } => 1 + hash.rem_euclid(rows),
+        }
+    }
+}
+
+fn wrong_type(type_name: &str) -> ValueError {
+    ValueError::WrongType {
+        type_name: type_name.to_owned(),
+        found: "a value made of a hash".to_owned(),
+    }
+}
+
 /// How the values of a column are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRule {
@@ -60,24 +80,27 @@ impl LoadRule {
         row: i64,
         column_number: u32,
     ) -> Result<Value, ValueError> {
+        let type_name = column_type.name();
+        let kind = Kind::of(column_type).ok_or_else(|| wrong_type(type_name))?;
+        self.value_of_kind((kind, type_name), row, column_number)
+    }
+
+    /// The same of a type whose kind is known.
+    pub(super) fn value_of_kind(
+        &self,
+        (kind, type_name): (Kind, &str),
+        row: i64,
+        column_number: u32,
+    ) -> Result<Value, ValueError> {
         let hash = hashint8extended(row, i64::from(column_number));
         if hash.rem_euclid(1_000_000) < i64::from(self.null_millionths) {
             return Ok(Value::Null);
         }
-        let number = match self.numbers {
-            Numbers::Serial => row,
-            Numbers::Constant => 0,
-            Numbers::Random { ndistinct } => hash.rem_euclid(ndistinct),
-            Numbers::Parent { rows } => 1 + hash.rem_euclid(rows),
-        };
-        let wrong = || ValueError::WrongType {
-            type_name: column_type.name().to_owned(),
-            found: "a value made of a hash".to_owned(),
-        };
-        let kind = Kind::of(column_type).ok_or_else(wrong)?;
+        let number = self.numbers.number(row, hash);
+        let wrong = || wrong_type(type_name);
         Ok(match kind {
             Kind::Integer { .. } | Kind::Numeric { .. } => {
-                kind.checked(number, column_type.name())?;
+                kind.checked(number, type_name)?;
                 Value::Integer(number)
             }
             Kind::Boolean => Value::Integer(number % 2),

@@ -11,6 +11,7 @@ mod change;
 mod hash;
 pub(crate) mod kind;
 mod load_rule;
+mod maker;
 mod numeric;
 mod texts;
 
@@ -18,6 +19,7 @@ pub(crate) use bytes::{Differing, Measured};
 pub use change::{Assignment, Assignments, Change};
 pub use hash::hashint8extended;
 pub use load_rule::{LoadRule, Numbers};
+pub(crate) use maker::RowMaker;
 pub(crate) use numeric::payload_bytes as numeric_payload_bytes;
 
 use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;

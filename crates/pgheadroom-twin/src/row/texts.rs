@@ -76,6 +76,11 @@ impl Texts {
         found.map(|(_, slot)| slot)
     }
 
+    /// Whether rows with the same string share this number.
+    pub fn is_shared(slot: i64) -> bool {
+        index(slot) < SHARED_MAX
+    }
+
     /// The string of a number.
     pub fn get(&self, slot: i64) -> &Text {
         &self.texts[index(slot)]

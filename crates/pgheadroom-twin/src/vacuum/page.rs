@@ -70,12 +70,19 @@ impl Cleaner<'_> {
         done: &mut Vacuumed,
         log: &mut impl VacuumLog,
     ) -> Found {
-        let mut has_image =
-            note_all(page, transactions) && log.hinted(self.block, page.exact_free_space());
-        let plan = prune::plan(page, self.dead_roots, transactions);
+        let alike = note_alike(page, transactions);
+        let is_noted = alike.map_or_else(|| note_all(page, transactions), |(_, is_new)| is_new);
+        let mut has_image = is_noted && log.hinted(self.block, page.exact_free_space());
+        let plan = match alike {
+            Some(_) => PrunePlan::default(),
+            None => prune::plan(page, self.dead_roots, transactions),
+        };
         let prunes = plan.changes_items();
         let hints_changed = plan.apply(page, self.behaviour);
-        let survey = self.survey(page, transactions, done);
+        let survey = match alike {
+            Some((tuple, _)) => self.survey_alike(page, &tuple, transactions, done),
+            None => self.survey(page, transactions, done),
+        };
         let combined = self.behaviour.heap_cleaning_records == HeapCleaningRecords::Combined;
         if combined {
             let logs_page = prunes || (hints_changed && log.logs_hints());
@@ -122,7 +129,32 @@ impl Cleaner<'_> {
                 page.exact_free_space(),
             );
         }
-        found(page, plan, &survey, frozen)
+        found(page, plan, (&survey, alike.is_some()), frozen)
+    }
+
+    /// As [`Cleaner::survey`], of tuples that are all like this one, which is live.
+    fn survey_alike(
+        &self,
+        page: &HeapPage,
+        tuple: &Tuple,
+        transactions: &impl Transactions,
+        done: &mut Vacuumed,
+    ) -> Survey {
+        done.live_tuples += u64::from(page.item_count());
+        let (old_xmin, _) = freezable_parts(tuple, transactions);
+        let is_frozen = tuple.xmin_hint == XminHint::Frozen;
+        let offsets = (0..page.item_count() as usize).map(offset_of);
+        Survey {
+            all_visible: is_visible_to_all(tuple, transactions),
+            would_be_frozen: is_frozen || (self.may_freeze() && old_xmin),
+            freezable: offsets.filter(|_| old_xmin).collect(),
+            has_visible_xid: !is_frozen,
+        }
+    }
+
+    /// Before 16 nothing is frozen early, so nothing counts as becoming frozen.
+    fn may_freeze(&self) -> bool {
+        self.freeze || self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage
     }
 
     /// Looks at the tuples that pruning left.
@@ -138,11 +170,9 @@ impl Cleaner<'_> {
             freezable: Vec::new(),
             has_visible_xid: false,
         };
-        // Before 16 nothing is frozen early, so nothing counts as becoming frozen.
-        let may_freeze =
-            self.freeze || self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
-        for (position, item) in page.items().iter().enumerate() {
-            let LinePointer::Normal(tuple) = item else {
+        let may_freeze = self.may_freeze();
+        for (offset, item) in page.each_item() {
+            let LinePointer::Normal(tuple) = &item else {
                 continue;
             };
             match TupleState::of(tuple, transactions) {
@@ -167,7 +197,7 @@ impl Cleaner<'_> {
             let xmax_done = !tuple.xmax.is_valid() || (may_freeze && old_xmax);
             survey.would_be_frozen &= xmin_done && xmax_done;
             if old_xmin || old_xmax {
-                survey.freezable.push(offset_of(position));
+                survey.freezable.push(offset);
             }
         }
         survey
@@ -224,15 +254,22 @@ impl Survey {
     }
 }
 
-fn found(page: &HeapPage, plan: PrunePlan, survey: &Survey, frozen_tuples: u32) -> Found {
+/// `are_live` says that every line pointer has a live tuple.
+fn found(
+    page: &HeapPage,
+    plan: PrunePlan,
+    (survey, are_live): (&Survey, bool),
+    frozen_tuples: u32,
+) -> Found {
     let mut found = Found {
+        has_tuples: are_live,
         plan,
         frozen_tuples,
         ..Found::default()
     };
-    for (position, item) in page.items().iter().enumerate() {
+    for (offset, item) in page.each_item().take_while(|_| !are_live) {
         match item {
-            LinePointer::Dead => found.dead.push(offset_of(position)),
+            LinePointer::Dead => found.dead.push(offset),
             LinePointer::Normal(_) | LinePointer::Redirect(_) => found.has_tuples = true,
             LinePointer::Unused => {}
         }
@@ -240,6 +277,20 @@ fn found(page: &HeapPage, plan: PrunePlan, survey: &Survey, frozen_tuples: u32) 
     found.all_visible = survey.all_visible && found.dead.is_empty();
     found.all_frozen = survey.would_be_frozen && (frozen_tuples > 0 || survey.freezable.is_empty());
     found
+}
+
+/// A page of live rows that are alike, as a load leaves it, has the end of their inserter noted:
+/// one of them, and whether the note is new. None of another page, of which nothing is noted.
+fn note_alike(page: &mut HeapPage, transactions: &impl Transactions) -> Option<(Tuple, bool)> {
+    let mut tuple = page.alike()?;
+    if TupleState::of(&tuple, transactions) != TupleState::Live {
+        return None;
+    }
+    let is_new = hint::note(&mut tuple, Check::Thorough, transactions);
+    if is_new {
+        page.put_hints_of_all(&tuple);
+    }
+    Some((tuple, is_new))
 }
 
 /// Notes how the transactions of every tuple of a page ended; says whether any note is new.
@@ -255,7 +306,7 @@ pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) ->
 /// Source: `heap_page_is_all_visible`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 pub(super) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
     let mut all_frozen = true;
-    for item in page.items() {
+    for (_, item) in page.each_item() {
         match &item {
             LinePointer::Normal(tuple) => {
                 let is_live = TupleState::of(tuple, transactions) == TupleState::Live;
@@ -293,3 +344,6 @@ fn clear_xmax(tuple: &mut Tuple) {
     tuple.is_locked_only = false;
     tuple.is_hot_updated = false;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! CREATE INDEX on a table that was loaded or rewritten: what its rows have in the index.
+
+use pgheadroom_layout::{Behaviour, BlockNumber};
+
+use crate::btree::{Built, Entries};
+use crate::executor::StatementError;
+use crate::executor::brin::Brin;
+use crate::executor::index::{Index, IndexDefinition, IndexMethod};
+use crate::executor::table::Table;
+use crate::heap::Heap;
+use crate::page::Tid;
+use crate::wal::Wal;
+
+impl Table {
+    /// A further index, filled with what is in the table.
+    pub(super) fn build_index(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        self.definitions.push(definition.clone());
+        if definition.method == IndexMethod::Brin {
+            return self.build_brin(behaviour, definition, wal);
+        }
+        let is_unique = definition.is_unique;
+        self.build_btree(behaviour, definition, is_unique, wal)?;
+        Ok(())
+    }
+
+    /// The same of a B-tree; the pages that were written.
+    pub(super) fn build_btree(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        checks_uniqueness: bool,
+        wal: &mut Wal,
+    ) -> Result<Built, StatementError> {
+        let mut index = Index::new(behaviour, definition, &self.row_type, wal)?;
+        index.learn(rows_of(&self.heap).map(|(row, _)| self.row_view(row)))?;
+        let entries = self.entries_of(&mut index)?;
+        let built = index
+            .tree
+            .build_sorted(entries.in_order(), checks_uniqueness);
+        for &column in &index.blocking {
+            self.blocks_hot[column] = true;
+        }
+        if let Some(column) = index.is_plain_key() {
+            let first_key = (!self.rows.is_empty()).then(|| self.slots_of(0)[column]);
+            let position = self.indexes.len();
+            self.places
+                .offer(position, index.main, first_key.unwrap_or(1));
+            self.note_places(position, column);
+        }
+        self.btree_positions.push(Some(self.indexes.len()));
+        self.indexes.push(index);
+        self.learn_columns();
+        Ok(built)
+    }
+
+    /// What an index has for the rows of the table.
+    fn entries_of(&self, index: &mut Index) -> Result<Entries, StatementError> {
+        let key_columns = usize::from(index.tree.definition().key_columns);
+        let mut entries = Entries::with_capacity(self.changed_by.len(), key_columns);
+        let mut key = Vec::with_capacity(key_columns);
+        for (row, tid) in rows_of(&self.heap) {
+            if let Some(shape) = index.plain_entry_of(self.slots_of(row), &mut key) {
+                entries.push(&key, shape, tid);
+            } else if let Some(entry) = index.entry_of(self.row_view(row), None)? {
+                entries.push(entry.key.values(), entry.shape, tid);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The rows of a new index over this column are where its entries lead to.
+    fn note_places(&mut self, position: usize, column: usize) {
+        for (row, tid) in rows_of(&self.heap) {
+            let key = (position, self.rows.slots(row)[column]);
+            self.places.note(&mut self.rows, key, row, tid);
+        }
+    }
+
+    pub(super) fn build_brin(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let rows = rows_of(&self.heap);
+        let rows = rows.map(|(row, tid)| (self.row_view(row), tid));
+        let pages = self.heap.page_count();
+        let brin = Brin::build(definition, &self.row_type, rows, pages, wal)?;
+        for &column in &brin.columns {
+            if Brin::blocks_hot(&behaviour) {
+                self.blocks_hot[column] = true;
+            } else {
+                self.is_summarized[column] = true;
+            }
+        }
+        self.btree_positions.push(None);
+        self.brins.push(brin);
+        self.learn_columns();
+        Ok(())
+    }
+}
+
+/// Rows and where they are, no version being heap-only: after a load or a rewrite.
+fn rows_of(heap: &Heap) -> impl Iterator<Item = (u32, Tid)> + Clone {
+    let pages = (0..).map(BlockNumber).zip(heap.pages());
+    pages.flat_map(|(block, page)| {
+        let rows = page.loaded_rows();
+        rows.map(move |(offset, row)| (row, Tid { block, offset }))
+    })
+}

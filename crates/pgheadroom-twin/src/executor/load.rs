@@ -1,0 +1,169 @@
+//! Loading: INSERTs of one row each into a table that has nothing but its heap.
+//!
+//! ```text
+//! row   by the long way: finds its page, which is the target from then on
+//! rows  while they fit the target page: as many line pointers, as many records
+//! row   that does not fit: by the long way, and so on
+//! ```
+//!
+//! What comes of it is what [`Database::insert`] makes of the same rows one by one, to the unit;
+//! what it leaves out is to ask for every row what is known of the page and of the rows
+//! (`tests/load.rs`).
+
+use std::ops::RangeInclusive;
+
+use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
+use pgheadroom_layout::wal_record::{Page, heap_insert};
+
+use crate::executor::table::Table;
+use crate::executor::{Database, StatementError, TableId};
+use crate::procarray::ProcArray;
+use crate::row::{LoadRule, RowMaker};
+use crate::value::ValueError;
+use crate::wal::{RecordType, Wal};
+
+/// Rows of a table that are loaded one after the other.
+#[derive(Debug)]
+pub struct Loading {
+    table: TableId,
+    maker: RowMaker,
+    /// Length of each row, where all have one.
+    one_length: Option<u32>,
+    /// Line pointers of the page that was filled last: the next one will have about as many.
+    page_rows: usize,
+}
+
+impl Database {
+    /// Rows are to be loaded that these rules make, one for each column.
+    ///
+    /// # Panics
+    /// When there is another number of columns.
+    #[must_use]
+    pub fn begin_load(&self, table: TableId, rules: &[LoadRule]) -> Loading {
+        Loading {
+            table,
+            maker: RowMaker::new(rules, &self.tables[table.0].row_type),
+            one_length: None,
+            page_rows: 0,
+        }
+    }
+
+    /// INSERTs of the rows of these numbers, each a statement of the running transaction.
+    ///
+    /// # Errors
+    /// [`StatementError`]; the transaction has to be rolled back.
+    pub fn load_rows(
+        &mut self,
+        loading: &mut Loading,
+        mut numbers: RangeInclusive<i64>,
+    ) -> Result<(), StatementError> {
+        let Self {
+            tables,
+            procs,
+            wal,
+            statement,
+            ..
+        } = self;
+        let table = &mut tables[loading.table.0];
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let mut next = table.next_row(loading, &mut numbers, statement)?;
+        while let Some(row) = next {
+            procs.begin_statement();
+            table.insert(row, procs, wal, *statement)?;
+            next = if table.is_heap_alone() {
+                table.fill_target(loading, &mut numbers, statement, (procs, wal))?
+            } else {
+                table.next_row(loading, &mut numbers, statement)?
+            };
+        }
+        procs.begin_statement(); // as that of the last row
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Adds the next row to the table's rows, in a statement of its own; it has no version yet.
+    #[inline]
+    fn next_row(
+        &mut self,
+        loading: &mut Loading,
+        numbers: &mut RangeInclusive<i64>,
+        statement: &mut u32,
+    ) -> Result<Option<u32>, ValueError> {
+        let Some(number) = numbers.next() else {
+            return Ok(None);
+        };
+        *statement += 1;
+        let row = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
+        let rows = &mut self.rows;
+        rows.begin();
+        let made = loading
+            .maker
+            .make(number, &self.row_type, &mut self.texts, |slot| {
+                rows.push(slot)
+            });
+        if let Err(error) = made {
+            self.rows.truncate(row);
+            return Err(error);
+        }
+        self.changed_by.push(*statement);
+        Ok(Some(row))
+    }
+
+    /// Whether an INSERT does nothing but put a version on a page.
+    fn is_heap_alone(&self) -> bool {
+        let has_indexes = !self.indexes.is_empty() || !self.brins.is_empty();
+        let is_noted = self.notes.is_some() || self.heap.watched().is_some();
+        let is_checked = self.foreign_keys.is_any();
+        !has_indexes && !is_noted && !is_checked && self.model.is_none() && !self.skips_fsm
+    }
+
+    /// Puts further rows on the page of the last one, as long as they fit; the first that does not.
+    fn fill_target(
+        &mut self,
+        loading: &mut Loading,
+        numbers: &mut RangeInclusive<i64>,
+        statement: &mut u32,
+        (procs, wal): (&mut ProcArray, &mut Wal),
+    ) -> Result<Option<u32>, StatementError> {
+        let block = self.session.target.0.expect("the page of the last row");
+        let xid = procs.assign();
+        let page = &self.heap.pages()[block.0 as usize];
+        if !page.takes_new_rows() || !wal.is_logged(self.main, block) {
+            return Ok(self.next_row(loading, numbers, statement)?);
+        }
+        self.heap.page_mut(block).expect_items(loading.page_rows);
+        let (mut placed, mut bytes) = (0_u32, 0);
+        let mut left_over = None;
+        while let Some(row) = self.next_row(loading, numbers, statement)? {
+            let tuple_bytes = self.length_to_load(row, loading);
+            let lp_len = u16::try_from(tuple_bytes).unwrap_or(u16::MAX);
+            if tuple_bytes > TOAST_TUPLE_THRESHOLD || !self.heap.takes_row(block, lp_len)? {
+                left_over = Some(row);
+                break;
+            }
+            self.heap.page_mut(block).add_new(row, lp_len, xid);
+            placed += 1;
+            bytes += u64::from(heap_insert(tuple_bytes, Page::Change, None));
+        }
+        loading.page_rows = self.heap.pages()[block.0 as usize].item_count() as usize;
+        wal.record_all(self.main, RecordType::HeapInsert, placed, bytes);
+        self.counters.n_tup_ins += u64::from(placed);
+        self.session.pending.inserted += placed;
+        Ok(left_over)
+    }
+
+    #[inline]
+    fn length_to_load(&self, row: u32, loading: &mut Loading) -> u32 {
+        if let Some(known) = loading.one_length {
+            return known;
+        }
+        let measured = self.row_type.measure(self.slots_of(row), &self.texts);
+        if loading.maker.makes_one_length(&self.row_type) {
+            loading.one_length = Some(measured.tuple_bytes);
+        }
+        measured.tuple_bytes
+    }
+}

@@ -1,0 +1,49 @@
+//! Which tuples of a page pruning looks at, and which of them it need not look at again.
+
+use pgheadroom_layout::OffsetNumber;
+
+use crate::page::{HeapPage, LinePointer, index_of, offset_of};
+use crate::unsettled::{Unsettled, is_settled};
+
+impl HeapPage {
+    /// The tuples that pruning has to look at; none when that is all of them.
+    pub(crate) fn unsettled(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {
+        let mut unsettled = self.unsettled;
+        if let Some(pending) = self.pending() {
+            unsettled.add(pending.old);
+            unsettled.add(pending.new);
+        }
+        unsettled.listed()
+    }
+
+    /// A line pointer that may have an unsettled tuple.
+    #[inline]
+    fn unsettled_item(&self, offset: OffsetNumber) -> Option<LinePointer> {
+        let packed = self.items.get(index_of(offset))?;
+        let is_plain = packed.settled_row().is_some();
+        (!is_plain).then(|| self.item_at(offset))
+    }
+
+    /// After pruning has looked at all unsettled tuples.
+    pub(super) fn forget_settled(&mut self) {
+        let is_unsettled = |offset: OffsetNumber| match self.unsettled_item(offset) {
+            Some(LinePointer::Normal(tuple)) => !is_settled(&tuple),
+            _ => false,
+        };
+        let mut left = Unsettled::NONE;
+        if let Some(listed) = self.unsettled.listed() {
+            for offset in listed {
+                if is_unsettled(offset) {
+                    left.add(offset);
+                }
+            }
+        } else {
+            for position in 0..self.items.len() {
+                if is_unsettled(offset_of(position)) {
+                    left.add(offset_of(position));
+                }
+            }
+        }
+        self.unsettled = left;
+    }
+}
