@@ -104,25 +104,45 @@ fn add_block(state: &mut [u32; 4], block: &[u8]) {
     for (word, bytes) in words.iter_mut().zip(block.chunks_exact(4)) {
         *word = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
     }
-    let [mut a, mut b, mut c, mut d] = *state;
-    for step in 0..64 {
-        let round = step / 16;
-        let (mixed, word) = match round {
-            0 => ((b & c) | (!b & d), step),
-            1 => ((d & b) | (!d & c), (5 * step + 1) % 16),
-            2 => (b ^ c ^ d, (3 * step + 5) % 16),
-            _ => (c ^ (b | !d), 7 * step % 16),
-        };
-        let sum = a
-            .wrapping_add(mixed)
-            .wrapping_add(SINES[step])
-            .wrapping_add(words[word]);
-        (a, d, c) = (d, c, b);
-        b = b.wrapping_add(sum.rotate_left(SHIFTS[round][step % 4]));
-    }
-    for (word, added) in state.iter_mut().zip([a, b, c, d]) {
+    let mut mixed = *state;
+    add_round::<0>(
+        &mut mixed,
+        &words,
+        |b, c, d| (b & c) | (!b & d),
+        |step| step,
+    );
+    add_round::<1>(
+        &mut mixed,
+        &words,
+        |b, c, d| (d & b) | (!d & c),
+        |step| 5 * step + 1,
+    );
+    add_round::<2>(&mut mixed, &words, |b, c, d| b ^ c ^ d, |step| 3 * step + 5);
+    add_round::<3>(&mut mixed, &words, |b, c, d| c ^ (b | !d), |step| 7 * step);
+    for (word, added) in state.iter_mut().zip(mixed) {
         *word = word.wrapping_add(added);
     }
+}
+
+/// One of four rounds, which differ in how three words are mixed and which word of the block a
+/// step takes.
+#[inline(always)]
+fn add_round<const ROUND: usize>(
+    state: &mut [u32; 4],
+    words: &[u32; 16],
+    mix: impl Fn(u32, u32, u32) -> u32,
+    word: impl Fn(usize) -> usize,
+) {
+    let [mut a, mut b, mut c, mut d] = *state;
+    for step in 0..16 {
+        let sum = a
+            .wrapping_add(mix(b, c, d))
+            .wrapping_add(SINES[16 * ROUND + step])
+            .wrapping_add(words[word(step) % 16]);
+        (a, d, c) = (d, c, b);
+        b = b.wrapping_add(sum.rotate_left(SHIFTS[ROUND][step % 4]));
+    }
+    *state = [a, b, c, d];
 }
 
 /// The digest's hexadecimal digits, as SQL's `md5` returns them.

@@ -4,7 +4,6 @@ use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::tuple::{
     SIZE_OF_HEAP_TUPLE_HEADER, TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT,
 };
-use pgheadroom_layout::wal_record::SharedBytes;
 
 use crate::row::kind::Kind;
 use crate::row::texts::compressed;
@@ -115,7 +114,7 @@ impl ColumnLayout {
 
     /// The bytes of a fixed-width value.
     #[inline]
-    fn fixed_bytes(&self, slot: i64) -> [u8; 8] {
+    pub(super) fn fixed_bytes(&self, slot: i64) -> [u8; 8] {
         if self.kind == Kind::Float4 {
             #[allow(clippy::cast_possible_truncation)] // it was a float4 before
             let number = f64::from_bits(unsigned(slot)) as f32;
@@ -157,95 +156,32 @@ impl RowType {
     ///
     /// Source: `heap_fill_tuple`, src/backend/access/common/heaptuple.c (REL_18_STABLE).
     pub(crate) fn write_data(&self, slots: &[i64], texts: &Texts, out: &mut Vec<u8>) {
+        self.write_data_but(slots, |_| false, texts, out);
+    }
+
+    /// The same with zeros in the place of values that nobody will look at.
+    #[inline]
+    pub(super) fn write_data_but(
+        &self,
+        slots: &[i64],
+        is_zeros: impl Fn(usize) -> bool,
+        texts: &Texts,
+        out: &mut Vec<u8>,
+    ) {
         out.clear();
-        for (column, &slot) in self.columns.iter().zip(slots) {
+        for (number, (column, &slot)) in self.columns.iter().zip(slots).enumerate() {
             if slot == NULL_SLOT {
                 continue;
             }
             let end = u32::try_from(out.len()).expect("a row below 1 GB");
             let (start, new_end) = column.place(end, slot, texts);
+            if is_zeros(number) {
+                out.resize(new_end as usize, 0);
+                continue;
+            }
             out.resize(start as usize, 0);
             column.write(new_end - start, slot, texts, out);
             debug_assert_eq!(out.len(), new_end as usize);
-        }
-    }
-
-    /// What a new version's tuple repeats of the old one's.
-    ///
-    /// `old` and `new` are all slots of both versions, of which the columns in `changed` differ.
-    ///
-    /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub fn shared_bytes(
-        &self,
-        old: &[i64],
-        new: &[i64],
-        changed: &[usize],
-        texts: &Texts,
-        new_data_bytes: u32,
-        buffers: &mut [Vec<u8>; 2],
-    ) -> SharedBytes {
-        let moves = |&column: &usize| {
-            self.columns[column].offset.is_none()
-                || old[column] == NULL_SLOT
-                || new[column] == NULL_SLOT
-        };
-        if changed.iter().any(moves) || old[..self.last(changed)].contains(&NULL_SLOT) {
-            self.write_data(old, texts, &mut buffers[0]);
-            self.write_data(new, texts, &mut buffers[1]);
-            return SharedBytes::between(&buffers[0], &buffers[1]);
-        }
-        let mut differing = Differing::NOTHING;
-        for &column in changed {
-            differing.add(&self.columns[column], old[column], new[column]);
-        }
-        differing.shared(new_data_bytes)
-    }
-
-    fn last(&self, changed: &[usize]) -> usize {
-        changed.iter().max().map_or(0, |&column| column)
-    }
-}
-
-/// From where to where the fixed-width values of two versions differ, in bytes behind `t_hoff`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Differing {
-    first: u32,
-    end: u32,
-}
-
-impl Differing {
-    pub const NOTHING: Self = Self {
-        first: u32::MAX,
-        end: 0,
-    };
-
-    /// A column with a fixed place has these slots, neither of them NULL, and no NULL is before.
-    #[inline(always)]
-    pub fn add(&mut self, layout: &ColumnLayout, old: i64, new: i64) {
-        let start = layout.offset.expect("a fixed place");
-        let width = layout.width.expect("a fixed length");
-        let old = u64::from_le_bytes(layout.fixed_bytes(old));
-        let new = u64::from_le_bytes(layout.fixed_bytes(new));
-        let bits = (old ^ new) & (u64::MAX >> (64 - 8 * width));
-        if bits != 0 {
-            self.first = self.first.min(start + bits.trailing_zeros() / 8);
-            self.end = self.end.max(start + 8 - bits.leading_zeros() / 8);
-        }
-    }
-
-    /// What the new version repeats of the old one.
-    #[inline]
-    pub fn shared(self, data_bytes: u32) -> SharedBytes {
-        let at_least_3 = |bytes: u32| if bytes < 3 { 0 } else { bytes };
-        if self.end == 0 {
-            return SharedBytes {
-                prefix: at_least_3(data_bytes),
-                suffix: 0,
-            };
-        }
-        SharedBytes {
-            prefix: at_least_3(self.first),
-            suffix: at_least_3(data_bytes - self.end),
         }
     }
 }

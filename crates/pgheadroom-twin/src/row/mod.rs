@@ -13,9 +13,10 @@ pub(crate) mod kind;
 mod load_rule;
 mod maker;
 mod numeric;
+mod shared;
 mod texts;
 
-pub(crate) use bytes::{Differing, Measured};
+pub(crate) use bytes::Measured;
 pub use change::{Assignment, Assignments, Change};
 pub use hash::hashint8extended;
 pub use load_rule::{LoadRule, Numbers};
@@ -27,6 +28,7 @@ use pgheadroom_layout::{ColumnType, LayoutError};
 
 use crate::value::{Value, ValueError, signed, unsigned};
 use kind::{Kind, fixed_width};
+pub(crate) use shared::Differing;
 pub(crate) use texts::{Form, Texts, compressed};
 
 /// What NULL is in a slot.
