@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from pgheadroom.advise.what_if import what_if
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
@@ -207,6 +206,8 @@ def predict_command(
             "to its steady state as advice plays it",
             instead="leave it out, or the options for indexes",
         )
+        from pgheadroom.advise.what_if import what_if  # noqa: PLC0415 - a quarter of the start
+
         found = what_if(read, changes, table, levels, server=server)
         put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
         said(html)
