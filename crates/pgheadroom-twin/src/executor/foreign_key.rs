@@ -46,7 +46,7 @@ pub(super) struct ForeignKeys {
 
 impl ForeignKeys {
     /// Whether any column refers to another table.
-    pub const fn is_any(&self) -> bool {
+    pub fn is_any(&self) -> bool {
         !self.keys.is_empty()
     }
 
