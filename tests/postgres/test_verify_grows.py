@@ -133,7 +133,10 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
     assert isinstance(grown.forecast, Interval)
     assert isinstance(grown.now, int)
     assert "44% of the rows came since" in hot.note
-    assert "for pages filled at 100 alone" in hot.note
+    assert "of the updates on pages that were there" in hot.note
+    parts = tables["held"].by_page
+    assert parts is not None
+    assert 0 < parts.old_pages_frac < 1
     # The new rows' pages are filled to 70 %, and that is what is judged.
     assert grown.now == pytest.approx(grown.forecast.mid, rel=0.2)
     assert grown.verdict == heap.verdict == "held"

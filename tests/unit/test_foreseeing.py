@@ -110,10 +110,16 @@ def test_new_pages_and_old_ones_make_the_share_of_now() -> None:
             found = play_until_now(scenario(), since, "18.4", runner, row_bytes=ROW_BYTES)
             assert found.heap_bytes is not None
             assert found.new_rows_frac == pytest.approx(grown / (1 + grown), abs=1e-3)
+            parts = found.by_page
+            assert parts is not None
+            assert parts.hot_old_frac is not None
+            assert parts.hot_new_frac is not None
             if grown <= 1:
-                assert found.hot_old_frac < 0.99 < found.hot_new_frac
-            mean = found.hot_old_frac + found.new_rows_frac * (
-                found.hot_new_frac - found.hot_old_frac
+                assert parts.hot_old_frac < 0.99 < parts.hot_new_frac
+            # Rows that were there have moved to new pages, and none the other way.
+            assert parts.old_pages_frac < 1 - found.new_rows_frac + 0.01
+            mean = parts.hot_new_frac + parts.old_pages_frac * (
+                parts.hot_old_frac - parts.hot_new_frac
             )
             assert found.hot_frac.mid == pytest.approx(mean, abs=0.005)
             assert found.heap_bytes.mid == pytest.approx(ROWS * 244 + found.grown_bytes.mid)
@@ -133,6 +139,22 @@ def test_rows_that_are_updated_when_they_come_are_played_as_they_come() -> None:
         last = play_until_now(scenario("newest"), since, "18.4", runner, row_bytes=ROW_BYTES)
         any_age = play_until_now(scenario(), since, "18.4", runner, row_bytes=ROW_BYTES)
     assert last.grown_bytes.low > 1.5 * any_age.grown_bytes.high
+
+
+def test_pages_are_told_apart_where_rows_of_one_age_are_updated() -> None:
+    """
+    The last rows lie on new pages soon, and all their updates with them; 100 keeps all pages alike.
+
+    They were told as two runs of the whole, one at each setting, and no part of the updates.
+    """
+    with Runner() as runner:
+        found = play_until_now(scenario("newest"), SINCE, "18.4", runner, row_bytes=ROW_BYTES)
+        left = replace(SINCE, fillfactor=SINCE.fillfactor_before)
+        alike = play_until_now(scenario("newest"), left, "18.4", runner, row_bytes=ROW_BYTES)
+    assert found.by_page is not None
+    assert found.by_page.old_pages_frac < 0.02
+    assert found.by_page.hot_new_frac == pytest.approx(found.hot_frac.mid, abs=0.02)
+    assert alike.by_page is None
 
 
 def test_a_life_before_decides_what_room_the_next_rows_find() -> None:

@@ -161,7 +161,7 @@ pub fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
 
 type Column = (&'static str, fn(&TablePoint) -> u64);
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 15] = [
     ("n_tup_ins", |point| point.counters.n_tup_ins),
     ("n_tup_upd", |point| point.counters.n_tup_upd),
     ("n_tup_del", |point| point.counters.n_tup_del),
@@ -169,6 +169,8 @@ const COLUMNS: [Column; 13] = [
     ("n_tup_newpage_upd", |point| {
         point.counters.n_tup_newpage_upd
     }),
+    ("old_page_upd", |point| point.counters.old_page_upd),
+    ("old_page_hot_upd", |point| point.counters.old_page_hot_upd),
     ("heap_pages", |point| u64::from(point.heap_pages)),
     ("index_pages", |point| u64::from(point.index_pages)),
     ("wal_records", |point| point.wal.wal_records),

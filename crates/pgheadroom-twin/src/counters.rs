@@ -16,6 +16,11 @@ pub struct TableCounters {
     pub n_tup_hot_upd: u64,
     /// Updates whose new version went to another page; shown from 16 on.
     pub n_tup_newpage_upd: u64,
+    /// Updates of versions on pages that were there when the fillfactor was set; PostgreSQL counts
+    /// none by page.
+    pub old_page_upd: u64,
+    /// Those of them that were HOT.
+    pub old_page_hot_upd: u64,
     /// Live rows, by changes committed.
     pub n_live_tup: i64,
     /// Dead row versions, less those that pruning removed without leaving a line pointer.
@@ -60,6 +65,13 @@ impl TableCounters {
         self.n_tup_hot_upd += 1;
         self.n_dead_tup += 1;
         self.n_mod_since_analyze += 1;
+    }
+
+    /// An update was of a version on a page that was there when the fillfactor was set.
+    #[inline]
+    pub(crate) fn on_old_page(&mut self, is_hot: bool) {
+        self.old_page_upd += 1;
+        self.old_page_hot_upd += u64::from(is_hot);
     }
 
     /// Pruning removed dead versions of which nothing is left.

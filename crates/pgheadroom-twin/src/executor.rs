@@ -254,9 +254,12 @@ impl Database {
         &mut self.procs
     }
 
-    /// ALTER TABLE ... SET (fillfactor = ...): rows stay where they are.
+    /// ALTER TABLE ... SET (fillfactor = ...): rows stay where they are, and updates of them are
+    /// counted apart.
     pub fn set_fillfactor(&mut self, table: TableId, fillfactor: HeapFillfactor) {
-        self.tables[table.0].heap.set_fillfactor(fillfactor);
+        let altered = &mut self.tables[table.0];
+        altered.heap.set_fillfactor(fillfactor);
+        altered.old_pages = altered.heap.page_count();
         self.forget_target_blocks_of(Relation {
             table,
             is_toast: false,

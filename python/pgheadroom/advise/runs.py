@@ -28,6 +28,9 @@ _SIZES = ("heap_pages", "index_pages")
 OWN_WAL = "wal_update_bytes"
 """What the statements that update rows have logged, images apart."""
 
+OLD_PAGES = ("old_page_upd", "old_page_hot_upd")
+"""Updates of versions on pages that were there when the fillfactor was set, and the HOT ones."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -80,7 +83,7 @@ class Played:
         sized = self.piece.scenario.sized_at if last is None else last
         last = self.piece.scenario.windows if last is None else last
         sums: dict[str, float | None] = {}
-        for name in (*SUMMED, OWN_WAL):
+        for name in (*SUMMED, OWN_WAL, *OLD_PAGES):
             values = self.columns[name]
             sums[name] = values[sized - 1] if name in _SIZES else math.fsum(values[first:last])
         found = with_quotients(sums)
@@ -251,7 +254,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         name: tuple(cumulative[name])
         if name in _SIZES or name == "pages_modified"
         else _steps(cumulative[name])
-        for name in (*SUMMED, OWN_WAL)
+        for name in (*SUMMED, OWN_WAL, *OLD_PAGES)
     }
     vacuum_pages = [0] * scenario.windows
     for kind, _, _, began_s, _, pages in found.happened:

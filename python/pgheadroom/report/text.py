@@ -175,7 +175,21 @@ def _parts(laid: list[_Laid], width: int) -> list[list[_Laid]]:
             parts[-1].append(own)
         else:
             parts.append([own])
+    _take_in(parts, leads, width)
     return [[*leads, *part] for part in parts] or [leads]
+
+
+def _take_in(parts: list[list[_Laid]], leads: list[_Laid], width: int) -> None:
+    """A short column that would be printed alone stands where an earlier part has room for it."""
+    for part in [part for part in parts[1:] if len(part) == 1]:
+        (item,) = part
+        if (item.wraps and item.width > _NARROWEST_TEXT) or item.column.group is not None:
+            continue
+        for earlier in parts[: parts.index(part)]:
+            if _total([*leads, *earlier, item]) <= width:
+                earlier.append(item)
+                parts.remove(part)
+                break
 
 
 def _breaks_group(

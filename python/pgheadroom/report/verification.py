@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, scaled
 from pgheadroom.report import csv_file, text
 from pgheadroom.report.table import Column, Style, Table
 from pgheadroom.types import Interval
@@ -17,15 +17,23 @@ _MEASURES = {
     "hot_frac": "HOT",
     "newpage_frac": "new page",
     "heap_bytes": "heap",
-    "heap_grown_bytes": "heap that came since",
+    "heap_grown_bytes": "heap since",
     "wal_bytes_per_update": "WAL of an update",
 }
+_WORKLOAD = {
+    "updates_per_s": "updates/s",
+    "inserts_per_update": "inserts/update",
+    "tuple_bytes": "row bytes",
+    "other_columns_frac": "other columns",
+    "horizon_held_frac": "horizon held",
+}
+_MIB = 2**20
 
 
 def tables(result: Verification) -> list[Table]:
     """Tables of a verification."""
     found = [_verdicts(result)]
-    found += [_shares(result), _sizes(result), _workload(result)]
+    found += [*_shares(result), _by_page(result), *_sizes(result), _workload(result)]
     return [table for table in found if table.rows]
 
 
@@ -106,62 +114,102 @@ def _says_way(table: TableOutcome) -> bool:
     return bool(table.progress) and str(table.progress) not in table.reason
 
 
-def _outcomes(result: Verification, unit: str) -> Iterator[tuple[TableOutcome, MeasureOutcome]]:
+def _outcomes(
+    result: Verification, names: tuple[str, ...]
+) -> Iterator[tuple[TableOutcome, MeasureOutcome]]:
     for table in result.tables:
         for outcome in table.outcomes:
             seen = outcome.before is not None or outcome.now is not None
-            if outcome.unit == unit and seen:
+            if outcome.name in names and seen:
                 yield table, outcome
 
 
-def _shares(result: Verification) -> Table:
-    return _measures(result, "Shares of updates", "frac", "%")
+def _shares(result: Verification) -> list[Table]:
+    """HOT, which is judged, and new pages, which are shown."""
+    return [
+        _measures(result, "HOT share of the updates", ("hot_frac",), "%"),
+        _measures(result, "Updates that went to another page", ("newpage_frac",), "%"),
+    ]
 
 
-def _sizes(result: Verification) -> Table:
-    return _measures(result, "Bytes", "bytes", None)
-
-
-def _measures(result: Verification, heading: str, unit: str, shown: str | None) -> Table:
-    style: Style = "share" if unit == "frac" else "number"
-
-    def number(key: str, name: str, evidence: str) -> Column:
-        return Column(key, name, unit=shown, style=style, evidence=evidence)
-
+def _by_page(result: Verification) -> Table:
+    """What no counter tells apart: pages that were there, and those that came since."""
     return Table(
-        title=heading,
+        title="Old pages and new ones, foreseen for now",
         columns=(
             Column("table", "table", align="left", style="text", lead=True),
-            Column("measure", "measure", align="left", style="text", lead=True),
-            number("before", "before", "measured"),
-            number("planned", "foreseen then", "predicted"),
-            number("forecast", "for now", "predicted"),
-            number("now", "now", "measured"),
-            Column("verdict", "verdict", align="left", style="text"),
+            Column("old", "updates on old pages", unit="%", style="share"),
+            Column("hot_old", "HOT of these", unit="%", style="share"),
+            Column("hot_new", "HOT on new pages", unit="%", style="share"),
         ),
         rows=tuple(
-            (
-                _name(table),
-                _MEASURES[outcome.name],
-                outcome.before,
-                outcome.planned,
-                outcome.forecast,
-                outcome.now,
-                outcome.verdict or "shown only",
-            )
-            for table, outcome in _outcomes(result, unit)
+            (_name(table), parts.old_pages_frac, parts.hot_old_frac, parts.hot_new_frac)
+            for table in result.tables
+            if (parts := table.by_page) is not None
         ),
-        note=_note(result, unit),
+        note="Predicted: a server counts HOT of a table, not of its pages, so the whole is judged.",
     )
 
 
-def _note(result: Verification, unit: str) -> str | None:
+def _sizes(result: Verification) -> list[Table]:
+    return [
+        _measures(result, "Sizes", ("heap_bytes", "heap_grown_bytes"), "MiB"),
+        _measures(result, "WAL of an update", ("wal_bytes_per_update",), "bytes"),
+    ]
+
+
+def _measures(result: Verification, heading: str, names: tuple[str, ...], unit: str) -> Table:
+    """One kind of measure; its name in a column where there are several, a verdict if one has."""
+    found = list(_outcomes(result, names))
+    style: Style = "share" if unit == "%" else "number"
+    judged = unit != "%" or any(outcome.verdict is not None for _, outcome in found)
+    several = len(names) > 1
+
+    def number(key: str, name: str, evidence: str) -> Column:
+        return Column(key, name, unit=unit, style=style, evidence=evidence)
+
+    columns = [
+        Column("table", "table", align="left", style="text", lead=True),
+        *([Column("measure", "of", align="left", style="text", lead=True)] if several else []),
+        number("before", "before", "measured"),
+        number("planned", "foreseen then", "predicted"),
+        number("forecast", "foreseen now", "predicted"),
+        number("now", "now", "measured"),
+        *([Column("verdict", "verdict", align="left", style="text")] if judged else []),
+    ]
+    return Table(
+        title=heading,
+        columns=tuple(columns),
+        rows=tuple(
+            (
+                _name(table),
+                *([_MEASURES[outcome.name]] if several else []),
+                _shown(outcome.before, unit),
+                _shown(outcome.planned, unit),
+                _shown(outcome.forecast, unit),
+                _shown(outcome.now, unit),
+                *([outcome.verdict or "shown only"] if judged else []),
+            )
+            for table, outcome in found
+        ),
+        note=_note(result, names),
+    )
+
+
+def _shown(value: Value, unit: str) -> Value:
+    """In the unit of its column."""
+    return scaled(value, 1 / _MIB) if unit == "MiB" else value
+
+
+def _note(result: Verification, names: tuple[str, ...]) -> str | None:
     """How intervals were made, and why a measure that could be judged is only shown."""
-    if unit == "frac":
+    if names == ("hot_frac",):
         return "Intervals of what was measured know that updates come in clusters."
+    if names == ("newpage_frac",):
+        return None
     said = [
         f"{_name(table)}, {_MEASURES[outcome.name]}: {outcome.note}."
-        for table, outcome in _outcomes(result, unit)
+        for table, outcome in _outcomes(result, names)
         if outcome.verdict is None and table.verdict != "not comparable" and outcome.note
     ]
     return " ".join(said) or None
@@ -181,7 +229,7 @@ def _workload(result: Verification) -> Table:
         rows=tuple(
             (
                 _name(table),
-                like.name,
+                _WORKLOAD.get(like.name, like.name),
                 like.before,
                 like.now,
                 like.limit,

@@ -44,6 +44,7 @@ from pgheadroom.profile.model import TableProfile, by_transaction
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 from pgheadroom.verify.room import LINE_POINTER_BYTES, Came, Old, free_bytes, with_unknown_room
+from pgheadroom.verify.values import ByPage
 
 BUDGET_S = 30.0
 """Seconds of all tables after which the calibration tries no further explanations."""
@@ -103,18 +104,17 @@ class Again:
         grown_bytes: What the heap has grown by since then, with what nobody knows of the room that
             its pages had.
         heap_bytes: The heap now; None where its size then is not known.
-        hot_old_frac: If all pages were filled as those that were there.
-        hot_new_frac: If all were filled under the new setting.
         new_rows_frac: Part of the rows that came since.
+        by_page: Old pages and new ones by themselves; None where nothing was altered, so that all
+            are filled alike.
     """
 
     hot_frac: Interval
     newpage_frac: Interval
     grown_bytes: Interval
     heap_bytes: Interval | None
-    hot_old_frac: float
-    hot_new_frac: float
     new_rows_frac: float
+    by_page: ByPage | None
 
 
 class Unforeseen(Exception):  # noqa: N818 - an answer, not an error of ours
@@ -220,12 +220,10 @@ def play_until_now(
     joint = followed or "newest" in picks or since.deletes > _DELETED_FRAC * since.inserts
     if joint or not since.inserts:
         found = _Population(scenario, since, version, runner)
-        parts, new_frac = [(1.0, found)], 0.0
-        pure = (_hot(found.pure(since.fillfactor_before)), _hot(found.pure(since.fillfactor)))
+        parts = [(1.0, found)]
     else:
         old, new, new_frac = _apart(scenario, since, version, runner)
         parts = [(1 - new_frac, old), (new_frac, new)]
-        pure = (_hot(old.runs), _hot(new.runs))
     # Each update that goes to a new page takes room there, and as many as the calibration missed.
     doubt = off * since.updates * row_bytes
     growth = _added([population.grown_bytes() for _, population in parts], doubt)
@@ -238,9 +236,29 @@ def play_until_now(
         newpage_frac=_mixed([(part, p.share("newpage_frac")) for part, p in parts], off),
         grown_bytes=growth,
         heap_bytes=None if heap is None else _added([_exactly(heap), growth], 0.0),
-        hot_old_frac=pure[0],
-        hot_new_frac=pure[1],
         new_rows_frac=since.inserts / max(since.rows + since.inserts, 1),
+        by_page=None if since.fillfactor_before == since.fillfactor else _by_page(parts),
+    )
+
+
+def _by_page(populations: Sequence[tuple[float, _Population]]) -> ByPage:
+    """Old pages and new ones; a population's updates count by its weight."""
+    old = hot_old = hot_new = 0.0
+    for weight, population in populations:
+        found = [run.figures() for run in population.runs]
+        updates = math.fsum(one["n_tup_upd"] for one in found)
+        if not updates:
+            continue
+        on_old = math.fsum(one["old_page_upd"] for one in found) / updates
+        hot_there = math.fsum(one["old_page_hot_upd"] for one in found) / updates
+        old += weight * on_old
+        hot_old += weight * hot_there
+        hot_new += weight * (math.fsum(one["n_tup_hot_upd"] for one in found) / updates - hot_there)
+    old = min(old, 1.0)
+    return ByPage(
+        old_pages_frac=old,
+        hot_old_frac=min(hot_old / old, 1.0) if old > 0 else None,
+        hot_new_frac=min(hot_new / (1 - old), 1.0) if old < 1 else None,
     )
 
 
@@ -451,14 +469,6 @@ class _Population:
         """Of all lives."""
         return [run for runs in self._played for run in runs]
 
-    def pure(self, fillfactor: int) -> list[Played]:
-        """The same with all pages filled at one setting."""
-        return [
-            run
-            for life, alter_at in self._lives
-            for run in self._play(life, alter_at, fillfactor, None)
-        ]
-
     def share(self, name: str) -> Interval:
         """Of the updates of the window, whichever life it had."""
         return _any_of(
@@ -535,12 +545,6 @@ class _Population:
             found.append((pages[-1] - first) * PAGE_BYTES / share)
         mid = math.fsum(found) / len(found)  # of equal numbers it may be off in its last digit
         return Interval.reaching(found, mid=mid, level=0.9)
-
-
-def _hot(runs: list[Played]) -> float:
-    found: list[Any] = [run.figures() for run in runs]
-    updates = math.fsum(one["n_tup_upd"] for one in found)
-    return math.fsum(one["n_tup_hot_upd"] for one in found) / updates if updates else 0.0
 
 
 def _exactly(value: float) -> Interval:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pgheadroom.forms import read, write
+from pgheadroom.forms import in_file, read, write
 from pgheadroom.outcome import Value
 from pgheadroom.verify.comparing import ForecastVerdict, Likeness
 
@@ -40,12 +40,29 @@ class MeasureOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ByPage:
+    """
+    Updates of a window by the page on which they find their row, as foreseen.
+
+    Attributes:
+        old_pages_frac: Those on pages that were there when the setting came.
+        hot_old_frac: HOT among these; None without any.
+        hot_new_frac: HOT among those on pages that came since; None without any.
+    """
+
+    old_pages_frac: float
+    hot_old_frac: float | None
+    hot_new_frac: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableOutcome:
     """
     One table.
 
     `progress` says how far it is on its way to the new state, None where that does not matter;
-    `windows` are those of the interval with updates.
+    `windows` are those of the interval with updates; `by_page` is what is foreseen of old pages and
+    new ones by themselves, None where nothing was foreseen again or nothing altered.
     """
 
     schema: str
@@ -62,6 +79,7 @@ class TableOutcome:
     windows: int
     outcomes: tuple[MeasureOutcome, ...]
     workload: tuple[Likeness, ...]
+    by_page: ByPage | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

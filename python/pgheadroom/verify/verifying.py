@@ -53,6 +53,9 @@ _NET_INSERTS_FRAC = 0.2
 _ROWS_MOVED_FRAC = 0.1
 """Part of the rows that came or went, from which on a forecast is made for those that there are."""
 
+_FORESEEN_FOR = {"rows": "foreseen again for them", "updates_per_s": "foreseen again for it"}
+"""What a forecast for the state of now is played with: what was counted since, in its time."""
+
 _RANK: tuple[ForecastVerdict, ...] = ("not comparable", "failed", "no effect", "undecided", "held")
 
 
@@ -186,6 +189,7 @@ class _Table:
             windows=len(self._windows),
             outcomes=outcomes,
             workload=workload,
+            by_page=None if self._again is None else self._again.by_page,
         )
 
     def _foresee_again(self, now: Measured) -> None:
@@ -217,10 +221,10 @@ class _Table:
         self._since, self._again = since, again
 
     def _alike(self, like: Likeness) -> Likeness:
-        """Rows may be others where the forecast is for just these."""
-        if self._again is None or like.name != "rows":
+        """Rows, and how fast they were updated, may be others where the forecast is for these."""
+        if self._again is None or like.name not in _FORESEEN_FOR:
             return like
-        return replace(like, limit="foreseen again for them", is_alike=True)
+        return replace(like, limit=_FORESEEN_FOR[like.name], is_alike=True)
 
     @property
     def _mark(self) -> Mark | None:
@@ -504,13 +508,19 @@ def _populations(again: Again, since: Since | None) -> str:
     """Old pages and new ones by themselves, in words."""
     assert since is not None, "what was foreseen again was foreseen for something"
     said = f"{again.new_rows_frac:.0%} of the rows came since"
-    if since.fillfactor_before != since.fillfactor:
-        old, new = show_shares(again.hot_old_frac, again.hot_new_frac)
-        said += (
-            f"; foreseen for pages filled at {since.fillfactor_before} alone {old}, for those at "
-            f"{since.fillfactor} alone {new}"
-        )
-    return said
+    parts = again.by_page
+    if parts is None:
+        return said
+    old, new = parts.hot_old_frac, parts.hot_new_frac
+    if old is None or new is None:
+        pages = f"since, filled at {since.fillfactor}" if old is None else "that were there"
+        return f"{said}; foreseen are updates on pages {pages} alone"
+    hot_old, hot_new = show_shares(old, new)
+    return (
+        f"{said}; foreseen: {parts.old_pages_frac:.0%} of the updates on pages that were there, "
+        f"{hot_old} of these HOT, and {hot_new} of those on pages filled at {since.fillfactor} "
+        "since"
+    )
 
 
 def _grows(before: Measured) -> bool:

@@ -221,6 +221,9 @@ impl Table {
         };
         self.counters.n_tup_hot_upd += u64::from(done.is_hot);
         self.counters.n_tup_newpage_upd += u64::from(done.is_newpage);
+        if old.block.0 < self.old_pages {
+            self.counters.on_old_page(done.is_hot);
+        }
         if done.is_hot {
             if informs_brin {
                 self.inform_brins(done.new.tid, row, wal)?;

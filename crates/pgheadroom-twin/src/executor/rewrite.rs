@@ -64,6 +64,7 @@ impl Database {
         self.procs.compute_horizons();
         self.procs.assign();
         let of = &mut self.tables[table.0];
+        of.old_pages = 0; // they go with the file
         let done = of.rewrite(&mut self.procs, &mut self.wal, self.statement);
         self.procs.commit();
         let mut done = done?;

@@ -195,6 +195,9 @@ impl Table {
             block: tid.block,
             offset: done.new,
         };
+        if tid.block.0 < self.old_pages {
+            self.counters.on_old_page(true);
+        }
         self.rows.set_place(row, new);
         let slots = self.rows.slots_mut(row);
         for (set, new) in sets.iter().zip(changed.new) {

@@ -68,6 +68,8 @@ pub struct Table {
     pub(super) places: Places,
     /// By column: whether an update of it is as simple as can be.
     pub(super) stays_in_place: Vec<bool>,
+    /// How many pages it had when its fillfactor was set after it had been loaded; 0: it was not.
+    pub(super) old_pages: u32,
     /// Length of the record of the commonest pruning: one redirect, and no or one unused item.
     pub(super) prune_bytes: [u32; 2],
     /// Its indexes as they were created, to be built again.
@@ -152,6 +154,7 @@ impl Table {
             notes: None,
             places: Places::default(),
             stays_in_place: Vec::new(),
+            old_pages: 0,
             prune_bytes: [0; 2],
         };
         for index in definition.indexes {
