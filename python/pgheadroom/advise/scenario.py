@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
+from pgheadroom.advise.filling import filled
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.younger import younger
 from pgheadroom.forms import between
@@ -180,6 +181,10 @@ def make_scenario(
     if not operations or table.rows < 1:
         return None
     assumed: list[str] = []
+    fills = filled(table, operations)
+    if fills is not None:
+        table, operations = fills.table, fills.operations
+        assumed.append(fills.text)
     server = _server(profile.server, assumed)
     work = _Work.of(operations, table.rows, float(profile.server.observed.interval_s))
     duration_s = work.duration_s(server)
