@@ -8,8 +8,9 @@ from typing import Any
 import observed_table as made
 import pytest
 
-from pgheadroom.migration import check_migration, read_migration
+from pgheadroom.migration import check_migration, judging, read_migration
 from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.figures import Figures
 from pgheadroom.profile import Profile
 
 KEY = {
@@ -177,3 +178,21 @@ def test_keys_that_were_not_observed_are_said_to_be_unknown(text: str, is_said: 
     texts = [note.text for note in _followed(text, foreign_keys=None).notes]
     assert any("before foreign keys" in said for said in texts) == is_said
     assert not any("before foreign keys" in note.text for note in _followed(text).notes)
+
+
+def test_no_more_is_played_than_can_be_hot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    An index over a column that the one update of a row fills: "HOT 76 % -> 21 %" beside "0 % can".
+
+    A NULL stays one in a play, so a fifth of the updates changed nothing there.
+    """
+    played = Figures(hot_now=0.76, hot_then=0.21, wal_now=131.0, wal_then=227.0)
+    monkeypatch.setattr(judging, "figures", lambda *_: played)
+    ddl = read_migration("CREATE INDEX ON jobs (note);")
+    (table,) = check_migration(_profile(), ddl).tables
+    assert (table.verdict, table.can_be_hot_then) == ("loses HOT", 0.0)
+    assert (table.hot_frac_then, table.hot_frac_estimated_then) == (None, 0.0)
+    half = Figures(hot_now=0.76, hot_then=0.01, wal_now=131.0, wal_then=227.0)
+    monkeypatch.setattr(judging, "figures", lambda *_: half)
+    (table,) = check_migration(_profile(), ddl).tables
+    assert table.hot_frac_then == 0.01

@@ -47,6 +47,7 @@ HOT_CHANGE_MIN = 0.01
 PLAYED_MAX = 8
 """Tables for which figures are played, those with the most updates: an answer is bounded so."""
 
+_PLAYED_NOISE = 0.02  # of the updates: a play draws which of its statements come
 _DAY_S = 86_400.0
 
 
@@ -213,7 +214,8 @@ class TableJudging:
                 for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
             ),
         } | _left(judged)
-        if isinstance(figured, Figures) and _agrees(verdict, figured):
+        most = found.after if is_known else 1.0
+        if isinstance(figured, Figures) and _agrees(verdict, figured, most):
             per_day = updates_per_s(self._table) * _DAY_S
             facts |= {
                 "hot_frac_now": figured.hot_now,
@@ -332,10 +334,15 @@ def _sentences(said: Sequence[str]) -> str:
     return " ".join(sentence for sentence in said if sentence)
 
 
-def _agrees(verdict: Verdict, figured: Figures) -> bool:
-    """Whether the played figures say what the rule says; else the rule stands alone."""
+def _agrees(verdict: Verdict, figured: Figures, most: float) -> bool:
+    """
+    Whether the played figures say what the rule says; else the rule stands alone.
+
+    No more updates are HOT than `most`, which can be: a NULL that an update fills stays one in a
+    play, and an index over it as it is.
+    """
     now, then = middle(figured.hot_now), middle(figured.hot_then)
-    if now is None or then is None:
+    if now is None or then is None or then > most + _PLAYED_NOISE:
         return False
     if verdict == "loses HOT":
         return then < now
