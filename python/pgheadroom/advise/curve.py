@@ -27,6 +27,10 @@ from pgheadroom.units import PAGE_BYTES
 SEEDS = 3
 """Runs of each point: enough for a spread."""
 
+SEEDS_NEAR = 8
+"""Of two points between which chance decides: when a vacuum falls between two checkpoints, its
+pages are logged once more, and three runs see a few of these."""
+
 FILLFACTORS = (100, 90, 80, 70, 60, 50)
 """Where a curve begins; around the best of them it is looked at by fives."""
 
@@ -111,6 +115,34 @@ def curve_of(
         point = _point(table, long_run, fillfactor, math.hypot(off, width))
         found.append(_costed(point, long_run.runs, table, long_run.scenario, policy))
     return tuple(found)
+
+
+def with_more_runs(
+    found: Costed, table: TableProfile, version: str, policy: Policy, runner: Runner
+) -> Costed:
+    """
+    The same point, its cost from `SEEDS_NEAR` runs.
+
+    Args:
+        found: As it was made.
+        table: As observed.
+        version: The minor version that the twin follows.
+        policy: What things cost.
+        runner: Plays.
+    """
+    if found.scenario is None:
+        return found
+    runs = runner.play(
+        Piece(
+            scenario=found.scenario,
+            version=version,
+            fillfactor=found.point.fillfactor,
+            seed=seed,
+        )
+        for seed in range(SEEDS_NEAR)
+    )
+    again = _costed(found.point, runs, table, found.scenario, policy)
+    return replace(found, costs=again.costs, images_cost=again.images_cost)
 
 
 def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) -> Point:

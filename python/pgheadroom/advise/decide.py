@@ -39,17 +39,26 @@ _MODEL_GAIN = 0.01  # of the cost: the model's own error where two fillfactors a
 _TRIVIAL_GB_DAYS = 0.02  # what cannot save this much a day is not worth a change
 _PRUNE_WAL_BYTES = 60.0  # pages without room are pruned at every update, others seldom
 _CHECKPOINT_S = 30.0  # the shortest distance that a server keeps by time
+_PAGES_MIN = 100  # of fewer pages the last one and new ones are a part; arbitrary
+_DENSER_FRAC, _DENSER_ROWS = 0.1, 0.5  # rows are an estimate, and of varying length; arbitrary
 _NOT_HOT_WAL_BYTES = 2000.0  # an update that is not HOT, with its index entries: an upper bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A verdict, its reason, the advised setting and what it saves of the cost."""
+    """
+    A verdict, its reason, the advised setting and what it saves of the cost.
+
+    `compared` is the setting that was held against the one in force, None where none was; `is_near`
+    says that the verdict hangs on what chance did in the runs: more of them may give another.
+    """
 
     verdict: Verdict
     reason: str
     fillfactor: int | None
     gain_frac: Value = None
+    compared: int | None = None
+    is_near: bool = False
 
 
 def keep(table: TableProfile, reason: str, gain: Value = None) -> Decision:
@@ -99,6 +108,13 @@ def without_curve(table: TableProfile, server: ObservedServer, policy: Policy) -
             f"{_rate(table):.3g} updates a second, {hot / updates:.0%} of them HOT: nothing that "
             "a fillfactor does would matter",
         )
+    denser = _filled_before(table)
+    if denser is not None:
+        return abstain(
+            denser,
+            settled_by="rewrite it, or observe again once pages filled since are updated; verify "
+            "follows a plan's setting until then",
+        )
     if updates < UPDATES_MIN:
         return abstain(
             f"{updates} updates inside the interval, expected at least {UPDATES_MIN}",
@@ -144,6 +160,28 @@ def most(table: TableProfile, policy: Policy) -> float:
     )
     pruned = updates_a_day * prices.wal_gb * _PRUNE_WAL_BYTES / 1e9
     return float(not_hot_a_day * per_update + reserved + pruned)
+
+
+def _filled_before(table: TableProfile) -> str | None:
+    """
+    Whether pages hold more rows than the setting in force lets them have; None: they do not.
+
+    Then it was set not long ago, and what was measured is of pages that were filled before: played
+    at the setting, it would be told that much more room is needed.
+    """
+    assert table.observed is not None, "an observed profile"
+    pages = float(table.observed.main_bytes or 0) / PAGE_BYTES
+    if table.fillfactor == 100 or pages < _PAGES_MIN:
+        return None
+    most = rows_per_page(table, table.fillfactor)
+    found = table.rows / pages
+    if found <= most + max(_DENSER_FRAC * most, _DENSER_ROWS):
+        return None
+    return (
+        f"its pages hold {found:.3g} rows, and {most} is what they are filled with at fillfactor "
+        f"{table.fillfactor}: they were filled before that was set, so what was measured is not "
+        "what it gives"
+    )
 
 
 def _longer(server: ObservedServer, updates: float) -> str:
@@ -196,6 +234,27 @@ def decide(
     roomy = [found for found in near if found.point.fillfactor < 100]
     best = max(roomy or near, key=lambda found: found.point.fillfactor)
     doubt = math.hypot(unsure, _moves(now), _moves(best))
+    found = _against(table, calibration, now, best, policy, doubt)
+    is_near = _is_near(calibration, now, best, policy, doubt)
+    if is_near and found.verdict == "CHANGE":
+        saved = found.gain_frac
+        assert isinstance(saved, Interval), "a change has a gain"
+        found = replace(found, reason=f"{found.reason}, near its error ({_ends(saved)})")
+    elif is_near:
+        said = f"{found.reason}; near the threshold: a longer interval tells"
+        found = replace(found, reason=said)
+    return replace(found, compared=best.point.fillfactor, is_near=is_near)
+
+
+def _against(
+    table: TableProfile,
+    calibration: Calibration,
+    now: Costed,
+    best: Costed,
+    policy: Policy,
+    doubt: float,
+) -> Decision:
+    """The best other setting against the one in force."""
     foreseen = _gain(now, best, doubt)
     gain = _not_more_than_missed(foreseen, calibration, now, best, doubt)
     wanted = wanted_frac(now, best, policy)
@@ -211,6 +270,21 @@ def decide(
         fillfactor=best.point.fillfactor,
         gain_frac=gain,
     )
+
+
+def _is_near(
+    calibration: Calibration, now: Costed, best: Costed, policy: Policy, doubt: float
+) -> bool:
+    """Whether runs that differ by nothing, or by twice as much, would have another verdict."""
+    wanted = wanted_frac(now, best, policy)
+
+    def changes(chance: float) -> bool:
+        foreseen = _gain(now, best, doubt, chance=chance)
+        gain = _not_more_than_missed(foreseen, calibration, now, best, doubt, chance=chance)
+        return gain.mid >= wanted and gain.low > 0
+
+    middle = 1 - mean(best.costs) / mean(now.costs) if mean(now.costs) else 0.0
+    return changes(0.0) != changes(2.0) or abs(middle - wanted) < _drawn(now, best)
 
 
 def not_repeated(table: TableProfile, calibration: Calibration, off: float) -> Decision | None:
@@ -284,26 +358,58 @@ def _long_run(found: Costed, *beside: float) -> str:
     return f"{shown} HOT in the long run"
 
 
-def _gain(now: Costed, then: Costed, off: float, part: float = 1.0) -> Interval:
-    """The part of the cost that is saved, from runs with the same seeds; or some of that."""
-    gains = [
+def _gains(now: Costed, then: Costed) -> list[float]:
+    """The parts of the cost that are saved, from runs with the same seeds."""
+    # One of the two may have been played oftener.
+    return [
         1 - after / before if before else 0.0
-        for before, after in zip(now.costs, then.costs, strict=True)
+        for before, after in zip(now.costs, then.costs, strict=False)
     ]
+
+
+def _drawn(now: Costed, then: Costed) -> float:
+    """By how much chance in the runs may be off, to either side."""
+    gains = _gains(now, then)
+    if len(gains) < 2:
+        return 0.0
     middle = mean(gains)
-    drawn = 0.0
-    if len(gains) > 1:
-        variance = math.fsum((gain - middle) ** 2 for gain in gains) / (len(gains) - 1)
-        drawn = students_t(len(gains) - 1) * math.sqrt(variance / len(gains))
+    variance = math.fsum((gain - middle) ** 2 for gain in gains) / (len(gains) - 1)
+    return students_t(len(gains) - 1) * math.sqrt(variance / len(gains))
+
+
+def _gain(
+    now: Costed, then: Costed, off: float, *, part: float = 1.0, chance: float = 1.0
+) -> Interval:
+    """
+    The part of the cost that is saved; or some of that.
+
+    Args:
+        now: The setting in force.
+        then: Another one.
+        off: By how much a HOT share may be off.
+        part: So much of the saving, and of its error.
+        chance: So much of what chance does.
+    """
+    middle = part * mean(_gains(now, then))
     # An update that is not HOT costs about twice as much as one that is, so a share that is off
     # moves the cost by as much.
-    half = math.hypot(drawn, _MODEL_GAIN, off, part * IMAGES_UNSURE * images_frac(now, then))
-    middle *= part
+    half = math.hypot(
+        part * chance * _drawn(now, then),
+        _MODEL_GAIN,
+        off,
+        part * IMAGES_UNSURE * images_frac(now, then),
+    )
     return Interval(low=middle - half, mid=middle, high=middle + half, level=LEVEL)
 
 
 def _not_more_than_missed(
-    gain: Interval, calibration: Calibration, now: Costed, then: Costed, off: float
+    gain: Interval,
+    calibration: Calibration,
+    now: Costed,
+    then: Costed,
+    off: float,
+    *,
+    chance: float = 1.0,
 ) -> Interval:
     """
     The gain, with a lower end that fits the updates that really missed HOT.
@@ -319,7 +425,7 @@ def _not_more_than_missed(
     missed, taken = 1 - observed, 1 - min(foreseen, mid(now.point.hot_frac))
     if taken - missed <= _MISSED_WITHIN:
         return gain
-    least = _gain(now, then, off, missed / taken)
+    least = _gain(now, then, off, part=missed / taken, chance=chance)
     return replace(gain, low=min(gain.low, least.low))
 
 
@@ -357,8 +463,12 @@ def _why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
         return f"{best} cost ({trade}): less than {wanted:.1%} for a heap {grows:.0%} larger"
     return (
         f"{then.point.fillfactor} may save {gain.mid:.1%} of the cost, but that lies within the "
-        f"error ({gain.low:.1%} to {gain.high:.1%})"
+        f"error ({_ends(gain)})"
     )
+
+
+def _ends(gain: Interval) -> str:
+    return f"{gain.low:.1%} to {gain.high:.1%}"
 
 
 def _why_not_rewritten(now: Costed, then: Costed, gain: Interval) -> str:

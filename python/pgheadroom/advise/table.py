@@ -30,6 +30,7 @@ from pgheadroom.advise.curve import (
     candidates,
     curve_of,
     transition_of,
+    with_more_runs,
     without_index,
 )
 from pgheadroom.advise.decide import (
@@ -219,15 +220,16 @@ class TableCase:
         found = play(fitted.scenario, candidates(table))
         found += play(fitted.scenario, beside(found))
         self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
-        decision = decide(
-            table,
-            fitted.calibration,
-            fitted.off,
-            self._curve,
-            self._policy,
-            growth_bytes=fitted.growth_bytes,
-            width=width.half,
-        )
+        decision = self._decided(fitted, width.half)
+        if decision.is_near and runner.in_time:
+            pair = (table.fillfactor, decision.compared)
+            self._curve = tuple(
+                with_more_runs(one, table, version, self._policy, runner)
+                if one.point.fillfactor in pair
+                else one
+                for one in self._curve
+            )
+            decision = self._decided(fitted, width.half)
         hidden = [one for one in self._curve if one.point.cost is None]
         if decision.verdict == "CHANGE" and any(
             one.point.fillfactor in (table.fillfactor, decision.fillfactor) for one in hidden
@@ -238,6 +240,17 @@ class TableCase:
                 settled_by="try another fillfactor and observe again",
             )
         return decision
+
+    def _decided(self, fitted: Fitted, width: float) -> Decision:
+        return decide(
+            self._table,
+            fitted.calibration,
+            fitted.off,
+            self._curve,
+            self._policy,
+            growth_bytes=fitted.growth_bytes,
+            width=width,
+        )
 
     def _contradicted(self, guard: Guard) -> Decision:
         """No answer of the twin: neither its verdict nor a figure of it is shown."""
