@@ -88,9 +88,22 @@ def test_a_commit_is_the_clients_by_its_parts() -> None:
         "prev 0/0150, desc: COMMIT 2026-11-01 00:00:00.000000 UTC; subxacts: {xid}\n"
     )
     change = LINES.splitlines()[0].replace("735", "739")
+    catalog = LINES.splitlines()[0].replace("5/100", "5/1259")
     for xid, counted in (("738 739", 1), ("738", 0)):
-        lines = [change, line.format(xid=xid)]
+        lines = [change, catalog, line.format(xid=xid)]
         assert read_waldump(lines, TABLES).transactions.records == counted
+
+
+def test_a_commit_without_any_change_is_a_clients() -> None:
+    """An UPDATE that waits for a row has a number; where the row is gone then, nothing else."""
+    line = (
+        "rmgr: Transaction len (rec/tot):     34/    34, tx:        {xid}, lsn: 0/01A0, "
+        "prev 0/0150, desc: COMMIT 2026-11-01 00:00:00.000000 UTC\n"
+    )
+    catalog = LINES.splitlines()[0].replace("5/100", "5/1259").replace("735", "738")
+    for xid, counted in ((739, 1), (738, 0)):
+        wal = read_waldump([catalog, line.format(xid=xid)], TABLES)
+        assert wal.transactions.records == counted
 
 
 def test_listings_that_are_not_understood_are_no_measurement() -> None:

@@ -188,6 +188,7 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
     by_record: dict[str, WalSums] = {}
     clients: set[str] = set()
     rewriters: set[str] = set()
+    writers: set[str] = set()
     times: list[float] = []
     for record in records:
         fpi = sum(1 for block in record.blocks if block.has_image)
@@ -208,11 +209,17 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
             if (record.rmgr, record.kind) == ("XLOG", "FPI") and record.xid != "0":
                 rewriters.add(record.xid)
         xids = {record.xid, *record.parts}
-        is_client = not clients.isdisjoint(xids) and rewriters.isdisjoint(xids)
-        if record.rmgr == "Transaction" and is_client:
+        is_end = record.rmgr == "Transaction"
+        # A client that has waited in vain has a number and no other record; ANALYZE and its like
+        # write to catalogs.
+        has_none = record.kind in ("COMMIT", "ABORT") and writers.isdisjoint(xids)
+        is_client = not clients.isdisjoint(xids) or has_none
+        if is_end and is_client and rewriters.isdisjoint(xids):
             sums.append(transactions)
             if record.ended_at is not None:
                 times.append(record.ended_at)
+        if not is_end:
+            writers.add(record.xid)
         if len(sums) > 1 or (record.rmgr == "MultiXact" and record.xid != "0"):
             sums.append(by_record.setdefault(f"{record.rmgr}/{record.kind}", WalSums()))
         for one in sums:

@@ -294,6 +294,9 @@ impl Table {
         if is_free || matches!(action, Action::Read) {
             return Ok(Some(tid));
         }
+        if matches!(action, Action::Update(_) | Action::Delete) {
+            procs.assign(); // before it waits: the number holds the horizon for others meanwhile
+        }
         let mode = self.lock_mode(action);
         self.note_hints(tid, procs, wal);
         if let Some(xid) = self.holder(tid, mode, procs) {
