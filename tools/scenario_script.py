@@ -57,6 +57,7 @@ class Script:
                     self._step(cluster, sessions, number, step)
             finally:
                 sessions.close()
+                self._release()
         kinds = [self.steps[done.step]["do"] for done in self.done]
         played = [len(done.outcomes) for done in self.done]
         return sum(n for kind, n in zip(kinds, played, strict=True) if kind == "statement")
@@ -70,9 +71,7 @@ class Script:
                 self._held.execute("SELECT count(*) FROM pg_class")
             case "release":
                 assert self._held is not None, "a snapshot is held"
-                # Its backend ends some time after the connection does.
-                self._held.execute("ROLLBACK")
-                self._held.close()
+                self._release()
             case "reconnect":
                 sessions.reconnect(number)
                 sessions.get(number)
@@ -83,6 +82,13 @@ class Script:
                 work = self._work(cluster, session, step, done.outcomes)
                 session.begin(done, lambda: _expecting(step, work, done.outcomes))
                 sessions.settle(n, waits=done.waits, session=session)
+
+    def _release(self) -> None:
+        if self._held is not None:
+            # Its backend ends some time after the connection does.
+            self._held.execute("ROLLBACK")
+            self._held.close()
+            self._held = None
 
     def _work(
         self, cluster: Cluster, session: Session, step: dict[str, Any], outcomes: list[int | str]

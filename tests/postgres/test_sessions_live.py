@@ -1,4 +1,4 @@
-"""Histories of several sessions, played again on a server: as they were recorded."""
+"""Histories, most of several sessions, played again on a server: as they were recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
 
 
 @pytest.mark.parametrize(
-    "name", ["deadlock-two-rows", "multixact-three-sharers", "savepoint-frees-the-waiter"]
+    "name",
+    [
+        "deadlock-two-rows",
+        "multixact-three-sharers",
+        "prune-recently-dead",
+        "savepoint-frees-the-waiter",
+        "wait-for-delete",
+    ],
 )
 def test_a_history_is_as_it_was_recorded(name: str, programs: ServerPrograms) -> None:
     """Rows, failures, who waited for whom, counters, WAL and places, whatever the machine does."""
