@@ -87,7 +87,7 @@ rust: setup ## Tests of the core; SEED=1
 	cargo test --release --locked --quiet --package pgheadroom-sql --package pgheadroom-python
 	$(BIN)/python tools/mutants.py run prune-below-tenth split-in-the-middle update-ignores-fillfactor
 
-mutants: setup ## Break each rule of the twin in turn: its scenario has to fail (half an hour; resumes)
+mutants: setup ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
 	$(BIN)/python tools/mutants.py run
 
 unit: setup ## Python tests without a server

@@ -20,7 +20,7 @@ def _not_reproduced() -> set[str]:
     text = (mutants.ROOT / "crates/pgheadroom-twin/tests/scenarios/mod.rs").read_text("utf-8")
     found = _NOT_REPRODUCED.search(text)
     assert found is not None
-    return set(re.findall(r'\("([a-z0-9-]+)"', found[1]))
+    return set(re.findall(r'\(\s*"([a-z0-9-]+)"', found[1]))
 
 
 def test_every_patch_applies() -> None:
@@ -47,7 +47,20 @@ def test_every_rule_of_a_scenario_has_a_mutant() -> None:
         about.setdefault(scenarios[scenario], set()).add(scenario)
     found = {mutant.rule: set(mutant.scenarios) for mutant in mutants.mutants()}
     assert len(found) >= 120
-    assert found == about
+    assert {rule: found.get(rule) for rule in about} == about
+
+
+def test_every_history_of_sessions_is_failed_by_a_mutant() -> None:
+    """What sessions do to each other is one mechanism for many: its mutant lists all it fails."""
+    rules = {
+        rule for name, rule in mutants.rules_of_scenarios().items() if name not in _of_sessions()
+    }
+    failed: set[str] = set()
+    for mutant in mutants.mutants():
+        if mutant.rule not in rules:
+            assert set(mutant.scenarios) <= _of_sessions(), mutant.rule
+            failed |= set(mutant.scenarios)
+    assert failed == _of_sessions() - _not_reproduced()
 
 
 def test_mutants_change_sources_alone() -> None:
