@@ -290,6 +290,28 @@ def test_interrupted_while_it_starts(newest: ServerPrograms, run_parent: Path) -
     run_parent.mkdir()
 
 
+def test_no_signal_is_lost_in_a_fork(newest: ServerPrograms, run_parent: Path) -> None:
+    """A signal that comes while a program is started, which Python alone would forget."""
+    script = (
+        "import os, signal, sys\n"
+        "from pgheadroom.servers import Host, find_programs, terminate_cleanly\n"
+        "number = int(sys.argv[2])\n"
+        "with terminate_cleanly(), Host(find_programs(sys.argv[1])) as host:\n"
+        "    os.register_at_fork(after_in_parent=lambda: signal.raise_signal(number))\n"
+        "    host.popen(['sleep', '600'])\n"
+        "    print('lost', flush=True)\n"
+    )
+    for number, ending in (
+        (signal.SIGINT, -signal.SIGINT),
+        (signal.SIGTERM, 128 + signal.SIGTERM),
+        (signal.SIGHUP, 128 + signal.SIGHUP),
+    ):
+        command = [sys.executable, "-c", script, newest.bin_dir, str(int(number))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.returncode) == ("", ending), done.stderr
+        assert list(run_parent.iterdir()) == []
+
+
 def test_killed_while_it_makes_a_template(
     newest: ServerPrograms, run_parent: Path, own_cache: Path
 ) -> None:

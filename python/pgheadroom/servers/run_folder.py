@@ -36,6 +36,7 @@ from pgheadroom.servers import disk, watchdog
 from pgheadroom.servers.death import ends_with_us
 from pgheadroom.servers.environment import client_environment
 from pgheadroom.servers.locked_folder import LockedFolder, abandoned_folders, random_name
+from pgheadroom.servers.signals import held_back
 from pgheadroom.servers.user import ServerUser, can_traverse
 
 _log = logging.getLogger(__name__)
@@ -204,15 +205,16 @@ class RunFolder:
         environment = dict(client_environment() if env is None else env)
         environment[watchdog.MARKER] = str(self.path)
         options.setdefault("cwd", self.scratch)
-        process: subprocess.Popen[Any] = subprocess.Popen(
-            [str(arg) for arg in args],
-            env=environment,
-            start_new_session=True,
-            preexec_fn=ends_with_us(at_our_end),  # noqa: PLW1509 - two calls of the kernel's
-            **options,
-        )
-        self._processes = [other for other in self._processes if other.returncode is None]
-        self._processes.append(process)
+        with held_back():
+            process: subprocess.Popen[Any] = subprocess.Popen(
+                [str(arg) for arg in args],
+                env=environment,
+                start_new_session=True,
+                preexec_fn=ends_with_us(at_our_end),  # noqa: PLW1509 - two calls of the kernel's
+                **options,
+            )
+            self._processes = [other for other in self._processes if other.returncode is None]
+            self._processes.append(process)
         return process
 
 
