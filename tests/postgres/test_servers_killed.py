@@ -257,8 +257,9 @@ def test_look_alikes_are_left_alone(newest: ServerPrograms, run_parent: Path) ->
 def test_interrupted_while_it_starts(newest: ServerPrograms, run_parent: Path) -> None:
     """Ctrl-C or kill -9 at any moment of making, starting and stopping a server."""
     script = (
-        "import sys; print('begun', flush=True)\n"
+        "import sys\n"
         "from pgheadroom.servers import Host, find_programs\n"
+        "print('begun', flush=True)\n"
         "while True:\n"
         "    with Host(find_programs(sys.argv[1])) as host:\n"
         "        cluster = host.cluster('main'); cluster.start({}); cluster.stop()\n"
