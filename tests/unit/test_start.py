@@ -13,6 +13,7 @@ import pgheadroom
 from pgheadroom.cli.commands import COMMANDS
 
 CLI = Path(pgheadroom.__file__).parent / "cli"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAVY = ("numpy", "scipy", "psycopg", "pydantic", "altair", "jinja2", "rich", "pgheadroom._core")
 LISTED = """
 import sys
@@ -23,12 +24,12 @@ raise SystemExit(code)
 """
 
 
-def _loaded(*arguments: str) -> set[str]:
+def _loaded(*arguments: str, says: str = "Usage: pgheadroom") -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", LISTED, *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "Usage: pgheadroom" in done.stdout
+    assert says in done.stdout
     return set(done.stderr.split("\n"))
 
 
@@ -61,6 +62,16 @@ def test_help_loads_no_command() -> None:
 def test_a_command_loads_what_it_needs(command: str, others: tuple[str, ...]) -> None:
     """`check` loaded all experiments and the library of connections, for one small class."""
     assert _loaded(command, "--help").isdisjoint(others)
+
+
+def test_a_prediction_loads_no_experiment(tmp_path: Path) -> None:
+    """Showing a prediction loaded all experiments, and numpy with them: 0.4 s of processor time."""
+    profile = (EXAMPLES / "accounts.toml").read_text(encoding="utf-8")
+    small = profile.replace("1_000_000", "1000").replace("200_000", "10")
+    assert small.count("1000\n") == 1
+    (tmp_path / "small.toml").write_text(small, encoding="utf-8")
+    loaded = _loaded("predict", str(tmp_path / "small.toml"), says="18")
+    assert loaded.isdisjoint(("numpy", "psycopg", "pgheadroom.lab.experiments", "altair"))
 
 
 def test_the_help_says_what_commands_say() -> None:

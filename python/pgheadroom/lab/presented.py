@@ -7,7 +7,7 @@ side. One of an experiment that is not known here is shown in full, without figu
 
 from __future__ import annotations
 
-from pgheadroom.lab import experiments, reading
+from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence
 from pgheadroom.lab.presentation import KEY, Presentation
 from pgheadroom.lab.reading import Result
@@ -23,6 +23,8 @@ def presented(result: Result) -> Presentation:
     kept = reading.mapping(result.get(KEY))
     if kept:
         return Presentation.from_json(kept)
+    from pgheadroom.lab import experiments  # noqa: PLC0415 - slow to import, and seldom asked
+
     name = result.get("name")
     known = next((experiment for experiment in experiments.ALL if experiment.name == name), None)
     return Presentation(answer=sentence(result)) if known is None else known.presentation(result)
