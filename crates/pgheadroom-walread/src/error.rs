@@ -1,0 +1,90 @@
+//! What can be wrong with the write-ahead log that was given.
+
+use pgheadroom_layout::Lsn;
+
+/// Why WAL cannot be read, with where that was found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WalError {
+    /// A file cannot be opened or read, or what is compressed does not unpack.
+    #[error("{path} cannot be read: {problem}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        problem: String,
+    },
+    /// The first page is not that of a WAL segment.
+    #[error(
+        "{path} is no segment of WAL: {found}; expected a file of pg_wal or of an archive, plain \
+         or as .gz, .lz4 or .zst"
+    )]
+    NotWal {
+        /// The file.
+        path: String,
+        /// What is at its beginning.
+        found: String,
+    },
+    /// A page magic that is none of the versions that are read.
+    #[error(
+        "{path} has the page magic {magic:04X}, which is {of}: expected D110 (PostgreSQL 15), D113 \
+         (16), D116 (17), D118 (18) or D11F (19)"
+    )]
+    UnknownMagic {
+        /// The file.
+        path: String,
+        /// The magic.
+        magic: u16,
+        /// Whose magic it is, in words.
+        of: &'static str,
+    },
+    /// WAL of a server that was built otherwise.
+    #[error("{path} was written with WAL pages of {page_bytes} bytes: expected 8192")]
+    PageSize {
+        /// The file.
+        path: String,
+        /// The size in the header.
+        page_bytes: u32,
+    },
+    /// Files of two systems, or of two versions.
+    #[error("{path} is of {what} {found}, {other} of {expected}: give those of one server")]
+    Mixed {
+        /// The file.
+        path: String,
+        /// Which property differs.
+        what: &'static str,
+        /// What this file has.
+        found: String,
+        /// Another file.
+        other: String,
+        /// What that has.
+        expected: String,
+    },
+    /// A history file that is not one.
+    #[error("{path}, line {line}: {problem}; expected the lines that PostgreSQL writes there")]
+    BadHistory {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Nothing to read.
+    #[error("no record of WAL in {what}: {problem}")]
+    Nothing {
+        /// What was given.
+        what: String,
+        /// Why there is none.
+        problem: String,
+    },
+}
+
+/// What is wrong with one record or page: the end of the log, or damage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// Where the record begins, or the page.
+    pub lsn: Lsn,
+    /// What was found.
+    pub why: &'static str,
+}

@@ -1,0 +1,223 @@
+//! Which files are read, and in which order.
+//!
+//! Of the files given, those that hold WAL of one server become one line of pieces: by position,
+//! on the newest timeline and those that it came from. What is not read is named.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use pgheadroom_layout::Lsn;
+
+use crate::error::WalError;
+use crate::history::{self, HISTORY_BYTES_MAX, History};
+use crate::piece::{Found, Packing, Piece, SegmentName};
+
+/// Pieces in the order in which they are read.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    /// The pieces.
+    pub pieces: Vec<Piece>,
+    /// The timeline that they lead to.
+    pub timeline: u32,
+    /// Files that are not read because their content is that of an older name, or none yet.
+    pub not_yet_written: Vec<PathBuf>,
+    /// Files of timelines that do not lead there, or that the same segment of a newer replaces.
+    pub other_timelines: Vec<PathBuf>,
+    /// Whether timelines were joined without a history file that says where.
+    pub history_missing: bool,
+}
+
+/// Looks at files and folders and puts what holds WAL in order.
+///
+/// In a folder, files are known by their names; a file that is given by itself may have any.
+///
+/// # Errors
+/// [`WalError`] for files that cannot be read, of two servers or of two versions, and for none.
+pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalError> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut histories: BTreeMap<u32, History> = BTreeMap::new();
+    for path in paths {
+        if path.is_dir() {
+            list(path, &mut files, &mut histories)?;
+        } else if !add_history(path, &mut histories)? {
+            files.push(path.clone());
+        }
+    }
+    let mut chosen = Chosen::default();
+    let mut pieces = Vec::new();
+    for path in files {
+        match Piece::look(&path)? {
+            Found::Piece(piece) => pieces.push(piece),
+            Found::NotYetWritten => chosen.not_yet_written.push(path),
+        }
+    }
+    let Some(newest) = timeline.or_else(|| pieces.iter().map(|piece| piece.timeline).max()) else {
+        return Err(nothing(paths, "no file there is a written segment"));
+    };
+    alike(&pieces)?;
+    chosen.timeline = newest;
+    let line = Line::of(newest, &histories);
+    let mut by_start: BTreeMap<Lsn, Piece> = BTreeMap::new();
+    for piece in pieces {
+        if !line.has(&piece) {
+            chosen.other_timelines.push(piece.path);
+            continue;
+        }
+        match by_start.remove(&piece.start) {
+            None => {
+                by_start.insert(piece.start, piece);
+            }
+            Some(other) => {
+                let (kept, left) = if rank(&piece) > rank(&other) {
+                    (piece, other)
+                } else {
+                    (other, piece)
+                };
+                chosen.other_timelines.push(left.path);
+                by_start.insert(kept.start, kept);
+            }
+        }
+    }
+    chosen.pieces = by_start.into_values().collect();
+    if chosen.pieces.is_empty() {
+        return Err(nothing(
+            paths,
+            "no file there is of the timeline that was asked for",
+        ));
+    }
+    chosen.history_missing =
+        line.history.is_none() && chosen.pieces.iter().any(|piece| piece.timeline != newest);
+    Ok(chosen)
+}
+
+/// Of two files of one segment the newer timeline's, then the whole one rather than `.partial`.
+fn rank(piece: &Piece) -> (u32, bool, bool) {
+    let is_partial = piece.name.is_some_and(|name| name.is_partial);
+    (piece.timeline, !is_partial, piece.is_plain())
+}
+
+/// The timelines that lead to one.
+struct Line<'a> {
+    newest: u32,
+    history: Option<&'a History>,
+}
+
+impl<'a> Line<'a> {
+    fn of(newest: u32, histories: &'a BTreeMap<u32, History>) -> Self {
+        Self {
+            newest,
+            history: histories.get(&newest),
+        }
+    }
+
+    /// Whether a piece is of the line: of an earlier timeline up to where that was left. Without a
+    /// history each older timeline is taken for an earlier one.
+    fn has(&self, piece: &Piece) -> bool {
+        if piece.timeline == self.newest {
+            return true;
+        }
+        match self.history {
+            Some(history) => history
+                .iter()
+                .any(|(timeline, left)| *timeline == piece.timeline && piece.start < *left),
+            None => piece.timeline < self.newest,
+        }
+    }
+}
+
+fn list(
+    folder: &Path,
+    files: &mut Vec<PathBuf>,
+    histories: &mut BTreeMap<u32, History>,
+) -> Result<(), WalError> {
+    let unreadable = |error: std::io::Error| WalError::Unreadable {
+        path: folder.display().to_string(),
+        problem: error.to_string(),
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        found.push(entry.map_err(unreadable)?.path());
+    }
+    found.sort();
+    for path in found {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        if path.is_dir() {
+            // WAL-G and pgBackRest put segments into folders of their own: `0000000100000000`.
+            let is_segments = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if is_segments && !path.is_symlink() {
+                list(&path, files, histories)?;
+            }
+        } else if SegmentName::parse(Packing::of_name(name).1).is_some() {
+            files.push(path);
+        } else {
+            add_history(&path, histories)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_history(path: &Path, histories: &mut BTreeMap<u32, History>) -> Result<bool, WalError> {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let Some(timeline) = history::timeline_of(name) else {
+        return Ok(false);
+    };
+    let shown = path.display().to_string();
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(HISTORY_BYTES_MAX).read_to_string(&mut text))
+        .map_err(|error| WalError::Unreadable {
+            path: shown.clone(),
+            problem: error.to_string(),
+        })?;
+    histories.insert(timeline, history::parse(&shown, &text)?);
+    Ok(true)
+}
+
+/// Refuses files of two systems, versions or segment sizes.
+fn alike(pieces: &[Piece]) -> Result<(), WalError> {
+    let Some(first) = pieces.first() else {
+        return Ok(());
+    };
+    for piece in pieces {
+        let pairs = [
+            ("the system", piece.system, first.system),
+            (
+                "PostgreSQL",
+                u64::from(piece.major.number()),
+                u64::from(first.major.number()),
+            ),
+            ("a segment size", piece.segment_bytes, first.segment_bytes),
+        ];
+        for (what, found, expected) in pairs {
+            if found != expected {
+                return Err(WalError::Mixed {
+                    path: piece.path.display().to_string(),
+                    what,
+                    found: found.to_string(),
+                    other: first.path.display().to_string(),
+                    expected: expected.to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn nothing(paths: &[PathBuf], problem: &str) -> WalError {
+    let shown: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    WalError::Nothing {
+        what: shown.join(", "),
+        problem: problem.to_owned(),
+    }
+}

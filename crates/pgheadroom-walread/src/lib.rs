@@ -1,0 +1,30 @@
+//! Reads PostgreSQL's write-ahead log and sums it by relation and cause.
+//!
+//! ```text
+//! files --folder--> pieces in order --piece--> pages --reader--> records --tally--> sums
+//! ```
+//!
+//! Versions 15 to 19. Two layers below the sums: [`reader`] makes records out of pages, [`record`]
+//! takes one apart. Foreign bytes are never trusted: every length is checked, nothing is mapped,
+//! memory does not depend on what the bytes claim. A bad record is the end of the log only if
+//! nothing valid follows; else it is a gap, named by position and file ([`run`]).
+
+pub mod cause;
+pub mod error;
+pub mod folder;
+pub mod format;
+pub mod history;
+pub mod memo;
+pub mod piece;
+pub mod reader;
+pub mod record;
+pub mod rmgr;
+pub mod run;
+pub mod tally;
+
+pub use cause::Cause;
+pub use error::WalError;
+pub use folder::{Chosen, choose};
+pub use format::Major;
+pub use run::{Gap, Outcome, run};
+pub use tally::{Range, Tally};

@@ -1,0 +1,406 @@
+//! Pages become records: a state machine that is given one page after another.
+//!
+//! ```text
+//! Seeking --first record of a page--> AtRecord --record crosses the page--> Within --> AtRecord
+//!                                        |--switch of segments--> Switched --> AtRecord
+//! ```
+//!
+//! Records that lie within a page are handed on where they are; only those that cross are put
+//! together. Of a record longer than [`KEPT_BYTES`] the beginning is kept, which has its headers,
+//! and the checksum goes on over the rest: memory does not depend on what a length claims.
+//!
+//! Source: src/backend/access/transam/xlogreader.c (REL_15_STABLE to REL_18_STABLE).
+
+use pgheadroom_layout::Lsn;
+
+use crate::error::Broken;
+use crate::format::{
+    PAGE_BYTES, PageHeader, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, padded, u32_at,
+};
+use crate::record::{Block, Header, Record, crc_of};
+
+/// How much of a record that crosses pages is kept. More than any record has whose main data are
+/// looked at and lie behind images; arbitrary beyond that.
+pub const KEPT_BYTES: usize = 128 * 1024;
+
+/// Source: `RM_XLOG_ID` and `XLOG_SWITCH`.
+const RM_XLOG: u8 = 0;
+const XLOG_SWITCH: u8 = 0x40;
+
+/// Is given each record.
+pub trait Sink {
+    /// A record that is whole and whose checksum holds, and where it ends; false to stop before it.
+    fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool;
+}
+
+/// What came of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The next page is wanted.
+    Next,
+    /// The sink has had enough.
+    Stopped,
+    /// Something is wrong: the end of the log, or damage.
+    Broken(Broken),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the first record: what a page goes on with is skipped.
+    Seeking,
+    /// The next page begins with a record.
+    AtRecord,
+    /// A record has begun that is not whole yet.
+    Within {
+        lsn: Lsn,
+        total: u32,
+        got: u32,
+        crc: u32,
+    },
+    /// The rest of the segment is empty.
+    Switched { until: Lsn },
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Reader {
+    magic: u16,
+    segment_bytes: u64,
+    state: State,
+    kept: Vec<u8>,
+    blocks: Vec<Block>,
+    /// Where the last record begins; None before the first, and after a gap.
+    prev: Option<Lsn>,
+    /// Where the next record is expected.
+    next: Option<Lsn>,
+    /// Where the first record began.
+    pub first: Option<(Lsn, Lsn)>,
+}
+
+impl Reader {
+    /// A reader of WAL with this page magic and segment size.
+    #[must_use]
+    pub fn new(magic: u16, segment_bytes: u64) -> Self {
+        Self {
+            magic,
+            segment_bytes,
+            state: State::Seeking,
+            kept: Vec::new(),
+            blocks: Vec::with_capacity(33),
+            prev: None,
+            next: None,
+            first: None,
+        }
+    }
+
+    /// Where the next record is expected, once one was seen; of one that is being read, its begin.
+    #[must_use]
+    pub const fn position(&self) -> Option<Lsn> {
+        match self.state {
+            State::Within { lsn, .. } => Some(lsn),
+            _ => self.next,
+        }
+    }
+
+    /// Where the last record begins.
+    #[must_use]
+    pub const fn last(&self) -> Option<Lsn> {
+        self.prev
+    }
+
+    /// Whether a record has begun that is not whole yet.
+    #[must_use]
+    pub const fn is_within(&self) -> bool {
+        matches!(self.state, State::Within { .. })
+    }
+
+    /// Forgets what came before: after a gap the next page's first record is looked for.
+    pub fn seek(&mut self) {
+        self.state = State::Seeking;
+        self.prev = None;
+    }
+
+    /// Takes a page; `from` is where a record begins that was found on it after damage.
+    pub fn take(
+        &mut self,
+        lsn: Lsn,
+        page: &[u8],
+        from: Option<usize>,
+        sink: &mut impl Sink,
+    ) -> Step {
+        if let State::Switched { until } = self.state {
+            if lsn < until {
+                return Step::Next;
+            }
+            self.state = State::AtRecord;
+        }
+        let header = PageHeader::read(page);
+        if !header.fits(self.magic, lsn, self.segment_bytes) {
+            let why = if header.address == lsn {
+                "a page whose header is damaged"
+            } else {
+                "a page that is not the expected one"
+            };
+            return self.broken(lsn, why);
+        }
+        let begin = match from {
+            Some(at) => Ok(Some(at)),
+            None => self.begin_page(lsn, page, header, sink),
+        };
+        match begin {
+            Ok(Some(at)) => self.records(lsn, page, at, sink),
+            Ok(None) => Step::Next,
+            Err(step) => step,
+        }
+    }
+
+    /// Deals with what a page goes on with; where its first record begins, None if not on it.
+    fn begin_page(
+        &mut self,
+        lsn: Lsn,
+        page: &[u8],
+        header: PageHeader,
+        sink: &mut impl Sink,
+    ) -> Result<Option<usize>, Step> {
+        let at = header.bytes();
+        let room = PAGE_BYTES - at;
+        match self.state {
+            State::Within { total, got, .. } => {
+                if header.gives_up() {
+                    self.state = State::AtRecord;
+                    self.prev = None;
+                    return Ok(Some(at));
+                }
+                if !header.continues() || header.left_bytes != total - got {
+                    return Err(
+                        self.broken_record("a record that its next page does not go on with")
+                    );
+                }
+                let taken = room.min((total - got) as usize);
+                self.go_on(lsn, page, at, taken, sink)
+            }
+            _ if header.continues() => {
+                if self.state == State::AtRecord {
+                    return Err(
+                        self.broken(lsn, "a page that goes on with a record where none began")
+                    );
+                }
+                let left = header.left_bytes as usize;
+                let skipped = left.next_multiple_of(8);
+                Ok((left < room && skipped < room).then_some(at + skipped))
+            }
+            _ => Ok(Some(at)),
+        }
+    }
+
+    /// Adds a page's part to the record that crosses it.
+    fn go_on(
+        &mut self,
+        lsn: Lsn,
+        page: &[u8],
+        at: usize,
+        taken: usize,
+        sink: &mut impl Sink,
+    ) -> Result<Option<usize>, Step> {
+        let State::Within {
+            lsn: begin,
+            total,
+            got,
+            crc,
+        } = self.state
+        else {
+            return Ok(Some(at));
+        };
+        let part = &page[at..at + taken];
+        let had = got as usize;
+        if self.kept.len() < KEPT_BYTES {
+            let room = KEPT_BYTES - self.kept.len();
+            self.kept.extend_from_slice(&part[..taken.min(room)]);
+        }
+        let before_payload = RECORD_HEADER_BYTES.saturating_sub(had).min(taken);
+        let crc = crc32c::crc32c_append(crc, &part[before_payload..]);
+        let got = got + u32::try_from(taken).unwrap_or(u32::MAX);
+        self.state = State::Within {
+            lsn: begin,
+            total,
+            got,
+            crc,
+        };
+        if had < RECORD_HEADER_BYTES && got as usize >= RECORD_HEADER_BYTES {
+            if let Err(why) = self.check(&Header::read(&self.kept), begin) {
+                return Err(self.broken_record(why));
+            }
+        }
+        if got < total {
+            return Ok(None);
+        }
+        if Header::read(&self.kept).crc != crc_of(&self.kept, crc) {
+            return Err(self.broken_record("a record whose checksum does not hold"));
+        }
+        let end = Lsn(lsn.0 + (at + taken) as u64);
+        let kept = std::mem::take(&mut self.kept);
+        let step = self.hand_on(begin, &kept, end, sink);
+        self.kept = kept;
+        match step {
+            None => {
+                let next = (at + taken).next_multiple_of(8);
+                let goes_on = self.state == State::AtRecord && next < PAGE_BYTES;
+                Ok(goes_on.then_some(next))
+            }
+            Some(step) => Err(step),
+        }
+    }
+
+    /// The records that begin on a page, from a place on it.
+    fn records(&mut self, lsn: Lsn, page: &[u8], from: usize, sink: &mut impl Sink) -> Step {
+        let mut at = from;
+        while at < PAGE_BYTES {
+            let begin = Lsn(lsn.0 + at as u64);
+            self.state = State::AtRecord;
+            self.next = Some(begin);
+            let total = u32_at(page, at);
+            if (total as usize) < RECORD_HEADER_BYTES || total > RECORD_BYTES_MAX {
+                let why = if total == 0 {
+                    "no record"
+                } else {
+                    "a record of impossible length"
+                };
+                return self.broken(begin, why);
+            }
+            let room = PAGE_BYTES - at;
+            if room >= RECORD_HEADER_BYTES {
+                if let Err(why) = self.check(&Header::read(&page[at..]), begin) {
+                    return self.broken(begin, why);
+                }
+            }
+            let bytes = total as usize;
+            if bytes > room {
+                self.begin_crossing(begin, total, &page[at..]);
+                return Step::Next;
+            }
+            let record = &page[at..at + bytes];
+            let crc = crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]));
+            if Header::read(record).crc != crc {
+                return self.broken(begin, "a record whose checksum does not hold");
+            }
+            if let Some(step) = self.hand_on(begin, record, Lsn(begin.0 + bytes as u64), sink) {
+                return step;
+            }
+            if matches!(self.state, State::Switched { .. }) {
+                return Step::Next;
+            }
+            at += bytes.next_multiple_of(8);
+        }
+        Step::Next
+    }
+
+    fn begin_crossing(&mut self, lsn: Lsn, total: u32, part: &[u8]) {
+        self.kept.clear();
+        self.kept.extend_from_slice(part);
+        let payload = part.get(RECORD_HEADER_BYTES..).unwrap_or_default();
+        self.state = State::Within {
+            lsn,
+            total,
+            got: u32::try_from(part.len()).unwrap_or(u32::MAX),
+            crc: crc32c::crc32c(payload),
+        };
+    }
+
+    /// Takes a whole record apart and hands it on; None to go on.
+    fn hand_on(&mut self, lsn: Lsn, bytes: &[u8], end: Lsn, sink: &mut impl Sink) -> Option<Step> {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let outcome = match Record::decode(lsn, bytes, &mut blocks) {
+            Err(why) => Err(why),
+            Ok(record) if !sink.record(&record, end) => Ok(None),
+            Ok(record) => Ok(Some(record.header)),
+        };
+        self.blocks = blocks;
+        match outcome {
+            Err(why) => {
+                self.state = State::AtRecord;
+                self.next = Some(lsn);
+                Some(self.broken(lsn, why))
+            }
+            Ok(None) => {
+                self.next = Some(lsn);
+                Some(Step::Stopped)
+            }
+            Ok(Some(header)) => {
+                self.first.get_or_insert((lsn, header.prev));
+                self.prev = Some(lsn);
+                self.next = Some(Lsn(padded(end.0)));
+                self.state = State::AtRecord;
+                if header.rmgr == RM_XLOG && header.info & 0xF0 == XLOG_SWITCH {
+                    let until = end.0.next_multiple_of(self.segment_bytes);
+                    self.state = State::Switched { until: Lsn(until) };
+                    self.next = Some(Lsn(until));
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether a header may stand at a position.
+    ///
+    /// Source: `ValidXLogRecordHeader`, xlogreader.c. Differs: resource managers of extensions are
+    /// not looked up.
+    fn check(&self, header: &Header, lsn: Lsn) -> Result<(), &'static str> {
+        match self.prev {
+            Some(prev) if header.prev != prev => {
+                Err("a record that does not follow the one before it")
+            }
+            None if header.prev >= lsn => Err("a record that names a later one as before it"),
+            _ => Ok(()),
+        }
+    }
+
+    fn broken(&self, lsn: Lsn, why: &'static str) -> Step {
+        match self.state {
+            State::Within { lsn, .. } => Step::Broken(Broken { lsn, why }),
+            _ => Step::Broken(Broken { lsn, why }),
+        }
+    }
+
+    fn broken_record(&self, why: &'static str) -> Step {
+        self.broken(self.position().unwrap_or_default(), why)
+    }
+}
+
+/// Where on a page a record of this log begins although an earlier one is broken; None if nowhere.
+///
+/// A record counts if it is whole on the page, its checksum holds and it names the broken record,
+/// or a later one, as before it: what lies in a segment from before it was used again names
+/// earlier ones.
+#[must_use]
+pub fn record_after(
+    broken: Lsn,
+    lsn: Lsn,
+    page: &[u8],
+    magic: u16,
+    segment_bytes: u64,
+) -> Option<usize> {
+    let header = PageHeader::read(page);
+    if !header.fits(magic, lsn, segment_bytes) {
+        return None;
+    }
+    let from = if broken.0 >= lsn.0 {
+        usize::try_from(broken.0 - lsn.0).ok()? + 8
+    } else {
+        header.bytes()
+    };
+    let mut blocks = Vec::new();
+    (from.next_multiple_of(8)..PAGE_BYTES.saturating_sub(RECORD_HEADER_BYTES - 1))
+        .step_by(8)
+        .find(|at| {
+            let begin = Lsn(lsn.0 + *at as u64);
+            let head = Header::read(&page[*at..]);
+            let bytes = head.total_bytes as usize;
+            let fits = bytes >= RECORD_HEADER_BYTES && bytes <= PAGE_BYTES - at;
+            if !fits || head.prev < broken || head.prev >= begin {
+                return false;
+            }
+            let record = &page[*at..at + bytes];
+            head.crc == crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]))
+                && Record::decode(begin, record, &mut blocks).is_ok()
+        })
+}

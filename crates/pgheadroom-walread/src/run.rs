@@ -1,0 +1,297 @@
+//! Reads pieces in order, over gaps and damage, on several threads where that can be.
+//!
+//! A bad record is the end of the log only if nothing valid follows at its address; else it is a
+//! gap from there to the first record that is whole again. So is a segment that is missing.
+
+use std::io::Read;
+use std::thread;
+
+use pgheadroom_layout::Lsn;
+
+use crate::error::{Broken, WalError};
+use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
+use crate::piece::{Pages, Piece};
+use crate::reader::{Reader, Step, record_after};
+use crate::tally::{Range, Tally};
+
+/// A stretch that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Where it begins.
+    pub from: Lsn,
+    /// The first position that could be read again.
+    pub to: Lsn,
+    /// The file in which it begins.
+    pub path: String,
+    /// What is wrong there.
+    pub why: &'static str,
+}
+
+/// What was read.
+pub struct Outcome {
+    /// The sums.
+    pub tally: Tally,
+    /// Stretches that could not be read.
+    pub gaps: Vec<Gap>,
+    /// Where reading ended, and what is there instead of a record; None where the input ends, or
+    /// the range that was asked for.
+    pub end: Option<Broken>,
+}
+
+/// Sums the records of pieces that lie in a range.
+///
+/// # Arguments
+/// * `pieces` - of one server, in order ([`crate::choose`]); not empty.
+/// * `threads` - how many read side by side where there are segments enough.
+///
+/// # Errors
+/// [`WalError`] for files that cannot be read.
+pub fn run(pieces: &[Piece], range: Range, threads: usize) -> Result<Outcome, WalError> {
+    let wanted: Vec<Piece> = pieces
+        .iter()
+        .filter(|piece| overlaps(piece, range))
+        .cloned()
+        .collect();
+    let parts = threads.min(wanted.len() / 2);
+    if parts > 1 {
+        if let Some(outcome) = side_by_side(&wanted, range, parts)? {
+            return Ok(outcome);
+        }
+    }
+    let first = wanted.first().or(pieces.first());
+    let Some(first) = first else {
+        return Err(WalError::Nothing {
+            what: "the input".to_owned(),
+            problem: "there is no file".to_owned(),
+        });
+    };
+    let mut part = Part::new(first, range, Lsn(u64::MAX));
+    part.read(&wanted)?;
+    Ok(part.outcome())
+}
+
+/// Sums the records of a stream, segments one after another.
+///
+/// # Errors
+/// [`WalError`] for a stream that cannot be read or is no WAL.
+pub fn run_stream(
+    shown: &str,
+    mut bytes: Box<dyn Read + Send>,
+    range: Range,
+) -> Result<(Piece, Outcome), WalError> {
+    let mut head = Vec::new();
+    (&mut bytes)
+        .take(LONG_HEADER_BYTES as u64)
+        .read_to_end(&mut head)
+        .map_err(|error| WalError::Unreadable {
+            path: shown.to_owned(),
+            problem: error.to_string(),
+        })?;
+    let piece = Piece::of_stream(shown, &head)?;
+    let mut part = Part::new(&piece, range, Lsn(u64::MAX));
+    let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
+    let mut pages = Pages::of_bytes(&piece, piece.start, whole, Vec::new());
+    part.read_pages(&mut pages, shown)?;
+    part.finish();
+    Ok((piece, part.outcome()))
+}
+
+fn overlaps(piece: &Piece, range: Range) -> bool {
+    let has_end = piece.name.is_some() || !piece.is_plain();
+    piece.start < range.to && !(has_end && piece.end() <= range.from)
+}
+
+/// Reads parts of the pieces at the same time; None where they do not join, which reading one
+/// after another then explains.
+fn side_by_side(pieces: &[Piece], range: Range, parts: usize) -> Result<Option<Outcome>, WalError> {
+    let bounds: Vec<usize> = (0..=parts)
+        .map(|part| part * pieces.len() / parts)
+        .collect();
+    let mut read: Vec<Result<Part, WalError>> = Vec::with_capacity(parts);
+    thread::scope(|scope| {
+        let started: Vec<_> = (0..parts)
+            .map(|at| {
+                let (begin, end) = (bounds[at], bounds[at + 1]);
+                let stop_at = pieces.get(end).map_or(Lsn(u64::MAX), |piece| piece.start);
+                scope.spawn(move || {
+                    let mut part = Part::new(&pieces[begin], range, stop_at);
+                    part.read(&pieces[begin..]).map(|()| part)
+                })
+            })
+            .collect();
+        for handle in started {
+            match handle.join() {
+                Ok(part) => read.push(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    let mut joined: Option<Part> = None;
+    for part in read {
+        let part = part?;
+        match joined.as_mut() {
+            None => joined = Some(part),
+            Some(before) => {
+                if !before.joins(&part) {
+                    return Ok(None);
+                }
+                before.append(part);
+            }
+        }
+    }
+    let whole = joined.filter(|part| part.gaps.is_empty());
+    Ok(whole.map(Part::outcome))
+}
+
+/// What one thread reads.
+struct Part {
+    reader: Reader,
+    tally: Tally,
+    magic: u16,
+    segment_bytes: u64,
+    gaps: Vec<Gap>,
+    /// Damage, or the end: not yet known which.
+    broken: Option<(Broken, String)>,
+    expected: Option<Lsn>,
+    is_stopped: bool,
+    path: String,
+}
+
+impl Part {
+    fn new(first: &Piece, range: Range, stop_at: Lsn) -> Self {
+        Self {
+            reader: Reader::new(first.magic, first.segment_bytes),
+            tally: Tally::new(first.major, first.segment_bytes, range, stop_at),
+            magic: first.magic,
+            segment_bytes: first.segment_bytes,
+            gaps: Vec::new(),
+            broken: None,
+            expected: None,
+            is_stopped: false,
+            path: first.path.display().to_string(),
+        }
+    }
+
+    fn read(&mut self, pieces: &[Piece]) -> Result<(), WalError> {
+        let mut chunk = Vec::new();
+        let from = self.tally.from();
+        for piece in pieces {
+            let shown = piece.path.display().to_string();
+            let mut pages = Pages::of(piece, from.max(piece.start), chunk)?;
+            self.read_pages(&mut pages, &shown)?;
+            chunk = pages.into_chunk();
+            if self.is_stopped {
+                break;
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    fn read_pages(&mut self, pages: &mut Pages, shown: &str) -> Result<(), WalError> {
+        while !self.is_stopped {
+            let Some((lsn, page)) = pages.next_page()? else {
+                break;
+            };
+            if self.expected.is_some_and(|expected| expected != lsn) {
+                self.miss(lsn);
+            }
+            if self.path != shown {
+                shown.clone_into(&mut self.path);
+            }
+            self.take(lsn, page);
+            self.expected = Some(Lsn(lsn.0.saturating_add(PAGE_BYTES as u64)));
+        }
+        Ok(())
+    }
+
+    /// Pages are missing before this one.
+    fn miss(&mut self, lsn: Lsn) {
+        if self.broken.is_none() {
+            let from = self.reader.position().or(self.expected).unwrap_or(lsn);
+            self.gap(from, lsn, "segments, or a part of one, are missing");
+            self.reader.seek();
+        }
+    }
+
+    fn gap(&mut self, from: Lsn, to: Lsn, why: &'static str) {
+        // The next segment joins where the last one's rest is empty.
+        if from < to {
+            self.gaps.push(Gap {
+                from,
+                to,
+                path: self.path.clone(),
+                why,
+            });
+        }
+        self.tally.gap();
+    }
+
+    fn take(&mut self, lsn: Lsn, page: &[u8]) {
+        let mut from = None;
+        loop {
+            if let Some((broken, path)) = self.broken.take() {
+                match record_after(broken.lsn, lsn, page, self.magic, self.segment_bytes) {
+                    None => {
+                        self.broken = Some((broken, path));
+                        return;
+                    }
+                    Some(at) => {
+                        let to = Lsn(lsn.0 + at as u64);
+                        self.gaps.push(Gap {
+                            from: broken.lsn,
+                            to,
+                            path,
+                            why: broken.why,
+                        });
+                        self.tally.gap();
+                        self.reader.seek();
+                        from = Some(at);
+                    }
+                }
+            }
+            match self.reader.take(lsn, page, from, &mut self.tally) {
+                Step::Next => return,
+                Step::Stopped => {
+                    self.is_stopped = true;
+                    return;
+                }
+                Step::Broken(broken) => self.broken = Some((broken, self.path.clone())),
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.broken.is_none() && !self.is_stopped && self.reader.is_within() {
+            if let Some(lsn) = self.reader.position() {
+                let why = "a record that the input cuts off";
+                self.broken = Some((Broken { lsn, why }, self.path.clone()));
+            }
+        }
+    }
+
+    /// Whether what another part has read begins where this one stopped.
+    fn joins(&self, next: &Self) -> bool {
+        let went_on = self.is_stopped && self.gaps.is_empty() && self.broken.is_none();
+        went_on
+            && next.reader.first.is_some_and(|(lsn, prev)| {
+                self.reader.last() == Some(prev) && self.reader.position() == Some(lsn)
+            })
+    }
+
+    fn append(&mut self, next: Self) {
+        self.tally.merge(&next.tally);
+        self.reader = next.reader;
+        self.gaps.extend(next.gaps);
+        self.broken = next.broken;
+        self.is_stopped = next.is_stopped;
+    }
+
+    fn outcome(self) -> Outcome {
+        Outcome {
+            tally: self.tally,
+            gaps: self.gaps,
+            end: self.broken.map(|(broken, _)| broken),
+        }
+    }
+}

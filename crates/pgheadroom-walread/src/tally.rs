@@ -1,0 +1,327 @@
+//! Sums of records: by relation and cause, and by record type.
+//!
+//! A block's header, data and image go to that block's relation; the record's own header, its main
+//! data and its count to the relation of its first block; records without blocks to none. So sums
+//! over relations equal those over causes and the total.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use pgheadroom_layout::Lsn;
+
+use crate::cause::{Cause, INDEXES};
+use crate::format::{Major, padded};
+use crate::memo::Memo;
+use crate::reader::Sink;
+use crate::record::{Record, RelFile};
+use crate::rmgr::{Rmgr, type_index};
+
+/// A count of records and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Records.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, other: Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Sums of one relation; `by_cause` holds the causes that were met, by [`Cause::index`].
+#[derive(Debug, Clone, Default)]
+pub struct RelationSums {
+    /// Records, by the first block's relation, and bytes.
+    pub total: Count,
+    /// Images.
+    pub fpi: u64,
+    /// Their bytes.
+    pub fpi_bytes: u64,
+    /// Each cause's share.
+    pub by_cause: Vec<(u16, Count)>,
+}
+
+impl RelationSums {
+    fn add(&mut self, cause: Cause, records: u64, bytes: u64) {
+        let count = Count { records, bytes };
+        self.total.add(count);
+        self.add_cause(u16::try_from(cause.index()).unwrap_or(u16::MAX), count);
+    }
+
+    fn add_cause(&mut self, index: u16, count: Count) {
+        match self.by_cause.iter_mut().find(|(known, _)| *known == index) {
+            Some((_, sum)) => sum.add(count),
+            None => self.by_cause.push((index, count)),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.total.add(other.total);
+        self.fpi += other.fpi;
+        self.fpi_bytes += other.fpi_bytes;
+        for (index, count) in &other.by_cause {
+            self.add_cause(*index, *count);
+        }
+    }
+}
+
+const _: () = assert!(INDEXES < u16::MAX as usize);
+
+/// Sums of one record type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TypeSums {
+    /// Records.
+    pub records: u64,
+    /// Bytes, images included.
+    pub bytes: u64,
+    /// Bytes of images.
+    pub fpi_bytes: u64,
+}
+
+/// Multiplies and folds: a relation's three numbers are small and near each other.
+#[derive(Default)]
+struct Folding(u64);
+
+impl Hasher for Folding {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        let mixed = (self.0 ^ u64::from(value)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
+const RECENT: usize = 64;
+const TYPES: usize = 256 * 16;
+
+/// What a range of WAL adds up to.
+pub struct Tally {
+    major: Major,
+    segment_bytes: u64,
+    from: Lsn,
+    to: Lsn,
+    stop_at: Lsn,
+    relations: Vec<(Option<RelFile>, RelationSums)>,
+    places: HashMap<RelFile, u32, BuildHasherDefault<Folding>>,
+    recent: [(RelFile, u32); RECENT],
+    types: Vec<TypeSums>,
+    /// Everything together.
+    pub total: TypeSums,
+    /// Images.
+    pub fpi: u64,
+    /// Shares of bytes that are of interest beside their cause.
+    pub memo: Memo,
+    /// Ranges without a gap whose records are counted, in order.
+    pub spans: Vec<(Lsn, Lsn)>,
+    is_within_span: bool,
+}
+
+/// Which records count: those that begin at `from` or later and end at `to` or before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The first position.
+    pub from: Lsn,
+    /// The position behind the last.
+    pub to: Lsn,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self {
+            from: Lsn(0),
+            to: Lsn(u64::MAX),
+        }
+    }
+}
+
+impl Tally {
+    /// Sums of nothing yet; `stop_at` is where another reader goes on.
+    #[must_use]
+    pub fn new(major: Major, segment_bytes: u64, range: Range, stop_at: Lsn) -> Self {
+        Self {
+            major,
+            segment_bytes,
+            from: range.from,
+            to: range.to,
+            stop_at,
+            relations: vec![(None, RelationSums::default())],
+            places: HashMap::default(),
+            recent: [(RelFile::default(), 0); RECENT],
+            types: vec![TypeSums::default(); TYPES],
+            total: TypeSums::default(),
+            fpi: 0,
+            memo: Memo::default(),
+            spans: Vec::new(),
+            is_within_span: false,
+        }
+    }
+
+    /// Version that wrote the WAL.
+    #[must_use]
+    pub const fn major(&self) -> Major {
+        self.major
+    }
+
+    /// The first position whose records count.
+    #[must_use]
+    pub const fn from(&self) -> Lsn {
+        self.from
+    }
+
+    /// Says that what follows does not join on to what came before.
+    pub fn gap(&mut self) {
+        self.is_within_span = false;
+    }
+
+    /// Relations with records or bytes, by their numbers; the one without comes first.
+    #[must_use]
+    pub fn relations(&self) -> Vec<(Option<RelFile>, &RelationSums)> {
+        let mut found: Vec<_> = self
+            .relations
+            .iter()
+            .filter(|(_, sums)| sums.total.bytes > 0)
+            .map(|(relation, sums)| (*relation, sums))
+            .collect();
+        found.sort_by_key(|(relation, _)| *relation);
+        found
+    }
+
+    /// Record types that occurred: resource manager, type, sums.
+    pub fn types(&self) -> impl Iterator<Item = (u8, u8, TypeSums)> + '_ {
+        self.types
+            .iter()
+            .enumerate()
+            .filter(|(_, sums)| sums.records > 0)
+            .map(|(at, sums)| {
+                let byte = |number: usize| u8::try_from(number).unwrap_or(u8::MAX);
+                (byte(at / 16), byte(at % 16), *sums)
+            })
+    }
+
+    /// Page headers, padding, rests of switched segments, and records that were given up.
+    #[must_use]
+    pub fn overhead_bytes(&self) -> u64 {
+        let passed: u64 = self.spans.iter().map(|(from, to)| to.0 - from.0).sum();
+        passed.saturating_sub(self.total.bytes)
+    }
+
+    /// Adds what a reader has summed that went on where this one stopped.
+    pub fn merge(&mut self, other: &Self) {
+        for (relation, sums) in &other.relations {
+            let place = relation.map_or(0, |relation| self.place(relation));
+            self.relations[place].1.merge(sums);
+        }
+        for (sum, added) in self.types.iter_mut().zip(&other.types) {
+            sum.records += added.records;
+            sum.bytes += added.bytes;
+            sum.fpi_bytes += added.fpi_bytes;
+        }
+        self.total.records += other.total.records;
+        self.total.bytes += other.total.bytes;
+        self.total.fpi_bytes += other.total.fpi_bytes;
+        self.fpi += other.fpi;
+        self.memo.merge(&other.memo);
+        let mut added = other.spans.iter().copied();
+        if self.is_within_span {
+            if let (Some(last), Some(first)) = (self.spans.last_mut(), added.next()) {
+                last.1 = first.1;
+            }
+        }
+        self.spans.extend(added);
+        self.is_within_span = !self.spans.is_empty();
+    }
+
+    fn place(&mut self, relation: RelFile) -> usize {
+        let slot = relation.relfilenode as usize % RECENT;
+        let (known, place) = self.recent[slot];
+        if known == relation && place > 0 {
+            return place as usize;
+        }
+        let next = u32::try_from(self.relations.len()).unwrap_or(u32::MAX);
+        let place = *self.places.entry(relation).or_insert(next);
+        if place == next {
+            self.relations
+                .push((Some(relation), RelationSums::default()));
+        }
+        self.recent[slot] = (relation, place);
+        place as usize
+    }
+
+    fn count(&mut self, record: &Record<'_>) {
+        let cause = Cause::of_record(self.major, record);
+        let total = u64::from(record.header.total_bytes);
+        // What the first block has beside its image is counted with the record's own part.
+        let (mut of_others, mut fpi_bytes) = (0_u64, 0_u64);
+        let mut first = 0;
+        for (at, block) in record.blocks.iter().enumerate() {
+            let place = self.place(block.relation);
+            if at == 0 {
+                first = place;
+            }
+            let sums = &mut self.relations[place].1;
+            if at > 0 {
+                let own = u64::from(block.header_bytes) + u64::from(block.data_bytes);
+                of_others += own;
+                sums.add(cause, 0, own);
+            }
+            if let Some(image) = block.image {
+                let bytes = u64::from(image.bytes);
+                sums.add(Cause::of_image(record, at), 0, bytes);
+                sums.fpi += 1;
+                sums.fpi_bytes += bytes;
+                self.fpi += 1;
+                fpi_bytes += bytes;
+            }
+        }
+        self.relations[first]
+            .1
+            .add(cause, 1, total - of_others - fpi_bytes);
+        let at = usize::from(record.header.rmgr) * 16
+            + usize::from(type_index(record.header.rmgr, record.header.info));
+        for sums in [&mut self.types[at], &mut self.total] {
+            sums.records += 1;
+            sums.bytes += total;
+            sums.fpi_bytes += fpi_bytes;
+        }
+        self.memo.note(self.major, record);
+    }
+
+    fn pass(&mut self, record: &Record<'_>, end: Lsn) {
+        let is_switch = Rmgr::of(record.header.rmgr) == Rmgr::Xlog && record.info() == 0x40;
+        let end = Lsn(if is_switch {
+            end.0.next_multiple_of(self.segment_bytes)
+        } else {
+            padded(end.0)
+        });
+        match self.spans.last_mut() {
+            Some(last) if self.is_within_span => last.1 = end,
+            _ => self.spans.push((record.lsn, end)),
+        }
+        self.is_within_span = true;
+    }
+}
+
+impl Sink for Tally {
+    fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool {
+        if record.lsn >= self.stop_at || end > self.to {
+            return false;
+        }
+        if record.lsn >= self.from {
+            self.count(record);
+            self.pass(record, end);
+        }
+        true
+    }
+}

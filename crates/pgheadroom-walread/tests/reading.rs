@@ -1,0 +1,450 @@
+//! Records come back as they were written, over pages, segments, timelines, gaps and packings.
+
+#![allow(clippy::cast_possible_truncation)] // places in a segment, which memory holds
+
+mod wal_writer;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use pgheadroom_layout::Lsn;
+use pgheadroom_walread::{Cause, Chosen, Outcome, Range, WalError, choose, run};
+use proptest::prelude::*;
+use wal_writer::{Block, SEGMENT, Writer, block, folder, imaged, name};
+
+const HEAP: u8 = 10;
+const START: u64 = 7 * SEGMENT;
+
+fn put_in_order(folder: &Path, timeline: Option<u32>) -> Chosen {
+    choose(&[folder.to_owned()], timeline).unwrap()
+}
+
+fn read(folder: &Path) -> Outcome {
+    read_range(folder, Range::default())
+}
+
+fn read_range(folder: &Path, range: Range) -> Outcome {
+    let chosen = put_in_order(folder, None);
+    run(&chosen.pieces, range, 1).unwrap()
+}
+
+/// Bytes by relation and cause.
+fn by_cause(outcome: &Outcome) -> BTreeMap<(u32, String), (u64, u64)> {
+    let mut found = BTreeMap::new();
+    for (relation, sums) in outcome.tally.relations() {
+        let number = relation.map_or(0, |relation| relation.relfilenode);
+        for (cause, count) in &sums.by_cause {
+            let key = (number, Cause::name(usize::from(*cause)));
+            found.insert(key, (count.records, count.bytes));
+        }
+    }
+    found
+}
+
+/// Sums over relations, over causes and over record types are the total.
+fn assert_sums(outcome: &Outcome) {
+    let tally = &outcome.tally;
+    let relations = tally.relations();
+    let records: u64 = relations.iter().map(|(_, sums)| sums.total.records).sum();
+    let bytes: u64 = relations.iter().map(|(_, sums)| sums.total.bytes).sum();
+    let fpi_bytes: u64 = relations.iter().map(|(_, sums)| sums.fpi_bytes).sum();
+    let total = tally.total;
+    assert_eq!(
+        (records, bytes, fpi_bytes),
+        (total.records, total.bytes, total.fpi_bytes)
+    );
+    for (_, sums) in relations {
+        let of_causes: u64 = sums.by_cause.iter().map(|(_, count)| count.bytes).sum();
+        assert_eq!(of_causes, sums.total.bytes);
+    }
+    let of_types: u64 = tally.types().map(|(_, _, sums)| sums.bytes).sum();
+    assert_eq!(of_types, total.bytes);
+}
+
+/// A block's bytes go to its relation, the record's own to the first one's, images to their
+/// reason; a cold update is told by its second page.
+#[test]
+fn attribution() {
+    let folder = folder("attribution");
+    let mut wal = Writer::new(START);
+    wal.record(HEAP, 0x40, &[block(1, 10)], &[0; 14]); // HOT
+    wal.record(HEAP, 0x20, &[block(1, 10)], &[0; 14]); // same page
+    wal.record(HEAP, 0x20, &[block(1, 10), block(1, 0)], &[0; 14]); // another page
+    let map = Block {
+        fork: 2,
+        ..block(1, 0)
+    };
+    wal.record(HEAP, 0x20, &[block(1, 10), map], &[0; 14]); // with the visibility map
+    wal.record(
+        11,
+        0x30,
+        &[imaged(2, 400), block(2, 5), block(3, 6)],
+        &[0; 10],
+    ); // split
+    wal.record(0, 0xA0, &[imaged(1, 8192)], &[]); // hint
+    wal.record(0, 0xB0, &[imaged(4, 100), imaged(4, 200)], &[]);
+    wal.record(1, 0x00, &[], &[0; 8]); // commit
+    wal.record(1, 0x80, &[], &[0; 300]);
+    wal.record(200, 0x00, &[block(5, 1)], &[]);
+    wal.save(&folder);
+    let outcome = read(&folder);
+    assert_sums(&outcome);
+    let found = by_cause(&outcome);
+    let update = 24 + 20 + 10 + 2 + 14;
+    let expected = [
+        ((0, "commit"), (2, 24 + 10 + 24 + 305)),
+        ((1, "hot_update"), (1, update)),
+        ((1, "cold_update"), (2, update + update + 8)),
+        ((1, "newpage_update"), (1, update + 8)),
+        ((1, "fpi_hint"), (1, 24 + 25 + 8192)),
+        ((2, "index_split"), (1, 24 + 25 + 12 + 8 + 5)),
+        ((2, "fpi_first_change"), (0, 400)),
+        ((3, "index_split"), (0, 20 + 6)),
+        ((4, "fpi_forced"), (1, 24 + 25 + 13 + 300)),
+        ((5, "other:custom200"), (1, 24 + 20 + 1)),
+    ];
+    let expected: BTreeMap<_, _> = expected
+        .into_iter()
+        .map(|((number, name), sums)| ((number, name.to_owned()), sums))
+        .collect();
+    assert_eq!(found, expected);
+    assert_eq!(outcome.tally.fpi, 4);
+    assert!(outcome.gaps.is_empty());
+}
+
+fn long_history(start: u64) -> (Writer, u64, u64) {
+    let mut wal = Writer::new(start);
+    let (mut records, mut bytes) = (0, 0);
+    for n in 0..12_000_u32 {
+        let data = (n % 900) as usize;
+        let main = if n % 1_000 == 0 { 20_000 } else { 14 };
+        let (_, total) = wal.record(HEAP, 0x40, &[block(n % 7 + 1, data)], &vec![1; main]);
+        records += 1;
+        bytes += u64::from(total);
+    }
+    (wal, records, bytes)
+}
+
+/// Records that cross pages and segments; two threads read what one does.
+#[test]
+fn several_segments() {
+    let folder = folder("segments");
+    let (mut wal, records, bytes) = long_history(START);
+    wal.switch();
+    wal.record(HEAP, 0x00, &[block(1, 50)], &[0; 3]);
+    wal.save(&folder);
+    let chosen = put_in_order(&folder, None);
+    assert!(chosen.pieces.len() > 5);
+    let one = run(&chosen.pieces, Range::default(), 1).unwrap();
+    let several = run(&chosen.pieces, Range::default(), 3).unwrap();
+    for outcome in [&one, &several] {
+        assert_sums(outcome);
+        assert!(outcome.gaps.is_empty());
+        assert_eq!(outcome.tally.total.records, records + 2);
+        assert_eq!(outcome.tally.total.bytes, bytes + 24 + 24 + 20 + 50 + 5);
+        assert_eq!(
+            outcome.tally.spans,
+            [(Lsn(START + 40), Lsn(wal.position()))]
+        );
+        let passed = wal.position() - START - 40;
+        assert_eq!(
+            outcome.tally.overhead_bytes() + outcome.tally.total.bytes,
+            passed
+        );
+        assert_eq!(outcome.end.as_ref().unwrap().lsn, Lsn(wal.position()));
+    }
+    assert_eq!(by_cause(&one), by_cause(&several));
+}
+
+/// A range counts the records that lie in it whole, as pg_waldump's -s and -e do.
+#[test]
+fn ranges() {
+    let folder = folder("ranges");
+    let mut wal = Writer::new(START);
+    let places: Vec<_> = (0..400)
+        .map(|_| wal.record(HEAP, 0x40, &[block(1, 100)], &[0; 14]))
+        .collect();
+    wal.save(&folder);
+    let range = |from: u64, to: u64| {
+        read_range(
+            &folder,
+            Range {
+                from: Lsn(from),
+                to: Lsn(to),
+            },
+        )
+        .tally
+        .total
+        .records
+    };
+    let (begin, bytes) = places[200];
+    let end = begin + u64::from(bytes);
+    assert_eq!(range(begin, end), 1);
+    assert_eq!(range(begin, end - 1), 0);
+    assert_eq!(range(begin + 1, end + 8), 0);
+    assert_eq!(range(places[10].0, places[20].0), 10);
+}
+
+fn damaged(test: &str, change: impl FnOnce(&mut Writer, &[(u64, u32)])) -> Outcome {
+    let folder = folder(test);
+    let mut wal = Writer::new(START);
+    let places: Vec<_> = (0..2_000)
+        .map(|_| wal.record(HEAP, 0x40, &[block(1, 300)], &[0; 14]))
+        .collect();
+    change(&mut wal, &places);
+    wal.save(&folder);
+    let outcome = read(&folder);
+    assert_sums(&outcome);
+    outcome
+}
+
+fn flip(wal: &mut Writer, at: u64) {
+    wal.bytes[(at - START) as usize] ^= 0x10;
+}
+
+/// A flipped bit inside costs that record and is named; so does one in a length, of which the
+/// next record cannot be told. In the last record it is the end, with the reason.
+#[test]
+fn damage_and_end() {
+    let inside = damaged("inside", |wal, places| flip(wal, places[500].0 + 60));
+    assert_eq!(inside.gaps.len(), 1);
+
+    assert_eq!(inside.tally.total.records, 1_999);
+    assert_eq!(inside.gaps[0].why, "a record whose checksum does not hold");
+
+    let length = damaged("length", |wal, places| flip(wal, places[500].0 + 1));
+    assert_eq!(length.gaps.len(), 1);
+    assert_eq!(length.tally.total.records, 1_999);
+
+    let last = damaged("last", |wal, places| flip(wal, places[1_999].0 + 60));
+    assert!(last.gaps.is_empty());
+    assert_eq!(last.tally.total.records, 1_999);
+    assert_eq!(
+        last.end.unwrap().why,
+        "a record whose checksum does not hold"
+    );
+
+    let header = damaged("header", |wal, _| flip(wal, START + 10 * 8192 + 9));
+    assert_eq!(header.gaps.len(), 1, "{:?}", header.gaps);
+    assert!(header.tally.total.records >= 1_999 - 25 && header.tally.total.records < 2_000);
+}
+
+/// What lies in a segment from before it was used again is no record of this log.
+#[test]
+fn recycled_bytes_are_the_end() {
+    let folder = folder("recycled");
+    let mut old = Writer::new(START - 2 * SEGMENT);
+    for _ in 0..3_000 {
+        old.record(HEAP, 0x40, &[block(1, 300)], &[0; 14]);
+    }
+    let mut wal = Writer::new(START);
+    for _ in 0..100 {
+        wal.record(HEAP, 0x40, &[block(1, 300)], &[0; 14]);
+    }
+    let place = wal.bytes.len();
+    wal.bytes.extend(&old.bytes[place..SEGMENT as usize]);
+    wal.save(&folder);
+    // And one that was made ready under a later name.
+    fs::write(
+        folder.join(name(1, START + SEGMENT)),
+        &old.bytes[..SEGMENT as usize],
+    )
+    .unwrap();
+    let outcome = read(&folder);
+    assert_eq!(outcome.tally.total.records, 100);
+    assert!(outcome.gaps.is_empty());
+    let chosen = put_in_order(&folder, None);
+    assert_eq!(chosen.not_yet_written.len(), 1);
+}
+
+/// A missing segment is a gap; both sides count.
+#[test]
+fn hole() {
+    let folder = folder("hole");
+    let (wal, records, _) = long_history(START);
+    let paths = wal.save(&folder);
+    fs::remove_file(&paths[2]).unwrap();
+    let outcome = read(&folder);
+    assert_sums(&outcome);
+    assert_eq!(outcome.gaps.len(), 1);
+    assert!(
+        outcome.gaps[0].to == Lsn(START + 3 * SEGMENT)
+            && outcome.gaps[0].from.0 < START + 2 * SEGMENT
+    );
+    assert_eq!(outcome.tally.spans.len(), 2);
+    assert!(outcome.tally.total.records > records / 2);
+    assert!(outcome.tally.total.records < records);
+}
+
+/// A record longer than what is kept is checked and counted whole.
+#[test]
+fn very_long_record() {
+    let folder = folder("long");
+    let mut wal = Writer::new(START);
+    wal.record(21, 0x00, &[], &vec![3; 3_000_000]);
+    wal.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
+    wal.save(&folder);
+    let outcome = read(&folder);
+    assert_eq!(outcome.tally.total.records, 2);
+    assert_eq!(
+        outcome.tally.total.bytes,
+        24 + 5 + 3_000_000 + 24 + 20 + 5 + 5
+    );
+}
+
+/// A timeline that was left goes on in the newer one's files, by the history.
+#[test]
+fn timelines() {
+    let folder = folder("timelines");
+    let (first, _, _) = long_history(START);
+    first.save(&folder);
+    let left = START + 2 * SEGMENT + 400_000;
+    // The second begins with a copy of the segment in which the first was left.
+    let mut second = Writer::new(START + 2 * SEGMENT);
+    second.timeline = 2;
+    for _ in 0..50 {
+        second.record(HEAP, 0x00, &[block(9, 5)], &[0; 3]);
+    }
+    second.save(&folder);
+    let history = format!("1\t{}\tno recovery target\n", Lsn(left));
+    fs::write(folder.join("00000002.history"), history).unwrap();
+    let chosen = put_in_order(&folder, None);
+    let timelines: Vec<_> = chosen.pieces.iter().map(|piece| piece.timeline).collect();
+    assert_eq!(timelines, [1, 1, 2]);
+    assert!(!chosen.history_missing && !chosen.other_timelines.is_empty());
+    let before = put_in_order(&folder, Some(1));
+    assert!(before.pieces.iter().all(|piece| piece.timeline == 1));
+    fs::remove_file(folder.join("00000002.history")).unwrap();
+    assert!(put_in_order(&folder, None).history_missing);
+}
+
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+/// `.partial`, `.gz`, `.lz4` and `.zst` hold what the plain files do.
+#[test]
+fn packings() {
+    let (wal, records, _) = long_history(START);
+    let plain = folder("plain");
+    let paths = wal.save(&plain);
+    let pack: [(&str, Pack); 4] = [
+        ("partial", <[u8]>::to_vec),
+        ("gz", |bytes| {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all(bytes).unwrap();
+            packer.finish().unwrap()
+        }),
+        ("lz4", |bytes| {
+            let mut packer = lz4::EncoderBuilder::new().build(Vec::new()).unwrap();
+            packer.write_all(bytes).unwrap();
+            let (packed, result) = packer.finish();
+            result.unwrap();
+            packed
+        }),
+        ("zst", |bytes| zstd::encode_all(bytes, 1).unwrap()),
+    ];
+    for (end, pack) in pack {
+        let packed = folder(end);
+        for path in &paths {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            fs::write(
+                packed.join(format!("{name}.{end}")),
+                pack(&fs::read(path).unwrap()),
+            )
+            .unwrap();
+        }
+        let outcome = read(&packed);
+        assert_eq!(outcome.tally.total.records, records, "{end}");
+        assert!(outcome.gaps.is_empty());
+    }
+}
+
+/// What is no WAL of ours is refused by name; so are files of two servers.
+#[test]
+fn refused() {
+    let refuse = |paths: &[PathBuf]| choose(paths, None).unwrap_err().to_string();
+    let folder = folder("refused");
+    let mut wal = Writer::new(START);
+    wal.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
+    let ours = wal.save(&folder);
+    let mut other = Writer::new(START + SEGMENT);
+    other.system = 43;
+    other.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
+    let theirs = other.save(&folder);
+    assert!(matches!(
+        choose(std::slice::from_ref(&folder), None),
+        Err(WalError::Mixed { .. })
+    ));
+    fs::remove_file(&theirs[0]).unwrap();
+    let text = folder.join("text");
+    fs::write(&text, "x".repeat(9000)).unwrap();
+    assert!(refuse(&[text]).contains("no version's"));
+    let old = folder.join("old");
+    let mut bytes = fs::read(&ours[0]).unwrap();
+    bytes[..2].copy_from_slice(&0xD10D_u16.to_le_bytes());
+    fs::write(&old, bytes).unwrap();
+    assert!(refuse(&[old]).contains("PostgreSQL 14's"));
+    assert!(refuse(&[folder.join("none")]).contains("cannot be read"));
+}
+
+/// What unpacks to much more than a segment is read no further than one.
+#[test]
+fn bomb() {
+    let folder = folder("bomb");
+    let mut wal = Writer::new(START);
+    wal.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
+    let mut bytes = wal.bytes.clone();
+    bytes.resize(1 << 29, 0);
+    fs::write(
+        folder.join(format!("{}.zst", name(1, START))),
+        zstd::encode_all(&bytes[..], 1).unwrap(),
+    )
+    .unwrap();
+    let outcome = read(&folder);
+    assert_eq!(outcome.tally.total.records, 1);
+    assert_eq!(outcome.end.unwrap().lsn, Lsn(wal.position()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever is written is counted, to the byte, wherever pages end.
+    #[test]
+    fn written_is_counted(
+        records in prop::collection::vec(
+            (
+                0_u8..24,
+                any::<u8>(),
+                prop::collection::vec(
+                    (1_u32..5, 0_usize..3000, prop::option::of(100_u16..=8192)),
+                    0..4,
+                ),
+                0_usize..20_000,
+            ),
+            1..80,
+        )
+    ) {
+        let folder = folder("written");
+        let mut wal = Writer::new(START);
+        let (mut bytes, mut fpi_bytes) = (0, 0);
+        for (rmgr, info, blocks, main) in &records {
+            let info = if *rmgr == 0 && info & 0xF0 == 0x40 { 0 } else { *info & 0xF0 };
+            let blocks: Vec<_> = blocks.iter().map(|(relation, data, image)| {
+                fpi_bytes += u64::from(image.unwrap_or_default());
+                Block { image: *image, ..block(*relation, *data) }
+            }).collect();
+            bytes += u64::from(wal.record(*rmgr, info, &blocks, &vec![0; *main]).1);
+        }
+        wal.save(&folder);
+        let outcome = read(&folder);
+        assert_sums(&outcome);
+        prop_assert_eq!(outcome.tally.total.records, records.len() as u64);
+        prop_assert_eq!(outcome.tally.total.bytes, bytes);
+        prop_assert_eq!(outcome.tally.total.fpi_bytes, fpi_bytes);
+    }
+}
