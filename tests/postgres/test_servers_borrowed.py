@@ -300,4 +300,4 @@ def test_a_standby(programs: ServerPrograms) -> None:
 def test_the_version_is_known(lender: Cluster) -> None:
     """The server's, not that of any program at hand."""
     with BorrowedServer(conninfo(lender, "tester")) as server, server.connect() as connection:
-        assert server.version == PgVersion.from_num(connection.info.server_version)
+        assert server.version == PgVersion.of_server(connection.info.server_version, "")

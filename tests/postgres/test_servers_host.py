@@ -37,6 +37,7 @@ def only_file(folder: Path, pattern: str) -> Path:
     return found
 
 
+@pytest.mark.minors
 def test_a_server_runs_with_the_settings_of_its_start(
     programs: ServerPrograms, run_parent: Path
 ) -> None:
@@ -47,7 +48,9 @@ def test_a_server_runs_with_the_settings_of_its_start(
         cluster.start({"shared_buffers": "24MB", "cluster_name": "it's \\ here", "Work_Mem": "5MB"})
         assert cluster.running
         with cluster.connect() as connection:
-            version = PgVersion.from_num(connection.info.server_version)
+            version = PgVersion.of_server(
+                connection.info.server_version, connection.info.parameter_status("server_version")
+            )
         assert version == cluster.version == programs.version
         assert shown(cluster, "shared_buffers") == "24MB"
         assert shown(cluster, "work_mem") == "5MB"

@@ -47,19 +47,33 @@ def test_an_existing_file_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_version_that_is_not_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what was wanted, what there is, and what to do; for 17 it names npm's."""
+    """The message says what was wanted, what there is, and what to do."""
     known = [ServerPrograms(Path("/opt/pg/bin"), PgVersion(16, 3), "installed")]
     monkeypatch.setattr(programs, "at_hand", lambda: known)
-    for spec in ("17", "17.10"):
+    monkeypatch.setattr(programs, "fetched", list)
+    for spec in ("17", "17.10", "19rc1", "12"):
         with pytest.raises(ServerNotFound, match="`server` FOLDER") as caught:
             find_programs(spec)
         assert f"PostgreSQL {spec} " in str(caught.value)
         assert "16.3" in str(caught.value)
-        assert "@embedded-postgres" in str(caught.value)
+        assert "`make servers` fetches 17, 18 and 19" in str(caught.value)
         assert caught.value.at_hand == ("PostgreSQL 16.3 (/opt/pg/bin)",)
-    with pytest.raises(ServerNotFound) as caught:
-        find_programs("12")
-    assert "@embedded-postgres" not in str(caught.value)
+
+
+def test_fetched_servers_come_after_those_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `make servers` has is for versions that are not there; a candidate has its own name."""
+    wheel = ServerPrograms(Path("/wheel/bin"), PgVersion(18, 4), "wheel")
+    candidate = ServerPrograms(Path("/debian/19/bin"), PgVersion(19, 0, "rc1"), "folder")
+    minor = ServerPrograms(Path("/debian/18/bin"), PgVersion(18, 6), "folder")
+    monkeypatch.setattr(programs, "at_hand", lambda: [wheel])
+    monkeypatch.setattr(programs, "fetched", lambda: [candidate, minor])
+    assert find_programs("18") == wheel
+    assert find_programs("18.6") == minor
+    assert find_programs("19") == find_programs("19rc1") == candidate
+    with pytest.raises(
+        ServerNotFound, match=r"no PostgreSQL 19\.0 server is at hand, only .*19rc1"
+    ):
+        find_programs("19.0")
 
 
 def test_the_wheel_goes_before_a_newer_minor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +88,7 @@ def test_the_wheel_goes_before_a_newer_minor(monkeypatch: pytest.MonkeyPatch) ->
     assert find_programs("15.2") == old[1]
 
 
-@pytest.mark.parametrize("spec", ["", "x", "18beta1", "18.4.1", "/no/such/folder", "118"])
+@pytest.mark.parametrize("spec", ["", "x", "18.4.1", "/no/such/folder", "118"])
 def test_what_is_no_server_name(spec: str) -> None:
     """It is the user's to repair, and the message lists what is understood."""
     with pytest.raises(InputError, match="expected a version such as 18"):

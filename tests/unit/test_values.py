@@ -66,7 +66,9 @@ def test_shown_sizes_and_durations() -> None:
         ("18.4", PgVersion(18, 4)),
         ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", PgVersion(15, 18)),
         ("PostgreSQL 16.14 on x86_64-pc-linux-gnu", PgVersion(16, 14)),
-        ("19beta1", PgVersion(19, 0)),
+        ("19beta1", PgVersion(19, 0, "beta1")),
+        ("postgres (PostgreSQL) 19rc1 (Debian 19~rc1-1)", PgVersion(19, 0, "rc1")),
+        ("postgres (PostgreSQL) 20devel", PgVersion(20, 0, "devel")),
         ("18", PgVersion(18, 0)),
     ],
 )
@@ -76,9 +78,19 @@ def test_versions_are_read(text: str, version: PgVersion) -> None:
 
 
 def test_versions_order_and_numbers() -> None:
-    """18.4 comes before 18.6, and 180004 is 18.4."""
-    assert PgVersion(18, 4) < PgVersion(18, 6) < PgVersion(19, 0)
-    assert PgVersion.from_num(180004) == PgVersion(18, 4)
+    """18.4 comes before 18.6, and a candidate before the release; 180004 is 18.4."""
+    order = ["18.4", "18.6", "19beta2", "19rc1", "19.0", "19.1"]
+    assert [str(version) for version in sorted(map(PgVersion.parse, order))] == order
+    assert PgVersion(18, 6) >= PgVersion(18, 4)
+    assert PgVersion.of_server(180004, "18.4 (Debian 18.4-1)") == PgVersion(18, 4)
+
+
+def test_what_a_server_calls_itself() -> None:
+    """A pre-release by its name; what forks write is not believed."""
+    assert PgVersion.of_server(190000, "19rc1 (Debian 19~rc1-1)") == PgVersion(19, 0, "rc1")
+    assert PgVersion.of_server(190000, "Fork 7.1") == PgVersion(19, 0)
+    assert PgVersion.of_server(160004, "99beta1") == PgVersion(16, 4)
+    assert str(PgVersion.parse("19rc1")) == "19rc1"
     with pytest.raises(InputError):
         PgVersion.parse("no version")
 

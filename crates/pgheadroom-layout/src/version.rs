@@ -77,19 +77,35 @@ impl fmt::Display for PgVersion {
 impl FromStr for PgVersion {
     type Err = LayoutError;
 
-    /// Reads `18.4`; a minor must be given, because minors differ.
+    /// Reads `18.4`, and `19rc1` as the release that it comes before; a minor must be given,
+    /// because minors differ.
     fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let numbers = text.split_once('.').and_then(|(major, minor)| {
-            let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-            (all_digits(major) && all_digits(minor))
-                .then(|| Some((major.parse().ok()?, minor.parse().ok()?)))
-                .flatten()
-        });
+        let numbers = text
+            .split_once('.')
+            .or_else(|| Some((before_release(text)?, "0")))
+            .and_then(|(major, minor)| {
+                let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+                (all_digits(major) && all_digits(minor))
+                    .then(|| Some((major.parse().ok()?, minor.parse().ok()?)))
+                    .flatten()
+            });
         let (major, minor) = numbers.ok_or_else(|| LayoutError::UnsupportedVersion {
             version: text.to_owned(),
         })?;
         Self::new(major, minor)
     }
+}
+
+/// The major version of a pre-release: `19` of `19rc1`.
+fn before_release(text: &str) -> Option<&str> {
+    text.strip_suffix("devel").or_else(|| {
+        let name = text.trim_end_matches(|digit: char| digit.is_ascii_digit());
+        let numbered = name.len() < text.len();
+        ["alpha", "beta", "rc"]
+            .iter()
+            .find_map(|kind| name.strip_suffix(kind))
+            .filter(|_| numbered)
+    })
 }
 
 /// How a session that extends a table adds pages beyond the one it needs.
@@ -417,9 +433,18 @@ mod tests {
     #[test]
     fn other_versions_are_refused() {
         for text in [
-            "", "18", "12.1", "20.0", "18.4.1", "18.x", "+18.4", "18.-1", "99999.1",
+            "", "18", "12.1", "20.0", "18.4.1", "18.x", "+18.4", "18.-1", "99999.1", "rc1", "19rc",
+            "devel", "20rc1", "19rc1.0",
         ] {
             assert!(text.parse::<PgVersion>().is_err(), "{text}");
+        }
+    }
+
+    /// A candidate behaves as the release that it comes before.
+    #[test]
+    fn a_pre_release_is_its_release() {
+        for text in ["19rc1", "19beta2", "19alpha1", "19devel"] {
+            assert_eq!(text.parse(), PgVersion::new(19, 0), "{text}");
         }
     }
 

@@ -26,7 +26,7 @@ _SNAPSHOT_FRAC_MIN = 0.1  # a horizon that stands still for less is the work's o
 def version_of(recording: Recording) -> PgVersion:
     """The server's version with its minor."""
     row = recording.row("identity", "shape") or {}
-    return PgVersion.from_num(int(row["server_version_num"]))
+    return PgVersion.of_server(int(row["server_version_num"]), str(row["server_version"]))
 
 
 def interval_s(recording: Recording) -> float:

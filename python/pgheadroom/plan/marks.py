@@ -127,7 +127,9 @@ def _catalog(recording: Recording) -> Catalog:
     identity = recording.row("identity", "shape") or {}
     cluster = recording.row("cluster", "shape") or {}
     instant = recording.row("instant", "shape") or {}
-    version = PgVersion.from_num(int(identity["server_version_num"]))
+    version = PgVersion.of_server(
+        int(identity["server_version_num"]), str(identity["server_version"])
+    )
     columns: dict[int, list[Row]] = {}
     for row in recording.rows("columns"):
         columns.setdefault(int(row["oid"]), []).append(row)

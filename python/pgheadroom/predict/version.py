@@ -32,7 +32,7 @@ def minor_version(profile: Profile, server: str | None, assumed: dict[str, Any])
     spec = server or profile.server.version
     if is_connection(spec):
         raise InputError("a prediction needs no server: expected a version, not a connection")
-    if re.fullmatch(r"\d{1,2}\.\d{1,2}", spec):
+    if re.fullmatch(r"\d{1,2}(?:\.\d{1,2}|(?:alpha|beta|rc)\d+|devel)", spec):
         version = PgVersion.parse(spec)
     else:
         try:

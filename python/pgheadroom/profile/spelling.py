@@ -4,6 +4,7 @@ How a profile's file spells what the values have in another form: versions, size
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
@@ -14,6 +15,7 @@ from pgheadroom.forms import Expected, Stored, Text, show
 from pgheadroom.units import parse_setting_bytes, setting_bytes
 
 VERSION_MIN, VERSION_MAX = 15, 19
+_SERVER_VERSION = re.compile(r"([0-9]{2})(?:\.[0-9]{0,2}|(?:alpha|beta|rc)[0-9]+|devel)?")
 
 
 class Kind(StrEnum):
@@ -45,11 +47,9 @@ KINDS: Mapping[str, Kind] = {
 
 
 def server_version(found: str) -> str:
-    """A major version that we know, with or without its minor."""
-    major, _, minor = found.partition(".")
-    digits = major.isascii() and major.isdecimal() and len(major) == 2
-    minor_fits = not minor or (minor.isascii() and minor.isdecimal() and len(minor) <= 2)
-    if not (digits and minor_fits and VERSION_MIN <= int(major) <= VERSION_MAX):
+    """A major version that we know, with or without its minor, or a pre-release by its name."""
+    match = _SERVER_VERSION.fullmatch(found)
+    if match is None or not VERSION_MIN <= int(match[1]) <= VERSION_MAX:
         raise ValueError(
             f"found {show(found)}, expected a version from {VERSION_MIN} to {VERSION_MAX}, "
             'such as "18" or "18.4"'

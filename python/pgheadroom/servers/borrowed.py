@@ -141,7 +141,9 @@ class BorrowedServer:
         except psycopg.Error as error:
             raise ConnectionFailed(_without_password(str(error).strip(), given)) from None
         info = connection.info
-        self._version = PgVersion.from_num(info.server_version)
+        self._version = PgVersion.of_server(
+            info.server_version, info.parameter_status("server_version") or ""
+        )
         # From here on without the service, which might name another database, and at the one
         # server that answered, if several were listed.
         parameters: dict[str, Any] = {

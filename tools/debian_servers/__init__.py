@@ -1,0 +1,1 @@
+"""Servers of Debian's archive for the tests, unpacked without touching the system."""
