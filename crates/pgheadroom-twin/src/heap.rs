@@ -204,8 +204,15 @@ impl Heap {
     /// Source: `HeapTupleSatisfiesUpdate`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE).
     pub fn note_hints_of(&mut self, tid: Tid, transactions: &impl Transactions) -> bool {
-        let mut tuple = self.pages[tid.block.0 as usize].tuple_mut(tid.offset);
-        hint::note(&mut tuple, Check::Thorough, transactions)
+        let page = &mut self.pages[tid.block.0 as usize];
+        if page.is_settled(tid.offset) {
+            return false; // all is noted
+        }
+        hint::note(
+            &mut page.tuple_mut(tid.offset),
+            Check::Thorough,
+            transactions,
+        )
     }
 
     /// A reader looks at a page and may prune it.
@@ -321,7 +328,7 @@ impl Heap {
             old_page.set_full();
         }
         old_page.set_prunable(xid);
-        let replaced = *old_page.tuple_mut(old.offset);
+        let replaced = old_page.tuple(old.offset).expect("a tuple");
         let cleared_old_visibility = self.clear_visibility(old.block);
         let mut tuple = Tuple::new(replaced.row, tuple_bytes, xid);
         tuple.is_heap_only = is_hot;

@@ -115,6 +115,14 @@ struct Backend {
     pins: Vec<(ForkId, BlockNumber)>,
 }
 
+impl Backend {
+    /// The smaller one of its xid and its xmin; the highest number without any.
+    fn oldest(&self) -> Xid {
+        let (xid, xmin) = (self.xid.unwrap_or(NO_XID), self.xmin.unwrap_or(NO_XID));
+        xid.min(xmin)
+    }
+}
+
 /// All backends, and how transactions have ended.
 #[derive(Debug, Clone)]
 pub struct ProcArray {
@@ -122,10 +130,15 @@ pub struct ProcArray {
     /// Numbers of transactions that were rolled back; ascending.
     aborted: Vec<Xid>,
     /// The active backend.
-    mine: Backend,
+    mine: Box<Backend>,
     active: usize,
-    /// By session; the active one's entry is an empty one.
-    others: Vec<Backend>,
+    /// By session; the active one's entry is an empty one. Each apart, so that another one is soon
+    /// active.
+    #[allow(clippy::vec_box)]
+    others: Vec<Box<Backend>>,
+    /// By session: the smaller one of its xid and its xmin, the highest number without any, as for
+    /// the active one. Close together, as all are asked when another one is active.
+    oldest: Vec<Xid>,
     /// Transactions in progress of other sessions; ascending.
     running: Vec<Xid>,
     held: Vec<(HeldSnapshot, Xid)>,
@@ -140,9 +153,10 @@ impl Default for ProcArray {
         Self {
             next: FIRST_NORMAL_XID,
             aborted: Vec::new(),
-            mine: Backend::default(),
+            mine: Box::default(),
             active: 0,
-            others: vec![Backend::default()],
+            others: vec![Box::default()],
+            oldest: vec![NO_XID],
             running: Vec::new(),
             held: Vec::new(),
             held_count: 0,
@@ -156,7 +170,8 @@ impl Default for ProcArray {
 impl ProcArray {
     /// One more backend; its number.
     pub(crate) fn add(&mut self) -> usize {
-        self.others.push(Backend::default());
+        self.others.push(Box::default());
+        self.oldest.push(NO_XID);
         self.others.len() - 1
     }
 
@@ -175,15 +190,40 @@ impl ProcArray {
     /// Another backend is active, while this one has these pages pinned besides its row's.
     pub(crate) fn switch_to(&mut self, backend: usize, pins: Vec<(ForkId, BlockNumber)>) {
         self.mine.pins = pins;
+        let (left, has_parts) = (self.mine.xid, self.mine.has_parts());
+        self.oldest[self.active] = self.mine.oldest();
         std::mem::swap(&mut self.mine, &mut self.others[self.active]);
         std::mem::swap(&mut self.mine, &mut self.others[backend]);
         self.active = backend;
-        self.running.clear();
-        let others = self.others.iter();
-        let xids = others.flat_map(|other| other.xid.into_iter().chain(other.part_xids()));
-        self.running.extend(xids);
-        self.running.sort_unstable();
+        self.oldest[backend] = NO_XID;
+        if has_parts || self.mine.has_parts() {
+            self.look_for_running();
+        } else {
+            if let Some(place) = self
+                .mine
+                .xid
+                .and_then(|xid| self.place_of_running(xid).ok())
+            {
+                self.running.remove(place);
+            }
+            if let Some((xid, Err(place))) = left.map(|xid| (xid, self.place_of_running(xid))) {
+                self.running.insert(place, xid);
+            }
+        }
         self.forget_oldest();
+    }
+
+    fn place_of_running(&self, xid: Xid) -> Result<usize, usize> {
+        self.running.binary_search(&xid)
+    }
+
+    fn look_for_running(&mut self) {
+        self.running.clear();
+        for other in &self.others {
+            self.running.extend(other.xid);
+            self.running.extend(other.part_xids());
+        }
+        self.running.sort_unstable();
     }
 
     /// The backend that runs a transaction, if it is another one than the active.
@@ -204,10 +244,10 @@ impl ProcArray {
     }
 
     fn forget_oldest(&mut self) {
-        let others = self.others.iter();
-        let others = others.flat_map(|other| [other.xid, other.xmin]).flatten();
         let held = self.held.iter().map(|&(_, xmin)| xmin);
-        self.oldest_other = others.chain(held).min().unwrap_or(NO_XID);
+        let oldest = self.oldest.iter().copied().min();
+        let oldest = held.chain(oldest).min().unwrap_or(NO_XID);
+        self.oldest_other = oldest;
     }
 
     /// Whether a backend other than the active one takes part: with a transaction, a snapshot, or
@@ -438,7 +478,7 @@ impl ProcArray {
             let slots = [other.slot, other.cursor_slot];
             slots.contains(&Some(page)) || other.pins.contains(&page)
         };
-        self.mine.cursor_slot == Some(page) || self.others.iter().any(has)
+        self.mine.cursor_slot == Some(page) || self.others.iter().any(|other| has(other))
     }
 }
 

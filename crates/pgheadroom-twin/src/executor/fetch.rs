@@ -184,6 +184,19 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let mut offset = tid.offset;
         let found = loop {
             let page = self.parts.heap.page_mut(tid.block);
+            if let Some(tuple) = page.settled_tuple(offset) {
+                // What most chains end with: nothing to note, nowhere to go on.
+                let is_foreign = (at_start && tuple.is_heap_only)
+                    || (prior_xmax.is_valid() && tuple.xmin != prior_xmax);
+                if is_foreign {
+                    break None;
+                }
+                if is_wanted(self, &tuple) {
+                    break Some(offset);
+                }
+                all_dead &= TupleState::of(&tuple, transactions) == TupleState::Dead;
+                break None;
+            }
             match page.get(offset) {
                 Some(LinePointer::Redirect(target)) if at_start => {
                     offset = target;
@@ -229,13 +242,14 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `HeapTupleSatisfiesMVCC`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE); "before" by the row's last change, since a statement changes a row once.
     fn is_visible(&self, tuple: &Tuple, statement: u32) -> bool {
-        let changed_now = self.parts.changed_by[tuple.row as usize] == statement;
+        let changed_now = || self.parts.changed_by[tuple.row as usize] == statement;
         let snapshot = Snapshot(self.procs);
         match snapshot.outcome(tuple.xmin) {
             Outcome::Aborted => return false,
             Outcome::InProgress if !snapshot.is_current(tuple.xmin) => return false,
             Outcome::InProgress => {
-                let made_now = changed_now && (!tuple.xmax.is_valid() || tuple.is_locked_only);
+                let is_newest = !tuple.xmax.is_valid() || tuple.is_locked_only;
+                let made_now = is_newest && changed_now();
                 if made_now {
                     return false;
                 }
@@ -250,7 +264,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
             Outcome::Committed => false,
             Outcome::InProgress if !snapshot.is_current(tuple.xmax) => true,
             // The version that this very statement replaces is still what its snapshot sees.
-            Outcome::InProgress => changed_now && self.is_latest_removed(tuple),
+            Outcome::InProgress => changed_now() && self.is_latest_removed(tuple),
         }
     }
 

@@ -64,8 +64,9 @@ pub(super) struct SessionTable {
     pub entries: Option<Entries>,
 }
 
-/// By table: the session's part of it, and that of its TOAST table.
-type SessionTables = Vec<[SessionTable; 2]>;
+/// By table: the session's part of it, and that of its TOAST table. Each lies apart, so that no
+/// more than its address changes places with another session's.
+type SessionTables = Vec<[Box<SessionTable>; 2]>;
 
 /// What sessions that are not active know.
 #[derive(Debug, Default)]
@@ -183,7 +184,7 @@ impl Database {
 
 impl Table {
     /// Another session is active.
-    fn swap_session(&mut self, [main, chunks]: &mut [SessionTable; 2]) {
+    fn swap_session(&mut self, [main, chunks]: &mut [Box<SessionTable>; 2]) {
         std::mem::swap(&mut self.session, main);
         if let Some(toast) = &mut self.toast {
             std::mem::swap(&mut toast.table.session, chunks);

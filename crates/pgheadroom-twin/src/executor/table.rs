@@ -47,7 +47,7 @@ pub struct Table {
     pub(super) toast: Option<Box<Toast>>,
     pub(super) counters: TableCounters,
     /// What is the active session's alone.
-    pub(super) session: SessionTable,
+    pub(super) session: Box<SessionTable>,
     /// What it keeps beside its heap, if it is no plain heap.
     pub(super) model: Option<Box<dyn Model>>,
     pub(super) main: ForkId,
@@ -135,7 +135,7 @@ impl Table {
             is_summarized: vec![false; definition.columns.len()],
             toast,
             counters: TableCounters::default(),
-            session: SessionTable::default(),
+            session: Box::default(),
             model: None,
             main,
             fsm,
@@ -217,7 +217,7 @@ impl Table {
     /// The row that the tuple at this TID is a version of.
     pub(super) fn row_at(&self, tid: Tid) -> u32 {
         let page = &self.heap.pages()[tid.block.0 as usize];
-        page.tuple(tid.offset).expect("a visible tuple").row
+        page.row(tid.offset).expect("a visible tuple")
     }
 
     /// A row and where its newest version may be, by a version of it: here, or where a HOT update

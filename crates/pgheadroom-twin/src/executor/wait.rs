@@ -289,6 +289,10 @@ impl Table {
         procs: &mut ProcArray,
         wal: &mut Wal,
     ) -> Result<Option<Tid>, StatementError> {
+        let page = &self.heap.pages()[tid.block.0 as usize];
+        if page.is_settled(tid.offset) {
+            return Ok(Some(tid));
+        }
         let tuple = self.tuple_at(tid);
         let is_free = !tuple.xmax.is_valid() || procs.is_current(tuple.xmax);
         if is_free || matches!(action, Action::Read) {

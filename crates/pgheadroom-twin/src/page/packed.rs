@@ -180,6 +180,48 @@ impl Drop for TupleMut<'_> {
 }
 
 impl HeapPage {
+    /// A tuple that nobody has deleted, locked or replaced, and whose inserter's end is noted; none
+    /// of another line pointer.
+    #[inline]
+    pub(crate) fn settled_tuple(&self, offset: OffsetNumber) -> Option<Tuple> {
+        let is_pending = offset == self.pending.new || offset == self.pending.old;
+        let packed = self.items.get(index_of(offset)).filter(|_| !is_pending)?;
+        let row = packed.settled_row()?;
+        let mut tuple = Tuple::new(row, packed.lp_len, packed.xmin);
+        tuple.root = packed.root;
+        tuple.is_hot_updated = packed.flags & IS_HOT_UPDATED != 0;
+        tuple.is_heap_only = packed.is_heap_only();
+        tuple.is_locked_only = packed.flags & IS_LOCKED_ONLY != 0;
+        tuple.is_updated = packed.flags & IS_UPDATED != 0;
+        tuple.xmin_hint = if packed.flags & XMIN_FROZEN == 0 {
+            XminHint::Set
+        } else {
+            XminHint::Frozen
+        };
+        tuple.next = Tid {
+            block: self.block,
+            offset,
+        };
+        Some(tuple)
+    }
+
+    /// Whether it is a tuple of which [`HeapPage::settled_tuple`] tells.
+    #[inline]
+    pub(crate) fn is_settled(&self, offset: OffsetNumber) -> bool {
+        let is_pending = offset == self.pending.new || offset == self.pending.old;
+        let packed = self.items.get(index_of(offset));
+        !is_pending && packed.is_some_and(|packed| packed.settled_row().is_some())
+    }
+
+    /// The row of the tuple of this number, if the line pointer has one.
+    #[inline]
+    pub(crate) fn row(&self, offset: OffsetNumber) -> Option<u32> {
+        match self.pending() {
+            Some(pending) if pending.new == offset => Some(pending.row),
+            _ => self.items.get(index_of(offset))?.row(),
+        }
+    }
+
     /// What the items say, the pending update left out.
     #[inline]
     pub(super) fn packed_item(&self, offset: OffsetNumber) -> LinePointer {

@@ -5,28 +5,29 @@
 //!                                             | zero groups at either end
 //! ```
 
-/// Digits of base 10,000, most significant first, zeros at the end left out; and the weight of
-/// the first.
-fn groups(number: i64) -> (Vec<u16>, u16) {
+/// Groups of the largest number.
+const MOST_GROUPS: usize = 5;
+
+/// Digits of base 10,000, least significant first: how many there are, and how many of them are
+/// zeros at the beginning of the list, which are not stored.
+fn groups(number: i64) -> ([u16; MOST_GROUPS], usize, usize) {
     let mut left = number.unsigned_abs();
-    let mut digits = Vec::new();
+    let mut digits = [0; MOST_GROUPS];
+    let mut len = 0;
     while left > 0 {
-        digits.push(u16::try_from(left % 10_000).expect("four digits"));
+        digits[len] = u16::try_from(left % 10_000).expect("four digits");
         left /= 10_000;
+        len += 1;
     }
-    digits.reverse();
-    let weight = u16::try_from(digits.len().saturating_sub(1)).expect("five groups");
-    while digits.last() == Some(&0) {
-        digits.pop();
-    }
-    (digits, weight)
+    let zeros = digits[..len].iter().take_while(|&&digit| digit == 0);
+    (digits, len, zeros.count())
 }
 
 /// Payload: the header and the digits.
 pub(crate) fn payload_bytes(number: i64, scale: u16) -> u32 {
-    let digits = groups(number).0.len();
+    let (_, len, zeros) = groups(number);
     let header = if scale <= SHORT_SCALE_MAX { 2 } else { 4 };
-    header + 2 * u32::try_from(digits).expect("five groups")
+    header + 2 * u32::try_from(len - zeros).expect("five groups")
 }
 
 /// Largest scale of the short header. Source: `NUMERIC_SHORT_DSCALE_MAX`,
@@ -35,7 +36,8 @@ const SHORT_SCALE_MAX: u16 = 0x3F;
 
 /// Writes the payload. Source: `make_result_opt_error`, numeric.c (REL_18_STABLE).
 pub(crate) fn write_to(number: i64, scale: u16, out: &mut Vec<u8>) {
-    let (digits, weight) = groups(number);
+    let (digits, len, zeros) = groups(number);
+    let weight = u16::try_from(len.saturating_sub(1)).expect("five groups");
     if scale <= SHORT_SCALE_MAX {
         let sign = if number < 0 { 0x2000 } else { 0 };
         out.extend_from_slice(&(0x8000 | sign | (scale << 7) | weight).to_le_bytes());
@@ -44,7 +46,7 @@ pub(crate) fn write_to(number: i64, scale: u16, out: &mut Vec<u8>) {
         out.extend_from_slice(&(sign | scale).to_le_bytes());
         out.extend_from_slice(&weight.to_le_bytes());
     }
-    for digit in digits {
+    for digit in digits[zeros..len].iter().rev() {
         out.extend_from_slice(&digit.to_le_bytes());
     }
 }
