@@ -353,7 +353,7 @@ fn run_with(
         plan.standing,
     );
     let mut events = Events::new(plan);
-    let mut ahead = Ahead::new(workload.clients());
+    let mut ahead = Ahead::new(workload);
     let mut elsewhere = plan
         .whole
         .as_ref()
@@ -490,6 +490,7 @@ fn run_with(
         }
         monitor.advance(std::mem::take(&mut untold) + 1)?;
     }
+    workload.give_back(ahead.waiting());
     db.switch_to(outsider);
     monitor.advance(untold)?;
     let ended = events.happen(plan.transactions, db);

@@ -27,7 +27,8 @@ mod step;
 
 pub use step::{Command, Done, End, Step};
 
-/// Plays steps on a profile's tables, freshly loaded.
+/// Plays steps on a profile's tables, freshly loaded; simple updates may take the short way, which
+/// changes nothing.
 ///
 /// # Errors
 /// [`ProfileError`] when the twin cannot play the profile or a step, or a statement fails.
@@ -38,6 +39,7 @@ pub fn play(
     spec: &ProfileSpec,
     steps: &[Step],
     version: PgVersion,
+    takes_short_way: bool,
 ) -> Result<(Database, Outcome, Vec<Done>), ProfileError> {
     support::check(spec, &Conditions::default())?;
     let mut db = load::database(&spec.server, version);
@@ -49,6 +51,7 @@ pub fn play(
         let numbers = (number, place);
         operations.push(ProfileOperation::new(operation, numbers, table, loaded)?);
     }
+    db.take_short_way(takes_short_way);
     db.close_statement(false);
     db.forget_target_blocks();
     db.wal_mut().reset_totals();

@@ -182,6 +182,17 @@ pub trait Workload {
     /// workload if there is one, and says how it ends; `None` when this client has no more.
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End>;
 
+    /// Whether a client's transactions depend on nothing but its own past, so that they are the
+    /// same if they are drawn before others'.
+    fn draws_apart(&self) -> bool {
+        false
+    }
+
+    /// So many transactions that were drawn are not carried out; asked where clients draw apart.
+    fn give_back(&mut self, transactions: u64) {
+        let _ = transactions;
+    }
+
     /// How often each operation was drawn, by its number; none where nobody asks.
     fn turns(&self) -> &[u64] {
         &[]

@@ -1,13 +1,16 @@
-//! The short way of simple updates against the long one: random histories give the same figures,
-//! and the same places of everything, whether updates may take it or not.
+//! The short way of simple updates against the long one: random histories of one client and of
+//! several give the same figures, and the same places of everything, whether updates may take it or
+//! not, and whether transactions are drawn ahead of their turn or in it.
 
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 use pgheadroom_twin::executor::{
-    Assignment, Change, ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId,
+    Assignment, Change, ColumnDefinition, Database, IndexDefinition, SessionId, TableDefinition,
+    TableId,
 };
 use pgheadroom_twin::heap::{RowLock, WaitPolicy};
 use pgheadroom_twin::pgbench::Prng;
 use pgheadroom_twin::places;
+use pgheadroom_twin::procarray::Isolation;
 use pgheadroom_twin::run::{Monitor, Plan, run};
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
@@ -17,6 +20,8 @@ use proptest::prelude::*;
 /// What a history is like; shares are of 100.
 #[derive(Debug, Clone)]
 struct Case {
+    clients: usize,
+    repeatable_read: bool,
     rows: i64,
     fillfactor: i64,
     major: u16,
@@ -34,6 +39,7 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
+    let clients = (prop_oneof![Just(1_usize), 2_usize..7], any::<bool>());
     let shape = (1_i64..400, 10_i64..=100, 13_u16..=18, 1_u32..900);
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let shares = (
@@ -42,14 +48,17 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![Just(0_i64), 0_i64..40],
     );
     let pauses = proptest::collection::vec((1_u16..600, 0_u8..5), 1..6);
-    (shape, switches, shares, pauses, any::<u64>()).prop_map(
+    (clients, shape, switches, shares, pauses, any::<u64>()).prop_map(
         |(
+            (clients, repeatable_read),
             (rows, fillfactor, major, filler_bytes),
             (has_nulls, full_page_writes, hints_are_logged, is_logical),
             (second_index, simple_share, abort_share),
             pauses,
             seed,
         )| Case {
+            clients,
+            repeatable_read,
             rows,
             fillfactor,
             major,
@@ -78,17 +87,37 @@ fn row(case: &Case, key: i64) -> Vec<Value> {
     vec![key.into(), second, 0.into(), (key * 255).into(), filler]
 }
 
-/// Statements of one client, drawn one after the other.
+/// Statements of some clients, each client's drawn one after the other.
 struct Random {
     case: Case,
     table: TableId,
-    prng: Prng,
+    prngs: Vec<Prng>,
+    draws_apart: bool,
 }
 
 impl Random {
-    fn operation(&mut self) -> Operation {
+    fn new(case: &Case, table: TableId, draws_apart: bool) -> Self {
+        let mut random = Self {
+            case: case.clone(),
+            table,
+            prngs: Vec::new(),
+            draws_apart,
+        };
+        random.start(0);
+        random
+    }
+
+    /// Draws anew, for the run of this number: what was drawn ahead in the last one is lost.
+    fn start(&mut self, run: u64) {
+        let clients = 0..self.case.clients as u64;
+        let seeds = clients.map(|client| self.case.seed ^ (run << 8 | client));
+        self.prngs = seeds.map(Prng::from_seed).collect();
+    }
+
+    fn operation(&mut self, client: usize) -> Operation {
         let table = self.table;
-        let key = self.prng.random(1, self.case.rows);
+        let prng = &mut self.prngs[client];
+        let key = prng.random(1, self.case.rows);
         let set = |column, change| Sets::from(vec![Assignment { column, change }]);
         let by_key = |high, deed| Operation::Find {
             table,
@@ -98,15 +127,15 @@ impl Random {
             deed,
             number: 0,
         };
-        let addend = self.prng.random(-300, 300);
-        if self.prng.random(1, 100) <= self.case.simple_share {
-            return match self.prng.random(1, 4) {
+        let addend = prng.random(-300, 300);
+        if prng.random(1, 100) <= self.case.simple_share {
+            return match prng.random(1, 4) {
                 1 => by_key(key, Deed::Update(set(1, Change::Next { grows_bytes: 0 }))),
                 2 => by_key(key, Deed::Update(set(2, Change::Same))),
                 _ => by_key(key, Deed::Update(set(3, Change::Add(addend)))),
             };
         }
-        match self.prng.random(1, 11) {
+        match prng.random(1, 11) {
             1 => by_key(key, Deed::Delete),
             2 => by_key(key, Deed::Lock(RowLock::Update, WaitPolicy::Block)),
             3 => by_key(key + 5, Deed::Read),
@@ -140,24 +169,28 @@ impl Random {
 
 impl Workload for Random {
     fn clients(&self) -> usize {
-        1
+        self.case.clients
+    }
+
+    fn draws_apart(&self) -> bool {
+        self.draws_apart
     }
 
     fn transactions_left(&self) -> u64 {
         u64::MAX
     }
 
-    fn next_transaction(&mut self, _: usize, operations: &mut Vec<Operation>) -> Option<End> {
+    fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
         operations.clear();
-        let statements = if self.prng.random(1, 100) <= self.case.simple_share {
+        let statements = if self.prngs[client].random(1, 100) <= self.case.simple_share {
             1
         } else {
-            self.prng.random(1, 3)
+            self.prngs[client].random(1, 3)
         };
         for _ in 0..statements {
-            operations.push(self.operation());
+            operations.push(self.operation(client));
         }
-        let fails = self.prng.random(1, 100) <= self.case.abort_share;
+        let fails = self.prngs[client].random(1, 100) <= self.case.abort_share;
         Some(if fails { End::Rollback } else { End::Commit })
     }
 }
@@ -200,17 +233,18 @@ fn loaded(case: &Case) -> (Database, TableId) {
 fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
     let (mut db, table) = loaded(case);
     db.take_short_way(takes_short_way);
-    let mut workload = Random {
-        case: case.clone(),
-        table,
-        prng: Prng::from_seed(case.seed),
-    };
+    let mut workload = Random::new(case, table, takes_short_way);
     let names = ["t".to_owned()];
     let mut left = Vec::new();
     let mut held = Vec::new();
     let monitor = Monitor::default();
-    for &(transactions, event) in &case.pauses {
-        let plan = Plan::of_one_client(u64::from(transactions));
+    for (number, &(transactions, event)) in (0..).zip(&case.pauses) {
+        let mut plan = Plan::of_one_client(u64::from(transactions));
+        plan.interleaving = case.seed % 1000;
+        if case.repeatable_read {
+            plan.isolation = Isolation::RepeatableRead;
+        }
+        workload.start(number);
         let outcome = run(&mut db, &mut workload, &names, &plan, &monitor);
         let is_over = outcome.is_err(); // such as a taken key
         left.push(format!("{outcome:?}"));
@@ -220,6 +254,11 @@ fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
         let indexes = 1 + usize::from(case.second_index.is_some());
         let places = places::of_table(db.table(table), "t", &["t_pk", "t_second"][..indexes]);
         left.push(format!("{places:?}"));
+        let mut clients = (0..case.clients).map(SessionId);
+        let is_stuck = clients.any(|client| db.waits_for(client).is_some());
+        if is_stuck || (is_over && case.clients > 1) {
+            break; // in the middle of the others' transactions
+        }
         match event {
             0 => db.vacuum(table),
             1 => db.checkpoint(),
@@ -260,6 +299,8 @@ proptest! {
 #[test]
 fn updates_alone_log_all() {
     let mut case = Case {
+        clients: 1,
+        repeatable_read: false,
         rows: 300,
         fillfactor: 95,
         major: 18,
@@ -278,11 +319,7 @@ fn updates_alone_log_all() {
         case.second_index = second_index;
         let (mut db, table) = loaded(&case);
         db.wal_mut().reset_totals();
-        let mut workload = Random {
-            case: case.clone(),
-            table,
-            prng: Prng::from_seed(case.seed),
-        };
+        let mut workload = Random::new(&case, table, true);
         let plan = Plan::of_one_client(900);
         run(
             &mut db,
@@ -300,10 +337,12 @@ fn updates_alone_log_all() {
     }
 }
 
-/// On a steady table nearly every update takes the short way.
+/// On a steady table nearly every update takes the short way, of several clients most of them.
 #[test]
 fn steady_tables_take_the_short_way() {
-    let case = Case {
+    let mut case = Case {
+        clients: 1,
+        repeatable_read: false,
         rows: 300,
         fillfactor: 80,
         major: 18,
@@ -320,4 +359,7 @@ fn steady_tables_take_the_short_way() {
     };
     let (_, taken) = play(&case, true);
     assert!(taken > 3500, "{taken} of 4000");
+    (case.clients, case.rows) = (4, 3000);
+    let (_, taken) = play(&case, true);
+    assert!(taken > 1000, "{taken} of 4000");
 }

@@ -84,6 +84,11 @@ impl Database {
         high: &[i64],
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
+        if let (Action::Update(sets), [key]) = (action, low) {
+            if low == high && self.update_in_transaction((table, index), *key, sets.columns) {
+                return Ok(1);
+            }
+        }
         let mut scan = self.begin_index_scan(table, index, low);
         let done = self.advance_index_scan(&mut scan, (low, high), action);
         self.park(done, || {

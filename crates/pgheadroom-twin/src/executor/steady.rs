@@ -1,9 +1,12 @@
-//! The short way of the commonest statement: a transaction of one UPDATE that finds its row by
-//! key and changes it in place.
+//! The short way of the commonest statement: an UPDATE that finds its row by key and changes it in
+//! place.
 //!
 //! ```text
-//! key -> row -> place of its newest version -> prune its page, if due -> HOT update -> COMMIT
+//! key -> row -> place of its newest version -> prune its page, if due -> HOT update [-> COMMIT]
 //! ```
+//!
+//! A transaction of the only session that is nothing else ([`Database::update_alone`]) needs no
+//! way back; any other ([`Database::update_in_transaction`]) keeps the old values.
 //!
 //! What it does is what `Database::by_index` and `Database::commit` do, record by record; what it
 //! does not is to ask again what is known. It takes only what it can prove to be simple before it
@@ -11,7 +14,8 @@
 //!
 //! - The place was noted by an index scan that found this row alone under its key, and no entry of
 //!   that key or row was added since ([`Places`]): the scan would find the same.
-//! - The version there is the row's newest, committed, and nobody has locked it.
+//! - The version there is the row's newest, committed and seen by the statement's snapshot, and
+//!   nobody has locked it.
 //! - The columns assigned have a fixed width and place and are in no index.
 //! - Everything that is unsettled on the page is one HOT update (`page::pending`).
 //!
@@ -30,8 +34,9 @@ use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
 use crate::page::{Settled, Tid};
-use crate::procarray::ProcArray;
+use crate::procarray::{ProcArray, Snapshot};
 use crate::row::{Differing, NULL_SLOT};
+use crate::transaction::{Outcome, Transactions, Xid};
 use crate::wal::{RecordType, Wal};
 
 /// Where the newest versions of rows were seen last, by a unique index over one integer column
@@ -125,7 +130,9 @@ impl Database {
         self.procs.take_snapshot();
         let table = &mut self.tables[target.table as usize];
         self.wal.count_updates(true);
-        let is_done = table.update_simply(target.row, sets, &self.procs, &mut self.wal);
+        let (xid, procs) = (self.procs.next_xid(), &self.procs);
+        let is_done =
+            table.update_simply::<false>(target.row, sets, xid, procs, procs, &mut self.wal);
         self.wal.count_updates(false);
         if !is_done {
             return false;
@@ -135,6 +142,49 @@ impl Database {
         self.procs.commit_next();
         self.wal.record_commit();
         table.counters.end_hot_update();
+        true
+    }
+
+    /// Does an UPDATE by key, if it is simple, in a transaction that has or will have others, or
+    /// beside other sessions; false when it is not, and nothing was done then that the long way
+    /// would not do first.
+    ///
+    /// Source: as [`Database::by_index`].
+    pub(super) fn update_in_transaction(
+        &mut self,
+        (table, index): (TableId, usize),
+        key: i64,
+        sets: &[Assignment<'_>],
+    ) -> bool {
+        // A part's changes are undone by themselves; a cursor asks when a row was changed.
+        let is_plain = self.procs.parts() == 0 && self.sessions.cursors.is_empty();
+        if !self.takes_short_way || !is_plain {
+            return false;
+        }
+        let Some(target) = self.target_of(table, index, key, sets) else {
+            return false;
+        };
+        let of = &self.tables[table.0];
+        let is_held = of.session.trigger_slot.is_some() || of.session.head_pin.is_some();
+        let Some(tid) = of.rows.place(target.row).filter(|_| !is_held) else {
+            return false;
+        };
+        self.begin_statement();
+        let procs = &self.procs;
+        let xid = procs.current().unwrap_or(procs.next_xid());
+        let of = &mut self.tables[table.0];
+        let snapshot = Snapshot(procs);
+        let wal = &mut self.wal;
+        if !of.update_simply::<true>(target.row, sets, xid, &snapshot, procs, wal) {
+            return false;
+        }
+        of.counters.n_tup_upd += 1;
+        of.counters.n_tup_hot_upd += 1;
+        of.session.pending.updated += 1;
+        self.procs.note_slot(of.main, tid.block);
+        let assigned = self.procs.assign();
+        assert_eq!(assigned, xid, "the transaction's number");
+        self.short_ways += 1;
         true
     }
 
@@ -163,12 +213,15 @@ struct Changed {
 }
 
 impl Table {
-    /// The statement without its COMMIT.
+    /// The statement without its COMMIT, which sees rows as `view` does. `IS_UNDONE` says that a
+    /// rollback may follow, for which the old values are kept.
     #[inline(always)]
-    fn update_simply(
+    fn update_simply<const IS_UNDONE: bool>(
         &mut self,
         row: u32,
         sets: &[Assignment<'_>],
+        xid: Xid,
+        view: &impl Transactions,
         procs: &ProcArray,
         wal: &mut Wal,
     ) -> bool {
@@ -178,14 +231,13 @@ impl Table {
         if self.texts.has_forms() || self.heap.watched().is_some() {
             return false;
         }
-        if self.heap.live_row(tid, procs) != Some(row) {
+        if self.heap.live_row(tid, view) != Some(row) {
             return false;
         }
         let Some(changed) = self.change_in_place(row, sets) else {
             return false;
         };
         let settled = self.prune_before_update(tid.block, procs, wal);
-        let xid = procs.next_xid();
         let Some(done) = self.heap.update_in_place(tid, xid, settled) else {
             self.heap.page_mut(tid.block).leave_freed(settled);
             return false;
@@ -200,6 +252,10 @@ impl Table {
         }
         self.rows.set_place(row, new);
         let slots = self.rows.slots_mut(row);
+        if IS_UNDONE {
+            self.session.undo.push(row);
+            self.session.undo_slots.extend_from_slice(slots);
+        }
         for (set, new) in sets.iter().zip(changed.new) {
             slots[set.column] = new;
         }
@@ -215,6 +271,13 @@ impl Table {
         wal: &mut Wal,
     ) -> Settled {
         if !self.heap.is_worth_pruning(block, procs) {
+            return Settled::NOTHING;
+        }
+        let updater = self.heap.pages()[block.0 as usize].prune_xid();
+        let is_pinned = procs.is_pinned(self.main, block);
+        if is_pinned || procs.outcome(updater) != Outcome::Committed {
+            let wal = RefCell::new(wal);
+            HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
             return Settled::NOTHING;
         }
         let is_logged = wal.is_logged(self.main, block);

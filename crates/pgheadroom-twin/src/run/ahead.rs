@@ -4,21 +4,26 @@
 //! drawn --16 ahead--> row --10--> page --5--> items --0--> carried out
 //! ```
 //!
-//! One client's draws depend on nothing but its own past, so drawing them early draws the same. A
-//! table is larger than the cache, and an update waits for each of the lines that it needs; looked
-//! up early, transactions share that wait. With several clients the order of the draws depends on
-//! the order of the transactions, and nothing is drawn ahead.
+//! A client's draws depend on nothing but its own past, unless the scripts have to be chosen among:
+//! that is drawn in the order of all transactions, which only one client's is known of. Drawing
+//! early then draws the same. A table is larger than the cache, and an update waits for each of the
+//! lines that it needs; looked up early, transactions share that wait. Of several clients each has
+//! a ring, the shorter the more there are, since others' transactions pass between two of its own.
 
 use crate::executor::{Database, LookAhead, Sight, Target};
 use crate::workload::{Access, Deed, End, Operation, Workload};
 
-/// How far ahead of its turn a transaction is drawn, and asks for the memory of its row, its page
-/// and the page's items. Chosen by trying; 8 to 32 differ by less than the noise.
+/// How far ahead of its turn the only client's transaction is drawn, and asks for the memory of its
+/// row; of that way its page is asked for behind 6 parts of 16, the page's items behind 11. Chosen
+/// by trying; 8 to 32 differ by less than the noise.
 const DRAWN: usize = 16;
-const PAGE: usize = 10;
-const ITEMS: usize = 5;
+/// The same of one of many clients, at least.
+const DRAWN_LEAST: usize = 4;
 
-const _: () = assert!(DRAWN.is_power_of_two());
+/// How far ahead of their turn the transactions of each of some clients are drawn.
+fn drawn_ahead(clients: usize) -> usize {
+    (DRAWN / clients.next_power_of_two()).max(DRAWN_LEAST)
+}
 
 /// A transaction.
 #[derive(Debug)]
@@ -31,45 +36,75 @@ struct Drawn {
     sight: Option<Sight>,
 }
 
-/// The transaction whose turn it is, and those that are drawn for later.
+/// A client's transactions that are drawn.
 #[derive(Debug)]
-pub(super) struct Ahead {
-    /// A ring, whose memory is used again.
-    ring: Vec<Drawn>,
-    current: usize,
+struct Ring {
+    /// Its memory is used again.
+    places: Vec<Drawn>,
     first: usize,
     count: usize,
-    is_alone: bool,
 }
 
-impl Ahead {
-    /// Nothing is drawn yet; only of one client's transactions several will be.
-    pub fn new(clients: usize) -> Self {
+impl Ring {
+    fn new(places: usize) -> Self {
         let nothing = || Drawn {
             operations: Vec::new(),
             end: End::Commit,
             target: None,
             sight: None,
         };
-        let is_alone = clients == 1;
-        let most = if is_alone { DRAWN } else { 1 };
+        assert!(places.is_power_of_two());
         Self {
-            ring: std::iter::repeat_with(nothing).take(most).collect(),
-            current: 0,
+            places: std::iter::repeat_with(nothing).take(places).collect(),
             first: 0,
             count: 0,
-            is_alone,
         }
     }
 
     /// The place in the ring that is so far behind the next transaction's.
     #[inline]
     fn place(&self, distance: usize) -> usize {
-        (self.first + distance) & (self.ring.len() - 1)
+        (self.first + distance) & (self.places.len() - 1)
+    }
+}
+
+/// The transaction whose turn it is, and those that are drawn for later.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// By client; one for all where their draws depend on each other.
+    rings: Vec<Ring>,
+    ring: usize,
+    current: usize,
+    /// Whether more than the next transaction is drawn.
+    looks_ahead: bool,
+    /// Transactions of all clients that are drawn and not carried out.
+    waiting: u64,
+}
+
+impl Ahead {
+    /// Nothing is drawn yet.
+    pub fn new(workload: &impl Workload) -> Self {
+        let clients = workload.clients();
+        let looks_ahead = clients == 1 || workload.draws_apart();
+        let rings = if looks_ahead {
+            let places = drawn_ahead(clients);
+            std::iter::repeat_with(|| Ring::new(places))
+                .take(clients)
+                .collect()
+        } else {
+            vec![Ring::new(1)]
+        };
+        Self {
+            rings,
+            ring: 0,
+            current: 0,
+            looks_ahead,
+            waiting: 0,
+        }
     }
 
-    /// Turns to this client's next transaction, and says how it ends; `left` more are wanted, this
-    /// one included.
+    /// Turns to this client's next transaction, and says how it ends; `left` more are wanted of all
+    /// clients, this one included.
     #[inline]
     pub fn next(
         &mut self,
@@ -78,16 +113,18 @@ impl Ahead {
         left: u64,
         db: &Database,
     ) -> Option<End> {
-        while self.count < self.ring.len() && (self.count as u64) < left {
-            let place = self.place(self.count);
-            let drawn = &mut self.ring[place];
+        self.ring = if self.looks_ahead { client } else { 0 };
+        let ring = &mut self.rings[self.ring];
+        while ring.count < ring.places.len() && (ring.count == 0 || self.waiting < left) {
+            let place = ring.place(ring.count);
+            let drawn = &mut ring.places[place];
             let Some(end) = workload.next_transaction(client, &mut drawn.operations) else {
                 break;
             };
             drawn.end = end;
             drawn.target = None;
             drawn.sight = None;
-            if self.is_alone {
+            if self.looks_ahead {
                 let operations = drawn.operations.as_slice();
                 drawn.target = target_of(db, operations).filter(|_| end == End::Commit);
                 if let Some(target) = drawn.target {
@@ -97,11 +134,17 @@ impl Ahead {
                     drawn.sight = sight_of(db, operations);
                 }
             }
-            self.count += 1;
+            ring.count += 1;
+            self.waiting += 1;
         }
-        for (distance, what) in [(PAGE, LookAhead::Page), (ITEMS, LookAhead::Items)] {
-            if distance < self.count {
-                let coming = &self.ring[self.place(distance)];
+        let places = ring.places.len();
+        let steps = [
+            (places * 10 / 16, LookAhead::Page),
+            (places * 5 / 16, LookAhead::Items),
+        ];
+        for (distance, what) in steps {
+            if distance < ring.count && self.looks_ahead {
+                let coming = &ring.places[ring.place(distance)];
                 if let Some(target) = coming.target {
                     db.look_ahead(target, what);
                 }
@@ -110,15 +153,21 @@ impl Ahead {
                 }
             }
         }
-        self.count = self.count.checked_sub(1)?;
-        self.current = self.first;
-        self.first = self.place(1);
-        Some(self.ring[self.current].end)
+        ring.count = ring.count.checked_sub(1)?;
+        self.waiting -= 1;
+        self.current = ring.first;
+        ring.first = ring.place(1);
+        Some(ring.places[self.current].end)
+    }
+
+    /// Transactions that are drawn and not carried out.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// Rows were put elsewhere: where those of drawn transactions are is to be asked again.
     pub fn forget_targets(&mut self) {
-        for drawn in &mut self.ring {
+        for drawn in self.rings.iter_mut().flat_map(|ring| &mut ring.places) {
             drawn.target = None;
             drawn.sight = None;
         }
@@ -126,20 +175,20 @@ impl Ahead {
 
     /// The same, to be taken away.
     pub fn operations_mut(&mut self) -> &mut Vec<Operation> {
-        &mut self.ring[self.current].operations
+        &mut self.rings[self.ring].places[self.current].operations
     }
 
     /// The statements of the transaction whose turn it is.
     #[inline]
     pub fn operations(&self) -> &[Operation] {
-        &self.ring[self.current].operations
+        &self.rings[self.ring].places[self.current].operations
     }
 
     /// Carries out the transaction whose turn it is, COMMIT included; false when it is not one
     /// simple update of the only client.
     #[inline(always)]
     pub fn update_alone(&self, db: &mut Database) -> bool {
-        let drawn = &self.ring[self.current];
+        let drawn = &self.rings[self.ring].places[self.current];
         let Some(target) = drawn.target else {
             return false;
         };
@@ -165,8 +214,10 @@ impl Ahead {
                 return done;
             }
             if !self.update_alone(db) {
-                self.first = self.current; // its turn comes again
-                self.count += 1;
+                let ring = &mut self.rings[self.ring];
+                ring.first = self.current; // its turn comes again
+                ring.count += 1;
+                self.waiting += 1;
                 return done;
             }
         }

@@ -112,6 +112,10 @@ impl Workload for PgbenchWorkload {
         Some(End::Commit)
     }
 
+    fn draws_apart(&self) -> bool {
+        true
+    }
+
     fn others(&self) -> Option<Self> {
         let clients = self.left.len();
         Some(Self {

@@ -459,6 +459,19 @@ impl Workload for ProfileWorkload {
         Some(if fails { End::Rollback } else { End::Commit })
     }
 
+    /// A script that is chosen among several is drawn in the order of all transactions.
+    fn draws_apart(&self) -> bool {
+        self.scripts.len() == 1
+    }
+
+    fn give_back(&mut self, transactions: u64) {
+        if let [(script, _)] = &self.scripts[..] {
+            for &number in script {
+                self.turns[number] -= transactions;
+            }
+        }
+    }
+
     fn turns(&self) -> &[u64] {
         &self.turns
     }

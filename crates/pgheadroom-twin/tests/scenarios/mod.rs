@@ -60,7 +60,10 @@ pub fn recorded(version: &str, is_wanted: &impl Fn(&str) -> bool) -> Vec<Recorde
 
 impl Recorded {
     /// Plays it in the twin.
-    pub fn play(&self) -> Result<(ProfileSpec, Database, Outcome, Vec<Done>), ProfileError> {
+    pub fn play(
+        &self,
+        takes_short_way: bool,
+    ) -> Result<(ProfileSpec, Database, Outcome, Vec<Done>), ProfileError> {
         let spec = ProfileSpec::from_json(&self.content["profile"].to_string())?;
         let version = self.version.parse().unwrap();
         let (db, outcome, done) = match self.content.get("steps") {
@@ -71,7 +74,7 @@ impl Recorded {
             }
             Some(steps) => {
                 let steps: Vec<Step> = serde_json::from_value(steps.clone()).unwrap();
-                scenario::play(&spec, &steps, version)?
+                scenario::play(&spec, &steps, version, takes_short_way)?
             }
         };
         Ok((spec, db, outcome, done))
@@ -82,9 +85,18 @@ impl Recorded {
         self.content.get("protocol").and_then(Value::as_str)
     }
 
-    /// What the twin does otherwise than the server; empty when nothing.
+    /// What the twin does otherwise than the server, be it the long way or the short one; empty
+    /// when nothing.
     pub fn differences(&self) -> Vec<String> {
-        let (spec, db, outcome, done) = match self.play() {
+        let mut found = self.differences_of(false);
+        if found.is_empty() && self.content.get("steps").is_some() {
+            found = self.differences_of(true);
+        }
+        found
+    }
+
+    fn differences_of(&self, takes_short_way: bool) -> Vec<String> {
+        let (spec, db, outcome, done) = match self.play(takes_short_way) {
             Ok(played) => played,
             Err(error) => return vec![format!("not played: {error}")],
         };
