@@ -18,7 +18,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-twin bench bench-advice accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-twin bench bench-advice bench-wal accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -111,6 +111,9 @@ accuracy: setup ## Play what docs/accuracy.md lacks on the servers at hand, and 
 
 bench-advice: setup ## Regret of the advice on measured workloads: play what is missing, score, write the page
 	PYTHONPATH=tools $(BIN)/python -m bench_advice
+
+bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away server (some minutes)
+	$(BIN)/python tools/bench_wal.py
 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py

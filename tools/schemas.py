@@ -25,6 +25,8 @@ from pgheadroom.profile.reading import ProfileFile
 from pgheadroom.prove import SCHEMA_VERSION as PROOF_VERSION
 from pgheadroom.prove import Proof
 from pgheadroom.verify import values as verification
+from pgheadroom.wal import names as wal_names
+from pgheadroom.wal import values as wal
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
@@ -66,6 +68,16 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         ),
         "layout": json_schema(
             layout.Layout, title="Layout", frame=_frame("layout", layout.SCHEMA_VERSION)
+        ),
+        "wal-stats": json_schema(
+            wal.WalStats,
+            title="WAL by relation and cause",
+            frame=_frame("wal_stats", wal.SCHEMA_VERSION),
+        ),
+        "wal-names": json_schema(
+            wal_names.Names,
+            title="Names of relations",
+            frame=_frame("wal_names", wal_names.SCHEMA_VERSION),
         ),
     }
 

@@ -27,6 +27,7 @@ __all__ = [
     "predict",
     "prove",
     "read_profile",
+    "read_wal",
 ]
 
 _FUNCTIONS = frozenset(__all__) - {"__version__"}

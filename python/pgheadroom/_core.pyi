@@ -10,6 +10,8 @@ Numbers hold for PostgreSQL 15 to 18.
 """
 
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, final
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "RowLayout",
     "Simulated",
     "TableOutcome",
+    "WalSums",
     "__version__",
     "btree_build_pages",
     "cluster_decay",
@@ -51,6 +54,7 @@ __all__ = [
     "statement_facts",
     "statement_writes",
     "type_names",
+    "wal_sums",
 ]
 
 __version__: str
@@ -757,3 +761,103 @@ def statement_facts(statement: str, /) -> str:
 
 def expression_reads(expression: str, /, *, table: str) -> str:
     """JSON: `columns`, `whole_row`, `may_be_row`, `functions`, `text`, or `reason`, ..."""
+
+@final
+class WalSums:
+    """What a range of WAL adds up to. Positions are numbers; `bytes` are `xl_tot_len`."""
+
+    @property
+    def major(self) -> int:
+        """PostgreSQL's major version, by the pages' magic."""
+    @property
+    def system_identifier(self) -> int:
+        """As `pg_control_system()` has it."""
+    @property
+    def timeline(self) -> int:
+        """The timeline that the files lead to."""
+    @property
+    def history_missing(self) -> bool:
+        """Whether timelines were joined without the file that says where."""
+    @property
+    def files(self) -> int:
+        """Files that were read."""
+    @property
+    def not_yet_written(self) -> list[Path]:
+        """Segments that were made ready under a later name, and hold nothing of it yet."""
+    @property
+    def other_timelines(self) -> list[Path]:
+        """Files that were left out: of other timelines, or replaced by a newer one's."""
+    @property
+    def total(self) -> tuple[int, int, int, int]:
+        """Records, bytes, images, bytes of images."""
+    @property
+    def overhead_bytes(self) -> int:
+        """Page headers, padding and rests of switched segments, outside the total."""
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Ranges whose records are counted, without gaps in each."""
+    @property
+    def ended_us(self) -> tuple[int, int] | None:
+        """Earliest and latest end of a transaction, microseconds since 2000-01-01 UTC."""
+    @property
+    def relations(self) -> list[tuple[tuple[int, int, int] | None, int, int, int, int]]:
+        """Tablespace, database and relfilenode, or None; records, bytes, images, their bytes."""
+    @property
+    def causes(self) -> list[tuple[int, str, int, int]]:
+        """The relation's place in `relations`, the cause, records, bytes."""
+    @property
+    def record_types(self) -> list[tuple[str, str, int, int, int]]:
+        """Resource manager, type, records, bytes, bytes of images, as pg_waldump names them."""
+    @property
+    def memo(self) -> list[tuple[str, int]]:
+        """Bytes of interest beside their cause."""
+    @property
+    def redo_points(self) -> list[int]:
+        """Where checkpoints begin, as their records say, in the order of these."""
+    @property
+    def slices(self) -> list[tuple[int, int]]:
+        """The record with which a slice of time begins, and the slice's number."""
+    @property
+    def stretches(self) -> list[tuple[int, int, int]]:
+        """Records, bytes and bytes of images before the first cut, between, and after the last."""
+    @property
+    def transactions(self) -> list[tuple[int, int, str, int | None, int, int, int]]:
+        """The largest: number, begin, `commit`, `abort` or `open`, time, records, bytes, images."""
+    @property
+    def gaps(self) -> list[tuple[int, int, str, str]]:
+        """What could not be read: from, to, file, why."""
+    @property
+    def end(self) -> tuple[int, str] | None:
+        """Where the log ends and what is there; None where the input or the range ends."""
+
+def wal_sums(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    timeline: int | None = None,
+    from_lsn: int | None = None,
+    to_lsn: int | None = None,
+    times_us: tuple[int, int] | None = None,
+    cuts: Sequence[int] | None = None,
+    slice_us: int | None = None,
+    transactions: bool = False,
+    threads: int = 1,
+) -> WalSums:
+    """
+    Read WAL and sum it by relation and cause.
+
+    Args:
+        paths: Files and folders; `-` alone is standard input.
+        timeline: The timeline to follow; None: the newest.
+        from_lsn: Records that begin here or later.
+        to_lsn: Records that end here or before.
+        times_us: And of this time, microseconds since 2000-01-01 UTC.
+        cuts: Positions at which stretches begin, in order.
+        slice_us: Width of slices of time whose begins are noted, in microseconds.
+        transactions: Whether transactions are told apart; then one thread reads.
+        threads: How many read side by side.
+
+    Raises:
+        WalCorrupt: A file that is no WAL, or cannot be read.
+        WalIncomplete: No WAL there.
+        WalUnsupported: Another version's, or several servers'.
+    """

@@ -28,6 +28,8 @@ from pgheadroom.prove import Proof
 from pgheadroom.prove import prove as _prove
 from pgheadroom.sources.columns import read_tables
 from pgheadroom.sources.session import read_only_session
+from pgheadroom.wal import WalStats, read_names
+from pgheadroom.wal import read_wal as _read_wal
 
 Source = Profile | str | os.PathLike[str]
 """A profile, or the path of its file."""
@@ -225,6 +227,35 @@ def layout(source: Source = "", *, table: str | None = None, sample: bool = True
         tables, access = read_tables(connection, table=table, samples=sample)
         version = str(connection.info.parameter_status("server_version"))
         return of_live_tables(tables, access, server=version, table=table)
+
+
+def read_wal(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    begin: str | None = None,
+    end: str | None = None,
+    timeline: int | None = None,
+    names: str | os.PathLike[str] | None = None,
+    by: str | None = None,
+) -> WalStats:
+    """
+    Sum write-ahead log by relation and cause.
+
+    Args:
+        paths: Segments, folders of them, patterns.
+        begin: Records from this position (`16/B374D848`) or time (ISO 8601, UTC unless said) on.
+        end: Records that end there or before.
+        timeline: The timeline to follow; None: the newest.
+        names: What relations are called: a file of `wal names`, or an observed profile.
+        by: Sums beside those by relation: `checkpoint`, `transaction`, or slices of time (`10m`).
+
+    Raises:
+        InputError: No such file, or a position or time that is none.
+        WalError: No WAL there, or none that is read. A part that is missing is no error but one of
+            the result's `gaps`.
+    """
+    known = None if names is None else read_names(Path(names))
+    return _read_wal(paths, begin=begin, end=end, timeline=timeline, names=known, by=by)
 
 
 def _profile(source: Source) -> Profile:

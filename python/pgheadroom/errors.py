@@ -100,6 +100,36 @@ class UnsupportedServer(SourceError):  # noqa: N818 - the contract names it so
     """The server's version or build cannot do what was asked."""
 
 
+class WalError(SourceError):
+    """
+    Write-ahead log that was not to be read.
+
+    Args:
+        message: What was found, what was expected, what to do.
+        lsn: Where, as PostgreSQL writes a position; None where the message names files alone.
+        path: The file; None where there are several, or none.
+    """
+
+    def __init__(
+        self, message: str = "", *, lsn: str | None = None, path: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.lsn = lsn
+        self.path = path
+
+
+class WalCorrupt(WalError):  # noqa: N818 - the contract names it so
+    """A file that is no WAL, or cannot be read."""
+
+
+class WalIncomplete(WalError):  # noqa: N818 - the contract names it so
+    """A part of the log is missing, or all of it."""
+
+
+class WalUnsupported(WalError):  # noqa: N818 - the contract names it so
+    """WAL of a version that is not read here, or of several servers."""
+
+
 class LabError(HeadroomError):
     """A throw-away server or an experiment failed, or a run is invalid."""
 

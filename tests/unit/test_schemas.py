@@ -23,6 +23,7 @@ from pgheadroom.plan.values import Plan
 from pgheadroom.predict.run import Prediction
 from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification
+from pgheadroom.wal import Names, WalStats
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = Path(__file__).parent / "written"
@@ -100,6 +101,8 @@ def _by(kind: Any) -> Callable[[str], str]:
         ("prediction", _by(Prediction)),
         ("migration-check", _by(MigrationCheck)),
         ("layout", _by(Layout)),
+        ("wal-stats", _by(WalStats)),
+        ("wal-names", _by(Names)),
     ],
 )
 def test_files_that_were_written_before_are_read(name: str, again: Callable[[str], str]) -> None:

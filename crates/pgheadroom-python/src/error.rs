@@ -4,6 +4,7 @@
 
 use pgheadroom_layout::LayoutError;
 use pgheadroom_twin::profile::ProfileError;
+use pgheadroom_walread::WalError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -15,6 +16,9 @@ enum ErrorClass {
     Input,
     Source,
     Twin,
+    WalCorrupt,
+    WalIncomplete,
+    WalUnsupported,
 }
 
 impl ErrorClass {
@@ -23,10 +27,16 @@ impl ErrorClass {
         static INPUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static SOURCE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static TWIN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static WAL_CORRUPT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static WAL_INCOMPLETE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static WAL_UNSUPPORTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let (cell, name) = match self {
             Self::Input => (&INPUT, "InputError"),
             Self::Source => (&SOURCE, "SourceError"),
             Self::Twin => (&TWIN, "TwinError"),
+            Self::WalCorrupt => (&WAL_CORRUPT, "WalCorrupt"),
+            Self::WalIncomplete => (&WAL_INCOMPLETE, "WalIncomplete"),
+            Self::WalUnsupported => (&WAL_UNSUPPORTED, "WalUnsupported"),
         };
         cell.import(py, "pgheadroom.errors", name)
     }
@@ -72,6 +82,19 @@ impl From<ProfileError> for CoreError {
         let class = match error {
             ProfileError::NotAProfile { .. } => ErrorClass::Input,
             _ => ErrorClass::Twin,
+        };
+        Self(class.raise(error.to_string()))
+    }
+}
+
+impl From<WalError> for CoreError {
+    fn from(error: WalError) -> Self {
+        let class = match error {
+            WalError::UnknownMagic { .. } | WalError::PageSize { .. } | WalError::Mixed { .. } => {
+                ErrorClass::WalUnsupported
+            }
+            WalError::Nothing { .. } => ErrorClass::WalIncomplete,
+            _ => ErrorClass::WalCorrupt,
         };
         Self(class.raise(error.to_string()))
     }

@@ -18,6 +18,7 @@ mod layout;
 mod serverlog;
 mod sql;
 mod twin;
+mod walread;
 mod watch;
 
 /// Ends a run of the twin where memory ends, instead of the process.
@@ -25,7 +26,7 @@ mod watch;
 static ALLOCATOR: Allocator = Allocator;
 
 /// The compiled core of pgheadroom: arithmetic of PostgreSQL's on-disk format, server logs, the
-/// grammar of statements, and the twin.
+/// grammar of statements, the write-ahead log, and the twin.
 #[pymodule]
 mod _core {
     use super::*;
@@ -56,6 +57,9 @@ mod _core {
 
     #[pymodule_export]
     use super::twin::{Progress, Simulated, TableOutcome, drawn_keys, needed_bytes, simulate};
+
+    #[pymodule_export]
+    use super::walread::{WalSums, wal_sums};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

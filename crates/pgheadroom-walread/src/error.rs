@@ -28,7 +28,7 @@ pub enum WalError {
     /// A page magic that is none of the versions that are read.
     #[error(
         "{path} has the page magic {magic:04X}, which is {of}: expected D110 (PostgreSQL 15), D113 \
-         (16), D116 (17), D118 (18) or D11F (19)"
+         (16), D116 (17), D118 (18), D11F or D122 (19)"
     )]
     UnknownMagic {
         /// The file.

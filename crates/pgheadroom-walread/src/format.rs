@@ -45,7 +45,10 @@ pub enum Major {
 }
 
 impl Major {
-    /// The version of a page magic. Source: `XLOG_PAGE_MAGIC` of each version's xlog_internal.h.
+    /// The version of a page magic.
+    ///
+    /// Source: `XLOG_PAGE_MAGIC` of each version's xlog_internal.h; of 19 two, of which release
+    /// candidate 1 as Debian has it (19~rc1-1) writes D122.
     #[must_use]
     pub const fn of_magic(magic: u16) -> Option<Self> {
         match magic {
@@ -53,7 +56,7 @@ impl Major {
             0xD113 => Some(Self::V16),
             0xD116 => Some(Self::V17),
             0xD118 => Some(Self::V18),
-            0xD11F => Some(Self::V19),
+            0xD11F | 0xD122 => Some(Self::V19),
             _ => None,
         }
     }

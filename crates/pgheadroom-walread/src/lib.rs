@@ -10,6 +10,7 @@
 //! nothing valid follows; else it is a gap, named by position and file ([`run`]).
 
 pub mod cause;
+pub mod detail;
 pub mod error;
 pub mod folder;
 pub mod format;
@@ -23,6 +24,7 @@ pub mod run;
 pub mod tally;
 
 pub use cause::Cause;
+pub use detail::Wanted;
 pub use error::WalError;
 pub use folder::{Chosen, choose};
 pub use format::Major;

@@ -404,3 +404,36 @@ pub fn record_after(
                 && Record::decode(begin, record, &mut blocks).is_ok()
         })
 }
+
+/// Where on a page a record may begin that crosses it although an earlier one is broken; only the
+/// pages that follow show whether it is one. As [`record_after`], but by its header alone.
+#[must_use]
+pub fn crossing_after(
+    broken: Lsn,
+    lsn: Lsn,
+    page: &[u8],
+    magic: u16,
+    segment_bytes: u64,
+) -> Option<usize> {
+    let header = PageHeader::read(page);
+    if !header.fits(magic, lsn, segment_bytes) {
+        return None;
+    }
+    let left = if header.continues() {
+        header.left_bytes as usize
+    } else {
+        0
+    };
+    if left >= PAGE_BYTES {
+        return None;
+    }
+    let at = header.bytes() + left.next_multiple_of(8);
+    if at + RECORD_HEADER_BYTES > PAGE_BYTES {
+        return None;
+    }
+    let begin = Lsn(lsn.0 + at as u64);
+    let head = Header::read(&page[at..]);
+    let crosses = head.total_bytes as usize > PAGE_BYTES - at;
+    let follows = begin > broken && head.prev >= broken && head.prev < begin;
+    (crosses && head.total_bytes <= RECORD_BYTES_MAX && follows).then_some(at)
+}

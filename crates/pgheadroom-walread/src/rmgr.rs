@@ -104,7 +104,8 @@ pub fn type_index(rmgr: u8, info: u8) -> u8 {
 #[must_use]
 pub fn type_name(major: Major, rmgr: u8, index: u8) -> String {
     let known = match Rmgr::of(rmgr) {
-        Rmgr::Xlog => xlog(index),
+        Rmgr::Xlog => xlog(major, index),
+        Rmgr::Gist if index == 0x7 && major >= Major::V19 => "",
         Rmgr::Heap2 => heap2(major, index),
         Rmgr::Heap => heap(index),
         other => TYPES
@@ -120,7 +121,7 @@ pub fn type_name(major: Major, rmgr: u8, index: u8) -> String {
     }
 }
 
-fn xlog(index: u8) -> &'static str {
+fn xlog(major: Major, index: u8) -> &'static str {
     const NAMES: [&str; 16] = [
         "CHECKPOINT_SHUTDOWN",
         "CHECKPOINT_ONLINE",
@@ -139,7 +140,13 @@ fn xlog(index: u8) -> &'static str {
         "CHECKPOINT_REDO",
         "LOGICAL_DECODING_STATUS_CHANGE",
     ];
-    NAMES.get(usize::from(index)).copied().unwrap_or_default()
+    let since = match index {
+        0xE => Major::V17,
+        0xC | 0xF => Major::V19,
+        _ => Major::V15,
+    };
+    let name = NAMES.get(usize::from(index)).filter(|_| major >= since);
+    name.copied().unwrap_or_default()
 }
 
 fn heap(index: u8) -> &'static str {
@@ -321,6 +328,10 @@ mod tests {
         assert_eq!(of(Major::V18, 9, 4), "VISIBLE");
         assert_eq!(of(Major::V19, 9, 4), "UNKNOWN (40)");
         assert_eq!(of(Major::V18, 14, 4), "UNKNOWN (40)");
+        assert_eq!(of(Major::V18, 0, 0xC), "UNKNOWN (c0)");
+        assert_eq!(of(Major::V19, 0, 0xC), "ASSIGN_LSN");
+        assert_eq!(of(Major::V16, 0, 0xE), "UNKNOWN (e0)");
+        assert_eq!(of(Major::V19, 14, 7), "UNKNOWN (70)");
         assert_eq!(of(Major::V18, 200, 15), "UNKNOWN (f0)");
         assert_eq!(name(128), "custom128");
         assert_eq!(type_index(1, 0x80), 0);

@@ -4,14 +4,16 @@
 //! gap from there to the first record that is whole again. So is a segment that is missing.
 
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pgheadroom_layout::Lsn;
 
+use crate::detail::Wanted;
 use crate::error::{Broken, WalError};
 use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
 use crate::piece::{Pages, Piece};
-use crate::reader::{Reader, Step, record_after};
+use crate::reader::{Reader, Step, crossing_after, record_after};
 use crate::tally::{Range, Tally};
 
 /// A stretch that could not be read.
@@ -42,31 +44,44 @@ pub struct Outcome {
 ///
 /// # Arguments
 /// * `pieces` - of one server, in order ([`crate::choose`]); not empty.
+/// * `wanted` - what is asked for beside the sums by relation.
 /// * `threads` - how many read side by side where there are segments enough.
+/// * `stop` - set it from elsewhere to end early; what came of it is then of no use.
 ///
 /// # Errors
 /// [`WalError`] for files that cannot be read.
-pub fn run(pieces: &[Piece], range: Range, threads: usize) -> Result<Outcome, WalError> {
-    let wanted: Vec<Piece> = pieces
+pub fn run(
+    pieces: &[Piece],
+    range: Range,
+    wanted: &Wanted,
+    threads: usize,
+    stop: &AtomicBool,
+) -> Result<Outcome, WalError> {
+    let read: Vec<Piece> = pieces
         .iter()
         .filter(|piece| overlaps(piece, range))
         .cloned()
         .collect();
-    let parts = threads.min(wanted.len() / 2);
+    // What a record's time is, and a transaction's sum, is known from what comes before it.
+    let parts = if range.times.is_some() || wanted.transactions {
+        1
+    } else {
+        threads.min(read.len() / 2)
+    };
     if parts > 1 {
-        if let Some(outcome) = side_by_side(&wanted, range, parts)? {
+        if let Some(outcome) = side_by_side(&read, range, wanted, parts, stop)? {
             return Ok(outcome);
         }
     }
-    let first = wanted.first().or(pieces.first());
+    let first = read.first().or(pieces.first());
     let Some(first) = first else {
         return Err(WalError::Nothing {
             what: "the input".to_owned(),
             problem: "there is no file".to_owned(),
         });
     };
-    let mut part = Part::new(first, range, Lsn(u64::MAX));
-    part.read(&wanted)?;
+    let mut part = Part::new(first, range, wanted, Lsn(u64::MAX));
+    part.read(&read, stop)?;
     Ok(part.outcome())
 }
 
@@ -78,6 +93,8 @@ pub fn run_stream(
     shown: &str,
     mut bytes: Box<dyn Read + Send>,
     range: Range,
+    wanted: &Wanted,
+    stop: &AtomicBool,
 ) -> Result<(Piece, Outcome), WalError> {
     let mut head = Vec::new();
     (&mut bytes)
@@ -88,10 +105,10 @@ pub fn run_stream(
             problem: error.to_string(),
         })?;
     let piece = Piece::of_stream(shown, &head)?;
-    let mut part = Part::new(&piece, range, Lsn(u64::MAX));
+    let mut part = Part::new(&piece, range, wanted, Lsn(u64::MAX));
     let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
     let mut pages = Pages::of_bytes(&piece, piece.start, whole, Vec::new());
-    part.read_pages(&mut pages, shown)?;
+    part.read_pages(&mut pages, shown, stop)?;
     part.finish();
     Ok((piece, part.outcome()))
 }
@@ -103,7 +120,13 @@ fn overlaps(piece: &Piece, range: Range) -> bool {
 
 /// Reads parts of the pieces at the same time; None where they do not join, which reading one
 /// after another then explains.
-fn side_by_side(pieces: &[Piece], range: Range, parts: usize) -> Result<Option<Outcome>, WalError> {
+fn side_by_side(
+    pieces: &[Piece],
+    range: Range,
+    wanted: &Wanted,
+    parts: usize,
+    stop: &AtomicBool,
+) -> Result<Option<Outcome>, WalError> {
     let bounds: Vec<usize> = (0..=parts)
         .map(|part| part * pieces.len() / parts)
         .collect();
@@ -114,8 +137,8 @@ fn side_by_side(pieces: &[Piece], range: Range, parts: usize) -> Result<Option<O
                 let (begin, end) = (bounds[at], bounds[at + 1]);
                 let stop_at = pieces.get(end).map_or(Lsn(u64::MAX), |piece| piece.start);
                 scope.spawn(move || {
-                    let mut part = Part::new(&pieces[begin], range, stop_at);
-                    part.read(&pieces[begin..]).map(|()| part)
+                    let mut part = Part::new(&pieces[begin], range, wanted, stop_at);
+                    part.read(&pieces[begin..], stop).map(|()| part)
                 })
             })
             .collect();
@@ -152,33 +175,36 @@ struct Part {
     gaps: Vec<Gap>,
     /// Damage, or the end: not yet known which.
     broken: Option<(Broken, String)>,
+    /// Broken too, but a record has begun behind that shows whether it is damage.
+    tried: Option<(Broken, String, Lsn)>,
     expected: Option<Lsn>,
     is_stopped: bool,
     path: String,
 }
 
 impl Part {
-    fn new(first: &Piece, range: Range, stop_at: Lsn) -> Self {
+    fn new(first: &Piece, range: Range, wanted: &Wanted, stop_at: Lsn) -> Self {
         Self {
             reader: Reader::new(first.magic, first.segment_bytes),
-            tally: Tally::new(first.major, first.segment_bytes, range, stop_at),
+            tally: Tally::new(first.major, first.segment_bytes, range, wanted, stop_at),
             magic: first.magic,
             segment_bytes: first.segment_bytes,
             gaps: Vec::new(),
             broken: None,
+            tried: None,
             expected: None,
             is_stopped: false,
             path: first.path.display().to_string(),
         }
     }
 
-    fn read(&mut self, pieces: &[Piece]) -> Result<(), WalError> {
+    fn read(&mut self, pieces: &[Piece], stop: &AtomicBool) -> Result<(), WalError> {
         let mut chunk = Vec::new();
         let from = self.tally.from();
         for piece in pieces {
             let shown = piece.path.display().to_string();
             let mut pages = Pages::of(piece, from.max(piece.start), chunk)?;
-            self.read_pages(&mut pages, &shown)?;
+            self.read_pages(&mut pages, &shown, stop)?;
             chunk = pages.into_chunk();
             if self.is_stopped {
                 break;
@@ -188,8 +214,13 @@ impl Part {
         Ok(())
     }
 
-    fn read_pages(&mut self, pages: &mut Pages, shown: &str) -> Result<(), WalError> {
-        while !self.is_stopped {
+    fn read_pages(
+        &mut self,
+        pages: &mut Pages,
+        shown: &str,
+        stop: &AtomicBool,
+    ) -> Result<(), WalError> {
+        while !self.is_stopped && !stop.load(Ordering::Relaxed) {
             let Some((lsn, page)) = pages.next_page()? else {
                 break;
             };
@@ -207,7 +238,9 @@ impl Part {
 
     /// Pages are missing before this one.
     fn miss(&mut self, lsn: Lsn) {
-        if self.broken.is_none() {
+        if let Some((broken, path, _)) = self.tried.take() {
+            self.broken = Some((broken, path));
+        } else if self.broken.is_none() {
             let from = self.reader.position().or(self.expected).unwrap_or(lsn);
             self.gap(from, lsn, "segments, or a part of one, are missing");
             self.reader.seek();
@@ -231,26 +264,40 @@ impl Part {
         let mut from = None;
         loop {
             if let Some((broken, path)) = self.broken.take() {
-                match record_after(broken.lsn, lsn, page, self.magic, self.segment_bytes) {
-                    None => {
-                        self.broken = Some((broken, path));
-                        return;
-                    }
-                    Some(at) => {
-                        let to = Lsn(lsn.0 + at as u64);
-                        self.gaps.push(Gap {
-                            from: broken.lsn,
-                            to,
-                            path,
-                            why: broken.why,
-                        });
-                        self.tally.gap();
-                        self.reader.seek();
-                        from = Some(at);
-                    }
+                let (magic, segment_bytes) = (self.magic, self.segment_bytes);
+                let whole = record_after(broken.lsn, lsn, page, magic, segment_bytes);
+                let found =
+                    whole.or_else(|| crossing_after(broken.lsn, lsn, page, magic, segment_bytes));
+                let Some(at) = found else {
+                    self.broken = Some((broken, path));
+                    return;
+                };
+                self.tried = Some((broken, path, Lsn(lsn.0 + at as u64)));
+                self.tally.gap();
+                self.reader.seek();
+                from = Some(at);
+            }
+            let step = self.reader.take(lsn, page, from, &mut self.tally);
+            from = None;
+            if let Some((broken, path, to)) = self.tried.take() {
+                if self.reader.last().is_some() || step == Step::Stopped {
+                    let (from, why) = (broken.lsn, broken.why);
+                    self.gaps.push(Gap {
+                        from,
+                        to,
+                        path,
+                        why,
+                    });
+                } else if let Step::Broken(_) = step {
+                    // No record of this log after all. The search goes on with the next page:
+                    // this one has no whole record.
+                    self.broken = Some((broken, path));
+                    return;
+                } else {
+                    self.tried = Some((broken, path, to));
                 }
             }
-            match self.reader.take(lsn, page, from, &mut self.tally) {
+            match step {
                 Step::Next => return,
                 Step::Stopped => {
                     self.is_stopped = true;
@@ -262,7 +309,9 @@ impl Part {
     }
 
     fn finish(&mut self) {
-        if self.broken.is_none() && !self.is_stopped && self.reader.is_within() {
+        if let Some((broken, path, _)) = self.tried.take() {
+            self.broken = Some((broken, path));
+        } else if self.broken.is_none() && !self.is_stopped && self.reader.is_within() {
             if let Some(lsn) = self.reader.position() {
                 let why = "a record that the input cuts off";
                 self.broken = Some((Broken { lsn, why }, self.path.clone()));

@@ -10,6 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use pgheadroom_layout::Lsn;
 
 use crate::cause::{Cause, INDEXES};
+use crate::detail::{Detail, Wanted};
 use crate::format::{Major, padded};
 use crate::memo::Memo;
 use crate::reader::Sink;
@@ -82,6 +83,22 @@ pub struct TypeSums {
     pub fpi_bytes: u64,
 }
 
+impl TypeSums {
+    /// Adds a record.
+    pub const fn add(&mut self, bytes: u64, fpi_bytes: u64) {
+        self.records += 1;
+        self.bytes += bytes;
+        self.fpi_bytes += fpi_bytes;
+    }
+
+    /// Adds others.
+    pub const fn merge(&mut self, other: &Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.fpi_bytes += other.fpi_bytes;
+    }
+}
+
 /// Multiplies and folds: a relation's three numbers are small and near each other.
 #[derive(Default)]
 struct Folding(u64);
@@ -106,12 +123,32 @@ impl Hasher for Folding {
 const RECENT: usize = 64;
 const TYPES: usize = 256 * 16;
 
+/// Microseconds since 2000-01-01 00:00 UTC.
+///
+/// Source: `TimestampTz`, src/include/datatype/timestamp.h.
+pub type Moment = i64;
+
+/// When a transaction ended, in the record that says so.
+///
+/// Source: `xl_xact_commit.xact_time`, `xl_xact_abort.xact_time`, src/include/access/xact.h.
+fn ended_at(record: &Record<'_>) -> Option<Moment> {
+    let is_end = Rmgr::of(record.header.rmgr) == Rmgr::Transaction
+        && matches!(
+            type_index(record.header.rmgr, record.header.info),
+            0 | 2 | 3 | 4
+        );
+    let time: [u8; 8] = record.main().get(..8)?.try_into().ok()?;
+    is_end.then(|| Moment::from_le_bytes(time))
+}
+
 /// What a range of WAL adds up to.
 pub struct Tally {
     major: Major,
     segment_bytes: u64,
     from: Lsn,
     to: Lsn,
+    times: Option<(Moment, Moment)>,
+    now: Option<Moment>,
     stop_at: Lsn,
     relations: Vec<(Option<RelFile>, RelationSums)>,
     places: HashMap<RelFile, u32, BuildHasherDefault<Folding>>,
@@ -126,15 +163,23 @@ pub struct Tally {
     /// Ranges without a gap whose records are counted, in order.
     pub spans: Vec<(Lsn, Lsn)>,
     is_within_span: bool,
+    /// Stretches and transactions.
+    pub detail: Detail,
+    /// Times of the first and the last transaction that ended, of those counted.
+    pub ended: Option<(Moment, Moment)>,
 }
 
-/// Which records count: those that begin at `from` or later and end at `to` or before.
+/// Which records count: those that begin at `from` or later and end at `to` or before, and of them
+/// those of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     /// The first position.
     pub from: Lsn,
     /// The position behind the last.
     pub to: Lsn,
+    /// First and last time. A record is of the time of the transaction that ended last before it,
+    /// or with it; before the first one it has none.
+    pub times: Option<(Moment, Moment)>,
 }
 
 impl Default for Range {
@@ -142,6 +187,7 @@ impl Default for Range {
         Self {
             from: Lsn(0),
             to: Lsn(u64::MAX),
+            times: None,
         }
     }
 }
@@ -149,12 +195,20 @@ impl Default for Range {
 impl Tally {
     /// Sums of nothing yet; `stop_at` is where another reader goes on.
     #[must_use]
-    pub fn new(major: Major, segment_bytes: u64, range: Range, stop_at: Lsn) -> Self {
+    pub fn new(
+        major: Major,
+        segment_bytes: u64,
+        range: Range,
+        wanted: &Wanted,
+        stop_at: Lsn,
+    ) -> Self {
         Self {
             major,
             segment_bytes,
             from: range.from,
             to: range.to,
+            times: range.times,
+            now: None,
             stop_at,
             relations: vec![(None, RelationSums::default())],
             places: HashMap::default(),
@@ -165,6 +219,8 @@ impl Tally {
             memo: Memo::default(),
             spans: Vec::new(),
             is_within_span: false,
+            detail: Detail::new(wanted),
+            ended: None,
         }
     }
 
@@ -224,15 +280,16 @@ impl Tally {
             self.relations[place].1.merge(sums);
         }
         for (sum, added) in self.types.iter_mut().zip(&other.types) {
-            sum.records += added.records;
-            sum.bytes += added.bytes;
-            sum.fpi_bytes += added.fpi_bytes;
+            sum.merge(added);
         }
-        self.total.records += other.total.records;
-        self.total.bytes += other.total.bytes;
-        self.total.fpi_bytes += other.total.fpi_bytes;
+        self.total.merge(&other.total);
+        self.detail.merge(&other.detail);
         self.fpi += other.fpi;
         self.memo.merge(&other.memo);
+        self.ended = match (self.ended, other.ended) {
+            (Some(ours), Some(theirs)) => Some((ours.0.min(theirs.0), ours.1.max(theirs.1))),
+            (ours, theirs) => ours.or(theirs),
+        };
         let mut added = other.spans.iter().copied();
         if self.is_within_span {
             if let (Some(last), Some(first)) = (self.spans.last_mut(), added.next()) {
@@ -259,7 +316,7 @@ impl Tally {
         place as usize
     }
 
-    fn count(&mut self, record: &Record<'_>) {
+    fn count(&mut self, record: &Record<'_>, ended: Option<Moment>) {
         let cause = Cause::of_record(self.major, record);
         let total = u64::from(record.header.total_bytes);
         // What the first block has beside its image is counted with the record's own part.
@@ -291,11 +348,10 @@ impl Tally {
         let at = usize::from(record.header.rmgr) * 16
             + usize::from(type_index(record.header.rmgr, record.header.info));
         for sums in [&mut self.types[at], &mut self.total] {
-            sums.records += 1;
-            sums.bytes += total;
-            sums.fpi_bytes += fpi_bytes;
+            sums.add(total, fpi_bytes);
         }
         self.memo.note(self.major, record);
+        self.detail.note(self.major, record, fpi_bytes, ended);
     }
 
     fn pass(&mut self, record: &Record<'_>, end: Lsn) {
@@ -318,9 +374,21 @@ impl Sink for Tally {
         if record.lsn >= self.stop_at || end > self.to {
             return false;
         }
-        if record.lsn >= self.from {
-            self.count(record);
+        let ended = ended_at(record);
+        self.now = ended.or(self.now);
+        let is_of_time = match self.times {
+            None => true,
+            Some((first, last)) => self.now.is_some_and(|now| (first..=last).contains(&now)),
+        };
+        if !is_of_time {
+            self.gap();
+        } else if record.lsn >= self.from {
+            self.count(record, ended);
             self.pass(record, end);
+            if let Some(at) = ended {
+                let (first, last) = self.ended.unwrap_or((at, at));
+                self.ended = Some((first.min(at), last.max(at)));
+            }
         }
         true
     }

@@ -9,7 +9,7 @@ mod wal_writer;
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
 use pgheadroom_walread::reader::{Reader, Step, record_after};
-use pgheadroom_walread::{Range, Tally};
+use pgheadroom_walread::{Range, Tally, Wanted};
 use wal_writer::{Block, SEGMENT, Writer, block, imaged, random};
 
 const PAGE: usize = 8192;
@@ -48,7 +48,16 @@ fn pages() -> Vec<u8> {
 
 /// Reads pages as the driver does, over what is broken; returns the bytes that were counted.
 fn read(bytes: &[u8], first: usize) -> u64 {
-    let mut tally = Tally::new(Major::V18, SEGMENT, Range::default(), Lsn(u64::MAX));
+    let mut tally = Tally::new(
+        Major::V18,
+        SEGMENT,
+        Range::default(),
+        &Wanted {
+            transactions: true,
+            ..Wanted::default()
+        },
+        Lsn(u64::MAX),
+    );
     let mut reader = Reader::new(0xD118, SEGMENT);
     let mut broken: Option<Lsn> = None;
     for (n, page) in bytes.chunks_exact(PAGE).enumerate() {

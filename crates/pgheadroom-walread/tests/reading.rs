@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use pgheadroom_layout::Lsn;
-use pgheadroom_walread::{Cause, Chosen, Outcome, Range, WalError, choose, run};
+use pgheadroom_walread::piece::Piece;
+use pgheadroom_walread::{Cause, Chosen, Outcome, Range, WalError, Wanted, choose};
 use proptest::prelude::*;
 use wal_writer::{Block, SEGMENT, Writer, block, folder, imaged, name};
 
@@ -19,6 +21,16 @@ const START: u64 = 7 * SEGMENT;
 
 fn put_in_order(folder: &Path, timeline: Option<u32>) -> Chosen {
     choose(&[folder.to_owned()], timeline).unwrap()
+}
+
+fn run(pieces: &[Piece], range: Range, threads: usize) -> Result<Outcome, WalError> {
+    pgheadroom_walread::run(
+        pieces,
+        range,
+        &Wanted::default(),
+        threads,
+        &AtomicBool::new(false),
+    )
 }
 
 fn read(folder: &Path) -> Outcome {
@@ -173,6 +185,7 @@ fn ranges() {
             Range {
                 from: Lsn(from),
                 to: Lsn(to),
+                times: None,
             },
         )
         .tally
@@ -204,6 +217,41 @@ fn flip(wal: &mut Writer, at: u64) {
     wal.bytes[(at - START) as usize] ^= 0x10;
 }
 
+/// Of a time are the records behind a commit of that time, with it, up to the next one's.
+#[test]
+fn times() {
+    let folder = folder("times");
+    let mut wal = Writer::new(START);
+    for minute in 0..10_i64 {
+        for _ in 0..minute {
+            wal.record(HEAP, 0x40, &[block(1, 100)], &[0; 14]);
+        }
+        wal.record(1, 0x00, &[], &minute.to_le_bytes());
+    }
+    wal.save(&folder);
+    let records = |first: i64, last: i64| {
+        let times = Some((first, last));
+        let outcome = read_range(
+            &folder,
+            Range {
+                times,
+                ..Range::default()
+            },
+        );
+        assert_sums(&outcome);
+        (outcome.tally.total.records, outcome.tally.ended)
+    };
+    assert_eq!(records(0, 9).0, 55);
+    assert_eq!(records(3, 4), (4 + 1 + 5 + 1, Some((3, 4))));
+    assert_eq!(records(20, 30), (0, None));
+    // Before the first commit there is no time.
+    let mut early = Writer::new(START);
+    early.record(HEAP, 0x40, &[block(1, 100)], &[0; 14]);
+    early.record(1, 0x20, &[], &5_i64.to_le_bytes());
+    early.save(&folder);
+    assert_eq!(records(0, 9), (1, Some((5, 5))));
+}
+
 /// A flipped bit inside costs that record and is named; so does one in a length, of which the
 /// next record cannot be told. In the last record it is the end, with the reason.
 #[test]
@@ -229,6 +277,26 @@ fn damage_and_end() {
     let header = damaged("header", |wal, _| flip(wal, START + 10 * 8192 + 9));
     assert_eq!(header.gaps.len(), 1, "{:?}", header.gaps);
     assert!(header.tally.total.records >= 1_999 - 25 && header.tally.total.records < 2_000);
+}
+
+/// Where no record lies whole on a page, as while a table is rewritten, damage is told from the end
+/// too: by a record that crosses pages.
+#[test]
+fn damage_among_long_records() {
+    let folder = folder("crossing");
+    let mut wal = Writer::new(START);
+    let places: Vec<_> = (0..60)
+        .map(|_| wal.record(0, 0xB0, &[imaged(1, 8192), imaged(1, 8192)], &[]))
+        .collect();
+    flip(&mut wal, places[20].0 + 5_000);
+    wal.save(&folder);
+    let outcome = read(&folder);
+    assert_sums(&outcome);
+    assert_eq!(outcome.gaps.len(), 1);
+    assert_eq!(outcome.gaps[0].from, Lsn(places[20].0));
+    assert_eq!(outcome.gaps[0].to, Lsn(places[21].0));
+    assert_eq!(outcome.tally.total.records, 59);
+    assert_eq!(outcome.end.unwrap().lsn, Lsn(wal.position()));
 }
 
 /// What lies in a segment from before it was used again is no record of this log.

@@ -82,6 +82,11 @@ COMMANDS: dict[str, Command] = {
         function="verify_command",
         help="Observe again, only reading, and hold the plan's forecasts against it.",
     ),
+    "wal": Command(
+        module="wal",
+        function=None,
+        help="The write-ahead log: which relation writes it, and why.",
+    ),
     "lab": Command(
         module="lab",
         function=None,

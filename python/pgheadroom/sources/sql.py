@@ -4,7 +4,7 @@ The queries that a live database is asked: one file each, `queries/NAME.sql`.
 `NAME_17.sql` stands for it from version 17 on. A file may name variables as psql does (`:seed`,
 `:'fsm_schema'`) and take in by psql's `ir` what several have in common (`queries/parts`), so that
 the same text runs here and in psql. Those in `queries/apply` are asked by `apply` alone, with bound
-parameters.
+parameters, those in `queries/wal` by `wal`.
 """
 
 from __future__ import annotations
@@ -62,6 +62,13 @@ def text(name: str, major: int) -> str | None:
 def apply_text(name: str) -> str:
     """A query that only `apply` asks."""
     file = resources.files("pgheadroom.sources").joinpath("queries", "apply", f"{name}.sql")
+    return file.read_text(encoding="utf-8").rstrip()
+
+
+@functools.cache
+def wal_text(name: str) -> str:
+    """A query that only `wal` asks."""
+    file = resources.files("pgheadroom.sources").joinpath("queries", "wal", f"{name}.sql")
     return file.read_text(encoding="utf-8").rstrip()
 
 

@@ -1,0 +1,150 @@
+"""
+`pgheadroom wal`: the write-ahead log by relation and cause.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pgheadroom.cli import output
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    PortOption,
+    UserOption,
+    parameters_of,
+    profile_or_connection,
+)
+from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.errors import WalIncomplete
+from pgheadroom.files import write_atomically
+from pgheadroom.input_file import exists
+from pgheadroom.report import text
+from pgheadroom.report import wal as wal_report
+from pgheadroom.wal import Names, WalStats, add_names, names_of_server, read_names, read_wal
+
+app = typer.Typer(
+    help="The write-ahead log: which relation writes it, and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("stats")
+def stats(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            help="Segments, folders of them (pg_wal, an archive; .partial, .gz, .lz4 and .zst too) "
+            "or patterns; - for standard input.",
+        ),
+    ],
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Records from this position (16/B374D848) or time (2026-11-23T08:30; UTC where "
+            "no zone is named) on.",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Records that end there or before; as --from.")
+    ] = None,
+    timeline: Annotated[
+        int | None, typer.Option(min=1, help="Follow this timeline instead of the newest.")
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--names",
+            help="What relations are called: a file of `wal names`, a profile of `observe`, or a "
+            "connection, whose databases are asked.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            help="And by checkpoint cycle (checkpoint), by transaction (transaction), or in slices "
+            "of time (10m).",
+        ),
+    ] = None,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Exit with 0 although a part could not be read.")
+    ] = False,
+    form: FormatOption = Format.TEXT,
+    to: OutputOption = None,
+) -> None:
+    """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
+    result = read_wal(paths, begin=begin, end=end, timeline=timeline, names=_names(names), by=by)
+    _put(result, form, to)
+    if result.gaps and not allow_gaps:
+        first = result.gaps[0]
+        more = f", and {len(result.gaps) - 1} more such parts" if len(result.gaps) > 1 else ""
+        raise WalIncomplete(
+            f"{first.from_lsn} to {first.to_lsn} was not read ({first.path}: {first.why}){more}: "
+            "the sums hold what is before and behind; give the files that are missing, or "
+            "--allow-gaps",
+            lsn=first.from_lsn,
+            path=first.path,
+        )
+
+
+def _names(given: str | None) -> Names | None:
+    if given is None:
+        return None
+    path = profile_or_connection(given, {})
+    return names_of_server(given, {}) if path is None else read_names(path)
+
+
+def _put(result: WalStats, form: Format, to: Path | None) -> None:
+    output.put(
+        form,
+        to,
+        json=lambda: text.as_json(result.to_json()),
+        csv=lambda: wal_report.as_csv(result),
+        markdown=lambda: text.as_markdown(wal_report.tables(result, every=True)),
+        show=lambda console, in_file: _print(result, console, every=in_file),
+    )
+
+
+def _print(result: WalStats, console: Console, *, every: bool) -> None:
+    console.print(wal_report.headline(result), markup=False, soft_wrap=True)
+    for note in result.notes:
+        console.print(f"! {note}", markup=False, soft_wrap=True)
+    if result.total.records:
+        console.print()
+        text.print_tables(wal_report.tables(result, every=every), console)
+
+
+@app.command("names")
+def names_command(
+    target: Annotated[str, typer.Argument(help="A connection; without one, as libpq's PG*.")] = "",
+    to: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The names file; one that is there is added to."),
+    ] = Path("names.json"),
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
+) -> None:
+    """Write down what relations are called, in every database that can be reached."""
+    output.check_writable(to)
+    before = read_names(to) if exists(to) else Names(relations=())
+    now = names_of_server(target, parameters_of(host, port, user, dbname))
+    together = add_names(before, now)
+    write_atomically(to, text.as_json(together.to_json()))
+    sys.stderr.write(
+        f"{to}: {len(together.relations)} files of relations, "
+        f"{len(together.relations) - len(before.relations)} of them new\n"
+    )
+    for database, why in now.not_reached.items():
+        sys.stderr.write(f"! {database} could not be asked: {why}\n")

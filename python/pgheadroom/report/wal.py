@@ -1,0 +1,213 @@
+"""
+Tables of `wal stats`: who writes the WAL, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pgheadroom.report import csv_file
+from pgheadroom.report.table import Column, Table
+from pgheadroom.units import show_bytes, show_share
+from pgheadroom.wal import Count, RelationWal, WalStats
+
+RELATIONS_SHOWN = 20
+"""On a terminal; files have all. Arbitrary."""
+
+_CAUSES_SHOWN = 3
+_CAUSE_FROM = 0.005  # of a relation's bytes; less is not worth a word
+
+
+def tables(result: WalStats, *, every: bool) -> list[Table]:
+    """The tables of the result; not `every`: the largest relations alone."""
+    found = [_relations(result, every=every), _causes(result)]
+    if result.stretches:
+        found.append(_stretches(result))
+    if result.transactions:
+        found.append(_transactions(result, every=every))
+    if any(result.memo.values()):
+        found.append(_memo(result))
+    if result.gaps:
+        found.append(_gaps(result))
+    return found
+
+
+def headline(result: WalStats) -> str:
+    """The answer in one sentence or two."""
+    if result.total.records == 0:
+        return "No record lies in what was asked for."
+    total = result.total
+    said = (
+        f"WAL of PostgreSQL {result.server}, {result.start_lsn} to {result.end_lsn}, timeline "
+        f"{result.timeline}: {total.records} records, {show_bytes(total.bytes)}, of it "
+        f"{show_share(total.fpi_bytes / total.bytes)} in {total.fpi} full-page images"
+    )
+    largest = next((one for one in result.relations if one.relfilenode is not None), None)
+    if largest is None:
+        return said + "."
+    cause = next(iter(largest.by_cause))
+    return (
+        f"{said}. Most is written by {label(largest)}: "
+        f"{show_share(largest.bytes / total.bytes)}, mostly {cause}."
+    )
+
+
+def as_csv(result: WalStats) -> str:
+    """One row a relation and cause."""
+    rows = result.rows()
+    names = (
+        "tablespace_oid", "database_oid", "relfilenode", "database", "name", "table", "method",
+        "cause", "records", "bytes",
+    )  # fmt: skip
+    return csv_file.written(names, [[row[name] for name in names] for row in rows])
+
+
+def label(relation: RelationWal) -> str:
+    """What a relation is called; its numbers where it has no name."""
+    if relation.relfilenode is None:
+        return "(no relation)"
+    if relation.name is None:
+        return f"{relation.tablespace_oid}/{relation.database_oid}/{relation.relfilenode}"
+    return relation.name
+
+
+def _relations(result: WalStats, *, every: bool) -> Table:
+    shown = result.relations if every else result.relations[:RELATIONS_SHOWN]
+    left = result.relations[len(shown) :]
+    columns = [
+        Column(key="name", title="relation", align="left", style="text", lead=True),
+        Column(key="bytes", title="WAL", style="text"),
+        Column(key="share", title="share", style="share"),
+        Column(key="records", title="records"),
+        Column(key="fpi", title="images", style="share"),
+        Column(key="causes", title="mostly", align="left", style="text"),
+    ]
+    with_table = any(relation.table for relation in shown)
+    if with_table:
+        columns.insert(1, Column(key="table", title="of", align="left", style="text"))
+    rows = []
+    for relation in shown:
+        row = [
+            label(relation),
+            show_bytes(relation.bytes),
+            relation.bytes / max(result.total.bytes, 1),
+            relation.records,
+            relation.fpi_bytes / max(relation.bytes, 1),
+            _mostly(relation.by_cause, relation.bytes),
+        ]
+        if with_table:
+            row.insert(1, relation.table)
+        rows.append(tuple(row))
+    note = "Images: the share of the relation's WAL that is full-page images."
+    if left:
+        length = sum(relation.bytes for relation in left)
+        note = f"And {len(left)} relations more, together {show_bytes(length)}. {note}"
+    return Table(title="WAL by relation", columns=tuple(columns), rows=tuple(rows), note=note)
+
+
+def _mostly(causes: Mapping[str, Count], length: int) -> str:
+    shares = [(cause, count.bytes / max(length, 1)) for cause, count in causes.items()]
+    return ", ".join(
+        f"{cause} {show_share(share)}"
+        for cause, share in shares[:_CAUSES_SHOWN]
+        if share >= _CAUSE_FROM
+    )
+
+
+def _causes(result: WalStats) -> Table:
+    return Table(
+        title="WAL by cause",
+        columns=(
+            Column(key="cause", title="cause", align="left", style="text", lead=True),
+            Column(key="bytes", title="WAL", style="text"),
+            Column(key="share", title="share", style="share"),
+            Column(key="records", title="records"),
+        ),
+        rows=tuple(
+            (cause, show_bytes(count.bytes), count.bytes / max(result.total.bytes, 1),
+             count.records)
+            for cause, count in result.by_cause.items()
+        ),
+        note="An image counts under its reason (fpi_...), everything else of a record under the "
+        f"record's cause. Outside the sums: {show_bytes(result.overhead_bytes)} of page headers, "
+        "padding and rests of switched segments.",
+    )  # fmt: skip
+
+
+def _stretches(result: WalStats) -> Table:
+    of_time = any(stretch.begins_at for stretch in result.stretches)
+    begin = Column(key="begins_at", title="from", align="left", style="text")
+    columns = (
+        Column(key="from_lsn", title="position", align="left", style="text", lead=True),
+        *((begin,) if of_time else ()),
+        Column(key="bytes", title="WAL", style="text"),
+        Column(key="fpi", title="images", style="share"),
+        Column(key="records", title="records"),
+    )
+    rows = [
+        (
+            stretch.from_lsn,
+            *((stretch.begins_at,) if of_time else ()),
+            show_bytes(stretch.bytes),
+            stretch.fpi_bytes / max(stretch.bytes, 1),
+            stretch.records,
+        )
+        for stretch in result.stretches
+    ]
+    return Table(
+        title="WAL in slices of time" if of_time else "WAL by checkpoint cycle",
+        columns=columns,
+        rows=tuple(rows),
+        note="A slice begins with the first transaction that ended in it."
+        if of_time
+        else "A cycle goes from one checkpoint's redo point to the next one's; the first and the "
+        "last may be cut off.",
+    )
+
+
+def _transactions(result: WalStats, *, every: bool) -> Table:
+    shown = result.transactions if every else result.transactions[:RELATIONS_SHOWN]
+    return Table(
+        title="Largest transactions",
+        columns=(
+            Column(key="xid", title="transaction", lead=True),
+            Column(key="bytes", title="WAL", style="text"),
+            Column(key="fpi", title="images", style="share"),
+            Column(key="records", title="records"),
+            Column(key="end", title="end", align="left", style="text"),
+            Column(key="ended_at", title="at", align="left", style="text"),
+            Column(key="from_lsn", title="from", align="left", style="text"),
+        ),
+        rows=tuple(
+            (one.xid, show_bytes(one.bytes), one.fpi_bytes / max(one.bytes, 1), one.records,
+             one.end, one.ended_at, one.from_lsn)
+            for one in shown
+        ),
+        note="With the parts that it committed; a part that was rolled back stands by itself.",
+    )  # fmt: skip
+
+
+def _memo(result: WalStats) -> Table:
+    return Table(
+        title="In it",
+        columns=(
+            Column(key="what", title="what", align="left", style="text", lead=True),
+            Column(key="bytes", title="WAL", style="text"),
+        ),
+        rows=tuple((what, show_bytes(length)) for what, length in result.memo.items() if length),
+        note="Bytes that are in the tables above already.",
+    )
+
+
+def _gaps(result: WalStats) -> Table:
+    return Table(
+        title="Not read",
+        columns=(
+            Column(key="from_lsn", title="from", align="left", style="text", lead=True),
+            Column(key="to_lsn", title="to", align="left", style="text"),
+            Column(key="path", title="file", align="left", style="text"),
+            Column(key="why", title="why", align="left", style="text"),
+        ),
+        rows=tuple((gap.from_lsn, gap.to_lsn, gap.path, gap.why) for gap in result.gaps),
+        note="The sums hold what is before and behind.",
+    )

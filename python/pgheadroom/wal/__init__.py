@@ -1,0 +1,36 @@
+"""
+The write-ahead log, read and summed: which relation writes it, and why.
+
+The core reads (`_core.wal_sums`); here is what the numbers of relations are called, and the result
+as a value.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.wal.names import NAMES_EXPECTED, Names, add_names, names_of_server, read_names
+from pgheadroom.wal.reading import read_wal
+from pgheadroom.wal.values import (
+    Count,
+    Gap,
+    RecordType,
+    RelationWal,
+    Stretch,
+    TransactionWal,
+    WalStats,
+)
+
+__all__ = [
+    "NAMES_EXPECTED",
+    "Count",
+    "Gap",
+    "Names",
+    "RecordType",
+    "RelationWal",
+    "Stretch",
+    "TransactionWal",
+    "WalStats",
+    "add_names",
+    "names_of_server",
+    "read_names",
+    "read_wal",
+]

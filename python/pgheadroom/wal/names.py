@@ -1,0 +1,189 @@
+"""
+What relations are called: WAL knows the numbers of their files alone.
+
+WAL is of the whole cluster and `pg_class` of one database, so all databases are asked that can be
+reached. A relation gets another file when it is rewritten: a names file keeps every one that it has
+seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pgheadroom.errors import ConnectionFailed, InputError
+from pgheadroom.forms import FieldError, between, in_file, read, write
+from pgheadroom.input_file import read_text
+from pgheadroom.profile import Profile, read_profile
+from pgheadroom.sources import sql
+from pgheadroom.sources.session import read_only_session
+
+SCHEMA_VERSION = 1
+NAMES_EXPECTED = "a names file (`wal names`) or a profile (`observe`)"
+
+_FILE_BYTES_MAX = 256 * 1024**2  # a million relations; arbitrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationName:
+    """
+    A relation's file and what it is called.
+
+    `name` has the schema where that is not `public`; `table` is that of an index or a TOAST table,
+    `method` the access method. `database` is None of shared catalogs, the oids of a profile, which
+    knows relfilenodes alone.
+    """
+
+    tablespace_oid: int | None
+    database_oid: int | None
+    relfilenode: int
+    database: str | None
+    name: str
+    table: str | None = field(default=None, metadata=in_file(unless_none=True))
+    method: str | None = field(default=None, metadata=in_file(unless_none=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """
+    Names of relations.
+
+    `not_reached` are databases that could not be asked, each with the reason.
+    """
+
+    relations: tuple[RelationName, ...]
+    not_reached: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, tablespace: int, database: int, relfilenode: int) -> RelationName | None:
+        """The relation of a file; None where the names do not have it."""
+        exact = self._exact.get((tablespace, database, relfilenode))
+        return exact or self._by_relfilenode.get(relfilenode)
+
+    @cached_property
+    def _exact(self) -> Mapping[tuple[int | None, int | None, int], RelationName]:
+        return {
+            (found.tablespace_oid, found.database_oid, found.relfilenode): found
+            for found in self.relations
+        }
+
+    @cached_property
+    def _by_relfilenode(self) -> Mapping[int, RelationName]:
+        """Of a profile, which does not know the database's number."""
+        return {found.relfilenode: found for found in self.relations if found.database_oid is None}
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        return {"schema_version": SCHEMA_VERSION, "kind": "wal_names", **write(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NamesFile:
+    schema_version: Annotated[int, between(SCHEMA_VERSION, SCHEMA_VERSION)]
+    kind: str
+    relations: tuple[RelationName, ...]
+    not_reached: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_names(path: Path) -> Names:
+    """
+    Read a names file, or the names of a profile.
+
+    Raises:
+        InputError: Neither, or a field is wrong.
+    """
+    text = read_text(path, bytes_max=_FILE_BYTES_MAX, expected=NAMES_EXPECTED)
+    data = _json(text)
+    if data is None or data.get("kind") != "wal_names":
+        return _of_profile(read_profile(path))
+    try:
+        found = read(_NamesFile, data)
+    except FieldError as error:
+        raise InputError(f"{path}: {error}") from None
+    return Names(relations=found.relations, not_reached=found.not_reached)
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _of_profile(profile: Profile) -> Names:
+    return Names(
+        relations=tuple(
+            RelationName(
+                tablespace_oid=None,
+                database_oid=None,
+                relfilenode=table.observed.relfilenode,
+                database=None,
+                name=table.name,
+            )
+            for table in profile.tables
+            if table.observed is not None
+        )
+    )
+
+
+def names_of_server(conninfo: str, parameters: Mapping[str, str]) -> Names:
+    """
+    Ask every database that can be reached, only reading.
+
+    Raises:
+        ConnectionFailed: Not even the first one.
+    """
+    with read_only_session(conninfo, parameters) as connection:
+        databases = [
+            str(row[0])
+            for row in connection.execute(
+                "SELECT datname FROM pg_database WHERE datallowconn ORDER BY datname"
+            )
+        ]
+    found: dict[tuple[int | None, int | None, int], RelationName] = {}
+    not_reached: dict[str, str] = {}
+    for database in databases:
+        try:
+            for relation in _of_database(conninfo, {**parameters, "dbname": database}):
+                found[relation.tablespace_oid, relation.database_oid, relation.relfilenode] = (
+                    relation
+                )
+        except ConnectionFailed as error:
+            not_reached[database] = str(error)
+    return Names(relations=tuple(found.values()), not_reached=not_reached)
+
+
+def _of_database(conninfo: str, parameters: Mapping[str, str]) -> list[RelationName]:
+    with read_only_session(conninfo, parameters) as connection:
+        return [
+            RelationName(
+                tablespace_oid=tablespace,
+                database_oid=database,
+                relfilenode=relfilenode,
+                database=database_name,
+                name=_qualified(schema, name),
+                table=None if table is None else _qualified(table_schema, table),
+                method=method,
+            )
+            for (
+                tablespace, database, relfilenode, database_name, schema, name, method,
+                table_schema, table,
+            ) in connection.execute(sql.wal_text("relations").encode())
+        ]  # fmt: skip
+
+
+def _qualified(schema: str, name: str) -> str:
+    return name if schema == "public" else f"{schema}.{name}"
+
+
+def add_names(before: Names, now: Names) -> Names:
+    """Names of both; of a file that both have, the later ones."""
+    found = {(r.tablespace_oid, r.database_oid, r.relfilenode): r for r in before.relations}
+    found |= {(r.tablespace_oid, r.database_oid, r.relfilenode): r for r in now.relations}
+    return Names(relations=tuple(found.values()), not_reached=now.not_reached)

@@ -1,0 +1,306 @@
+"""
+Files of WAL become sums with names.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pgheadroom
+from pgheadroom import _core
+from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.input_file import exists
+from pgheadroom.units import parse_duration_s
+from pgheadroom.wal.names import Names
+from pgheadroom.wal.values import (
+    Count,
+    Gap,
+    RecordType,
+    RelationWal,
+    Stretch,
+    Total,
+    TransactionWal,
+    WalStats,
+)
+
+CHECKPOINT = "checkpoint"
+TRANSACTION = "transaction"
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
+_US_MAX = 2**62
+_SEVERAL = 3  # files that a note names; arbitrary
+
+
+def read_wal(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    begin: str | None = None,
+    end: str | None = None,
+    timeline: int | None = None,
+    names: Names | None = None,
+    by: str | None = None,
+) -> WalStats:
+    """
+    Sum WAL by relation and cause.
+
+    Args:
+        paths: Files, folders, patterns; `-` alone is standard input.
+        begin: A position (`16/B374D848`) or a time (ISO 8601, UTC where no zone is named).
+        end: The same; records that end there or before.
+        timeline: The timeline to follow; None: the newest.
+        names: What relations are called.
+        by: Sums beside those by relation: `checkpoint`, `transaction`, or slices of time (`10m`).
+
+    Raises:
+        InputError: No such file, or a position or time that is none.
+        WalError: No WAL there, or none that is read here.
+    """
+    found = _existing(paths)
+    positions: dict[str, int] = {}
+    times = [-_US_MAX, _US_MAX]
+    for place, (parameter, text) in enumerate((("from", begin), ("to", end))):
+        if text is None:
+            continue
+        lsn = _LSN.fullmatch(text.strip())
+        if lsn is not None:
+            positions[f"{parameter}_lsn"] = (int(lsn[1], 16) << 32) + int(lsn[2], 16)
+        else:
+            times[place] = _moment(text)
+    has_times = times != [-_US_MAX, _US_MAX]
+
+    def sums(*, cuts: list[int] | None = None, slice_us: int | None = None) -> _core.WalSums:
+        return _core.wal_sums(
+            found,
+            timeline=timeline,
+            from_lsn=positions.get("from_lsn"),
+            to_lsn=positions.get("to_lsn"),
+            times_us=(times[0], times[1]) if has_times else None,
+            cuts=cuts,
+            slice_us=slice_us,
+            transactions=by == TRANSACTION,
+            threads=_threads(),
+        )
+
+    if by in (None, TRANSACTION):
+        return _stats(sums(), names or Names(relations=()))
+    if found == [Path("-")]:
+        raise ParameterError(
+            "by",
+            f"{by}: the log is read twice for that, which standard input cannot be; expected files",
+        )
+    width_us = None if by == CHECKPOINT else _width_us(by)
+    begins = _begins(sums(slice_us=width_us), width_us)
+    again = sums(cuts=list(begins))
+    stats = _stats(again, names or Names(relations=()))
+    return replace(stats, stretches=tuple(_stretches(again, begins)))
+
+
+def _width_us(by: str) -> int:
+    try:
+        return max(round(parse_duration_s(by) * 1_000_000), 1)
+    except InputError:
+        raise ParameterError(
+            "by",
+            f"{by!r}: expected {CHECKPOINT}, {TRANSACTION}, or the length of slices of time, for "
+            "example 10m",
+        ) from None
+
+
+def _begins(sums: _core.WalSums, width_us: int | None) -> dict[int, str | None]:
+    """Where stretches begin, with the time where it is one of time."""
+    if width_us is not None:
+        return {lsn: _shown_time(number * width_us) for lsn, number in sums.slices}
+    if not sums.spans:
+        return {}
+    low, high = sums.spans[0][0], sums.spans[-1][1]
+    return dict.fromkeys(sorted(lsn for lsn in set(sums.redo_points) if low < lsn < high))
+
+
+def _stretches(sums: _core.WalSums, begins: Mapping[int, str | None]) -> Iterable[Stretch]:
+    if not sums.spans:
+        return
+    edges = [sums.spans[0][0], *begins, sums.spans[-1][1]]
+    times = [None, *begins.values()]
+    for low, high, time, (records, length, images) in zip(
+        edges[:-1], edges[1:], times, sums.stretches, strict=True
+    ):
+        if records:
+            yield Stretch(
+                from_lsn=shown_lsn(low),
+                to_lsn=shown_lsn(high),
+                begins_at=time,
+                records=records,
+                bytes=length,
+                fpi_bytes=images,
+            )
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _existing(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if any(os.fspath(path) == "-" for path in given):
+        if len(given) > 1:
+            raise InputError("-: standard input goes with no other file")
+        return [Path("-")]
+    found: list[Path] = []
+    for path in map(Path, given):
+        matches = [path]
+        if not exists(path):
+            matches = sorted(map(Path, glob.glob(str(path))))  # noqa: PTH207 - a whole path
+        if not matches:
+            raise InputError(f"no such file: {path}; expected WAL: a segment, or a folder of them")
+        found += matches
+    if not found:
+        raise InputError("no file is named: expected WAL, a segment or a folder of them")
+    return found
+
+
+def _moment(text: str) -> int:
+    """Microseconds since 2000-01-01 UTC."""
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(
+            f"{text!r} is neither a position nor a time: expected 16/B374D848 or 2026-11-23T08:30 "
+            "(UTC where no zone is named)"
+        ) from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def _shown_time(moment_us: int) -> str | None:
+    try:
+        return (_EPOCH + timedelta(microseconds=moment_us)).isoformat()
+    except OverflowError:
+        return None
+
+
+def shown_lsn(lsn: int) -> str:
+    """A position as PostgreSQL writes it."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def _stats(sums: _core.WalSums, names: Names) -> WalStats:
+    spans, ended = sums.spans, sums.ended_us
+    records, total_bytes, fpi, fpi_bytes = sums.total
+    relations = _relations(sums, names)
+    return WalStats(
+        tool_version=pgheadroom.__version__,
+        server=str(sums.major),
+        system_identifier=str(sums.system_identifier),
+        timeline=sums.timeline,
+        start_lsn=shown_lsn(spans[0][0]) if spans else None,
+        end_lsn=shown_lsn(spans[-1][1]) if spans else None,
+        first_end=None if ended is None else _shown_time(ended[0]),
+        last_end=None if ended is None else _shown_time(ended[1]),
+        total=Total(records=records, bytes=total_bytes, fpi=fpi, fpi_bytes=fpi_bytes),
+        overhead_bytes=sums.overhead_bytes,
+        by_cause=_over_all(relations),
+        relations=relations,
+        record_types=tuple(
+            RecordType(rmgr=rmgr, type=kind, records=count, bytes=length, fpi_bytes=images)
+            for rmgr, kind, count, length, images in sorted(
+                sums.record_types, key=lambda found: (-found[3], found[:2])
+            )
+        ),
+        memo=dict(sums.memo),
+        gaps=tuple(
+            Gap(from_lsn=shown_lsn(low), to_lsn=shown_lsn(high), path=path, why=why)
+            for low, high, path, why in sums.gaps
+        ),
+        files=sums.files,
+        notes=tuple(_notes(sums, relations)),
+        transactions=tuple(
+            TransactionWal(
+                xid=xid,
+                from_lsn=shown_lsn(first),
+                end=ending,
+                ended_at=None if at is None else _shown_time(at),
+                records=count,
+                bytes=length,
+                fpi_bytes=images,
+            )
+            for xid, first, ending, at, count, length, images in sums.transactions
+        ),
+    )
+
+
+def _relations(sums: _core.WalSums, names: Names) -> tuple[RelationWal, ...]:
+    causes: dict[int, dict[str, Count]] = {}
+    for place, cause, records, length in sums.causes:
+        causes.setdefault(place, {})[cause] = Count(records=records, bytes=length)
+    made = []
+    for place, (numbers, records, length, fpi, fpi_bytes) in enumerate(sums.relations):
+        tablespace, database, relfilenode = numbers or (None, None, None)
+        known = None if numbers is None else names.of(*numbers)
+        made.append(
+            RelationWal(
+                tablespace_oid=tablespace,
+                database_oid=database,
+                relfilenode=relfilenode,
+                name=None if known is None else known.name,
+                database=None if known is None else known.database,
+                table=None if known is None else known.table,
+                method=None if known is None else known.method,
+                records=records,
+                bytes=length,
+                fpi=fpi,
+                fpi_bytes=fpi_bytes,
+                by_cause=_largest_first(causes.get(place, {})),
+            )
+        )
+    return tuple(sorted(made, key=lambda relation: -relation.bytes))
+
+
+def _over_all(relations: Iterable[RelationWal]) -> dict[str, Count]:
+    found: dict[str, Count] = {}
+    for relation in relations:
+        for cause, count in relation.by_cause.items():
+            before = found.get(cause, Count(records=0, bytes=0))
+            found[cause] = Count(
+                records=before.records + count.records, bytes=before.bytes + count.bytes
+            )
+    return _largest_first(found)
+
+
+def _largest_first(causes: dict[str, Count]) -> dict[str, Count]:
+    return dict(sorted(causes.items(), key=lambda item: (-item[1].bytes, item[0])))
+
+
+def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[str]:
+    if sums.history_missing:
+        yield (
+            "Segments of several timelines are joined without a history file that says where each "
+            "was left: the newest one's segment stands for those of the same name."
+        )
+    if sums.other_timelines:
+        yield f"Not read, of another timeline or there twice: {_named(sums.other_timelines)}."
+    if sums.not_yet_written:
+        yield f"Not read, nothing is written to them yet: {_named(sums.not_yet_written)}."
+    if sums.end is not None:
+        lsn, why = sums.end
+        yield f"The log ends at {shown_lsn(lsn)}: {why} is there."
+    nameless = sum(
+        relation.name is None and relation.relfilenode is not None for relation in relations
+    )
+    if nameless:
+        yield f"{nameless} of {len(relations)} relations have no name in what was given."
+    if sums.major >= 19:
+        yield "PostgreSQL 19 was read by its release candidate's format."
+
+
+def _named(paths: Sequence[Path]) -> str:
+    shown = ", ".join(path.name for path in paths[:_SEVERAL])
+    more = len(paths) - _SEVERAL
+    return shown if more <= 0 else f"{shown} and {more} more"

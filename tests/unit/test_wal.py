@@ -1,0 +1,247 @@
+"""`wal stats` without a server: sums with names, ranges, gaps, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from wal_files import SEGMENT, WalFile, small
+
+import pgheadroom as ph
+from pgheadroom import _core, errors
+from pgheadroom.cli.app import run
+from pgheadroom.errors import InputError, WalCorrupt, WalIncomplete, WalUnsupported
+from pgheadroom.wal import Names, add_names, read_names, read_wal
+from pgheadroom.wal.names import RelationName
+
+UPDATE = 24 + 20 + 20 + 2 + 14
+INSERT = 24 + 20 + 50 + 2 + 3
+COMMIT = 24 + 2 + 8
+
+
+def _name(relfilenode: int, name: str, database: int | None = 5) -> RelationName:
+    tablespace = None if database is None else 1663
+    return RelationName(
+        tablespace_oid=tablespace,
+        database_oid=database,
+        relfilenode=relfilenode,
+        database="app",
+        name=name,
+    )
+
+
+def test_sums(tmp_path: Path) -> None:
+    """By relation and cause, largest first, with the names that there are."""
+    path = small(tmp_path)
+    stats = read_wal(path, names=Names(relations=(_name(100, "accounts"),)))
+    assert [(one.name, one.relfilenode, one.bytes) for one in stats.relations] == [
+        ("accounts", 100, 3 * UPDATE),
+        (None, 200, INSERT),
+        (None, None, COMMIT),
+    ]
+    assert stats.relations[0].by_cause["hot_update"].records == 3
+    assert (stats.total.records, stats.total.bytes) == (5, 3 * UPDATE + INSERT + COMMIT)
+    assert (stats.start_lsn, stats.server) == ("0/700028", "18")
+    assert stats.end_lsn is not None
+    passed = int(stats.end_lsn.partition("/")[2], 16) - 0x700028
+    assert stats.overhead_bytes == passed - stats.total.bytes
+    assert any("1 of 3 relations have no name" in note for note in stats.notes)
+
+
+def test_names_of_a_profile_go_by_the_file_alone() -> None:
+    """A profile knows no number of its database; a names file does, and is the better witness."""
+    names = Names(relations=(_name(100, "known"), _name(100, "guessed", None)))
+    other = names.of(1663, 99, 100)
+    assert (names.of(1663, 5, 100) or _name(0, "")).name == "known"
+    assert other is not None
+    assert other.name == "guessed"
+    assert names.of(1663, 5, 101) is None
+
+
+def test_names_are_added_to(tmp_path: Path) -> None:
+    """A rewritten table has another file: the old one's name is kept."""
+    both = add_names(
+        Names(relations=(_name(100, "t"), _name(101, "u"))),
+        Names(relations=(_name(102, "t"), _name(101, "v"))),
+    )
+    path = tmp_path / "names.json"
+    path.write_text(json.dumps(both.to_json()), encoding="utf-8")
+    read = read_names(path)
+    assert {(one.relfilenode, one.name) for one in read.relations} == {
+        (100, "t"),
+        (101, "v"),
+        (102, "t"),
+    }
+
+
+@pytest.mark.parametrize("text", ['{"kind": "wal_names"}', "[1]", '{"a": 1}', "\0"])
+def test_names_that_are_none(tmp_path: Path, text: str) -> None:
+    """Refused in words, whatever the file is."""
+    path = tmp_path / "names.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"names\.json"):
+        read_names(path)
+
+
+def test_times(tmp_path: Path) -> None:
+    """Of a time is what follows a commit of that time; UTC where no zone is named."""
+    day = datetime(2026, 11, 23, tzinfo=UTC)
+    since = day - datetime(2000, 1, 1, tzinfo=UTC)
+    hours = [(since + timedelta(hours=hour)) // timedelta(microseconds=1) for hour in range(4)]
+    path = small(tmp_path, hours)
+    stats = read_wal(path, begin="2026-11-23T01:00", end="2026-11-23T03:00+01:00")
+    assert stats.total.records == 2
+    assert stats.first_end == "2026-11-23T01:00:00+00:00"
+    assert stats.last_end == "2026-11-23T02:00:00+00:00"
+    for wrong in ("yesterday", "1/", "1/123456789"):
+        with pytest.raises(InputError, match="neither a position nor a time"):
+            read_wal(path, begin=wrong)
+
+
+def test_packed_and_patterns(tmp_path: Path) -> None:
+    """A pattern that no shell has expanded, and a packed segment."""
+    path = small(tmp_path)
+    whole = read_wal(path).total
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    assert read_wal(str(tmp_path / "0*.gz")).total == whole
+    assert read_wal(tmp_path).total == whole
+
+
+def test_refused(tmp_path: Path) -> None:
+    """Each by its class, with the file's name."""
+    path = small(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        read_wal(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(WalIncomplete, match="no record of WAL"):
+        read_wal(tmp_path / "empty")
+    text = tmp_path / "text"
+    text.write_bytes(b"x" * 100)
+    with pytest.raises(WalUnsupported, match=r"text has the page magic 7878"):
+        read_wal(text)
+    text.write_bytes(b"x")
+    with pytest.raises(WalCorrupt, match="ends within"):
+        read_wal(text)
+    other = WalFile(8 * SEGMENT, system=43)
+    other.record(10, 0, 1)
+    other.save(tmp_path)
+    with pytest.raises(WalUnsupported, match="the system 43"):
+        read_wal([path, tmp_path / f"{1:08X}{0:08X}{8:08X}"])
+    assert issubclass(errors.WalError, errors.SourceError)
+
+
+def test_a_hole_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 3 with both sides summed; 0 where gaps are allowed."""
+    wal = WalFile(7 * SEGMENT)
+    while wal.position < 9 * SEGMENT + 50_000:
+        wal.record(10, 0x40, wal.position // SEGMENT, main=b"\0" * 14, data=60_000)
+    wal.save(tmp_path)[1].unlink()
+    assert run(["wal", "stats", str(tmp_path), "-f", "json"]) == 3
+    said = capsys.readouterr()
+    stats = json.loads(said.out)
+    assert {one["relfilenode"] for one in stats["relations"]} == {7, 9}
+    assert "was not read" in said.err
+    assert "--allow-gaps" in said.err
+    assert run(["wal", "stats", str(tmp_path), "--allow-gaps"]) == 0
+    shown = capsys.readouterr().out
+    assert "Not read" in shown
+    assert "0/900000" in shown
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])
+def test_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    """Each form has the relation and its cause."""
+    assert run(["wal", "stats", str(small(tmp_path)), "-f", form]) == 0
+    shown = capsys.readouterr().out
+    assert "hot_update" in shown
+    assert "100" in shown
+
+
+def test_nothing_in_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No record is an answer, too."""
+    path = str(small(tmp_path))
+    assert run(["wal", "stats", path, "--from", "0/7FFF00", "--to", "0/7FFF08"]) == 0
+    assert "No record" in capsys.readouterr().out
+
+
+def test_for_programs(tmp_path: Path) -> None:
+    """`ph.read_wal` gives rows, a relation and cause each."""
+    stats = ph.read_wal(small(tmp_path))
+    rows = stats.rows()
+    assert {(row["relfilenode"], row["cause"]) for row in rows} == {
+        (100, "hot_update"),
+        (200, "insert"),
+        (None, "commit"),
+    }
+    assert sum(row["bytes"] for row in rows) == stats.total.bytes
+
+
+def test_threads_agree(tmp_path: Path) -> None:
+    """As many as there are segments to share: the same sums."""
+    wal = WalFile(7 * SEGMENT)
+    while wal.position < 12 * SEGMENT:
+        wal.record(10, 0x40, wal.position // SEGMENT, data=60_000)
+    wal.save(tmp_path)
+    sums = [_core.wal_sums([tmp_path], threads=threads) for threads in (1, 2, 3)]
+    assert len({str(one.relations) for one in sums}) == 1
+    assert len({str(one.gaps) for one in sums}) == 1
+    assert len(sums[0].relations) == 5
+
+
+def test_checkpoint_cycles(tmp_path: Path) -> None:
+    """A cycle begins at the redo point, which its checkpoint's record names later."""
+    wal = WalFile(7 * SEGMENT)
+    for _ in range(5):
+        wal.record(10, 0x40, 100, data=20)
+    redo = wal.position
+    for _ in range(3):
+        wal.record(10, 0x40, 100, data=20)
+    wal.record(0, 0x10, main=struct.pack("<q", redo) + b"\0" * 80)
+    wal.record(10, 0x40, 100, data=20)
+    stats = read_wal(wal.save(tmp_path), by="checkpoint")
+    assert [(one.records, one.begins_at) for one in stats.stretches] == [(5, None), (5, None)]
+    assert stats.stretches[1].from_lsn == f"0/{redo:X}"
+    assert sum(one.bytes for one in stats.stretches) == stats.total.bytes
+
+
+def test_slices_of_time(tmp_path: Path) -> None:
+    """A slice begins with the first end of a transaction in it; before that there is no time."""
+    hour = 3_600_000_000
+    path = small(tmp_path, [hour, hour + 1, 2 * hour, hour + 2, 5 * hour])
+    stats = read_wal(path, by="1h")
+    assert [(one.begins_at, one.records) for one in stats.stretches] == [
+        (None, 4),
+        ("2000-01-01T01:00:00+00:00", 2),
+        ("2000-01-01T02:00:00+00:00", 2),  # with the one whose clock went back
+        ("2000-01-01T05:00:00+00:00", 1),
+    ]
+
+
+def test_transactions(tmp_path: Path) -> None:
+    """Largest first, committed parts with their transaction, what has not ended as open."""
+    wal = WalFile(7 * SEGMENT)
+    wal.record(10, 0x40, 100, data=20, xid=701)
+    wal.record(10, 0x40, 100, data=900, xid=702)
+    wal.record(10, 0x40, 100, data=70, xid=703)
+    wal.record(1, 0x20, main=struct.pack("<q", 5), xid=703)
+    wal.record(1, 0x80, main=struct.pack("<qIII", 6, 2, 1, 702), xid=701)
+    wal.record(10, 0x40, 100, data=10, xid=704)
+    stats = read_wal(wal.save(tmp_path), by="transaction")
+    found = [(one.xid, one.end, one.records) for one in stats.transactions]
+    assert found == [(701, "commit", 3), (703, "abort", 2), (704, "open", 1)]
+    assert sum(one.bytes for one in stats.transactions) == stats.total.bytes
+
+
+def test_what_by_may_be(tmp_path: Path) -> None:
+    """Refused before anything is read twice."""
+    path = small(tmp_path)
+    with pytest.raises(InputError, match="expected checkpoint, transaction"):
+        read_wal(path, by="table")
+    with pytest.raises(InputError, match="read twice"):
+        read_wal("-", by="checkpoint")

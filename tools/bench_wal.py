@@ -1,0 +1,98 @@
+"""
+`wal stats` beside `pg_waldump --stats=record` on the same files, in the page cache.
+
+    python tools/bench_wal.py [--server 18] [--scale 20] [--transactions 200000] [FOLDER]
+
+Without a folder a throw-away server writes the log by pgbench. Rounds alternate which comes first;
+what is printed are medians of processor-bound wall time and of their paired ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import random
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pgheadroom import _core
+from pgheadroom.servers import Host, find_client, find_programs
+
+SETTINGS = {
+    "autovacuum": "off",
+    "max_wal_size": "64GB",
+    "wal_keep_size": "64GB",
+    "synchronous_commit": "off",
+    "checkpoint_timeout": "1h",
+}
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--server", default="18")
+    parser.add_argument("--scale", type=int, default=20)
+    parser.add_argument("--transactions", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=11)
+    arguments = parser.parse_args()
+    programs = find_programs(arguments.server)
+    waldump, version = find_client("pg_waldump", programs)
+    print(f"pg_waldump of {version}; {platform.processor() or platform.machine()}")
+    if arguments.folder is not None:
+        measure(arguments.folder, waldump, arguments.rounds)
+        return
+    with Host(programs) as host:
+        cluster = host.cluster("bench")
+        cluster.start(SETTINGS)
+        pgbench, _ = find_client("pgbench", programs)
+        environment = {**cluster.client_env(), "PGDATABASE": "postgres"}
+        host.run([pgbench, "-i", "-q", "-s", str(arguments.scale)], env=environment)
+        host.run(
+            [pgbench, "-n", "-c", "2", "-t", str(arguments.transactions // 2)], env=environment
+        )
+        cluster.stop()
+        measure(cluster.data_dir / "pg_wal", waldump, arguments.rounds)
+
+
+def measure(folder: Path, waldump: Path, rounds: int) -> None:
+    """Paired rounds in an order drawn anew for each."""
+    start = min(path.name for path in folder.glob("[0-9A-F]" * 24))
+    first = _core.wal_sums([folder])
+    lsn = first.spans[0][0]
+    position = f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+    records, length, _, images = first.total
+    print(f"{records:,} records, {length:,} bytes, of it images {images:,}; from {start}")
+    arms: dict[str, Callable[[], object]] = {
+        "pg_waldump": lambda: subprocess.run(
+            [waldump, "-p", folder, "-s", position, "--stats=record"],
+            check=False,
+            capture_output=True,
+        ),
+        "one thread": lambda: _core.wal_sums([folder], threads=1),
+        "two threads": lambda: _core.wal_sums([folder], threads=2),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in arms}
+    order = list(arms)
+    draw = random.Random(1)  # noqa: S311 - an order, no secret
+    for _ in range(rounds):
+        draw.shuffle(order)
+        for name in order:
+            begin = time.perf_counter()
+            arms[name]()
+            taken[name].append(time.perf_counter() - begin)
+    for name, seconds in taken.items():
+        pairs = zip(taken["pg_waldump"], seconds, strict=True)
+        ratios = sorted(theirs / ours for theirs, ours in pairs)
+        middle = statistics.median(seconds)
+        print(
+            f"{name:12} {middle:.3f} s  {length / middle / 1e6:,.0f} MB/s  "
+            f"{statistics.median(ratios):.2f} times as fast [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
+        )
+
+
+if __name__ == "__main__":
+    main()
