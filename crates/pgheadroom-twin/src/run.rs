@@ -490,6 +490,7 @@ fn run_with(
         }
         monitor.advance(std::mem::take(&mut untold) + 1)?;
     }
+    assert!(!clients.are_busy(), "clients wait for each other for ever");
     workload.give_back(ahead.waiting());
     db.switch_to(outsider);
     monitor.advance(untold)?;

@@ -132,9 +132,33 @@ impl Clients {
                     return Ok(None);
                 }
                 // pgbench counts a failed transaction and goes on (--max-tries=1).
-                self.end(client, End::Rollback, schedule, db).map(Some)
+                let behind = self.behind(client, db);
+                let ended = self.end(client, End::Rollback, schedule, db)?;
+                self.move_up(&behind, schedule, db);
+                Ok(Some(ended))
             }
             Turn::Begin(_) => unreachable!("a transaction begins elsewhere"),
+        }
+    }
+
+    /// Clients that stand behind this one in the line for a row.
+    fn behind(&self, client: usize, db: &Database) -> Vec<usize> {
+        let waits = |&other: &usize| db.waits_for(SessionId(other)) == Some(SessionId(client));
+        (0..self.list.len()).filter(waits).collect()
+    }
+
+    /// Who stood in front of these in a row's line has given up. The first one has the row's lock
+    /// now, and begins to wait for the transaction that holds the row.
+    ///
+    /// Source: `heap_acquire_tuplock` and `XactLockTableWait` in `heap_update`,
+    /// src/backend/access/heap/heapam.c (REL_18_STABLE): two waits, each with a timer of its own.
+    fn move_up(&self, behind: &[usize], schedule: &mut Schedule, db: &Database) {
+        for &client in behind {
+            let next = db.waits_for(SessionId(client));
+            if next.is_some_and(|SessionId(next)| !behind.contains(&next)) {
+                schedule.wait(client);
+                expect_deadlock(client, schedule, db);
+            }
         }
     }
 
@@ -179,11 +203,7 @@ impl Clients {
             }
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client);
-                let circle = db.deadlock_of(SessionId(client));
-                if !circle.is_empty() {
-                    let circle: Vec<usize> = circle.iter().map(|session| session.0).collect();
-                    schedule.expect_deadlock(&circle);
-                }
+                expect_deadlock(client, schedule, db);
             }
             Err(error) => return Err((error, operation.table())),
         }
@@ -249,6 +269,15 @@ impl Clients {
             }
         }
         Ok(ended)
+    }
+}
+
+/// Of those who wait for each other with this client, if it is so, one will find that out.
+fn expect_deadlock(client: usize, schedule: &mut Schedule, db: &Database) {
+    let circle = db.deadlock_of(SessionId(client));
+    if !circle.is_empty() {
+        let circle: Vec<usize> = circle.iter().map(|session| session.0).collect();
+        schedule.expect_deadlock(&circle);
     }
 }
 
