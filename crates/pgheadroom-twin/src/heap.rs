@@ -261,6 +261,14 @@ impl Heap {
         page.live_row(tid.offset, transactions)
     }
 
+    /// Whether the version at this TID is one of this row, settled, and the only one of its chain;
+    /// see [`HeapPage::is_alone`].
+    #[inline]
+    pub(crate) fn is_alone(&self, tid: Tid, row: u32) -> bool {
+        let page = self.pages.get(tid.block.0 as usize);
+        page.is_some_and(|page| page.is_alone(tid.offset, row))
+    }
+
     /// What the last visit that pruned a page did.
     #[must_use]
     pub const fn last_prune(&self) -> &PrunePlan {

@@ -107,6 +107,14 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         })
     }
 
+    /// Whether the statement sees this version, which is the only one of its chain.
+    pub fn sees_alone(&self, tid: Tid, row: u32) -> bool {
+        let page = &self.parts.heap.pages()[tid.block.0 as usize];
+        let tuple = page.settled_tuple(tid.offset);
+        let tuple = tuple.filter(|_| page.is_alone(tid.offset, row));
+        tuple.is_some_and(|tuple| Snapshot(self.procs).outcome(tuple.xmin) == Outcome::Committed)
+    }
+
     /// The version at a TID that is live or may become so, own changes included.
     ///
     /// Source: `HeapTupleSatisfiesDirty`, src/backend/access/heap/heapam_visibility.c

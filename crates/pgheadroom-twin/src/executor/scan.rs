@@ -51,6 +51,31 @@ pub(super) struct SeqScan {
 }
 
 impl IndexScan {
+    /// A scan for this key, whose only entry leads to this version, which waits with it.
+    fn stopped_at((table, index): (TableId, usize), statement: u32, key: i64, tid: Tid) -> Self {
+        let scanned = ScannedPage {
+            block: BlockNumber(0), // nothing on it is to be marked
+            lsn: 0,
+            entries: vec![(OffsetNumber(1), tid)],
+            next: None,
+        };
+        Self {
+            table,
+            index,
+            statement,
+            found_rows: 0,
+            entry_count: 1,
+            only: None,
+            next: None,
+            last_block: Some(tid.block),
+            slot_block: Some(tid.block),
+            dead: Vec::new(),
+            stopped: Some((scanned, 0, Some(tid))),
+            limit: u64::MAX,
+            keys: [vec![key], vec![key]],
+        }
+    }
+
     /// The version that it waits for.
     pub fn row(&self) -> Option<(TableId, Tid)> {
         let (_, _, tid) = self.stopped.as_ref()?;
@@ -84,9 +109,14 @@ impl Database {
         high: &[i64],
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        if let (Action::Update(sets), [key]) = (action, low) {
-            if low == high && self.update_in_transaction((table, index), *key, sets.columns) {
-                return Ok(1);
+        if let (&[key], true) = (low, low == high) {
+            if let Action::Update(sets) = action {
+                if self.update_in_transaction((table, index), key, sets.columns) {
+                    return Ok(1);
+                }
+            }
+            if let Some(done) = self.by_place((table, index), key, action) {
+                return done;
             }
         }
         let mut scan = self.begin_index_scan(table, index, low);
@@ -95,6 +125,56 @@ impl Database {
             scan.keys = [low.to_vec(), high.to_vec()];
             Parked::Index(Box::new(scan))
         })
+    }
+
+    /// The same for one key, whose row's place is known: the scan would find one entry, and the
+    /// version there would be the only one of its chain. `None` when that is not so, or not seen
+    /// by the statement; nothing was done then that a scan would not do first.
+    fn by_place(
+        &mut self,
+        (table, index): (TableId, usize),
+        key: i64,
+        action: &Action<'_>,
+    ) -> Option<Result<u64, StatementError>> {
+        let of = &self.tables[table.0];
+        let index = of.btree_position(index);
+        let row = of.places.row_of(index, key)?;
+        let tid = of.rows.place(row)?;
+        if !self.may_take_short_way() || !of.heap.is_alone(tid, row) {
+            return None;
+        }
+        let statement = self.begin_statement();
+        let of = &mut self.tables[table.0];
+        let wal = RefCell::new(&mut self.wal);
+        let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
+        heap.visit(tid.block);
+        if !heap.sees_alone(tid, row) {
+            return None;
+        }
+        self.procs.note_slot(of.main, tid.block);
+        let still_wanted = |of: &mut Table, row| of.has_key(index, row, (&[key], &[key]));
+        let (procs, wal) = (&mut self.procs, &mut self.wal);
+        let taken = of.take(tid, action, still_wanted, (procs, wal, statement));
+        if let Ok(Some((row, tid))) = taken
+            .as_ref()
+            .map(|taken| taken.and_then(|at| of.newest(at)))
+        {
+            of.places.note(&mut of.rows, (index, key), row, tid);
+        }
+        let done = match taken {
+            Ok(taken) => self
+                .end_statement(table)
+                .map(|()| u64::from(taken.is_some())),
+            Err(error) => Err(error),
+        };
+        Some(self.park(done, || {
+            Parked::Index(Box::new(IndexScan::stopped_at(
+                (table, index),
+                statement,
+                key,
+                tid,
+            )))
+        }))
     }
 
     /// A statement begins with an index scan.

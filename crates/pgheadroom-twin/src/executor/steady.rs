@@ -56,7 +56,7 @@ impl Places {
 
     /// The row that a key of this index belongs to, if it belongs to any.
     #[inline]
-    fn row_of(&self, index: usize, key: i64) -> Option<u32> {
+    pub fn row_of(&self, index: usize, key: i64) -> Option<u32> {
         let (position, _, first) = self.index?;
         if position != index {
             return None;
@@ -158,7 +158,7 @@ impl Database {
     ) -> bool {
         // A part's changes are undone by themselves; a cursor asks when a row was changed.
         let is_plain = self.procs.parts() == 0 && self.sessions.cursors.is_empty();
-        if !self.takes_short_way || !is_plain {
+        if !self.may_take_short_way() || !is_plain {
             return false;
         }
         let Some(target) = self.target_of(table, index, key, sets) else {
@@ -191,6 +191,10 @@ impl Database {
     /// Whether updates may take the short way, which changes no result; they do.
     pub fn take_short_way(&mut self, takes: bool) {
         self.takes_short_way = takes;
+    }
+
+    pub(super) const fn may_take_short_way(&self) -> bool {
+        self.takes_short_way
     }
 
     /// How many transactions took it.

@@ -213,6 +213,23 @@ impl HeapPage {
         !is_pending && packed.is_some_and(|packed| packed.settled_row().is_some())
     }
 
+    /// Whether it is a settled tuple of this row, and index entries lead to it directly or by its
+    /// root's redirect.
+    #[inline]
+    pub(crate) fn is_alone(&self, offset: OffsetNumber, row: u32) -> bool {
+        if !self.is_settled(offset) {
+            return false;
+        }
+        let packed = &self.items[index_of(offset)];
+        let is_root = !packed.is_heap_only();
+        let is_led_to = || {
+            let root = packed.root;
+            let leads = root.0 != 0 && self.pending.old != root && self.pending.new != root;
+            leads && self.items.get(index_of(root)) == Some(&Packed::redirect(offset))
+        };
+        packed.row() == Some(row) && (is_root || is_led_to())
+    }
+
     /// The row of the tuple of this number, if the line pointer has one.
     #[inline]
     pub(crate) fn row(&self, offset: OffsetNumber) -> Option<u32> {
