@@ -152,7 +152,7 @@ def test_a_wrong_field_is_named_with_its_line(
         (["--table", "t"], 2, "give both"),
         (["--server", "host=localhost"], 2, "not a connection"),
         (["--server", "/nowhere"], 2, "/nowhere"),
-        (["--server", "19"], 4, "PostgreSQL 19"),
+        (["--server", "12"], 4, "PostgreSQL 12"),
         (["--html", "nowhere/page.html"], 2, "nowhere does not exist"),
         (["--seeds", "1"], 2, "--seeds"),
         (["--format", "xml"], 2, "--format"),
