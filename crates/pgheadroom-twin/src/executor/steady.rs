@@ -278,7 +278,7 @@ impl Table {
             return Settled::NOTHING;
         }
         let updater = self.heap.pages()[block.0 as usize].prune_xid();
-        let is_pinned = procs.is_pinned(self.main, block);
+        let is_pinned = procs.is_shared() && procs.is_pinned(self.main, block);
         if is_pinned || procs.outcome(updater) != Outcome::Committed {
             let wal = RefCell::new(wal);
             HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
