@@ -15,7 +15,8 @@ import pgheadroom as ph
 from pgheadroom import _core, errors
 from pgheadroom.cli.app import run
 from pgheadroom.errors import InputError, WalCorrupt, WalIncomplete, WalUnsupported
-from pgheadroom.wal import Names, add_names, read_names, read_wal
+from pgheadroom.wal import Names, add_names, read_archive, read_names, read_wal
+from pgheadroom.wal.archive import filled_in
 from pgheadroom.wal.names import RelationName
 
 UPDATE = 24 + 20 + 20 + 2 + 14
@@ -245,3 +246,47 @@ def test_what_by_may_be(tmp_path: Path) -> None:
         read_wal(path, by="table")
     with pytest.raises(InputError, match="read twice"):
         read_wal("-", by="checkpoint")
+
+
+def _archive(tmp_path: Path) -> tuple[Path, WalFile]:
+    wal = WalFile(7 * SEGMENT)
+    while wal.position < 9 * SEGMENT + 100_000:
+        wal.record(10, 0x40, wal.position // SEGMENT, main=b"\0" * 14, data=60_000)
+    folder = tmp_path / "an archive"
+    folder.mkdir()
+    wal.save(folder)
+    return folder, wal
+
+
+def test_restore_command(tmp_path: Path) -> None:
+    """Fetched one after another until one is lacking: what the folder itself gives."""
+    folder, _ = _archive(tmp_path)
+    expected = read_wal(folder)
+    found = read_archive(f"cp '{folder}'/%f %p", begin="0/700000")
+    assert found.total == expected.total
+    assert found.relations == expected.relations
+    part = read_archive(f"cp '{folder}'/%f %p", begin="0/800000", end="0/8F0000")
+    assert {one.relfilenode for one in part.relations} == {8}
+    (folder / f"{1:08X}{0:08X}{8:08X}").unlink()
+    until = read_archive(f"cp '{folder}'/%f %p", begin="0/700000")
+    assert {one.relfilenode for one in until.relations} == {7}
+    assert until.gaps == ()
+
+
+def test_restore_command_that_gives_nothing(tmp_path: Path) -> None:
+    """No first segment, no such program, no position: each in words; nothing is left behind."""
+    folder, _ = _archive(tmp_path)
+    with pytest.raises(WalIncomplete, match="000000010000000000000000"):
+        read_archive(f"cp '{folder}'/%f %p", begin="0/1")
+    with pytest.raises(WalCorrupt, match="no-such-program"):
+        read_archive("no-such-program %f %p", begin="0/700000")
+    with pytest.raises(InputError, match="position"):
+        read_archive("cp %f %p", begin="2026-11-23")
+    assert run(["wal", "stats", "--restore-command", "false"]) == 2
+    assert run(["wal", "stats"]) == 2
+
+
+def test_marks_of_a_restore_command(tmp_path: Path) -> None:
+    """As PostgreSQL fills them in."""
+    filled = filled_in("get %f to=%p %% %x %", "0001", tmp_path / "p")
+    assert filled == f"get 0001 to={tmp_path / 'p'} % %x %"

@@ -1,6 +1,9 @@
 //! The WAL reader for Python: files in, sums out, one call per range.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -244,14 +247,35 @@ fn read(
     threads: usize,
     stop: &AtomicBool,
 ) -> Result<WalSums, WalError> {
-    if paths.iter().any(|path| path.as_os_str() == "-") {
-        let (piece, outcome) = run_stream("-", Box::new(std::io::stdin()), range, wanted, stop)?;
-        let chosen = of_stream(piece);
-        return Ok(WalSums { chosen, outcome });
+    if let [path] = paths {
+        if let Some(bytes) = stream(path)? {
+            let shown = path.display().to_string();
+            let (piece, outcome) = run_stream(&shown, bytes, range, wanted, stop)?;
+            let chosen = of_stream(piece);
+            return Ok(WalSums { chosen, outcome });
+        }
     }
     let chosen = choose(paths, timeline)?;
     let outcome = run(&chosen.pieces, range, wanted, threads, stop)?;
     Ok(WalSums { chosen, outcome })
+}
+
+/// Standard input, or a pipe, which can be read only once.
+fn stream(path: &Path) -> Result<Option<Box<dyn Read + Send>>, WalError> {
+    if path.as_os_str() == "-" {
+        return Ok(Some(Box::new(std::io::stdin())));
+    }
+    let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    if !is_pipe {
+        return Ok(None);
+    }
+    match File::open(path) {
+        Ok(file) => Ok(Some(Box::new(file))),
+        Err(error) => Err(WalError::Unreadable {
+            path: path.display().to_string(),
+            problem: error.to_string(),
+        }),
+    }
 }
 
 fn of_stream(piece: Piece) -> Chosen {

@@ -108,10 +108,11 @@ impl Detail {
 ///
 /// Source: `CheckPoint.redo`, the first field, src/include/catalog/pg_control.h.
 fn redo_point(record: &Record<'_>) -> Option<Lsn> {
-    let is_checkpoint =
-        Rmgr::of(record.header.rmgr) == Rmgr::Xlog && matches!(record.info(), 0x00 | 0x10);
-    let redo: [u8; 8] = record.main().get(..8)?.try_into().ok()?;
-    is_checkpoint.then(|| Lsn(u64::from_le_bytes(redo)))
+    if Rmgr::of(record.header.rmgr) != Rmgr::Xlog || !matches!(record.info(), 0x00 | 0x10) {
+        return None;
+    }
+    let redo = record.main().first_chunk()?;
+    Some(Lsn(u64::from_le_bytes(*redo)))
 }
 
 /// How a transaction ended.

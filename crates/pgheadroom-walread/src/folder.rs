@@ -60,7 +60,8 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     chosen.timeline = newest;
     let line = Line::of(newest, &histories);
     let mut by_start: BTreeMap<Lsn, Piece> = BTreeMap::new();
-    for piece in pieces {
+    for mut piece in pieces {
+        piece.left = line.left(&piece);
         if !line.has(&piece) {
             chosen.other_timelines.push(piece.path);
             continue;
@@ -110,6 +111,17 @@ impl<'a> Line<'a> {
             newest,
             history: histories.get(&newest),
         }
+    }
+
+    /// Where a piece's timeline was left on the way to the newest; None where not within it.
+    fn left(&self, piece: &Piece) -> Option<Lsn> {
+        let history = self.history.filter(|_| piece.timeline != self.newest)?;
+        let found = history
+            .iter()
+            .find(|(timeline, _)| *timeline == piece.timeline);
+        found
+            .map(|(_, left)| *left)
+            .filter(|left| *left < piece.end())
     }
 
     /// Whether a piece is of the line: of an earlier timeline up to where that was left. Without a

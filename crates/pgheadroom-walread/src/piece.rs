@@ -106,6 +106,8 @@ pub struct Piece {
     pub magic: u16,
     /// `wal_segment_size`.
     pub segment_bytes: u64,
+    /// Where its timeline was left, if that is within it: what lies behind is of no interest.
+    pub left: Option<Lsn>,
 }
 
 /// What a file turned out to be.
@@ -191,6 +193,7 @@ impl Piece {
             major,
             magic: page.magic,
             segment_bytes,
+            left: None,
         }))
     }
 
@@ -232,6 +235,10 @@ impl Piece {
         } else {
             self.segment_bytes
         };
+        let left = self
+            .left
+            .map_or(u64::MAX, |left| left.0.saturating_sub(self.start.0));
+        let limit = limit.min(left);
         if self.packing == Packing::Plain {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(skip))?;

@@ -234,12 +234,13 @@ impl Reader {
         if got < total {
             return Ok(None);
         }
-        if Header::read(&self.kept).crc != crc_of(&self.kept, crc) {
+        let header = Header::read(&self.kept);
+        if header.crc != crc_of(&self.kept, crc) {
             return Err(self.broken_record("a record whose checksum does not hold"));
         }
         let end = Lsn(lsn.0 + (at + taken) as u64);
         let kept = std::mem::take(&mut self.kept);
-        let step = self.hand_on(begin, &kept, end, sink);
+        let step = self.hand_on(begin, header, &kept, end, sink);
         self.kept = kept;
         match step {
             None => {
@@ -258,7 +259,13 @@ impl Reader {
             let begin = Lsn(lsn.0 + at as u64);
             self.state = State::AtRecord;
             self.next = Some(begin);
-            let total = u32_at(page, at);
+            let room = PAGE_BYTES - at;
+            let header = Header::read(&page[at..]);
+            let total = if room < RECORD_HEADER_BYTES {
+                u32_at(page, at)
+            } else {
+                header.total_bytes
+            };
             if (total as usize) < RECORD_HEADER_BYTES || total > RECORD_BYTES_MAX {
                 let why = if total == 0 {
                     "no record"
@@ -267,9 +274,8 @@ impl Reader {
                 };
                 return self.broken(begin, why);
             }
-            let room = PAGE_BYTES - at;
             if room >= RECORD_HEADER_BYTES {
-                if let Err(why) = self.check(&Header::read(&page[at..]), begin) {
+                if let Err(why) = self.check(&header, begin) {
                     return self.broken(begin, why);
                 }
             }
@@ -280,10 +286,11 @@ impl Reader {
             }
             let record = &page[at..at + bytes];
             let crc = crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]));
-            if Header::read(record).crc != crc {
+            if header.crc != crc {
                 return self.broken(begin, "a record whose checksum does not hold");
             }
-            if let Some(step) = self.hand_on(begin, record, Lsn(begin.0 + bytes as u64), sink) {
+            let end = Lsn(begin.0 + bytes as u64);
+            if let Some(step) = self.hand_on(begin, header, record, end, sink) {
                 return step;
             }
             if matches!(self.state, State::Switched { .. }) {
@@ -307,9 +314,17 @@ impl Reader {
     }
 
     /// Takes a whole record apart and hands it on; None to go on.
-    fn hand_on(&mut self, lsn: Lsn, bytes: &[u8], end: Lsn, sink: &mut impl Sink) -> Option<Step> {
+    #[inline]
+    fn hand_on(
+        &mut self,
+        lsn: Lsn,
+        header: Header,
+        bytes: &[u8],
+        end: Lsn,
+        sink: &mut impl Sink,
+    ) -> Option<Step> {
         let mut blocks = std::mem::take(&mut self.blocks);
-        let outcome = match Record::decode(lsn, bytes, &mut blocks) {
+        let outcome = match Record::decode(lsn, header, bytes, &mut blocks) {
             Err(why) => Err(why),
             Ok(record) if !sink.record(&record, end) => Ok(None),
             Ok(record) => Ok(Some(record.header)),
@@ -401,7 +416,7 @@ pub fn record_after(
             }
             let record = &page[*at..at + bytes];
             head.crc == crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]))
-                && Record::decode(begin, record, &mut blocks).is_ok()
+                && Record::decode(begin, head, record, &mut blocks).is_ok()
         })
 }
 

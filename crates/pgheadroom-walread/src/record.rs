@@ -10,7 +10,7 @@
 
 use pgheadroom_layout::Lsn;
 
-use crate::format::{PAGE_BYTES, RECORD_HEADER_BYTES, u16_at, u32_at, u64_at};
+use crate::format::{PAGE_BYTES, RECORD_HEADER_BYTES};
 
 /// Source: `XLR_MAX_BLOCK_ID`.
 const MAX_BLOCK_ID: u8 = 32;
@@ -113,16 +113,21 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the first 24 bytes of a record.
+    /// Reads the first 24 bytes of a record; zeros where there are fewer.
     #[must_use]
+    #[inline]
     pub fn read(bytes: &[u8]) -> Self {
+        // Of an array of known length each place is known to be there.
+        let head: &[u8; RECORD_HEADER_BYTES] = bytes.first_chunk().unwrap_or(&[0; 24]);
+        let four =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         Self {
-            total_bytes: u32_at(bytes, 0),
-            xid: u32_at(bytes, 4),
-            prev: Lsn(u64_at(bytes, 8)),
-            info: bytes[16],
-            rmgr: bytes[17],
-            crc: u32_at(bytes, 20),
+            total_bytes: four(0),
+            xid: four(4),
+            prev: Lsn(u64::from(four(12)) << 32 | u64::from(four(8))),
+            info: head[16],
+            rmgr: head[17],
+            crc: four(20),
         }
     }
 }
@@ -156,17 +161,19 @@ impl<'a> Record<'a> {
     /// Takes a record apart.
     ///
     /// # Arguments
+    /// * `header` - its first bytes, read.
     /// * `bytes` - the record, or of a very long one the beginning, which has all headers.
     /// * `blocks` - room for its blocks, used again for each record.
     ///
     /// # Errors
     /// What is wrong, in words; the checksum is not looked at.
+    #[inline]
     pub fn decode(
         lsn: Lsn,
+        header: Header,
         bytes: &'a [u8],
         blocks: &'a mut Vec<Block>,
     ) -> Result<Self, &'static str> {
-        let header = Header::read(bytes);
         let total = header.total_bytes as usize;
         let mut cursor = Cursor {
             bytes,
@@ -263,25 +270,36 @@ struct Cursor<'a> {
 
 const SHORT: &str = "a header that ends too early";
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    #[inline]
+    fn take<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], &'static str> {
+        let taken = self.rest().copied();
+        self.at += BYTES;
+        taken
+    }
+
+    #[inline]
+    fn rest<const BYTES: usize>(&self) -> Result<&'a [u8; BYTES], &'static str> {
+        let rest = self.bytes.get(self.at..).ok_or(SHORT)?;
+        rest.first_chunk().ok_or(SHORT)
+    }
+
+    #[inline]
     fn u8(&mut self) -> Result<u8, &'static str> {
-        let value = *self.bytes.get(self.at).ok_or(SHORT)?;
-        self.at += 1;
-        Ok(value)
+        Ok(self.take::<1>()?[0])
     }
 
+    #[inline]
     fn u16(&mut self) -> Result<u16, &'static str> {
-        let two = self.bytes.get(self.at..self.at + 2).ok_or(SHORT)?;
-        self.at += 2;
-        Ok(u16_at(two, 0))
+        self.take().map(u16::from_le_bytes)
     }
 
+    #[inline]
     fn u32(&mut self) -> Result<u32, &'static str> {
-        let four = self.bytes.get(self.at..self.at + 4).ok_or(SHORT)?;
-        self.at += 4;
-        Ok(u32_at(four, 0))
+        self.take().map(u32::from_le_bytes)
     }
 
+    #[inline]
     fn block(&mut self, id: u8, last: Option<&Block>) -> Result<Block, &'static str> {
         let begin = self.at - 1;
         let fork_flags = self.u8()?;
@@ -295,10 +313,21 @@ impl Cursor<'_> {
             Some(self.image()?)
         };
         let relation = if fork_flags & SAME_REL == 0 {
+            // Read where it is: what is copied first is waited for.
+            let numbers: &[u8; 12] = self.rest()?;
+            self.at += numbers.len();
+            let four = |at: usize| {
+                u32::from_le_bytes([
+                    numbers[at],
+                    numbers[at + 1],
+                    numbers[at + 2],
+                    numbers[at + 3],
+                ])
+            };
             RelFile {
-                tablespace: self.u32()?,
-                database: self.u32()?,
-                relfilenode: self.u32()?,
+                tablespace: four(0),
+                database: four(4),
+                relfilenode: four(8),
             }
         } else {
             last.ok_or("a first block of the same relation as the one before")?

@@ -63,16 +63,26 @@ const BY_ID: [(Rmgr, &str); 23] = [
     (Rmgr::Xlog2, "XLOG2"),
 ];
 
+/// One byte an id: this is asked several times of each record.
+static KINDS: [Rmgr; 256] = {
+    let mut kinds = [Rmgr::Other; 256];
+    let mut id = 0;
+    while id < BY_ID.len() {
+        kinds[id] = BY_ID[id].0;
+        id += 1;
+    }
+    kinds
+};
+
 /// First id that extensions may have. Source: `RM_MIN_CUSTOM_ID`, src/include/access/rmgr.h.
 const CUSTOM_MIN: u8 = 128;
 
 impl Rmgr {
     /// The resource manager of an id.
     #[must_use]
+    #[inline]
     pub fn of(id: u8) -> Self {
-        BY_ID
-            .get(usize::from(id))
-            .map_or(Self::Other, |known| known.0)
+        KINDS[usize::from(id)]
     }
 }
 

@@ -137,8 +137,13 @@ fn ended_at(record: &Record<'_>) -> Option<Moment> {
             type_index(record.header.rmgr, record.header.info),
             0 | 2 | 3 | 4
         );
-    let time: [u8; 8] = record.main().get(..8)?.try_into().ok()?;
-    is_end.then(|| Moment::from_le_bytes(time))
+    if !is_end {
+        return None;
+    }
+    record
+        .main()
+        .first_chunk()
+        .map(|time| Moment::from_le_bytes(*time))
 }
 
 /// What a range of WAL adds up to.

@@ -382,6 +382,26 @@ fn timelines() {
     let timelines: Vec<_> = chosen.pieces.iter().map(|piece| piece.timeline).collect();
     assert_eq!(timelines, [1, 1, 2]);
     assert!(!chosen.history_missing && !chosen.other_timelines.is_empty());
+    // Where the second's segment is missing, the first's ends where it was left: what it went on
+    // with is not of this line.
+    let copy = folder.join(name(2, START + 2 * SEGMENT));
+    let bytes = fs::read(&copy).unwrap();
+    fs::remove_file(&copy).unwrap();
+    let mut later = Writer::new(START + 3 * SEGMENT);
+    later.timeline = 2;
+    later.prev = left;
+    later.record(HEAP, 0x00, &[block(9, 5)], &[0; 3]);
+    later.save(&folder);
+    let up_to = read_range(
+        &folder,
+        Range {
+            to: Lsn(left),
+            ..Range::default()
+        },
+    );
+    let whole = read(&folder);
+    assert_eq!(whole.tally.total.records, up_to.tally.total.records + 1);
+    fs::write(&copy, bytes).unwrap();
     let before = put_in_order(&folder, Some(1));
     assert!(before.pieces.iter().all(|piece| piece.timeline == 1));
     fs::remove_file(folder.join("00000002.history")).unwrap();

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,12 +21,20 @@ from pgheadroom.cli.connection import (
     profile_or_connection,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
-from pgheadroom.errors import WalIncomplete
+from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists
 from pgheadroom.report import text
 from pgheadroom.report import wal as wal_report
-from pgheadroom.wal import Names, WalStats, add_names, names_of_server, read_names, read_wal
+from pgheadroom.wal import (
+    Names,
+    WalStats,
+    add_names,
+    names_of_server,
+    read_archive,
+    read_names,
+    read_wal,
+)
 
 app = typer.Typer(
     help="The write-ahead log: which relation writes it, and why.",
@@ -40,12 +48,12 @@ app = typer.Typer(
 @app.command("stats")
 def stats(
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="Segments, folders of them (pg_wal, an archive; .partial, .gz, .lz4 and .zst too) "
             "or patterns; - for standard input.",
         ),
-    ],
+    ] = None,
     begin: Annotated[
         str | None,
         typer.Option(
@@ -76,6 +84,15 @@ def stats(
             "of time (10m).",
         ),
     ] = None,
+    restore_command: Annotated[
+        str | None,
+        typer.Option(
+            "--restore-command",
+            help="Instead of files: fetch segments by this program, as servers have it "
+            "('wal-g wal-fetch %f %p'), from --from on until one is lacking (timeline 1 unless "
+            "--timeline).",
+        ),
+    ] = None,
     allow_gaps: Annotated[
         bool, typer.Option("--allow-gaps", help="Exit with 0 although a part could not be read.")
     ] = False,
@@ -83,7 +100,14 @@ def stats(
     to: OutputOption = None,
 ) -> None:
     """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
-    result = read_wal(paths, begin=begin, end=end, timeline=timeline, names=_names(names), by=by)
+    if bool(paths) == bool(restore_command):
+        raise InputError("expected either files and folders of WAL, or --restore-command")
+    asked: dict[str, Any] = {"begin": begin, "end": end, "timeline": timeline, "by": by}
+    known = _names(names)
+    if restore_command:
+        result = read_archive(restore_command, **asked, names=known)
+    else:
+        result = read_wal(paths or (), **asked, names=known)
     _put(result, form, to)
     if result.gaps and not allow_gaps:
         first = result.gaps[0]

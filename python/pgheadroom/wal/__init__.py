@@ -8,7 +8,7 @@ as a value.
 from __future__ import annotations
 
 from pgheadroom.wal.names import NAMES_EXPECTED, Names, add_names, names_of_server, read_names
-from pgheadroom.wal.reading import read_wal
+from pgheadroom.wal.reading import read_archive, read_wal
 from pgheadroom.wal.values import (
     Count,
     Gap,
@@ -31,6 +31,7 @@ __all__ = [
     "WalStats",
     "add_names",
     "names_of_server",
+    "read_archive",
     "read_names",
     "read_wal",
 ]

@@ -17,6 +17,7 @@ from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.input_file import exists
 from pgheadroom.units import parse_duration_s
+from pgheadroom.wal.archive import fetched
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.values import (
     Count,
@@ -68,9 +69,9 @@ def read_wal(
     for place, (parameter, text) in enumerate((("from", begin), ("to", end))):
         if text is None:
             continue
-        lsn = _LSN.fullmatch(text.strip())
+        lsn = _position(text)
         if lsn is not None:
-            positions[f"{parameter}_lsn"] = (int(lsn[1], 16) << 32) + int(lsn[2], 16)
+            positions[f"{parameter}_lsn"] = lsn
         else:
             times[place] = _moment(text)
     has_times = times != [-_US_MAX, _US_MAX]
@@ -90,10 +91,9 @@ def read_wal(
 
     if by in (None, TRANSACTION):
         return _stats(sums(), names or Names(relations=()))
-    if found == [Path("-")]:
+    if found == [Path("-")] or found[0].is_fifo():
         raise ParameterError(
-            "by",
-            f"{by}: the log is read twice for that, which standard input cannot be; expected files",
+            "by", f"{by}: the log is read twice for that, which a pipe cannot be; expected files"
         )
     width_us = None if by == CHECKPOINT else _width_us(by)
     begins = _begins(sums(slice_us=width_us), width_us)
@@ -140,6 +140,45 @@ def _stretches(sums: _core.WalSums, begins: Mapping[int, str | None]) -> Iterabl
                 bytes=length,
                 fpi_bytes=images,
             )
+
+
+def read_archive(
+    restore_command: str,
+    *,
+    begin: str | None,
+    end: str | None = None,
+    timeline: int | None = None,
+    names: Names | None = None,
+    by: str | None = None,
+) -> WalStats:
+    """
+    Sum WAL that a program fetches, from a position's segment on, until one is lacking.
+
+    Args:
+        restore_command: As servers have it, `%f` the segment and `%p` where it goes.
+        begin: A position.
+        end: A position or a time.
+        timeline: Of the segments; None: 1.
+        names: What relations are called.
+        by: `transaction`; what wants the log twice is not for an archive.
+
+    Raises:
+        InputError: No position to begin with.
+        WalError: The archive has no first segment, or its program cannot be run.
+    """
+    lsn = None if begin is None else _position(begin)
+    if lsn is None:
+        raise InputError(
+            f"an archive behind a program is read from a position on, and {begin!r} is none: "
+            "expected one such as 16/B374D848"
+        )
+    with fetched(restore_command, timeline=timeline or 1, from_lsn=lsn) as pipe:
+        return read_wal(pipe, begin=begin, end=end, names=names, by=by)
+
+
+def _position(text: str) -> int | None:
+    lsn = _LSN.fullmatch(text.strip())
+    return None if lsn is None else (int(lsn[1], 16) << 32) + int(lsn[2], 16)
 
 
 def _threads() -> int:

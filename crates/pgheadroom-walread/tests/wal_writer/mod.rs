@@ -42,7 +42,7 @@ pub struct Writer {
     pub system: u64,
     start: u64,
     pub bytes: Vec<u8>,
-    prev: u64,
+    pub prev: u64,
 }
 
 impl Writer {
