@@ -53,6 +53,7 @@ __all__ = [
     "split_statements",
     "statement_facts",
     "statement_writes",
+    "trigger_assigns",
     "type_names",
     "wal_sums",
 ]
@@ -755,6 +756,9 @@ def normalized_statements(text: str, /, *, variables: bool = False) -> list[str]
 
 def statement_writes(statement: str, /) -> str:
     """JSON: `{"writes": [...]}`, the fields of `Write`, or `{"reason": ..., "message": ...}`."""
+
+def trigger_assigns(source: str, /) -> list[str] | None:
+    """Columns that a trigger's PL/pgSQL may assign to the row; None: not known."""
 
 def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""

@@ -117,6 +117,7 @@ def profile_of(
             for c in columns
         ],
         "indexes": list(indexes),
+        "triggers": [],
         "free_space": [],
         "sample": None,
         "toast": None,

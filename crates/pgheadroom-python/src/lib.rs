@@ -52,7 +52,7 @@ mod _core {
     #[pymodule_export]
     use super::sql::{
         expression_reads, grammar_major, normalized_statements, split_statements, statement_facts,
-        statement_writes,
+        statement_writes, trigger_assigns,
     };
 
     #[pymodule_export]

@@ -5,7 +5,7 @@
 
 use pgheadroom_sql::lexer::Options;
 use pgheadroom_sql::split::Problem;
-use pgheadroom_sql::{GRAMMAR_MAJOR, SqlError, columns, normal, split, writes};
+use pgheadroom_sql::{GRAMMAR_MAJOR, SqlError, columns, normal, split, trigger, writes};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -95,6 +95,14 @@ pub fn expression_reads(
             })
         }))
     })
+}
+
+/// The columns that the body of a trigger's function in PL/pgSQL may assign to the row; None: not
+/// known.
+#[pyfunction]
+#[pyo3(signature = (source, /))]
+pub fn trigger_assigns(py: Python<'_>, source: &str) -> Option<Vec<String>> {
+    py.detach(|| trigger::assigned(source))
 }
 
 fn answer(found: Result<Value, SqlError>) -> Result<String, CoreError> {

@@ -23,6 +23,7 @@ pub mod normal;
 mod spelled;
 pub mod split;
 mod tree;
+pub mod trigger;
 pub mod writes;
 
 pub use ddl::facts_of;

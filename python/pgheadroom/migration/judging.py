@@ -9,7 +9,7 @@ contradicts the rule is not given.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,7 +81,7 @@ def judge(updates: Updates, altered: Altered, found: HotChange) -> Judged:
         altered: What is done to it.
         found: The set of updates that can be HOT, before and after.
     """
-    left = tuple(dict.fromkeys(altered.open))
+    left = tuple(dict.fromkeys((*altered.open, *_unread_triggers(updates, altered))))
     if found.lost_frac >= REAL_SHARE:
         return Judged(verdict="loses HOT", open=left)
     if left:
@@ -96,6 +96,18 @@ def judge(updates: Updates, altered: Altered, found: HotChange) -> Judged:
     if found.gained_frac >= REAL_SHARE:
         return Judged(verdict="gains HOT")
     return Judged(verdict="as before")
+
+
+def _unread_triggers(updates: Updates, altered: Altered) -> Iterator[tuple[None, str]]:
+    """Triggers that may change a column which ends HOT from now on, and nobody knows whether."""
+    observed = altered.table.observed
+    if observed is None or not newly_blocking(altered):
+        return
+    named = {name for found in observed.updates.classes for name in found.columns}
+    for trigger in observed.triggers or ():
+        runs = not trigger.of_columns or named & set(trigger.of_columns) or updates.unknown
+        if trigger.assigns is None and runs:
+            yield None, f"trigger {trigger.name} may change any column before it is written"
 
 
 def newly_blocking(altered: Altered) -> frozenset[str]:

@@ -101,15 +101,29 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
     rows = sum(found.rows for found in updates.classes if found.columns & mine)
     unknown = updates.unknown / updates.count
     assigned = frozenset().union(*(found.columns for found in updates.classes)) & mine
-    named = ", ".join(altered.spelled(name) for name in sorted(assigned or mine))
+    by_trigger = _by_trigger(altered)
+    named = ", ".join(
+        f"{altered.spelled(name)}{' (a trigger does)' if name in by_trigger else ''}"
+        for name in sorted(assigned or mine)
+    )
     share = min(rows / updates.count, 1.0)
     text += (
         f"; {show_share(share)} of the updates assign {named}"
         if rows
         else f"; no statement that was observed assigns {named}"
     )
+    if not rows and altered.table.observed is not None and altered.table.observed.triggers is None:
+        text += " (whether a trigger does is not known: the profile is older than that is observed)"
     said = f", {show_share(unknown)} are known to no statement"
     return text + (said if unknown >= _SHOWN_FROM else "")
+
+
+def _by_trigger(altered: Altered) -> set[str]:
+    """Columns that no statement assigns, but a trigger of one."""
+    observed = altered.table.observed
+    classes = () if observed is None else observed.updates.classes
+    found = {name for one in classes for name in one.by_trigger or ()}
+    return found - {n for one in classes for n in set(one.columns) - set(one.by_trigger or ())}
 
 
 def _over(edit: IndexAdded) -> str:

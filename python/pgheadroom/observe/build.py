@@ -15,13 +15,14 @@ from pgheadroom.forms import FieldError, write
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
-from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass
+from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass, with_triggers
 from pgheadroom.observe.keys import foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
 from pgheadroom.observe.sample import fit_skew
 from pgheadroom.observe.tables import WatchedTable, make_table, read_answers
+from pgheadroom.observe.triggers import triggers_observed
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.sources.recording import Recording, Row
 
@@ -139,7 +140,9 @@ class _Builder:
             inserts=int(table.delta.get("n_tup_ins") or 0),
             xids=server.xids(self._recording),
         )
-        classes, shared = self._classes_of(row)
+        found, shared = self._classes_of(row)
+        triggers = self._classes.triggers.get(row["oid"], ())
+        classes = with_triggers(found, triggers)
         ages = read_ages(
             table.row_ages,
             Rates(
@@ -158,6 +161,7 @@ class _Builder:
             table, classes, skew, ages, shared=shared, interval_s=make.interval_s
         )
         table.observed["updates"] = updates
+        table.observed["triggers"] = triggers_observed(self._recording, row["oid"], triggers)
         if row["parent_oid"] is not None:
             table.observed["parent"] = self._full(row["parent_oid"])
         self._put(row, table, operations)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pgheadroom.observe.triggers import Trigger, find_triggers
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.sources.statements import NotParsed, Write, split, writes_of
@@ -31,7 +32,7 @@ class UpdateClass:
     say: log, file, activity, and an UPDATE in a WITH, whose rows are not those of the query. Of an
     upsert or MERGE, `rows` has inserted rows too. `wal_bytes` is what the statements wrote, without
     commit records, and `wal_fpi` the number of full-page images in it; None where the source does
-    not say.
+    not say. Those of `by_trigger` a trigger assigns, and not the statement.
     """
 
     table_oid: int
@@ -44,6 +45,7 @@ class UpdateClass:
     source: SourceName
     wal_bytes: int | None = None
     wal_fpi: int | None = None
+    by_trigger: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +62,11 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classes:
-    """Classes by table, all of a table from one source; and what each source gave."""
+    """Classes by table, all of a table from one source; what each source gave; triggers."""
 
     by_table: Mapping[int, tuple[UpdateClass, ...]]
     reports: tuple[SourceReport, ...]
+    triggers: Mapping[int, tuple[Trigger, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,30 @@ def find_classes(
         reports.append(replace(report, notes=notes))
         for oid, classes in found.items():
             by_table.setdefault(oid, classes)
-    return Classes(by_table=by_table, reports=tuple(reports))
+    triggers = find_triggers(recording)
+    return Classes(by_table=by_table, reports=tuple(reports), triggers=triggers)
+
+
+def with_triggers(
+    classes: Sequence[UpdateClass], triggers: Sequence[Trigger]
+) -> tuple[UpdateClass, ...]:
+    """
+    Classes with what triggers assign besides.
+    """
+    made = []
+    for found in classes:
+        running = [one for one in triggers if one.runs_for(found.attnums)]
+        more = {number for one in running for number in one.assigns or ()}
+        made.append(
+            replace(
+                found,
+                attnums=tuple(sorted({*found.attnums, *more})),
+                same=tuple(number for number in found.same if number not in more),
+                appended=tuple(number for number in found.appended if number not in more),
+                by_trigger=tuple(sorted(more - ({*found.attnums} - {*found.same}))),
+            )
+        )
+    return tuple(made)
 
 
 def _sources(

@@ -27,6 +27,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "column_statistics": {"schema": "schema", "table": "table", "name": "column"},
     "indexes": {"schema": "schema", "name": "index"},
     "foreign_keys": {"name": "constraint"},
+    "triggers": {"name": "trigger", "function_schema": "schema", "function": "function"},
     "horizon": {"application_name": "application", "usename": "role"},
 }
 _REMOVED: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +35,7 @@ _REMOVED: Mapping[str, tuple[str, ...]] = {
     "index_definitions": ("key_texts", "predicate"),
     "activity": ("query",),
     "statement_texts": ("query",),
+    "triggers": ("source", "arguments"),
 }
 
 

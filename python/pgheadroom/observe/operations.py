@@ -168,7 +168,11 @@ def _observed(
         }
         if per_statement is not None:
             entry["rows_per_statement"] = per_statement
-        for field, numbers in (("same", found.same), ("appended", found.appended)):
+        for field, numbers in (
+            ("same", found.same),
+            ("appended", found.appended),
+            ("by_trigger", found.by_trigger),
+        ):
             if numbers:
                 entry[field] = [names[number] for number in numbers if number in names]
         made.append(entry)

@@ -129,6 +129,17 @@ class UpdateClass(Kept):
     appended: Texts | None = None
     wal_bytes: Count | None = None
     wal_fpi: Count | None = None
+    by_trigger: Texts | None = None
+
+
+@kept
+class ObservedTrigger(Kept):
+    """A trigger that runs before an update writes its row; `assigns` None: not known what."""
+
+    name: str
+    assigns: Texts | None
+    function: str | None = None
+    of_columns: Texts | None = None
 
 
 @kept
@@ -239,6 +250,7 @@ class ObservedTable(Kept):
     sample: ObservedSample | None = None
     free_space: tuple[FreeSpace, ...] | None = None
     differs: Mapping[str, str] | None = None
+    triggers: tuple[ObservedTrigger, ...] | None = None
     rows_evidence: str | None = None
 
 

@@ -45,6 +45,7 @@ SHAPE = (
     "indexes",
     "index_definitions",
     "foreign_keys",
+    "triggers",
 )
 COUNTERS = (
     "instant",
