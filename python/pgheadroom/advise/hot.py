@@ -206,8 +206,12 @@ def parts_of(updates: Updates, shape: Shape) -> tuple[Part, ...]:
     changing = _changing(updates)
     changed = min(changing / share, 1.0) if share else 1.0
     beyond = 0.0
-    if updates.newpage is not None and changing > share and share < 1:
-        beyond = (changing - share) / (1 - share)
+    stayed_cold = updates.same_page_cold
+    if stayed_cold is not None and changing > share and share < 1:
+        # Where statements account for all updates, those that assign an indexed column may have
+        # stayed on their page more often than others; only more than all of them prove another.
+        proven = not updates.is_explained or stayed_cold > share * updates.count
+        beyond = (changing - share) / (1 - share) if proven else 0.0
     made: list[Part] = []
     for found in updates.classes:
         # Statements assign no generated column: what computes it now, need not later.
