@@ -38,6 +38,14 @@ CREATE TABLE q1 PARTITION OF qt FOR VALUES IN (1);
 CREATE TABLE r (id int PRIMARY KEY, q_id int CONSTRAINT rf REFERENCES qt);
 CREATE TABLE h (id int PRIMARY KEY, t_id int CONSTRAINT hf REFERENCES t);
 CREATE INDEX t_a ON t (a);
+CREATE DOMAIN free AS int;
+CREATE DOMAIN small AS int CHECK (VALUE < 100);
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE TABLE w (id int PRIMARY KEY, s small, m mood, f free);
+CREATE TABLE animal (id int, weight int);
+CREATE TABLE dog (bark int) INHERITS (animal);
+CREATE TABLE puppy (age int) INHERITS (dog);
+INSERT INTO w VALUES (1, 1, 'ok', 1);
 INSERT INTO p SELECT k, k, k FROM generate_series(1, 9) k;
 INSERT INTO t SELECT k, k, k, k FROM generate_series(1, 9) k;
 """
@@ -108,6 +116,51 @@ CASES = (
     "TRUNCATE p CASCADE",
     "TRUNCATE t, h",
     "ALTER TABLE t ALTER p_id SET NOT NULL",
+    # Foreign keys that the migration itself makes.
+    "CREATE TABLE z (id int, t_id int REFERENCES t); DROP TABLE z",
+    "CREATE TABLE z (id int, t_id int REFERENCES t); ALTER TABLE z DROP t_id",
+    "CREATE TABLE z (id int, t_id int REFERENCES t); ALTER TABLE z DROP CONSTRAINT z_t_id_fkey",
+    "CREATE TABLE z (t_id int REFERENCES t); ALTER TABLE z RENAME t_id TO u;"
+    "ALTER TABLE z RENAME TO y; ALTER TABLE y DROP u",
+    "CREATE TABLE z (id int PRIMARY KEY); CREATE TABLE y (z_id int REFERENCES z); DROP TABLE y",
+    "ALTER TABLE h ADD c int REFERENCES p; ALTER TABLE h DROP CONSTRAINT h_c_fkey",
+    "ALTER TABLE h ADD c int REFERENCES p; ALTER TABLE h RENAME c TO d; ALTER TABLE h DROP d",
+    "ALTER TABLE h ADD CONSTRAINT hp FOREIGN KEY (id) REFERENCES p (id) NOT VALID;"
+    "ALTER TABLE h ALTER id TYPE bigint",
+    "ALTER TABLE h ADD c int, ADD FOREIGN KEY (c) REFERENCES p; TRUNCATE p CASCADE",
+    "ALTER TABLE h ADD c int, ADD FOREIGN KEY (c) REFERENCES g; ALTER TABLE g DROP id CASCADE",
+    "ALTER TABLE h ADD c int; ALTER TABLE h ADD FOREIGN KEY (c) REFERENCES p;"
+    "ALTER TABLE h ADD FOREIGN KEY (c) REFERENCES g; ALTER TABLE h DROP CONSTRAINT h_c_fkey1",
+    "ALTER TABLE h ADD c int REFERENCES g; ALTER TABLE g DROP CONSTRAINT g_pkey CASCADE",
+    "ALTER TABLE h ADD c int REFERENCES h; ALTER TABLE h DROP CONSTRAINT h_c_fkey",
+    # Domains.
+    "ALTER TABLE w ADD c small",
+    "ALTER TABLE w ADD c public.small NOT NULL DEFAULT 1",
+    "ALTER TABLE w ADD c small[], ADD d free, ADD e mood",
+    "CREATE DOMAIN d AS int; ALTER TABLE w ADD c d",
+    "CREATE DOMAIN d AS small; ALTER TABLE w ADD c d",
+    "CREATE DOMAIN d AS text NOT NULL; ALTER TABLE g ADD c d DEFAULT ''",
+    "CREATE DOMAIN d AS text; ALTER TABLE w ADD c d; ALTER DOMAIN d ADD CHECK (VALUE <> '')",
+    "ALTER DOMAIN small ADD CHECK (VALUE > 0)",
+    "ALTER DOMAIN small ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID",
+    "ALTER DOMAIN small ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID;"
+    "ALTER DOMAIN small VALIDATE CONSTRAINT c",
+    "ALTER DOMAIN free SET NOT NULL",
+    "ALTER DOMAIN free ADD CHECK (VALUE > 0); ALTER TABLE g ADD c free",
+    "ALTER DOMAIN small DROP CONSTRAINT small_check",
+    "ALTER DOMAIN small SET DEFAULT 5",
+    # Tables that inherit, and a partitioned table alone.
+    "ALTER TABLE animal ADD c int DEFAULT 3",
+    "ALTER TABLE animal ALTER weight TYPE bigint",
+    "ALTER TABLE dog ALTER bark TYPE bigint",
+    "ALTER TABLE animal ALTER weight SET NOT NULL, ALTER weight SET DEFAULT 1",
+    "ALTER TABLE animal ADD CHECK (weight > 0)",
+    "ALTER TABLE animal RENAME weight TO w",
+    "ALTER TABLE animal DROP weight",
+    "CREATE INDEX ON animal (id)",
+    "TRUNCATE animal",
+    "LOCK TABLE animal IN SHARE MODE",
+    "CREATE INDEX ON ONLY pt (id)",
 )
 _OF_SHOWN = LOCKS[LOCKS.index("SHARE UPDATE EXCLUSIVE") :]
 _TABLES = """

@@ -166,11 +166,15 @@ CASES: tuple[tuple[int, str, Action], ...] = (
     (0, "ALTER TABLE t ADD CHECK (i > 0) NOT VALID", _work("add check", not_valid=True)),
     (18, "ALTER TABLE t ADD NOT NULL i", _work("add not null")),
     (18, "ALTER TABLE t ADD NOT NULL i NOT VALID", _work("add not null", not_valid=True)),
-    (0, "ALTER TABLE t ADD FOREIGN KEY (p_id) REFERENCES p", _work("add foreign key", other=P)),
+    (
+        0,
+        "ALTER TABLE t ADD FOREIGN KEY (p_id) REFERENCES p",
+        _work("add foreign key", other=P, columns=("p_id",)),
+    ),
     (
         0,
         "ALTER TABLE t ADD FOREIGN KEY (p_id) REFERENCES p NOT VALID",
-        _work("add foreign key", other=P, not_valid=True),
+        _work("add foreign key", other=P, columns=("p_id",), not_valid=True),
     ),
     (0, "ALTER TABLE t VALIDATE CONSTRAINT chk", _work("validate constraint")),
     (0, "ALTER TABLE t VALIDATE CONSTRAINT fk", _work("validate constraint")),

@@ -38,6 +38,7 @@ _EVERY = (
     "ALTER TABLE t ADD a int, ALTER b SET EXPRESSION AS (c), DROP d, SET (fillfactor = 90)",
     "ALTER TABLE t RENAME TO u",
     "DROP TABLE t",
+    "CREATE DOMAIN d AS int",
 )
 
 
@@ -159,6 +160,9 @@ def _index(**facts: Any) -> AddIndex:
                 table=T,
                 kind="add foreign key",
                 other=Target(schema=None, name="u"),
+                name="f",
+                columns=("a",),
+                referenced=("id",),
                 not_valid=True,
             ),
         ),

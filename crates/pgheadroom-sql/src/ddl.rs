@@ -5,6 +5,7 @@
 
 mod alter;
 mod colname;
+mod domain;
 mod index;
 mod locks;
 mod pieces;
@@ -239,6 +240,8 @@ impl Facts {
                     }));
                 }
             }
+            NodeEnum::CreateDomainStmt(made) => domain::create(self, made),
+            NodeEnum::AlterDomainStmt(alter) => domain::alter(self, alter),
             NodeEnum::AlterTableMoveAllStmt(all) => self.problem(format!(
                 "which tables lie in tablespace {} is not known",
                 all.orig_tablespacename
@@ -493,7 +496,7 @@ fn is_without_concern(statement: &NodeEnum) -> bool {
             | N::CheckPointStmt(_) | N::ConstraintsSetStmt(_)
             // Views, functions, types and what belongs to no table.
             | N::ViewStmt(_) | N::CreateFunctionStmt(_) | N::AlterFunctionStmt(_)
-            | N::DefineStmt(_) | N::CreateDomainStmt(_) | N::AlterDomainStmt(_)
+            | N::DefineStmt(_)
             | N::CompositeTypeStmt(_) | N::CreateEnumStmt(_) | N::AlterEnumStmt(_)
             | N::CreateRangeStmt(_) | N::AlterTypeStmt(_) | N::CreateCastStmt(_)
             | N::CreateConversionStmt(_) | N::CreateTransformStmt(_) | N::AlterCollationStmt(_)

@@ -107,6 +107,12 @@ pub struct Work {
     pub schema: Option<String>,
     /// The column of ADD COLUMN IF NOT EXISTS that it stands behind, without which it comes not.
     pub comes_with: Option<String>,
+    /// Of a foreign key, if one was given.
+    pub name: Option<String>,
+    /// Of a foreign key: its columns.
+    pub columns: Vec<String>,
+    /// Of a foreign key: those that it refers to; none for the primary key.
+    pub referenced: Vec<String>,
 }
 
 impl Work {
@@ -123,6 +129,9 @@ impl Work {
             mode: None,
             schema: None,
             comes_with: None,
+            name: None,
+            columns: Vec::new(),
+            referenced: Vec::new(),
         }
     }
 }
@@ -192,6 +201,19 @@ pub enum Fact {
         text: String,
         /// CREATE TABLE IF NOT EXISTS.
         if_not_exists: bool,
+    },
+    /// A domain comes, or has another constraint.
+    Domain {
+        /// It.
+        domain: Target,
+        /// It comes.
+        is_new: bool,
+        /// The type that a new one is over.
+        over: Option<String>,
+        /// It has a CHECK or NOT NULL.
+        is_constrained: bool,
+        /// The columns of it that are there are read.
+        is_checked: bool,
     },
     /// Anything else that it does to a table.
     Work(Work),

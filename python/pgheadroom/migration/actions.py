@@ -212,6 +212,9 @@ class Work:
         mode: Of LOCK TABLE, in PostgreSQL's words, such as ACCESS EXCLUSIVE.
         schema: Of REINDEX SCHEMA.
         comes_with: The column of ADD COLUMN IF NOT EXISTS behind which it stands.
+        name: Of a foreign key, if one was given.
+        columns: Of a foreign key.
+        referenced: Of a foreign key; none: the primary key of the other table.
     """
 
     table: Target | None
@@ -224,12 +227,31 @@ class Work:
     mode: str | None = None
     schema: str | None = None
     comes_with: str | None = None
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    referenced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """
+    A domain comes (`is_new`) or has another constraint.
+
+    `is_checked`: the columns of it that are there are read. `is_constrained`: by CHECK or NOT NULL.
+    `over`: the type that a new one is over.
+    """
+
+    domain: Target
+    is_new: bool
+    over: str | None = None
+    is_constrained: bool
+    is_checked: bool
 
 
 OfTable = AddIndex | SetColumn | SetExpression | DropColumn | SetFillfactor
 """What changes a table whose name it has."""
 
-Action = OfTable | DropIndex | Rename | Remarkable | Work
+Action = OfTable | DropIndex | Rename | Remarkable | Work | Domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

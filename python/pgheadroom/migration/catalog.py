@@ -18,6 +18,7 @@ from pgheadroom.migration.columns import new_column, set_expression
 from pgheadroom.migration.conditional import Conditions
 from pgheadroom.migration.index_name import chosen_name
 from pgheadroom.migration.names import IndexAt, Names
+from pgheadroom.migration.new_key import constrain_domain, new_key
 from pgheadroom.migration.shape import (
     Altered,
     ColumnSet,
@@ -31,6 +32,7 @@ from pgheadroom.migration.shape import (
 from pgheadroom.migration.transaction import Held, Later, refused
 from pgheadroom.migration.weighing import (
     constraint_index,
+    goes_on_to_heirs,
     keys_gone,
     other_ends,
     parents_locked,
@@ -171,11 +173,12 @@ class Catalog:
                     read = size_of(self._of(effect.waits_for, line))
                     effect = replace(effect, read_bytes=read)
                 yield key, effect
-            if not tables or end.place in self.names.partitioned:
+            target = Target(schema=end.place[0], name=end.place[1])
+            is_new = not tables and self.names.is_new_place(target) is not None
+            if (not tables and not is_new) or end.place in self.names.partitioned:
                 text = (
                     f"{end.effect.what}: locked with {end.effect.lock} until its transaction ends"
                 )
-                target = Target(schema=end.place[0], name=end.place[1])
                 self._note(line, target, text, is_judged=True)
 
     def _filled(self, statement: Statement, held: Held) -> Iterator[tuple[str, Later]]:
@@ -232,9 +235,10 @@ class Catalog:
         yield from weighed(
             action,
             self.names,
-            lambda target: self._of(target, line),
+            lambda target: self._reached(target, line, action),
             [self.of_key(table.name) for table in self._profile.tables]
-            if isinstance(action, Work) and action.table is None and action.index is None
+            if isinstance(action, actions.Domain)
+            or (isinstance(action, Work) and action.table is None and action.index is None)
             else [],
             is_empty=is_empty,
         )
@@ -288,6 +292,10 @@ class Catalog:
             self._remark(line, action)
         elif isinstance(action, Work):
             self._constrain(line, action)
+            if action.kind == "add foreign key":
+                new_key(self.names, self.of_key, action)
+        elif isinstance(action, actions.Domain):
+            constrain_domain(self.names, action)
         else:
             self._alter(line, action)
 
@@ -297,7 +305,7 @@ class Catalog:
             return
         known = {"set not null": False, "add not null": False, "drop not null": True}
         if action.kind in known and not action.not_valid:
-            for altered in self._of(action.table, line):
+            for altered in self._reached(action.table, line, action):
                 identity = altered.names.get(action.column)
                 if identity is not None:
                     altered.nullable[identity] = known[action.kind]
@@ -316,6 +324,14 @@ class Catalog:
                 self._note(line, target, "not in the profile: nothing is known of its updates")
             return []
         return [self.of_key(key) for key in self.names.tables[place]]
+
+    def _reached(self, target: Target, line: int, action: Action) -> list[Altered]:
+        """Those of `_of`, and their heirs where an action goes on to these."""
+        found = self._of(target, line)
+        if not goes_on_to_heirs(action) or getattr(action, "table", target) != target:
+            return found
+        heirs = self.names.heirs_of([altered.table.name for altered in found])
+        return [*found, *(self.of_key(key) for key in heirs)]
 
     def of_key(self, key: str) -> Altered:
         """A table by its name in the profile."""
@@ -366,10 +382,14 @@ class Catalog:
         elif place is None:
             made = names.is_new_place(action.old)
             if made is not None and action.column is None:
-                names.made.add((action.schema or made[0], action.new))
-                self._compare_places(line, (action.schema or made[0], action.new))
+                moved = (action.schema or made[0], action.new)
+                names.made.add(moved)
+                names.keys.move(made, moved)
+                self._compare_places(line, moved)
+            elif made is not None and action.column is not None:
+                names.keys.rename_column(made, action.column, action.new)
         elif action.column is not None:
-            for key in names.tables[place]:
+            for key in (*names.tables[place], *names.heirs_of(names.tables[place])):
                 columns = self.of_key(key).names
                 if action.column in columns:
                     columns[action.new] = columns.pop(action.column)
@@ -382,7 +402,9 @@ class Catalog:
         if not found:
             if action.table is None:
                 text = f"index {action.index} is not in the profile"
-                self._note(line, None, text, is_judged=True)
+                if self.names.partitioned:
+                    text += ": one of a partitioned table takes those of its partitions with it"
+                self._note(line, None, text, is_judged=not self.names.partitioned)
             elif self.names.is_partitioned(action.table):
                 text = (
                     f"constraint {action.index.name} goes: indexes of its partitions are not "
@@ -424,7 +446,7 @@ class Catalog:
                 text = "an index ON ONLY the partitioned table: those of partitions come later"
                 self._note(line, action.table, text, is_judged=True)
                 return
-        for altered in self._of(action.table, line):
+        for altered in self._reached(action.table, line, action):
             if isinstance(action, actions.AddIndex):
                 self._add_index(line, altered, action)
             elif isinstance(action, actions.SetColumn):

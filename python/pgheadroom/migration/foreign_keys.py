@@ -104,6 +104,25 @@ class ForeignKeys:
         out = set(gone)
         self._keys = [key for key in self._keys if key not in out]
 
+    def add(self, key: Key) -> None:
+        """A new one."""
+        self._keys.append(key)
+
+    def rename_column(self, place: Place, old: str, new: str) -> None:
+        """Of a table that the migration has made; observed columns keep their names as observed."""
+
+        def renamed(columns: tuple[str, ...], at: Place) -> tuple[str, ...]:
+            return tuple(new if name == old and at == place else name for name in columns)
+
+        self._keys = [
+            replace(
+                key,
+                columns=renamed(key.columns, key.table),
+                referenced=renamed(key.referenced, key.references),
+            )
+            for key in self._keys
+        ]
+
     def of_table(self, place: Place) -> list[Key]:
         """Keys with an end there."""
         return [key for key in self._keys if place in (key.table, key.references)]

@@ -50,6 +50,22 @@ def chosen_name(table: str, action: AddIndex, is_taken: Callable[[str], bool]) -
     raise AssertionError("numbers do not end")
 
 
+def chosen_key_name(table: str, columns: Sequence[str], is_taken: Callable[[str], bool]) -> str:
+    """
+    The name of a new foreign key (`ChooseForeignKeyConstraintNameAddition`, tablecmds.c).
+
+    Args:
+        table: Its table's name now.
+        columns: Its columns.
+        is_taken: Whether the table has a constraint of a name.
+    """
+    for number in count():
+        name = _object_name(table, _joined(columns), f"fkey{number or ''}")
+        if not is_taken(name):
+            return name
+    raise AssertionError("numbers do not end")
+
+
 def _column_names(named_after: Sequence[str | None]) -> list[str]:
     """Each of its own: a name that is there already gets a number."""
     made: list[str] = []

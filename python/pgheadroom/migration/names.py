@@ -36,6 +36,8 @@ class Names:
         gone: What it has dropped.
         observed: Tables by their places before anything was done.
         keys: Foreign keys.
+        domains: Whether each has constraints; all are known if `knows_domains`.
+        heirs: Tables that inherit from a table and are no partitions, by its name in the profile.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -65,6 +67,15 @@ class Names:
         self.observed = {place: tuple(keys) for place, keys in self.tables.items()}
         server = profile.server.observed
         self.keys = ForeignKeys(None if server is None else server.foreign_keys)
+        domains = None if server is None else server.domains
+        self.knows_domains = domains is not None
+        self.domains = {(d.schema, d.name): d.is_constrained for d in domains or ()}
+        # Tables of plain inheritance: ALTER TABLE goes on to them.
+        of_name = {_full(*place): keys[0] for place, keys in self.observed.items() if keys}
+        self.heirs: dict[str, list[str]] = {}
+        for parent, members in leaves.items():
+            if parent not in full and parent in of_name:
+                self.heirs[of_name[parent]] = members
 
     def copied(self) -> Names:
         """The same, which what comes later leaves alone."""
@@ -77,6 +88,8 @@ class Names:
             set(self.gone),
         )
         made.keys = self.keys.copied()
+        made.domains = dict(self.domains)
+        made.heirs = {key: list(members) for key, members in self.heirs.items()}
         return made
 
     def table(self, target: Target) -> Place | None:
@@ -86,6 +99,30 @@ class Names:
     def index(self, target: Target) -> Place | None:
         """Of an index's name."""
         return _place(target, self.indexes)
+
+    def place_of(self, target: Target) -> Place | None:
+        """Of a table, observed or made by the migration."""
+        found = self.table(target)
+        return self.is_new_place(target) if found is None else found
+
+    def heirs_of(self, keys: Iterable[str]) -> list[str]:
+        """Tables that inherit from some, and from these."""
+        found: dict[str, None] = {}
+        left = list(keys)
+        while left:
+            new = [key for key in self.heirs.get(left.pop(0), ()) if key not in found]
+            found.update(dict.fromkeys(new))
+            left += new
+        return list(found)
+
+    def is_constrained(self, spelled: str) -> bool | None:
+        """Whether a type is a domain with constraints; None: domains were not observed."""
+        *before, name = (part.strip('"') for part in spelled.split("."))
+        target = Target(schema=before[0] if before else None, name=name)
+        place = _place(target, self.domains)
+        if place is not None:
+            return self.domains[place]
+        return False if self.knows_domains else None
 
     def tables_of(self, target: Target) -> tuple[str, ...]:
         """Names in the profile of a table, or of the partitions of one; none where it has none."""

@@ -12,7 +12,14 @@ from pgheadroom.migration.actions import Action, Remarkable, Statement, Target, 
 from pgheadroom.migration.foreign_keys import Key, OtherEnd
 from pgheadroom.migration.names import Names, Place
 from pgheadroom.migration.shape import Altered
-from pgheadroom.migration.work import STOPS_WRITERS, Effect, effect_of, of_parent
+from pgheadroom.migration.work import (
+    STOPS_WRITERS,
+    Effect,
+    domain_checked,
+    effect_of,
+    of_domain,
+    of_parent,
+)
 
 _WHOLE_DATABASE = ("vacuum full", "cluster", "reindex")
 # `ATPrepCmd` (tablecmds.c) does not recurse for these: of a partitioned table itself.
@@ -33,6 +40,20 @@ _OF_PARENT_ALONE = frozenset(
         "new partition",
         "set access method",
         "set tablespace",
+    }
+)
+
+_OF_HEIRS = frozenset(
+    {
+        "set not null",
+        "drop not null",
+        "set default",
+        "set statistics",
+        "set storage",
+        "add check",
+        "add not null",
+        "truncate",
+        "lock",
     }
 )
 
@@ -62,13 +83,26 @@ def weighed(
             identity = altered.names.get(action.name)
             old_type = None if identity is None else altered.types.get(identity)
         effect = effect_of(action, old_type=old_type, is_partition=is_other)
+        if isinstance(action, actions.Domain):
+            effect = domain_checked(action)
         if effect is None:
             continue
+        if isinstance(action, actions.SetColumn) and action.is_new:
+            effect = of_domain(effect, action.type, names.is_constrained(action.type))
         if isinstance(action, Work):
             effect = _known(effect, action, altered, names, is_empty=is_empty)
         if effect.waits_for is not None:
             effect = replace(effect, read_bytes=size_of(tables_of(effect.waits_for)))
         yield altered, effect
+
+
+def goes_on_to_heirs(action: Action) -> bool:
+    """Whether ALTER TABLE, TRUNCATE or LOCK does the same to tables that inherit (`ATPrepCmd`)."""
+    if isinstance(action, Work):
+        return action.kind in _OF_HEIRS
+    if isinstance(action, actions.Rename):
+        return action.column is not None
+    return isinstance(action, actions.SetColumn | actions.SetExpression | actions.DropColumn)
 
 
 def parents_locked(statement: Statement, names: Names) -> Iterator[tuple[Target, str]]:
@@ -151,10 +185,31 @@ def _touched(
     elif isinstance(action, actions.Rename):
         of_parent = action.column is None and names.is_partitioned(action.old)
         named = [] if action.what == "index" or of_parent else [(action.old, False)]
+    elif isinstance(action, actions.Domain):
+        checked = everything if action.is_checked else ()
+        yield from ((found, False) for found in checked if _has_domain(found, action.domain))
+        return
+    elif isinstance(action, actions.AddIndex):
+        # ON ONLY a partitioned table builds nothing: it has no rows.
+        is_empty = action.only and names.is_partitioned(action.table)
+        named = [] if is_empty else [(action.table, False)]
     elif not isinstance(action, actions.Remarkable):
         named = [(action.table, False)]
     for target, is_other in named:
         yield from ((altered, is_other) for altered in tables_of(target))
+
+
+def _has_domain(altered: Altered, domain: Target) -> bool:
+    """Whether a column of the table is of a domain, by what it was declared as."""
+    observed = altered.table.observed
+    declared = {} if observed is None else {c.name: c.declared for c in observed.columns}
+    there = set(altered.names.values())
+    spelled = {declared.get(identity) or altered.types.get(identity) for identity in there}
+    for found in spelled - {None}:
+        *before, name = (part.strip('"') for part in str(found).split("."))
+        if name == domain.name and (not before or domain.schema in (None, before[0])):
+            return True
+    return False
 
 
 def _is_meant(altered: Altered, action: Work) -> bool:
@@ -254,7 +309,7 @@ def _ends(
         target = action.table if action.kind == "dropped" else None
     elif isinstance(action, Work):
         target = action.table
-    place = None if target is None else names.table(target)
+    place = None if target is None else names.place_of(target)
     if place is not None:
         columns = {altered.names.get(column, column) for altered, _ in own} if column else set()
         yield place, frozenset(columns or ([column] if column else []))

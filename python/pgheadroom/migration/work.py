@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pgheadroom import _core
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Target
 from pgheadroom.migration.new_type import is_rewritten, keeps_indexes, spelled_type
@@ -189,8 +190,36 @@ def effect_of(action: Action, *, old_type: str | None, is_partition: bool = Fals
             return _brief(f"{action.what} renamed to {action.new}")
         case actions.Work():
             return _other_table(action) if is_partition else _work(action)
-        case actions.Remarkable():
+        case actions.Remarkable() | actions.Domain():
             return None
+
+
+def domain_checked(action: actions.Domain) -> Effect:
+    """What it does to each table with a column of it (`validateDomainCheckConstraint`)."""
+    what = f"every value of domain {action.domain} is checked"
+    return Effect(lock="SHARE", effort="scan", what=what)
+
+
+def of_domain(effect: Effect, spelled: str, is_constrained: bool | None) -> Effect:
+    """
+    A new column of a type that may be a domain: its constraints are checked row by row.
+
+    `ATExecAddColumn` (tablecmds.c) rewrites the table then, whatever the default.
+
+    Args:
+        effect: Of the new column by itself.
+        spelled: The column's type.
+        is_constrained: It is a domain with constraints; None: not known.
+    """
+    if is_constrained is False or spelled.endswith("[]") or effect.effort == "rewrite":
+        return effect
+    if is_constrained is None and spelled_type(spelled)[0] in _KNOWN_TYPES:
+        return effect
+    what = f"{effect.what}, of domain {spelled}, which has constraints"
+    unless = None
+    if is_constrained is None:
+        what, unless = effect.what, f"{spelled} is no domain with a constraint"
+    return replace(effect, effort="rewrite", what=what, unless=unless, shares_pass=False)
 
 
 def fill(found: actions.Fill, held: tuple[Lock, int]) -> Effect:
@@ -355,6 +384,13 @@ LOCKS: tuple[Lock, ...] = (
     "ACCESS EXCLUSIVE",
 )
 """From the weakest."""
+
+# Types of extensions that many have; none is a domain.
+_OF_EXTENSIONS = (
+    *("citext", "hstore", "ltree", "cube", "seg", "isbn", "geometry", "geography", "raster"),
+    *("vector", "halfvec", "sparsevec"),
+)
+_KNOWN_TYPES = frozenset(spelled_type(name)[0] for name in (*_core.type_names(), *_OF_EXTENSIONS))
 
 _EFFORTS: tuple[Effort, ...] = tuple(DOES)
 _RULES: dict[actions.WorkKind, tuple[Lock, Effort]] = {

@@ -16,7 +16,7 @@ from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass, with_triggers
-from pgheadroom.observe.keys import foreign_keys
+from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
@@ -65,6 +65,7 @@ def observe(
     observed = _server_observed(recording, classes, built) | {
         "access": write(access),
         "masked": mask,
+        "domains": domains(recording),
         "foreign_keys": foreign_keys(recording, {row["oid"] for row in tables}),
     }
     return built.profile(observed)

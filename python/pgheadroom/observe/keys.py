@@ -1,5 +1,5 @@
 """
-Foreign keys as they were read, by the names of their tables and columns.
+Foreign keys as they were read, by the names of their tables and columns; domains.
 """
 
 from __future__ import annotations
@@ -44,6 +44,19 @@ def foreign_keys(recording: Recording, chosen: Collection[int]) -> list[dict[str
             }
         )
     return found
+
+
+def domains(recording: Recording) -> list[dict[str, Any]] | None:
+    """
+    All domains; None where they could not be read.
+
+    Args:
+        recording: As it was answered, or masked.
+    """
+    if not recording.answered("domains", "shape"):
+        return None
+    fields = ("schema", "name", "is_constrained")
+    return [{field: row[field] for field in fields} for row in recording.rows("domains", "shape")]
 
 
 def _names(row: Row, field: str, table: Row, columns: dict[tuple[Any, Any], str]) -> list[str]:

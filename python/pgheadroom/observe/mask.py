@@ -27,6 +27,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "column_statistics": {"schema": "schema", "table": "table", "name": "column"},
     "indexes": {"schema": "schema", "name": "index"},
     "foreign_keys": {"name": "constraint"},
+    "domains": {"schema": "schema", "name": "type"},
     "triggers": {"name": "trigger", "function_schema": "schema", "function": "function"},
     "horizon": {"application_name": "application", "usename": "role"},
 }

@@ -339,6 +339,15 @@ class ObservedForeignKey(Kept):
 
 
 @kept
+class ObservedDomain(Kept):
+    """A domain; constrained by a CHECK or NOT NULL, its own or of the domain that it is over."""
+
+    schema: str
+    name: str
+    is_constrained: bool
+
+
+@kept
 class CheckpointCounters(Kept):
     """Checkpoints of the interval."""
 
@@ -426,4 +435,5 @@ class ObservedServer(Kept):
     settings: Mapping[str, ServerSetting] | None = None
     left_out: tuple[LeftOut, ...] | None = None
     foreign_keys: tuple[ObservedForeignKey, ...] | None = None
+    domains: tuple[ObservedDomain, ...] | None = None
     statements: tuple[ObservedStatements, ...] | None = None

@@ -46,6 +46,7 @@ SHAPE = (
     "index_definitions",
     "foreign_keys",
     "triggers",
+    "domains",
 )
 COUNTERS = (
     "instant",

@@ -82,6 +82,14 @@ fn one(facts: &mut Facts, table: &Target, command: &AlterTableCmd, only: bool) {
         T::AtAttachPartition | T::AtDetachPartition | T::AtDetachPartitionFinalize => {
             partition(facts, table, command);
         }
+        T::AtAlterConstraint if changes_enforcement(command) => {
+            let text = "ALTER CONSTRAINT ... ENFORCED";
+            facts.add(Fact::Newer { since: 18, text });
+            facts.work("other", Some(table.clone()));
+            facts.problem(format!(
+                "{text}: which other tables that locks is not followed"
+            ));
+        }
         kind => {
             let column = is_of_column(kind).then_some(name);
             let work = Work::new(work_kind(kind), Some(table.clone()));
@@ -95,6 +103,11 @@ fn column(command: &AlterTableCmd) -> Option<&ColumnDef> {
         NodeEnum::ColumnDef(column) => Some(column),
         _ => None,
     }
+}
+
+fn changes_enforcement(command: &AlterTableCmd) -> bool {
+    let def = command.def.as_deref().and_then(|node| node.node.as_ref());
+    matches!(def, Some(NodeEnum::AtalterConstraint(made)) if made.alter_enforceability)
 }
 
 fn is_of_column(kind: AlterTableType) -> bool {

@@ -18,12 +18,12 @@ pub(super) fn create(facts: &mut Facts, made: &CreateStmt) {
             Some(NodeEnum::ColumnDef(column)) => {
                 for constraint in column.constraints.iter().filter_map(constraint) {
                     newer(facts, constraint, true);
-                    foreign_key(facts, &table, constraint);
+                    foreign_key(facts, &table, constraint, Some(&column.colname));
                 }
             }
             Some(NodeEnum::Constraint(constraint)) => {
                 newer(facts, constraint, false);
-                foreign_key(facts, &table, constraint);
+                foreign_key(facts, &table, constraint, None);
             }
             _ => {}
         }
@@ -61,9 +61,14 @@ fn newer(facts: &mut Facts, constraint: &Constraint, is_of_column: bool) {
     facts.add(Fact::Newer { since: 18, text });
 }
 
-fn foreign_key(facts: &mut Facts, table: &Target, constraint: &Constraint) {
+fn foreign_key(
+    facts: &mut Facts,
+    table: &Target,
+    constraint: &Constraint,
+    column: Option<&String>,
+) {
     if constraint.contype() == ConstrType::ConstrForeign {
-        add_constraint(facts, table, constraint, None, false);
+        add_constraint(facts, table, constraint, column.map(String::as_str), false);
     }
 }
 
@@ -205,6 +210,10 @@ fn is_current(value: &Node) -> bool {
     }
 }
 
+fn owned(names: &[Node]) -> Vec<String> {
+    name_parts(names).into_iter().map(str::to_owned).collect()
+}
+
 pub(super) fn constraint(node: &Node) -> Option<&Constraint> {
     match node.node.as_ref() {
         Some(NodeEnum::Constraint(constraint)) => Some(constraint),
@@ -281,9 +290,15 @@ pub(super) fn add_constraint(
         ConstrType::ConstrForeign => {
             let other = Some(target(constraint.pktable.as_ref()));
             let column = column_name();
+            let listed = owned(&constraint.fk_attrs);
+            let columns = column.clone().map_or(listed, |name| vec![name]);
+            let name = Some(constraint.conname.clone()).filter(|name| !name.is_empty());
             facts.add(Fact::Work(Work {
                 other,
                 column,
+                name,
+                columns,
+                referenced: owned(&constraint.pk_attrs),
                 ..work("add foreign key")
             }));
         }
