@@ -6,6 +6,7 @@ that grows. So where a row's one update sets a column that was NULL until then, 
 as a string at the end of the row that has, with its neighbours, the length of the row before, and
 after the update that of the row with the value: to MAXALIGN, which is what room on a page is
 counted in. A row that loses its null bitmap by it may be no longer than before, and stays as it is.
+A column of an index that updates set is played as filled in all rows (`filled_keys`).
 
 That it was NULL until then is taken from the sample: rows younger than those that are updated are a
 part of the table, and the column is NULL in as large a part of it.
@@ -75,6 +76,37 @@ def filled(table: TableProfile, operations: Sequence[Operation]) -> Filled | Non
         if column.null_frac > 0 and near and _is_fixed(column) and not _is_indexed(table, column):
             return _grown(table, operations, column)
     return None
+
+
+def filled_keys(
+    table: TableProfile, operations: Sequence[Operation]
+) -> tuple[TableProfile, tuple[str, ...]]:
+    """
+    The table with values where an index's column is NULL until an update sets it, and what is said.
+
+    In a profile such an update leaves a NULL as it is, and would be HOT: on a server it is not.
+
+    Args:
+        table: As observed.
+        operations: That write to it.
+    """
+    assigned = {
+        change.column
+        for one in operations
+        if one.kind == "update"
+        for change in one.sets
+        if change.changed_frac > 0
+    }
+    keys = {name for index in table.indexes for name in (*index.columns, *index.include)}
+    where = " ".join(index.where or "" for index in table.indexes)
+    found = {
+        column.name
+        for column in table.columns
+        if column.null_frac > 0 and column.name in assigned & keys and column.name not in where
+    }
+    columns = tuple(replace(c, null_frac=0.0) if c.name in found else c for c in table.columns)
+    said = (f"{name} has a value in every row: an update that sets it changes it" for name in found)
+    return replace(table, columns=columns), tuple(sorted(said))
 
 
 def _is_fixed(column: ColumnProfile) -> bool:

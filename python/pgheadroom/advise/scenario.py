@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from pgheadroom.advise.filling import filled
+from pgheadroom.advise.filling import filled, filled_keys
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.younger import younger
 from pgheadroom.forms import between
@@ -185,6 +185,8 @@ def make_scenario(
     if fills is not None:
         table, operations = fills.table, fills.operations
         assumed.append(fills.text)
+    table, said = filled_keys(table, operations)
+    assumed += said
     server = _server(profile.server, assumed)
     work = _Work.of(operations, table.rows, float(profile.server.observed.interval_s))
     duration_s = work.duration_s(server)

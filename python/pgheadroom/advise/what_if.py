@@ -15,11 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.advise.calibrate import Fitted, calibrate
+from pgheadroom.advise.decide import not_repeated
 from pgheadroom.advise.runs import Played, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.shares import observed_shares
-from pgheadroom.errors import ParameterError
+from pgheadroom.errors import ParameterError, TwinError
 from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version
 from pgheadroom.predict.run import PredictedCell
@@ -55,7 +56,8 @@ def what_if(
     Raises:
         InputError: No such table or index, indexes of several tables, a change that is not
             possible, or a table without counted updates.
-        TwinError: The twin cannot play the table.
+        TwinError: The twin cannot play the table, or what it has as it is now contradicts what was
+            measured.
     """
     found = _table(profile, changes, table)
     told: dict[str, Any] = {}
@@ -75,6 +77,7 @@ def what_if(
                 f"{found.name}: no operation of it could be made out, for rows are found "
                 "by a unique index: expected a table that has one",
             )
+        _refuse_what_contradicts(found, fitted)
         scenario = fitted.scenario
         variant = replace(scenario, profile=changed(scenario.profile, changes))
         cells: list[PredictedCell] = []
@@ -101,6 +104,18 @@ def what_if(
         assumed={**told, **_assumed(found, fitted), **_said(unsettled)},
         cells=tuple(cells),
     )
+
+
+def _refuse_what_contradicts(table: TableProfile, fitted: Fitted) -> None:
+    """A difference from what is not so is none: no figure is shown, as in an advice."""
+    reason = fitted.guard.reason
+    if reason is None:
+        decision = not_repeated(table, fitted.calibration, fitted.off)
+        reason = None if decision is None else decision.reason
+    if reason is not None:
+        raise TwinError(
+            f"{table.name}: {reason}; what it would be otherwise is not foreseen from that"
+        )
 
 
 def _table(profile: Profile, changes: Sequence[IndexChange], name: str | None) -> TableProfile:
