@@ -29,6 +29,7 @@ _EVENTS_WANTED = 400  # the latest so many: the longer ago, the more were update
 _BEFORE_MAX = 0.05  # rows that seem to be written before they were inserted; arbitrary
 _NOT_SEEN_MIN = 0.2  # less of the updates missing is what rates err by; arbitrary
 _LOOSE_FRAC = 0.25  # of the interval's rows, by which a column may be in disorder; arbitrary
+_LOOSE_ROWS_FRAC = 0.01  # of the table, in disorder by which ages still are ages; arbitrary
 _OLD_INSIDE_MAX = 0.2  # of the rows inserted in the interval, by the column; arbitrary
 _INSIDE_MIN = 0.25  # of them are there, if not all were deleted; arbitrary
 _NEWEST_PART = 5  # of the rows, by which those of a unit are counted; arbitrary
@@ -182,7 +183,8 @@ class _Order:
         made = tuple((age_of(d), x * per_xid, beside) for x, beside, d in found.recent)
         older = tuple(age_of(d) for d in found.older)
         inside = per_xid * found.since_xids
-        loose = _LOOSE_FRAC * inside
+        # Districts of one table come on unevenly: much of a short interval, little of the table.
+        loose = max(_LOOSE_FRAC * inside, _LOOSE_ROWS_FRAC * rates.rows)
         before = sum(back > age + loose + _slack(back) for age, back, _ in made)
         if before > _BEFORE_MAX * len(made):
             return f"{before / len(made):.0%} of the rows were written before it has them inserted"
