@@ -372,7 +372,7 @@ fn each_kind_of_statement_has_its_facts() {
             "CREATE TABLE t (a int REFERENCES u)",
             vec![
                 "Remarkable new t a new table: nothing was observed of it",
-                "Work add foreign key t u",
+                "Work add foreign key t a u",
             ],
         ),
         (
