@@ -15,6 +15,7 @@ from pgheadroom.advise.calibrate import calibrate
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Knobs, Scenario
 from pgheadroom.advise.shares import observed_shares
+from pgheadroom.advise.width import ROWS_FRAC
 from pgheadroom.forms import read, write
 from pgheadroom.plan.record import Effect, StepRecord
 from pgheadroom.predict import minor_version
@@ -259,6 +260,24 @@ def test_what_a_plan_was_made_with_need_not_be_found_again(
     foreign = replace(fitted, knobs=replace(fitted.knobs, changed_frac={"nobody": 0.5}))
     with pytest.raises(Unforeseen, match="nobody"), Runner() as runner:
         foresee(profile, planned, happened, runner, fit=foreign)
+
+
+def test_what_the_twin_does_not_play_widens_a_forecast_for_now_too() -> None:
+    """As it does the plan's: a statement that updates many rows wants room for all at once."""
+    profile = observed(indexed=True, sets="state", hot=3000, newpage=0)
+    planned = profile.tables[0]
+    operations = tuple(replace(one, rows_per_statement=10) for one in profile.workload.operations)
+    many = replace(profile, workload=replace(profile.workload, operations=operations))
+    happened = replace(
+        SINCE, rows=planned.rows, inserts=0, updates=20_000, heap_bytes=None, lives=(None,)
+    )
+    fit = Fit(knobs=Knobs(), off=0.0)
+    with Runner() as runner:
+        found = foresee(many, planned, happened, runner, fit=fit)
+        again = foresee(profile, planned, happened, runner, fit=fit)
+    for share in (found.hot_frac, found.newpage_frac):
+        assert max(share.high - share.mid, share.mid - share.low) >= ROWS_FRAC
+    assert found.hot_frac.high - found.hot_frac.low > again.hot_frac.high - again.hot_frac.low
 
 
 @pytest.mark.parametrize(

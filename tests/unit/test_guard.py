@@ -15,10 +15,11 @@ from test_advise_parts import observed
 from pgheadroom.advise.advice import Point
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.guard import LONG_RUN, WAL_TOLERANCE, Twins, guard_of, measured_of
-from pgheadroom.advise.width import width_of
+from pgheadroom.advise.width import ROWS_FRAC, width_of
 from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.observed import UpdateClass
 from pgheadroom.types import Interval
 
 UPDATES = 4000
@@ -276,6 +277,29 @@ def test_what_the_twin_does_not_play_widens_and_is_said(
     found = width_of(profile, profile.tables[0])
     assert found.half > 0
     assert said in found.text
+
+
+def test_a_statement_of_many_rows_is_known_from_what_was_counted() -> None:
+    """Rows that are played in turns, of one row each, are still those of one statement."""
+    profile = _server()
+    table = profile.tables[0]
+    assert table.observed is not None
+    counted = replace(
+        table.observed,
+        updates=replace(
+            table.observed.updates,
+            classes=(
+                UpdateClass(kind="update", columns=("v",), calls=10, rows=1000, frac=1.0),
+                UpdateClass(kind="update", columns=("v",), calls=10, rows=None, frac=None),
+            ),
+        ),
+    )
+    table = replace(table, observed=counted)
+    profile = replace(profile, tables=(table,))
+    assert all(one.rows_mean == 1 for one in profile.workload.operations)
+    found = width_of(profile, table)
+    assert found.half == ROWS_FRAC
+    assert "a statement updates 100 rows in the mean" in found.text
 
 
 INDEX_BYTES = 1000 * 8192

@@ -135,6 +135,20 @@ def test_a_size_is_judged_with_what_a_lived_table_has_beside() -> None:
     assert judge_heap(90_000, 81_920, around(81_920, 0), on_the_way=False)[0] == "held"
 
 
+def test_what_is_held_beside_the_forecast_is_not_said_to_be_inside() -> None:
+    """The limit that it keeps is named."""
+    size = around(1e8, 1e6)
+    assert judge_heap(1.005e8, None, size, on_the_way=False) == ("held", "inside the forecast")
+    above, below = (judge_heap(one, None, size, on_the_way=False) for one in (1.04e8, 0.96e8))
+    assert above == ("held", "2.86 MiB above the forecast, 4.77 MiB may be")
+    assert below == ("held", "2.86 MiB below the forecast, 4.77 MiB may be")
+    share = around(0.95, 0.01)
+    assert judge_share(around(0.955, 0.001), None, share) == ("held", "inside the forecast")
+    for now, said in ((0.968, "+0.70"), (0.932, "-0.70")):
+        verdict, note = judge_share(around(now, 0.001), None, share)
+        assert (verdict, note) == ("held", f"{said} points beside the forecast, 1.0 points may be")
+
+
 def test_a_changed_workload_is_named() -> None:
     """Each property by itself, with its limit; what one side lacks is not compared."""
 

@@ -18,7 +18,7 @@ from pgheadroom.advise.advice import Point
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
-from pgheadroom.units import PAGE_BYTES, show_shares
+from pgheadroom.units import PAGE_BYTES, show_bytes, show_shares
 
 ForecastVerdict = Literal["held", "failed", "no effect", "undecided", "not comparable"]
 
@@ -178,6 +178,9 @@ def judge_share(
             f"no effect was foreseen, by an interval {_points(_width(forecast))} wide: "
             f"wider than an effect ({_points(EFFECT_MIN)}), so it could not have been wrong"
         )
+    if now.low > forecast.high or now.high < forecast.low:
+        off = now.low - forecast.high if now.low > forecast.high else now.high - forecast.low
+        return "held", f"{off * 100:+.2f} points beside the forecast, {_points(TOLERANCE)} may be"
     return "held", "inside the forecast"
 
 
@@ -283,9 +286,13 @@ def judge_heap(
     if on_the_way and before is not None:
         low, high = min(low, before), max(high, before)
     slack = max(HEAP_TOLERANCE * forecast.mid, slack_bytes, HEAP_TOLERANCE_BYTES)
-    if low - slack <= now <= high + slack:
+    if low <= now <= high:
         return "held", "inside the forecast"
     end = high if now > high else low
+    if low - slack <= now <= high + slack:
+        apart, allowed = show_bytes(abs(now - end)), show_bytes(slack)
+        where = "above" if now > high else "below"
+        return "held", f"{apart} {where} the forecast, {allowed} may be"
     if end <= 0:
         return "failed", "it shrank, or grew where nothing was to come"
     return "failed", f"{now / end - 1:+.1%} from the nearer end of the forecast"

@@ -34,6 +34,7 @@ from pgheadroom.advise.scenario import (
     tiled,
 )
 from pgheadroom.advise.shares import observed_shares
+from pgheadroom.advise.width import width_of
 from pgheadroom.advise.younger import younger
 from pgheadroom.errors import TwinError
 from pgheadroom.outcome import as_interval
@@ -154,7 +155,7 @@ def foresee(
             since,
             version,
             runner,
-            off=off,
+            off=math.hypot(off, width_of(profile, table).half),
             row_bytes=tuple_bytes_of(table) + LINE_POINTER_BYTES,
         )
     except TwinError as error:
@@ -202,7 +203,8 @@ def play_until_now(
         since: What has happened.
         version: The minor version that the twin follows.
         runner: Plays.
-        off: By how much the calibration missed the observed HOT share; it widens all intervals.
+        off: By how much the calibration missed the observed HOT share, and by how much the twin
+            may be off for what it does not play; it widens all intervals.
         row_bytes: Of a version on its page.
 
     Raises:
@@ -224,7 +226,7 @@ def play_until_now(
     else:
         old, new, new_frac = _apart(scenario, since, version, runner)
         parts = [(1 - new_frac, old), (new_frac, new)]
-    # Each update that goes to a new page takes room there, and as many as the calibration missed.
+    # Each update that goes to a new page takes room there, and as many as may have been missed.
     doubt = off * since.updates * row_bytes
     growth = _added([population.grown_bytes() for _, population in parts], doubt)
     growth = _with_unknown_room(
