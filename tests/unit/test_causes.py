@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgheadroom.advise.advice import CAUSES, Blamed, Cause
+from pgheadroom.advise.blame import blame
 from pgheadroom.advise.causes import causes_of
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.outcome import Value
@@ -215,6 +216,32 @@ def test_what_other_classes_can_have_changed_is_taken_off() -> None:
     assert blamed["jobs_state"].certainty == "certain"
     assert _low_high(blamed["jobs_state"].updates)[0] == 200
     assert blamed["jobs_owner"].certainty == "possible"
+
+
+def test_an_index_that_no_statement_assigns_has_no_more_than_what_none_accounts_for() -> None:
+    """Half set the state; six are nobody's, and only they may have changed the owner."""
+    table = made.table_of(
+        made.counters(7966, 2612, 2473),
+        classes=[made.a_class(["state"], 3980), made.a_class(["note"], 3980)],
+    )
+    found = updates_of(table, 18)
+    assert found is not None
+    # Of more likely ones than statements have assigned.
+    shared = {one.name: one for one in blame(found, (2881, 4055, 4055), 2881)}
+    assert shared["jobs_state"].certainty == "certain"
+    assert _mid(shared["jobs_owner"].updates) <= 6
+    assert sum(_mid(one.updates) for one in shared.values()) == 4055
+    # The text convicts the one, and says how many may be of another.
+    table = made.table_of(
+        made.counters(1000, 500, 0),
+        classes=[made.a_class(["owner"], 30), made.a_class(["state"], 970)],
+    )
+    cause = _by_kind(table)["indexed_column"]
+    assert {b.name: b.certainty for b in cause.indexes} == {
+        "jobs_state": "certain",
+        "jobs_owner": "possible",
+    }
+    assert "a column of jobs_state (of another index for 30 at most) has changed" in cause.detail
 
 
 def test_a_trigger_that_changes_a_column_is_said() -> None:

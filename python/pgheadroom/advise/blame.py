@@ -95,6 +95,8 @@ def _weights(updates: Updates, total: int) -> tuple[dict[str, float], Mapping[st
             weights[index.name] = weights.get(index.name, 0.0) + found.rows / len(hit)
             assigned.setdefault(index.name, set()).update(index.columns & found.columns)
     beyond = max(total - known, 0.0)
+    if weights:  # where statements are known, no more is another's than none of them accounts for
+        beyond = min(beyond, updates.unknown_high)
     if beyond > 0:
         others = [index for index in updates.indexes if not index.is_key] or list(updates.indexes)
         for index in others:

@@ -202,6 +202,15 @@ def _detail(
     )
 
 
+def _convicted(same_page: int, blamed: tuple[Blamed, ...]) -> str:
+    """The one index that must have done it, and how many others may have; empty: not one."""
+    certain = [item for item in blamed if item.certainty == "certain"]
+    if len(certain) != 1 or len(blamed) == 1:
+        return ""
+    rest = same_page - round(ends(certain[0].updates or 0.0)[0])
+    return certain[0].name + (f" (of another index for {rest:,} at most)" if rest > 0 else "")
+
+
 def _indexed_detail(updates: Updates, blamed: tuple[Blamed, ...]) -> str:
     same_page = updates.same_page_cold
     if not updates.indexes:
@@ -210,8 +219,8 @@ def _indexed_detail(updates: Updates, blamed: tuple[Blamed, ...]) -> str:
     said = bool(updates.assigning(indexed=True))
     if same_page:
         text = (
-            f"{same_page:,} stayed on their page and still were not HOT: a column of {names} has "
-            "changed."
+            f"{same_page:,} stayed on their page and still were not HOT: a column of "
+            f"{_convicted(same_page, blamed) or names} has changed."
         )
         if not said:
             text += (
