@@ -128,8 +128,8 @@ def test_whole_table_updates_with_room(programs: ServerPrograms) -> None:
     measured = _play(_whole_table_updates(50), programs).measured
     assert (measured["heap_pages"], measured["index_pages"]) == (203, 23)
     assert measured["n_tup_hot_upd"] == measured["n_tup_upd"] == 30000
-    # From 17.11 and 18.6 on, records name the visibility map's page too.
-    names_map = programs.version.minor >= {17: 11, 18: 6}.get(programs.version.major, 1000)
+    # From 17.11, 18.6 and 19 on, records name the visibility map's page too.
+    names_map = programs.version.minor >= {17: 11, 18: 6, 19: 0}.get(programs.version.major, 1000)
     assert measured["pages_modified"] == 203 + names_map
     if programs.version.major == 15:
         assert measured["wal_records"] == 30000 + 609 + 4

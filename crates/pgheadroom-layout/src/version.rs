@@ -1,8 +1,9 @@
 //! PostgreSQL versions, minor included, and every difference in storage behaviour between them.
 //!
 //! The rest of the core never compares version numbers: it asks [`Behaviour`]. A difference is
-//! one field, with the source that shows it. 13 to 18 are known; 19 is treated as 18 and says so
-//! in [`Behaviour::verified`]. Differences that only a crash reveals are left out.
+//! one field, with the source that shows it. 13 to 18 are known, 19 as its first release candidate
+//! was seen, which [`Behaviour::verified`] says. Differences that only a crash reveals are left
+//! out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +13,9 @@ use crate::page::InsertTarget;
 
 /// Oldest major version whose behaviour is known.
 pub const OLDEST_MAJOR: u16 = 13;
-/// Newest major version whose behaviour was compared with a server.
+/// Newest major version whose behaviour was compared with a final release.
 pub const NEWEST_VERIFIED_MAJOR: u16 = 18;
-/// Newest major version that is accepted, as its predecessor.
+/// Newest major version that is accepted: its release candidate was compared.
 pub const NEWEST_MAJOR: u16 = 19;
 
 const _: () =
@@ -261,11 +262,23 @@ pub struct Behaviour {
     /// changed as well is assumed. Source: `_bt_allequalimage`,
     /// src/backend/access/nbtree/nbtutils.c (REL_18_4).
     pub bpchar_has_equal_image: bool,
-    /// Whether a foreign key is checked by a statement of its own for each new value; 19 looks into
-    /// the index without one.
+    /// Whether a page's `pd_prune_xid` is set by rows that come to it, not only by those that go.
     ///
-    /// Source: `RI_FKey_check`, src/backend/utils/adt/ri_triggers.c (`REL_18_STABLE`).
-    pub foreign_key_statements: bool,
+    /// Source: `heap_insert`, `heap_multi_insert`, `heap_update`,
+    /// src/backend/access/heap/heapam.c (commit 378a216187a of 2026-03-30, before 19beta1); seen on
+    /// 19rc1.
+    pub insert_sets_prune_xid: bool,
+    /// Whether the records that prune, freeze and clean a page set its visibility bits too, and
+    /// there is no VISIBLE record.
+    ///
+    /// Source: `log_heap_prune_and_freeze`, src/backend/access/heap/pruneheap.c (commits
+    /// add323da40a, 1252a4ee286 and a759ced2f1e, before 19beta1); seen on 19rc1.
+    pub visibility_in_cleaning_records: bool,
+    /// Whether `default_toast_compression` is pglz where no setting says otherwise, as up to 18;
+    /// from 19 it is lz4.
+    ///
+    /// Source: `DEFAULT_TOAST_COMPRESSION`, src/include/access/toast_compression.h; seen on 19rc1.
+    pub pglz_is_default: bool,
     /// Whether an index scan for several keys (`= ANY`) reads all that a leaf has of them at once,
     /// instead of a scan for each key.
     ///
@@ -277,6 +290,11 @@ pub struct Behaviour {
     /// Source: `WriteMZeroPageXlogRec`, src/backend/access/transam/multixact.c (`REL_16_STABLE`,
     /// `REL_17_STABLE`).
     pub multixact_page_number_bytes: u32,
+    /// Bytes of a member's place: in 8 they do not wrap around, and initdb makes the first page of
+    /// members.
+    ///
+    /// Source: `MultiXactOffset`, src/include/c.h (`REL_18_STABLE`); seen on 19rc1.
+    pub multixact_offset_bytes: u32,
     /// Whether initdb turns data checksums on by default.
     ///
     /// Source: `data_checksums`, src/bin/initdb/initdb.c (`REL_18_STABLE`).
@@ -359,7 +377,10 @@ impl Behaviour {
             },
             btree_array_scan_by_page: major >= 17,
             multixact_page_number_bytes: if major >= 17 { 8 } else { 4 },
-            foreign_key_statements: major <= 18,
+            multixact_offset_bytes: if major >= 19 { 8 } else { 4 },
+            insert_sets_prune_xid: major >= 19,
+            visibility_in_cleaning_records: major >= 19,
+            pglz_is_default: major <= 18,
             checksums_by_default: major >= 18,
             vacuum_ring_bytes: if major >= 17 { 2 << 20 } else { 256 << 10 },
             vacuum_cost_page_miss: if major >= 14 { 2 } else { 10 },
@@ -416,14 +437,17 @@ mod tests {
         }
     }
 
-    /// 19 is accepted but marked as not compared with a server; it checks foreign keys otherwise.
+    /// 19 differs from 18 in these alone, and is marked as not compared with a final release.
     #[test]
-    fn nineteen_is_eighteen_unverified() {
+    fn nineteen_differs_in_four_rules() {
         let newest = behaviour("19.0");
         let expected = Behaviour {
             version: newest.version,
             verified: false,
-            foreign_key_statements: false,
+            insert_sets_prune_xid: true,
+            visibility_in_cleaning_records: true,
+            multixact_offset_bytes: 8,
+            pglz_is_default: false,
             ..behaviour("18.6")
         };
         assert_eq!(newest, expected);

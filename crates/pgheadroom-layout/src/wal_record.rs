@@ -28,8 +28,8 @@ pub use btree::{
 };
 pub use heap::{
     HEAP_CLEANUP_INFO, PageCleaning, SharedBytes, heap_confirm, heap_delete, heap_freeze,
-    heap_insert, heap_lock, heap_multi_insert, heap_prune, heap_update_cross_page,
-    heap_update_same_page, heap_vacuum_cleanup, heap_visible,
+    heap_insert, heap_lock, heap_multi_insert, heap_prune, heap_prune_and_visible,
+    heap_update_cross_page, heap_update_same_page, heap_vacuum_cleanup, heap_visible,
 };
 
 /// Header of a record. Source: `SizeOfXLogRecord`, src/include/access/xlogrecord.h.
@@ -219,8 +219,10 @@ pub const fn subtransactions(count: u32, is_logical: bool) -> u32 {
 ///
 /// Source: `MultiXactIdCreateFromMembers`, src/backend/access/transam/multixact.c.
 #[must_use]
-pub const fn multixact_create(members: u32) -> u32 {
-    RecordSize::with_main_data(12 + 8 * members).bytes()
+pub const fn multixact_create(members: u32, offset_bytes: u32) -> u32 {
+    // The place is aligned to its own size.
+    let header = if offset_bytes == 8 { 20 } else { 12 };
+    RecordSize::with_main_data(header + 8 * members).bytes()
 }
 
 /// MultiXact ZERO_MEM_PAGE and ZERO_OFF_PAGE: the page's number.
@@ -243,7 +245,8 @@ pub const STORAGE_TRUNCATE: u32 = RecordSize::with_main_data(20).bytes();
 pub const STORAGE_CREATE: u32 = RecordSize::with_main_data(16).bytes();
 
 const _: () = assert!(COMMIT == 34);
-const _: () = assert!(multixact_create(2) == 54 && multixact_create(3) == 62);
+const _: () = assert!(multixact_create(2, 4) == 54 && multixact_create(3, 4) == 62);
+const _: () = assert!(multixact_create(2, 8) == 62);
 const _: () = assert!(multixact_zero_page(4) == 30 && multixact_zero_page(8) == 34);
 const _: () = assert!(SEQUENCE_LOG == 99);
 const _: () = assert!(STANDBY_LOCK == 42 && STORAGE_TRUNCATE == 46 && STORAGE_CREATE == 42);

@@ -19,7 +19,7 @@ use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, Visit};
 use crate::transaction::{Transactions, Xid};
 use crate::vacuum;
-use crate::vm::VisibilityMap;
+use crate::vm::{Visibility, VisibilityMap};
 use crate::watch::{self, EventKind, Watch};
 
 mod bulk;
@@ -534,12 +534,27 @@ impl Heap {
     fn put(&mut self, block: BlockNumber, tuple: Tuple) -> Placed {
         let cleared_visibility = self.clear_visibility(block);
         let page = &mut self.pages[block.0 as usize];
+        if self.behaviour.insert_sets_prune_xid {
+            page.set_prunable(tuple.xmin);
+        }
         let offset = page.add(block, tuple);
         Placed {
             tid: Tid { block, offset },
             initialises_page: offset == OffsetNumber(1) && page.item_count() == 1,
             cleared_visibility,
         }
+    }
+
+    /// A reader has found that everyone sees all of a page: sets its flag and its bit.
+    pub(crate) fn set_visible_by_reader(&mut self, block: BlockNumber) {
+        self.pages[block.0 as usize].set_all_visible(true);
+        let all_frozen = self.vm.get(block).all_frozen;
+        let visibility = Visibility {
+            all_visible: true,
+            all_frozen,
+        };
+        self.vm.set(block, visibility);
+        self.note(block, || EventKind::MadeVisible { all_frozen });
     }
 
     /// Clears a page's flag and its bits; says whether bits were cleared.

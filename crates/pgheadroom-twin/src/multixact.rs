@@ -13,6 +13,9 @@
 //! Source: src/backend/access/transam/multixact.c; `compute_new_xmax_infomask`,
 //! src/backend/access/heap/heapam.c (REL_15_STABLE, REL_18_STABLE).
 
+use pgheadroom_layout::page::BLCKSZ;
+use pgheadroom_layout::version::Behaviour;
+
 use crate::heap::RowLock;
 use crate::transaction::Xid;
 
@@ -20,11 +23,6 @@ use crate::transaction::Xid;
 ///
 /// Source: `MULTIXACT_MEMBERS_PER_PAGE`, multixact.c: 409 groups of 4.
 const MEMBERS_PER_PAGE: u64 = 409 * 4;
-/// Multixacts on a page of the file that says where their members begin.
-///
-/// Source: `MULTIXACT_OFFSETS_PER_PAGE`, multixact.c.
-const OFFSETS_PER_PAGE: u32 = 8192 / 4;
-
 /// What a member does with the row.
 ///
 /// Source: `MultiXactStatus`, src/include/access/multixact.h.
@@ -66,10 +64,33 @@ pub struct Member {
 pub struct Created {
     /// Its members.
     pub members: u32,
+    number: u64,
+    /// Place of the first member; the place before the very first stays empty.
+    first: u64,
+}
+
+impl Created {
     /// Whether a page of members is begun.
-    pub begins_members_page: bool,
+    ///
+    /// Source: `ExtendMultiXactMember`, src/backend/access/transam/multixact.c (REL_18_STABLE).
+    #[must_use]
+    pub fn begins_members_page(self, behaviour: &Behaviour) -> bool {
+        let initdb_made_one = behaviour.multixact_offset_bytes == 8;
+        let from = if self.first == 1 && !initdb_made_one {
+            0
+        } else {
+            self.first
+        };
+        (from..self.first + u64::from(self.members)).any(|place| place % MEMBERS_PER_PAGE == 0)
+    }
+
     /// Whether a page of offsets is begun.
-    pub begins_offsets_page: bool,
+    #[must_use]
+    pub fn begins_offsets_page(self, behaviour: &Behaviour) -> bool {
+        // `MULTIXACT_OFFSETS_PER_PAGE`, multixact.c.
+        let offsets_per_page = u64::from(BLCKSZ / behaviour.multixact_offset_bytes);
+        self.number % offsets_per_page == 0
+    }
 }
 
 /// All multixacts.
@@ -113,18 +134,12 @@ impl Multixacts {
         }
         let position = u32::try_from(self.members.len()).expect("few multixacts");
         let number = Xid(Xid::FIRST_MULTIXACT.0 + position);
-        let first = if self.members_written == 0 {
-            self.members_written = 1; // the first place stays empty
-            0
-        } else {
-            self.members_written
-        };
+        let first = self.members_written + 1; // the first place stays empty
         self.members_written += members.len() as u64;
         let created = Created {
             members: u32::try_from(members.len()).expect("few members"),
-            begins_members_page: (first..self.members_written)
-                .any(|place| place % MEMBERS_PER_PAGE == 0),
-            begins_offsets_page: (position + 1) % OFFSETS_PER_PAGE == 0,
+            number: u64::from(position) + 1,
+            first,
         };
         self.members.push(members);
         self.known.push((backend, number));
@@ -142,6 +157,7 @@ impl Multixacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgheadroom_layout::PgVersion;
 
     fn sharer(xid: u32) -> Member {
         Member {
@@ -155,11 +171,15 @@ mod tests {
     fn equal_ones_are_made_once() {
         let mut all = Multixacts::default();
         let (first, created) = all.create(0, vec![sharer(9), sharer(7)]);
-        assert!(created.is_some_and(|created| created.begins_members_page));
+        let begins_page = |created: Option<Created>, version: &str| {
+            let behaviour = version.parse::<PgVersion>().unwrap().behaviour();
+            created.unwrap().begins_members_page(&behaviour)
+        };
+        assert!(begins_page(created, "18.4") && !begins_page(created, "19rc1"));
         assert_eq!(all.members(first), [sharer(7), sharer(9)]);
         assert_eq!(all.create(0, vec![sharer(7), sharer(9)]), (first, None));
         let (other, created) = all.create(1, vec![sharer(7), sharer(9)]);
-        assert!(other != first && created.is_some_and(|created| !created.begins_members_page));
+        assert!(other != first && !begins_page(created, "18.4"));
         all.end_transaction(0);
         assert_ne!(all.create(0, vec![sharer(7), sharer(9)]).0, first);
     }

@@ -428,6 +428,13 @@ impl HeapPage {
         }
     }
 
+    /// Nothing is left to prune; says whether something was noted.
+    pub(crate) fn clear_prune_xid(&mut self) -> bool {
+        let had = self.prune_xid.is_valid();
+        self.prune_xid = Xid::INVALID;
+        had
+    }
+
     /// Whether an update found no room here (`PD_PAGE_FULL`).
     #[must_use]
     pub const fn is_full(&self) -> bool {

@@ -154,13 +154,14 @@ impl PrunePlan {
         }
     }
 
-    fn note_kept(&mut self, tuple: &Tuple, state: TupleState) {
-        let soon = matches!(
-            state,
-            TupleState::RecentlyDead | TupleState::DeleteInProgress
-        );
-        if soon && (!self.new_prune_xid.is_valid() || tuple.xmax < self.new_prune_xid) {
-            self.new_prune_xid = tuple.xmax;
+    fn note_kept(&mut self, tuple: &Tuple, state: TupleState, behaviour: &Behaviour) {
+        let decided_by = match state {
+            TupleState::RecentlyDead | TupleState::DeleteInProgress => tuple.xmax,
+            TupleState::InsertInProgress if behaviour.insert_sets_prune_xid => tuple.xmin,
+            _ => return,
+        };
+        if !self.new_prune_xid.is_valid() || decided_by < self.new_prune_xid {
+            self.new_prune_xid = decided_by;
         }
     }
 }
@@ -204,7 +205,7 @@ pub fn visit(
     if !is_worth_while(page, fillfactor, transactions) {
         return Visit::Nothing;
     }
-    plan_into(plan, page, DeadRoots::Stay, transactions);
+    plan_into(plan, page, behaviour, DeadRoots::Stay, transactions);
     let hints_changed = plan.apply(page, behaviour);
     if plan.changes_items() {
         Visit::Pruned
@@ -241,18 +242,27 @@ pub(crate) fn min_free_bytes(fillfactor: HeapFillfactor) -> u32 {
 /// Source: `heap_page_prune_and_freeze` and `heap_prune_chain`,
 /// src/backend/access/heap/pruneheap.c (REL_17_STABLE). Differs: no.
 #[must_use]
-pub fn plan(page: &HeapPage, dead_roots: DeadRoots, transactions: &impl Transactions) -> PrunePlan {
+pub fn plan(
+    page: &HeapPage,
+    behaviour: &Behaviour,
+    dead_roots: DeadRoots,
+    transactions: &impl Transactions,
+) -> PrunePlan {
     let mut plan = PrunePlan::default();
-    plan_into(&mut plan, page, dead_roots, transactions);
+    plan_into(&mut plan, page, behaviour, dead_roots, transactions);
     plan
 }
 
 /// As [`plan`], but without believing the page's list of touched tuples: the plan must be the
 /// same, in another order.
 #[must_use]
-pub fn plan_of_all(page: &HeapPage, transactions: &impl Transactions) -> PrunePlan {
+pub fn plan_of_all(
+    page: &HeapPage,
+    behaviour: &Behaviour,
+    transactions: &impl Transactions,
+) -> PrunePlan {
     let mut plan = PrunePlan::default();
-    Planner::new(&mut plan, page, DeadRoots::Stay, transactions).plan_all();
+    Planner::new(&mut plan, page, behaviour, DeadRoots::Stay, transactions).plan_all();
     plan
 }
 
@@ -260,6 +270,7 @@ pub fn plan_of_all(page: &HeapPage, transactions: &impl Transactions) -> PrunePl
 fn plan_into(
     plan: &mut PrunePlan,
     page: &HeapPage,
+    behaviour: &Behaviour,
     dead_roots: DeadRoots,
     transactions: &impl Transactions,
 ) {
@@ -268,10 +279,10 @@ fn plan_into(
         DeadRoots::Go => None,
     };
     let is_done = listed.is_some_and(|listed| {
-        Planner::new(plan, page, dead_roots, transactions).plan_listed(listed)
+        Planner::new(plan, page, behaviour, dead_roots, transactions).plan_listed(listed)
     });
     if !is_done {
-        Planner::new(plan, page, dead_roots, transactions).plan_all();
+        Planner::new(plan, page, behaviour, dead_roots, transactions).plan_all();
     }
 }
 
@@ -332,7 +343,7 @@ mod tests {
     #[test]
     fn dead_versions_before_a_live_one() {
         let mut page = chain_of(4);
-        let planned = plan(&page, DeadRoots::Stay, &session(99));
+        let planned = plan(&page, &behaviour(), DeadRoots::Stay, &session(99));
         assert_eq!(planned.redirected, [(at(1), at(4))]);
         assert_eq!(planned.now_unused, [at(2), at(3)]);
         assert_eq!((planned.deleted_tuples, planned.reclaimed_tuples()), (3, 3));
@@ -343,7 +354,7 @@ mod tests {
         assert_eq!(page.prune_xid(), Xid::INVALID);
         // The redirect is followed when the live version dies in turn.
         page.tuple_mut(at(4)).xmax = Xid(50);
-        let planned = plan(&page, DeadRoots::Stay, &session(99));
+        let planned = plan(&page, &behaviour(), DeadRoots::Stay, &session(99));
         assert_eq!(
             (planned.now_dead, planned.now_unused),
             (vec![at(1)], vec![at(4)])
@@ -358,7 +369,7 @@ mod tests {
             current: Xid(99),
             held_xmin: Some(Xid(13)),
         };
-        let planned = plan(&chain_of(4), DeadRoots::Stay, &held);
+        let planned = plan(&chain_of(4), &behaviour(), DeadRoots::Stay, &held);
         assert_eq!(planned.redirected, [(at(1), at(2))]);
         assert_eq!(planned.now_unused, []);
         assert_eq!(planned.new_prune_xid, Xid(13));
@@ -369,7 +380,7 @@ mod tests {
     fn deleted_root_stays_as_a_dead_line_pointer() {
         let mut page = chain_of(1);
         page.tuple_mut(at(1)).xmax = Xid(20);
-        let planned = plan(&page, DeadRoots::Stay, &session(99));
+        let planned = plan(&page, &behaviour(), DeadRoots::Stay, &session(99));
         assert_eq!(planned.now_dead, [at(1)]);
         assert_eq!(planned.reclaimed_tuples(), 0);
     }
@@ -393,7 +404,12 @@ mod tests {
                 true
             }
         }
-        let planned = plan(&chain_of(2), DeadRoots::Stay, &Aborted(Xid(12)));
+        let planned = plan(
+            &chain_of(2),
+            &behaviour(),
+            DeadRoots::Stay,
+            &Aborted(Xid(12)),
+        );
         assert_eq!(planned.now_unused, [at(2)]);
         assert_eq!(planned.redirected, []);
         assert_eq!(planned.conflict_xid, Xid::INVALID);

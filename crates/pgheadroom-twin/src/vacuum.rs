@@ -27,6 +27,7 @@ mod page;
 mod scan;
 
 pub use page::FreezeKind;
+pub(crate) use page::all_visible;
 pub(crate) use page::note_all;
 pub use scan::VacuumScan;
 
@@ -72,8 +73,12 @@ pub enum Change {
     Frozen(u32, u32),
     /// The second pass freed so many dead line pointers.
     Cleaned(u32),
-    /// Visibility bits were set.
+    /// Visibility bits were set (to 18).
     MadeVisible,
+    /// Visibility bits were set by the first pass with whatever else it did (19 and later).
+    PrunedVisible(PageCleaning),
+    /// The same by the second pass.
+    CleanedVisible(PageCleaning),
 }
 
 /// Told of what VACUUM does, in order. The methods have defaults that write no image, so that a
@@ -200,7 +205,13 @@ impl Heap {
             }
         } else if page.item_count() == 0 {
             if !page.is_all_visible() {
-                self.set_visible(block, true, &mut scan.done, log);
+                self.set_visible(block, true, &mut scan.done);
+                let change = if self.behaviour().visibility_in_cleaning_records {
+                    Change::PrunedVisible(PageCleaning::default())
+                } else {
+                    Change::MadeVisible
+                };
+                log.changed(block, change, self.page_mut(block).exact_free_space());
             }
             self.record_free(block, log);
         } else {
@@ -230,6 +241,7 @@ impl Heap {
             block,
             dead_roots,
             freeze: scan.options.freeze,
+            visibility: self.vm().get(block),
         };
         let page = self.page_mut(block);
         let before = page.pd_upper();
@@ -246,7 +258,7 @@ impl Heap {
         } else if found.all_visible {
             let is_new = !was_visible || (found.all_frozen && !self.vm().get(block).all_frozen);
             if is_new {
-                self.set_visible(block, found.all_frozen, &mut scan.done, log);
+                self.set_visible_logged(block, found.all_frozen, &mut scan.done, log);
             }
         }
         let removed_some = found.plan.deleted_tuples > 0;
@@ -341,38 +353,56 @@ impl Heap {
         let page = self.page_mut(block);
         page.reclaim_dead(&behaviour, dead);
         let count = u32::try_from(dead.len()).unwrap_or(u32::MAX);
-        log.changed(block, Change::Cleaned(count), page.exact_free_space());
+        let visible = page::all_visible(page, transactions);
+        let change = match visible {
+            Some(all_frozen) if behaviour.visibility_in_cleaning_records => {
+                Change::CleanedVisible(PageCleaning {
+                    unused: count,
+                    has_conflict_horizon: !all_frozen,
+                    ..PageCleaning::default()
+                })
+            }
+            _ => Change::Cleaned(count),
+        };
+        log.changed(block, change, page.exact_free_space());
         done.cleaned.push((block, count));
         self.note(block, || EventKind::Reclaimed {
             items: dead.iter().map(|offset| offset.0).collect(),
         });
-        let page = self.page_mut(block);
-        if let Some(all_frozen) = page::all_visible(page, transactions) {
-            self.set_visible(block, all_frozen, done, log);
+        if let Some(all_frozen) = visible {
+            self.set_visible_logged(block, all_frozen, done, log);
         }
     }
 
-    /// Sets a page's flag and its bits.
-    fn set_visible(
+    /// Sets a page's flag and its bits, with a record of its own unless an earlier one has them.
+    fn set_visible_logged(
         &mut self,
         block: BlockNumber,
         all_frozen: bool,
         done: &mut Vacuumed,
         log: &mut impl VacuumLog,
     ) {
-        let page = self.page_mut(block);
-        page.set_all_visible(true);
-        let hole_bytes = page.exact_free_space();
+        let is_new = self.set_visible(block, all_frozen, done);
+        if is_new && !self.behaviour().visibility_in_cleaning_records {
+            let hole_bytes = self.page_mut(block).exact_free_space();
+            log.changed(block, Change::MadeVisible, hole_bytes);
+        }
+    }
+
+    /// Sets a page's flag and its bits; says whether the bits are new.
+    fn set_visible(&mut self, block: BlockNumber, all_frozen: bool, done: &mut Vacuumed) -> bool {
+        self.page_mut(block).set_all_visible(true);
         let visibility = Visibility {
             all_visible: true,
             all_frozen: all_frozen || self.vm().get(block).all_frozen,
         };
-        if self.vm_mut().set(block, visibility) {
-            log.changed(block, Change::MadeVisible, hole_bytes);
+        let is_new = self.vm_mut().set(block, visibility);
+        if is_new {
             done.made_visible.push(block);
             let all_frozen = visibility.all_frozen;
             self.note(block, || EventKind::MadeVisible { all_frozen });
         }
+        is_new
     }
 
     fn record_free(&mut self, block: BlockNumber, log: &mut impl VacuumLog) {

@@ -379,6 +379,11 @@ impl Wal {
         self.pages.is_logged(fork, block)
     }
 
+    /// Whether a page was changed since it was written last.
+    pub(crate) fn is_dirty(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.pages.is_dirty(fork, block)
+    }
+
     /// Writes a record of one page of this fork, of which [`Wal::is_logged`] is true.
     #[inline(always)]
     pub(crate) fn record_again(&mut self, fork: ForkId, record: RecordType, bytes: u32) {
@@ -442,13 +447,13 @@ impl Wal {
     pub fn record_multixact(&mut self, created: Option<Created>, behaviour: &Behaviour) {
         let Some(created) = created else { return };
         let page_bytes = multixact_zero_page(behaviour.multixact_page_number_bytes);
-        if created.begins_offsets_page {
+        if created.begins_offsets_page(behaviour) {
             self.record(RecordType::MultixactZeroOffsets, page_bytes);
         }
-        if created.begins_members_page {
+        if created.begins_members_page(behaviour) {
             self.record(RecordType::MultixactZeroMembers, page_bytes);
         }
-        let bytes = multixact_create(created.members);
+        let bytes = multixact_create(created.members, behaviour.multixact_offset_bytes);
         self.record(RecordType::MultixactCreate, bytes);
     }
 

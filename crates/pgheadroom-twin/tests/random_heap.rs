@@ -3,6 +3,7 @@
 //! The reference is a plain list of rows and where each one's live version is; a transaction that
 //! is rolled back brings the list back as it was.
 
+use pgheadroom_layout::version::Behaviour;
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, OffsetNumber, PgVersion};
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode, RowLock};
 use pgheadroom_twin::procarray::{HeldSnapshot, ProcArray};
@@ -177,12 +178,24 @@ impl World {
 
     fn visit(&mut self, block: BlockNumber) {
         let before = self.heap.pages()[block.0 as usize].clone();
-        let planned = in_order(prune::plan(&before, DeadRoots::Stay, &self.procs));
-        assert_eq!(planned, in_order(prune::plan_of_all(&before, &self.procs)));
+        let planned = in_order(prune::plan(
+            &before,
+            self.heap.behaviour(),
+            DeadRoots::Stay,
+            &self.procs,
+        ));
+        assert_eq!(
+            planned,
+            in_order(prune::plan_of_all(
+                &before,
+                self.heap.behaviour(),
+                &self.procs
+            ))
+        );
         let visit = self.heap.visit(block, &self.procs);
         let after = &self.heap.pages()[block.0 as usize];
         if visit == Visit::Pruned {
-            check_pruned(&before, after, &self.procs);
+            check_pruned(&before, after, self.heap.behaviour(), &self.procs);
         }
     }
 
@@ -209,7 +222,12 @@ impl World {
 /// What pruning may and must do, said without its algorithm: nothing dead stays, nothing that
 /// somebody may see goes or moves, every version left is found from exactly one root, and a second
 /// look finds nothing to do.
-fn check_pruned(before: &HeapPage, after: &HeapPage, transactions: &impl Transactions) {
+fn check_pruned(
+    before: &HeapPage,
+    after: &HeapPage,
+    behaviour: &Behaviour,
+    transactions: &impl Transactions,
+) {
     for (position, item) in before.items().iter().enumerate() {
         let LinePointer::Normal(tuple) = item else {
             continue;
@@ -244,7 +262,7 @@ fn check_pruned(before: &HeapPage, after: &HeapPage, transactions: &impl Transac
             }
         }
     }
-    assert!(!prune::plan(after, DeadRoots::Stay, transactions).changes_items());
+    assert!(!prune::plan(after, behaviour, DeadRoots::Stay, transactions).changes_items());
 }
 
 /// A plan does not say in which order its changes are found.

@@ -198,6 +198,14 @@ pub struct PageCleaning {
     pub has_conflict_horizon: bool,
 }
 
+impl PageCleaning {
+    /// Whether any line pointer changes.
+    #[must_use]
+    pub const fn changes_items(&self) -> bool {
+        self.redirected + self.dead + self.unused > 0
+    }
+}
+
 /// The record that pruning writes, and from 17 on freezing with it.
 ///
 /// Before 17, frozen tuples take a record of their own: [`heap_freeze`].
@@ -211,11 +219,19 @@ pub const fn heap_prune(behaviour: &Behaviour, cleaning: PageCleaning, page: Pag
     let main = match behaviour.heap_cleaning_records {
         HeapCleaningRecords::Clean | HeapCleaningRecords::Prune => 8,
         HeapCleaningRecords::PrunePlans => 9,
-        HeapCleaningRecords::Combined => return combined_cleaning(cleaning, page),
+        HeapCleaningRecords::Combined => return combined_cleaning(cleaning, page).bytes(),
     };
     RecordSize::with_main_data(main)
         .block(page, pointers)
         .bytes()
+}
+
+/// The same from 19 on, where it sets visibility bits as well.
+///
+/// Source: `log_heap_prune_and_freeze`, src/backend/access/heap/pruneheap.c (before 19beta1).
+#[must_use]
+pub const fn heap_prune_and_visible(cleaning: PageCleaning, page: Page, vm_page: Page) -> u32 {
+    combined_cleaning(cleaning, page).block(vm_page, 0).bytes()
 }
 
 /// The record of VACUUM's second pass over a page: dead line pointers become unused.
@@ -236,7 +252,7 @@ pub const fn heap_vacuum_cleanup(behaviour: &Behaviour, unused: u32, page: Page)
                 freeze_plans: 0,
                 has_conflict_horizon: false,
             };
-            return combined_cleaning(cleaning, page);
+            return combined_cleaning(cleaning, page).bytes();
         }
     };
     RecordSize::with_main_data(main)
@@ -267,7 +283,7 @@ pub const fn heap_freeze(
 ///
 /// Source: `log_heap_prune_and_freeze`, src/backend/access/heap/pruneheap.c (REL_17_STABLE).
 #[inline]
-const fn combined_cleaning(cleaning: PageCleaning, page: Page) -> u32 {
+const fn combined_cleaning(cleaning: PageCleaning, page: Page) -> RecordSize {
     let mut data = 0;
     if cleaning.frozen > 0 {
         data += 4 + 12 * cleaning.freeze_plans + 2 * cleaning.frozen;
@@ -282,9 +298,7 @@ const fn combined_cleaning(cleaning: PageCleaning, page: Page) -> u32 {
         data += 2 + 2 * cleaning.unused;
     }
     let horizon = if cleaning.has_conflict_horizon { 4 } else { 0 };
-    RecordSize::with_main_data(2 + horizon)
-        .block(page, data)
-        .bytes()
+    RecordSize::with_main_data(2 + horizon).block(page, data)
 }
 
 /// Heap2 CLEANUP_INFO: 13 only, once for each index vacuum.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
-use pgheadroom_layout::wal_record::heap_prune;
+use pgheadroom_layout::wal_record::{PageCleaning, heap_prune, heap_prune_and_visible};
 
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
@@ -13,6 +13,8 @@ use crate::page::{LinePointer, Tid, Tuple, offset_of};
 use crate::procarray::{ProcArray, Snapshot};
 use crate::prune::{TupleState, Visit};
 use crate::transaction::{Outcome, Transactions, Xid};
+use crate::vacuum::all_visible;
+use crate::vm::VisibilityMap;
 use crate::wal::{RecordType, Wal};
 
 /// What is at a TID.
@@ -33,6 +35,8 @@ pub(super) struct HeapParts<'a> {
     /// By row: the last statement that changed it.
     pub changed_by: &'a [u32],
     pub main: ForkId,
+    pub fsm: ForkId,
+    pub vm: ForkId,
     /// Pages that the running statement has pinned: by a trigger's slot, and by a queue's head.
     pub pinned: [Option<BlockNumber>; 2],
 }
@@ -61,20 +65,38 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         }
     }
 
-    /// Looks at a page and prunes it if worth while.
-    ///
-    /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
+    /// Looks at a page and prunes it if worth while, for a statement that changes or locks rows.
     pub fn visit(&mut self, block: BlockNumber) {
+        self.visit_for(block, false);
+    }
+
+    /// Looks at a page and prunes it if worth while; from 19 on a statement that reads the table
+    /// alone sets the page's visibility bit as well.
+    ///
+    /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE, and
+    /// commit b46e1e54d07 before 19beta1).
+    pub fn visit_for(&mut self, block: BlockNumber, is_read_only: bool) {
         if !self.parts.heap.is_worth_pruning(block, self.procs)
             || self.parts.pinned.contains(&Some(block))
             || self.procs.is_pinned(self.parts.main, block)
         {
             return;
         }
+        let sets_bits_here = self.parts.heap.behaviour().visibility_in_cleaning_records;
+        if sets_bits_here {
+            self.parts.heap.vm_mut().pin(block);
+            if self.parts.heap.vm().get(block).all_visible {
+                self.forget_prunable(block);
+                return;
+            }
+        }
         if self.parts.heap.note_hints(block, self.procs) {
             self.hinted(block);
         }
         let visit = self.parts.heap.visit(block, self.procs);
+        if sets_bits_here && is_read_only && self.set_visible(block, visit == Visit::Pruned) {
+            return;
+        }
         if visit == Visit::Nothing {
             return;
         }
@@ -91,6 +113,55 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
             }
             Visit::Hints | Visit::Nothing => wal.hint(self.parts.main, block, hole),
         }
+    }
+
+    /// Takes the mark of something to prune from a page that everyone sees all of.
+    ///
+    /// Source: `prune_freeze_fast_path`, src/backend/access/heap/pruneheap.c (commit 01b7e4a46d0
+    /// before 19beta1).
+    fn forget_prunable(&mut self, block: BlockNumber) {
+        if self.parts.heap.page_mut(block).clear_prune_xid() {
+            self.hinted(block);
+        }
+    }
+
+    /// Sets the visibility bit of a page that everyone sees all of, in the record of what was
+    /// pruned or in one of its own; says whether it was set. Nothing is set where that would be the
+    /// page's first change or would want an image.
+    ///
+    /// Source: `heap_page_will_set_vm`, src/backend/access/heap/pruneheap.c (commit b46e1e54d07
+    /// before 19beta1).
+    fn set_visible(&mut self, block: BlockNumber, is_pruned: bool) -> bool {
+        let main = self.parts.main;
+        let mut wal = self.wal.borrow_mut();
+        let is_cheap = is_pruned || (wal.is_dirty(main, block) && !wal.owes_image(main, block));
+        let page = &self.parts.heap.pages()[block.0 as usize];
+        let Some(all_frozen) = all_visible(page, self.procs).filter(|_| is_cheap) else {
+            return false;
+        };
+        let hole = page.exact_free_space();
+        let free = page.heap_free_space();
+        let plan = self.parts.heap.last_prune();
+        let mut cleaning = if is_pruned {
+            self.parts.counters.pruned(plan.reclaimed_tuples());
+            plan.cleaning()
+        } else {
+            PageCleaning::default()
+        };
+        cleaning.has_conflict_horizon |= !all_frozen;
+        let page = if is_pruned || wal.hints_are_logged() {
+            wal.change(main, block, hole)
+        } else {
+            wal.name(main, block)
+        };
+        let vm_page = wal.change(self.parts.vm, VisibilityMap::map_page(block), 0);
+        let bytes = heap_prune_and_visible(cleaning, page, vm_page);
+        wal.record(RecordType::HeapPrune, bytes);
+        self.parts.heap.set_visible_by_reader(block);
+        let fsm = self.parts.fsm;
+        let mut log = |fsm_block: BlockNumber| wal.hint(fsm, fsm_block, 0);
+        self.parts.heap.fsm_mut().record(block, free, &mut log);
+        true
     }
 
     /// Hint bits of a page were set.

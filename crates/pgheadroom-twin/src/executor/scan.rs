@@ -147,7 +147,7 @@ impl Database {
         let of = &mut self.tables[table.0];
         let wal = RefCell::new(&mut self.wal);
         let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
-        heap.visit(tid.block);
+        heap.visit_for(tid.block, matches!(action, Action::Read));
         if !heap.sees_alone(tid, row) {
             return None;
         }
@@ -224,6 +224,7 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         let (index, statement) = (scan.index, scan.statement);
+        let is_read_only = matches!(action, Action::Read);
         let table = &mut self.tables[scan.table.0];
         loop {
             let (scanned, first, mut held) = match (scan.stopped.take(), scan.next) {
@@ -246,7 +247,7 @@ impl Database {
                     let is_other = scan.last_block.replace(tid.block) != Some(tid.block);
                     let is_slot = scan.slot_block == Some(tid.block);
                     if is_other && !is_slot {
-                        heap.visit(tid.block);
+                        heap.visit_for(tid.block, is_read_only);
                     }
                     match heap.fetch(tid, statement) {
                         Fetched::Found(found) => found,
@@ -341,6 +342,7 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         let statement = scan.statement;
+        let is_read_only = matches!(action, Action::Read);
         let table = &mut self.tables[scan.table.0];
         let mut visible: Vec<Tid> = Vec::new();
         while scan.block < scan.pages {
@@ -351,7 +353,7 @@ impl Database {
                 visible.clear();
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
-                heap.visit(BlockNumber(scan.block));
+                heap.visit_for(BlockNumber(scan.block), is_read_only);
                 heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
                 0
             };

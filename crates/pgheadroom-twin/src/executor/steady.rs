@@ -284,6 +284,9 @@ impl Table {
             HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
             return Settled::NOTHING;
         }
+        if self.heap.behaviour().visibility_in_cleaning_records {
+            self.heap.vm_mut().pin(block);
+        }
         let is_logged = wal.is_logged(self.main, block);
         let hole = if is_logged { 0 } else { self.hole_of(block) };
         let Some(settled) = self.heap.prune_pending(block) else {

@@ -210,6 +210,8 @@ impl Table {
             counters: &mut self.counters,
             changed_by: &self.changed_by,
             main: self.main,
+            fsm: self.fsm,
+            vm: self.vm,
             pinned: [self.session.trigger_slot, self.session.head_pin],
         }
     }

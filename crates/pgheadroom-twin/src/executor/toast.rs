@@ -40,11 +40,18 @@ const MAX_CHARACTER_BYTES: u32 = 4;
 /// Source: `NUMERIC_HDRSZ`, src/backend/utils/adt/numeric.c.
 const NUMERIC_HEADER: u32 = 8;
 
+/// What is said where 19 would compress by lz4.
+const LZ4_BY_DEFAULT: &str = "a value that is compressed by lz4, 19's default_toast_compression: \
+     how far lz4 shrinks it is not known; give default_toast_compression = \"pglz\" under \
+     server.settings, if the server has that";
+
 /// A table's TOAST table.
 #[derive(Debug)]
 pub(super) struct Toast {
     pub table: Table,
     next_value_id: u32,
+    /// Whether values are compressed by pglz, the only method that is known here.
+    has_pglz: bool,
     /// While a row is stored anew: OIDs that its values had, by column.
     kept_ids: Vec<(usize, u32)>,
 }
@@ -75,6 +82,7 @@ impl Toast {
         Ok(Self {
             table: Table::new_toast(behaviour, definition, wal)?,
             next_value_id: FIRST_VALUE_ID,
+            has_pglz: behaviour.pglz_is_default,
             kept_ids: Vec::new(),
         })
     }
@@ -383,7 +391,7 @@ impl Work {
             let Some(column) = self.biggest(table, new, true) else {
                 break;
             };
-            self.compress(table, new, column, to.statement);
+            self.compress(table, new, column, to.statement)?;
             if stored_bytes(table, column, new[column]) > most {
                 move_out(table, new, column, to)?;
             }
@@ -422,15 +430,25 @@ impl Work {
     }
 
     /// Source: `toast_tuple_try_compression`, toast_helper.c.
-    fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize, statement: u32) {
+    fn compress(
+        &mut self,
+        table: &mut Table,
+        new: &mut [i64],
+        column: usize,
+        statement: u32,
+    ) -> Result<(), StatementError> {
         let text = table.texts.get(new[column]).clone();
         let Some(bytes) = compressed(&text) else {
             self.incompressible[column] = true;
-            return;
+            return Ok(());
         };
+        if table.toast.as_ref().is_some_and(|toast| !toast.has_pglz) {
+            return Err(StatementError::Unsupported(LZ4_BY_DEFAULT.to_owned()));
+        }
         let payload_bytes = u32::try_from(bytes.len()).expect("a value below 1 GB") + VARHDRSZ;
         let form = Form::Compressed { payload_bytes };
         new[column] = table.texts.add_form(text, form, statement);
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use pgheadroom_layout::wal_record::{
-    Page, heap_freeze, heap_prune, heap_vacuum_cleanup, heap_visible,
+    Page, heap_freeze, heap_prune, heap_prune_and_visible, heap_vacuum_cleanup, heap_visible,
 };
 use pgheadroom_layout::{Behaviour, BlockNumber};
 
@@ -331,6 +331,22 @@ impl VacuumLog for HeapLog<'_> {
                 .record(RecordType::HeapVisible, heap_visible(vm_page, page));
             return page != Page::Change;
         }
+        if let Change::PrunedVisible(cleaning) | Change::CleanedVisible(cleaning) = change {
+            let changes_page = cleaning.changes_items() || cleaning.frozen > 0;
+            let page = if changes_page || self.wal.hints_are_logged() {
+                self.wal.change(self.main, block, hole_bytes)
+            } else {
+                self.wal.name(self.main, block)
+            };
+            let vm_page = self.wal.change(self.vm, VisibilityMap::map_page(block), 0);
+            let record = match change {
+                Change::CleanedVisible(_) => RecordType::HeapVacuum,
+                _ => RecordType::HeapPruneVacuum,
+            };
+            self.wal
+                .record(record, heap_prune_and_visible(cleaning, page, vm_page));
+            return page != Page::Change;
+        }
         let page = self.wal.change(self.main, block, hole_bytes);
         let behaviour = &self.behaviour;
         let (record, bytes) = match change {
@@ -346,7 +362,9 @@ impl VacuumLog for HeapLog<'_> {
                 RecordType::HeapVacuum,
                 heap_vacuum_cleanup(behaviour, unused, page),
             ),
-            Change::MadeVisible => unreachable!("handled above"),
+            Change::MadeVisible | Change::PrunedVisible(_) | Change::CleanedVisible(_) => {
+                unreachable!("handled above")
+            }
         };
         self.wal.record(record, bytes);
         page != Page::Change

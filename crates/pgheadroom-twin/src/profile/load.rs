@@ -52,7 +52,8 @@ pub struct LoadedTable {
 /// An empty database with a profile's settings.
 #[must_use]
 pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
-    let behaviour = version.behaviour();
+    let mut behaviour = version.behaviour();
+    behaviour.pglz_is_default |= server.has_pglz();
     let checksums = server
         .data_checksums
         .unwrap_or(behaviour.checksums_by_default);
@@ -96,15 +97,6 @@ pub fn load_tables(
         loaded.push(load_table(db, number, spec, monitor)?);
     }
     let keys = foreign_keys(tables)?;
-    if let Some(first) = keys
-        .first()
-        .filter(|_| !db.behaviour().foreign_key_statements)
-    {
-        return Err(ProfileError::Unplayable {
-            field: format!("table[{}].foreign_keys", first.table),
-            reason: "how 19 checks foreign keys is not known to the twin".to_owned(),
-        });
-    }
     for foreign_key in keys {
         let parent = (loaded[foreign_key.parent].table, foreign_key.index);
         db.add_foreign_key(loaded[foreign_key.table].table, foreign_key.column, parent);

@@ -117,6 +117,15 @@ pub struct ServerSpec {
     pub observed: Option<Ignored>,
 }
 
+impl ServerSpec {
+    /// Whether values are compressed by pglz because the profile says so.
+    #[must_use]
+    pub fn has_pglz(&self) -> bool {
+        let method = self.settings.get("default_toast_compression");
+        method.is_some_and(|method| method == "pglz")
+    }
+}
+
 /// `wal_level`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

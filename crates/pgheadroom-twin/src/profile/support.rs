@@ -183,7 +183,8 @@ fn server(server: &ServerSpec) -> Result<(), ProfileError> {
             .iter()
             .any(|prefix| name.starts_with(prefix));
         let is_cost = name.ends_with("_cost");
-        if !is_known && !is_cost {
+        let is_pglz = name == "default_toast_compression" && server.has_pglz();
+        if !is_known && !is_cost && !is_pglz {
             let field = format!("server.settings.{name}");
             return Err(ProfileError::unsupported(
                 field,

@@ -1,6 +1,7 @@
 //! Deciding, chain by chain, which row versions go.
 
 use pgheadroom_layout::OffsetNumber;
+use pgheadroom_layout::version::Behaviour;
 
 use crate::page::{HeapPage, LinePointer, Tuple, offset_of};
 use crate::prune::{DeadRoots, PrunePlan, TupleState};
@@ -12,6 +13,7 @@ const PROCESSED_WORDS: usize = 5;
 /// A plan in the making.
 pub(super) struct Planner<'a, T> {
     page: &'a HeapPage,
+    behaviour: &'a Behaviour,
     transactions: &'a T,
     dead_roots: DeadRoots,
     /// A bit for each line pointer that was decided about.
@@ -23,12 +25,14 @@ impl<'a, T: Transactions> Planner<'a, T> {
     pub fn new(
         plan: &'a mut PrunePlan,
         page: &'a HeapPage,
+        behaviour: &'a Behaviour,
         dead_roots: DeadRoots,
         transactions: &'a T,
     ) -> Self {
         plan.clear();
         Self {
             page,
+            behaviour,
             transactions,
             dead_roots,
             processed: [0; PROCESSED_WORDS],
@@ -210,7 +214,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
         if let Some(mut tuple) = self.page.tuple(offset) {
             let state = TupleState::of(&tuple, self.transactions);
             tuple.xmax = self.transactions.updater(tuple.xmax);
-            self.plan.note_kept(&tuple, state);
+            self.plan.note_kept(&tuple, state, self.behaviour);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, XminHint, offset_
 use crate::prune::{self, DeadRoots, PrunePlan, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum::{Change, VacuumLog, Vacuumed};
+use crate::vm::Visibility;
 
 /// What of a row's shape is in its tuple header: tuples that differ in it are frozen by separate
 /// plans. Source: `t_infomask` and `t_infomask2`, src/include/access/htup_details.h.
@@ -28,6 +29,8 @@ pub(super) struct Cleaner<'a> {
     pub dead_roots: DeadRoots,
     /// VACUUM FREEZE.
     pub freeze: bool,
+    /// The page's bits in the visibility map.
+    pub visibility: Visibility,
 }
 
 /// What is left on a page.
@@ -75,7 +78,7 @@ impl Cleaner<'_> {
         let mut has_image = is_noted && log.hinted(self.block, page.exact_free_space());
         let plan = match alike {
             Some(_) => PrunePlan::default(),
-            None => prune::plan(page, self.dead_roots, transactions),
+            None => prune::plan(page, self.behaviour, self.dead_roots, transactions),
         };
         let prunes = plan.changes_items();
         let hints_changed = plan.apply(page, self.behaviour);
@@ -108,17 +111,23 @@ impl Cleaner<'_> {
         } else {
             (0, 0)
         };
-        if combined && (prunes || freezes) {
-            let mut cleaning = plan.cleaning();
+        let found = found(page, plan, (&survey, alike.is_some()), frozen);
+        let sets_bits = self.sets_bits(&found);
+        if combined && (prunes || freezes || sets_bits) {
+            let mut cleaning = found.plan.cleaning();
             cleaning.frozen = frozen;
             cleaning.freeze_plans = plans;
             cleaning.has_conflict_horizon |= freezes && survey.freezing_conflicts();
-            done.pruned.push((self.block, cleaning));
-            log.changed(
-                self.block,
-                Change::Pruned(cleaning),
-                page.exact_free_space(),
-            );
+            cleaning.has_conflict_horizon |= sets_bits && !found.all_frozen;
+            if prunes || freezes {
+                done.pruned.push((self.block, cleaning));
+            }
+            let change = if sets_bits {
+                Change::PrunedVisible(cleaning)
+            } else {
+                Change::Pruned(cleaning)
+            };
+            log.changed(self.block, change, page.exact_free_space());
         } else if combined && hints_changed {
             log.hinted(self.block, page.exact_free_space());
         } else if freezes {
@@ -129,7 +138,16 @@ impl Cleaner<'_> {
                 page.exact_free_space(),
             );
         }
-        found(page, plan, (&survey, alike.is_some()), frozen)
+        found
+    }
+
+    /// Whether the record of what was done to the page sets its visibility bits.
+    ///
+    /// Source: `heap_page_will_set_vm`, src/backend/access/heap/pruneheap.c (before 19beta1).
+    fn sets_bits(&self, found: &Found) -> bool {
+        let had = self.visibility;
+        let is_new = !had.all_visible || (found.all_frozen && !had.all_frozen);
+        self.behaviour.visibility_in_cleaning_records && found.all_visible && is_new
     }
 
     /// As [`Cleaner::survey`], of tuples that are all like this one, which is live.
@@ -304,7 +322,7 @@ pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) ->
 /// Whether everyone sees every tuple, and if so whether all are frozen.
 ///
 /// Source: `heap_page_is_all_visible`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-pub(super) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
+pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
     let mut all_frozen = true;
     for (_, item) in page.each_item() {
         match &item {

@@ -13,14 +13,27 @@ use pgheadroom_twin::scenario::{self, Done, End, Step};
 use serde_json::{Value, json};
 
 /// Servers that scenarios are recorded on.
-pub const VERSIONS: [&str; 5] = ["15.18", "15.20", "16.14", "17.10", "18.4"];
-/// Scenarios that the twin does not reproduce, each with what is missing.
+pub const VERSIONS: [&str; 6] = ["15.18", "15.20", "16.14", "17.10", "18.4", "19rc1"];
+/// Scenarios that the twin does not reproduce: on which versions, why, and their names.
 ///
 /// A scenario that is listed and equal fails the test, so that the list never grows old.
-pub const NOT_REPRODUCED: [(&str, &str); 1] = [(
-    "pin-stops-vacuum",
-    "VACUUM waits for no pin: it cleans a page that a cursor stands on",
-)];
+pub const NOT_REPRODUCED: [(&[&str], &str, &[&str]); 3] = [
+    (
+        &["18.4", "19rc1"],
+        "VACUUM waits for no pin: it cleans a page that a cursor stands on",
+        &["pin-stops-vacuum"],
+    ),
+    (
+        &["19rc1"],
+        "its default_toast_compression is lz4; the twin has pglz alone",
+        &["rewrite-toast", "toast-kept", "toast-replaced"],
+    ),
+    (
+        &["19rc1"],
+        "why a page that a cursor has left is not pruned is not known",
+        &["pin-at-the-end"],
+    ),
+];
 /// Hexadecimal digits of a page's digest in the files.
 const PAGE_DIGITS: usize = 8;
 

@@ -60,6 +60,7 @@ fn alike_rows_are_cleaned_as_others() {
             block: BlockNumber(0),
             dead_roots: DeadRoots::Stay,
             freeze,
+            visibility: Visibility::default(),
         };
         let clean = |is_updated: bool, twice: bool| {
             let mut page = HeapPage::empty();
