@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" \
-	PGHEADROOM_LONG_TEST_SERVERS="$$(ls -d .servers/debian/1[78]/usr/lib/postgresql/* 2>/dev/null | paste -sd:)"
+	PGHEADROOM_LONG_TEST_SERVERS="$$(ls -d .servers/debian/1[789]/usr/lib/postgresql/* 2>/dev/null | paste -sd:)"
 # Two at a time, whole files each, the longest first (tests/conftest.py): a server's tests leave
 # about half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder

@@ -126,6 +126,7 @@ def _far(proof: Proof) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.minors
 @pytest.mark.parametrize("name", PROFILES)
 def test_one_client_is_exact(programs: ServerPrograms, name: str) -> None:
     """Error 0 in every key, of every table; null only where 15 does not count."""
