@@ -15,7 +15,7 @@ import synthetic_advice
 from rich.console import Console
 from test_report_html import LOADING, Page, browse, with_browser
 
-from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.advice import Advice, Calibration
 from pgheadroom.advise.policy import PRICES, make_policy
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format
@@ -101,6 +101,40 @@ def test_a_change_says_all_that_a_ticket_needs() -> None:
             "Not seen: the sizes of pages that are free",
         ):
             assert said in plain
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        ((0.466, 0.042), "the twin repeats the measured HOT, 46.6 %: off by 0.0 points, but not "),
+        (
+            (0.445, 0.042),
+            "the twin does not repeat the measured HOT, 44.5 %: off by 2.1 points, nor ",
+        ),
+        (
+            (0.4, 0.064),
+            "the twin does not repeat the measured HOT, 40.0 %: off by 6.6 points. After",
+        ),
+    ],
+)
+def test_what_the_twin_does_not_repeat_is_named(measured: tuple[float, float], said: str) -> None:
+    """A calibration that is off by the updates that moved is not said to be off by 0.0 points."""
+    hot, moved = measured
+    found = Calibration(
+        observed_hot_frac=hot,
+        predicted_hot_frac=0.466,
+        observed_newpage_frac=moved,
+        predicted_newpage_frac=0.065,
+        agrees=False,
+        fitted={},
+        note="After",
+    )
+    shown = advice_view.calibration(replace(synthetic_advice.table(), calibration=found))
+    assert shown.startswith(f"At fillfactor 100 {said}")
+    if moved == 0.042:
+        assert shown.endswith(
+            "the 4.2 % of the updates that went to another page: off by 2.3 points. After"
+        )
 
 
 def test_what_needs_nothing_is_counted() -> None:

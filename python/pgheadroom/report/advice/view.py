@@ -15,12 +15,12 @@ from typing import Any
 from pgheadroom.advise.advice import (
     CAUSES,
     Advice,
-    Calibration,
     Observation,
     Point,
     Remark,
     TableAdvice,
 )
+from pgheadroom.advise.shares import AGREES_WITHIN
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report import csv_file
@@ -381,20 +381,31 @@ def calibration(table: TableAdvice) -> str:
     contradicted = "; ".join(map(reading.printable, found.contradicted))
     if found.predicted_hot_frac is None and contradicted:
         return f"The twin's figures contradict what was measured: {contradicted}. {note}."
-    agrees = "repeats" if found.agrees else "does not repeat"
+    hot = _off(found.observed_hot_frac, found.predicted_hot_frac)
+    moved = _off(found.observed_newpage_frac, found.predicted_newpage_frac)
+    is_by_moved = not found.agrees and moved is not None and hot is not None and moved > hot
+    repeats = found.agrees or (is_by_moved and hot is not None and hot <= AGREES_WITHIN)
     said = (
-        f"At fillfactor {table.fillfactor} the twin {agrees} the measured HOT, "
-        f"{share(found.observed_hot_frac)} %{_off(found)}. {note}"
+        f"At fillfactor {table.fillfactor} the twin {'repeats' if repeats else 'does not repeat'} "
+        f"the measured HOT, {share(found.observed_hot_frac)} %{_points(hot)}"
     )
+    if is_by_moved:
+        said += (
+            f", {'but not' if repeats else 'nor'} the {share(found.observed_newpage_frac)} % of "
+            f"the updates that went to another page{_points(moved)}"
+        )
+    said += f". {note}"
     return f"{said}. Contradicted: {contradicted}." if contradicted else said
 
 
-def _off(found: Calibration) -> str:
-    """By how many points the twin is off, in the state that it takes the table to be in."""
-    known, taken = found.observed_hot_frac, middle(found.predicted_hot_frac)
-    if known is None or taken is None:
-        return ""
-    return f": off by {abs(taken - known) * 100:.1f} points"
+def _off(known: float | None, predicted: Value) -> float | None:
+    """By how much the twin is off, in the state that it takes the table to be in."""
+    taken = middle(predicted)
+    return None if known is None or taken is None else abs(taken - known)
+
+
+def _points(off: float | None) -> str:
+    return "" if off is None else f": off by {off * 100:.1f} points"
 
 
 def transition(table: TableAdvice) -> str:
