@@ -27,6 +27,8 @@ __all__ = [
     "RowLayout",
     "Simulated",
     "TableOutcome",
+    "WalCourses",
+    "WalPacked",
     "WalSums",
     "__version__",
     "btree_build_pages",
@@ -55,6 +57,9 @@ __all__ = [
     "statement_writes",
     "trigger_assigns",
     "type_names",
+    "wal_courses",
+    "wal_packed",
+    "wal_pages",
     "wal_sums",
 ]
 
@@ -780,6 +785,9 @@ class WalSums:
     def timeline(self) -> int:
         """The timeline that the files lead to."""
     @property
+    def segment_bytes(self) -> int:
+        """`wal_segment_size`."""
+    @property
     def history_missing(self) -> bool:
         """Whether timelines were joined without the file that says where."""
     @property
@@ -864,4 +872,127 @@ def wal_sums(
         WalCorrupt: A file that is no WAL, or cannot be read.
         WalIncomplete: No WAL there.
         WalUnsupported: Another version's, or several servers'.
+    """
+
+def wal_pages(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    timeline: int | None = None,
+    from_lsn: int | None = None,
+    to_lsn: int | None = None,
+    most: int = 1000,
+) -> list[tuple[int, tuple[int, int, int], int, int, bytes | None]]:
+    """
+    Pages out of the full-page images of a range, in the order of the log.
+
+    Returns:
+        The record's position; tablespace, database and relfilenode; fork (0 main, 1 free space
+        map, 2 visibility map, 3 init), block number, and the page; None instead of one that its
+        image does not give.
+
+    Raises:
+        WalCorrupt, WalIncomplete, WalUnsupported: As `wal_sums`.
+    """
+
+@final
+class WalCourses:
+    """The log under other checkpoints. Positions are numbers."""
+
+    @property
+    def start_lsn(self) -> int:
+        """Where all courses begin with a checkpoint."""
+    @property
+    def hints_logged(self) -> bool:
+        """Whether changes of hint bits have images, as far as the log shows."""
+    @property
+    def length_us(self) -> int:
+        """From the first end of a transaction to the last, microseconds."""
+    @property
+    def checkpoints(self) -> int:
+        """Redo points in the log behind the first."""
+    @property
+    def one_in(self) -> int:
+        """One of so many blocks was followed."""
+    @property
+    def fit(self) -> tuple[int, int, int, int]:
+        """Images by rule or log, those by one alone; estimated image bytes, sum of errors."""
+    @property
+    def courses(
+        self,
+    ) -> list[
+        tuple[int, int, int, list[tuple[tuple[int, int, int], int, int, int, int, int, int]]]
+    ]:
+        """
+        One a trigger: its timeout and distance, checkpoints, and what changes by relation.
+
+        Of a relation: its numbers; images that go, their bytes, bytes of log that go; images that
+        come, their bytes, bytes of log that come.
+        """
+
+@final
+class WalPacked:
+    """The images of the log under each compression; of the sample, but for the first four."""
+
+    @property
+    def images(self) -> int:
+        """Images, all."""
+    @property
+    def logged_bytes(self) -> int:
+        """Their bytes in the log."""
+    @property
+    def unpacked_bytes(self) -> int:
+        """Their bytes without compression and without holes."""
+    @property
+    def with_length(self) -> int:
+        """Of them those that are compressed and say how long their hole is."""
+    @property
+    def sampled(self) -> int:
+        """Images of the sample."""
+    @property
+    def sampled_bytes(self) -> int:
+        """Their bytes without compression and without holes."""
+    @property
+    def broken(self) -> int:
+        """Images of the sample that do not unpack."""
+    @property
+    def methods(self) -> list[tuple[str, int, int, int]]:
+        """Method, bytes of images, images that say their hole's length, processor nanoseconds."""
+
+def wal_courses(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    start_lsn: int,
+    to_lsn: int,
+    triggers: Sequence[tuple[int, int]],
+    timeline: int | None = None,
+    blocks_most: int | None = None,
+) -> WalCourses:
+    """
+    Replay the log from a redo point on with checkpoints at other distances.
+
+    Args:
+        paths: Files and folders.
+        start_lsn: The redo point.
+        to_lsn: Where the last record ends.
+        triggers: Timeouts in microseconds and distances in bytes.
+        timeline: The timeline to follow; None: the newest.
+        blocks_most: Blocks that are followed, 1.8 million unless said; of more a half, and so on.
+
+    Raises:
+        WalCorrupt, WalIncomplete, WalUnsupported: As `wal_sums`.
+    """
+
+def wal_packed(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    from_lsn: int,
+    to_lsn: int,
+    every: int,
+    timeline: int | None = None,
+) -> WalPacked:
+    """
+    Compress images of a range anew, every n-th of them.
+
+    Raises:
+        WalCorrupt, WalIncomplete, WalUnsupported: As `wal_sums`.
     """

@@ -15,6 +15,7 @@ pub mod error;
 pub mod index_tuple;
 pub mod lsn;
 pub mod page;
+pub mod pglz;
 pub mod places;
 pub mod toast;
 pub mod tuple;

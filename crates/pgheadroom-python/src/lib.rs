@@ -18,6 +18,7 @@ mod layout;
 mod serverlog;
 mod sql;
 mod twin;
+mod wal_what_if;
 mod walread;
 mod watch;
 
@@ -59,7 +60,10 @@ mod _core {
     use super::twin::{Progress, Simulated, TableOutcome, drawn_keys, needed_bytes, simulate};
 
     #[pymodule_export]
-    use super::walread::{WalSums, wal_sums};
+    use super::wal_what_if::{WalCourses, WalPacked, wal_courses, wal_packed};
+
+    #[pymodule_export]
+    use super::walread::{WalSums, wal_pages, wal_sums};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

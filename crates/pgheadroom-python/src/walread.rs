@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::detail::End;
+use pgheadroom_walread::image::Pages;
 use pgheadroom_walread::piece::Piece;
-use pgheadroom_walread::run::{run, run_stream};
+use pgheadroom_walread::run::{run, run_sink, run_stream};
 use pgheadroom_walread::{Cause, Chosen, Outcome, Range, WalError, Wanted, choose, rmgr};
 use pyo3::prelude::*;
 
@@ -47,6 +48,12 @@ impl WalSums {
     #[getter]
     fn timeline(&self) -> u32 {
         self.chosen.timeline
+    }
+
+    #[getter]
+    fn segment_bytes(&self) -> u64 {
+        let first = self.chosen.pieces.first();
+        first.map_or(0, |piece| piece.segment_bytes)
     }
 
     #[getter]
@@ -229,14 +236,53 @@ pub fn wal_sums(
         transactions,
     };
     let range = Range {
-        from: Lsn(from_lsn.unwrap_or(0)),
-        to: Lsn(to_lsn.unwrap_or(u64::MAX)),
         times: times_us,
+        ..positions(from_lsn, to_lsn)
     };
     let stop = AtomicBool::new(false);
     let work = || read(&paths, timeline, range, &wanted, threads, &stop);
     let sums = py.detach(|| watched(&stop, work))?;
     Ok(sums.map_err(CoreError::from)?)
+}
+
+/// A record's position, relation, fork, block, and the page; None where it cannot be put back.
+type PageTuple = (u64, (u32, u32, u32), u8, u32, Option<Vec<u8>>);
+
+/// Pages out of images; see `_core.pyi`.
+#[pyfunction]
+#[pyo3(signature = (paths, *, timeline=None, from_lsn=None, to_lsn=None, most=1000))]
+pub fn wal_pages(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    timeline: Option<u32>,
+    from_lsn: Option<u64>,
+    to_lsn: Option<u64>,
+    most: usize,
+) -> PyResult<Vec<PageTuple>> {
+    let range = positions(from_lsn, to_lsn);
+    let stop = AtomicBool::new(false);
+    let work = || {
+        let chosen = choose(&paths, timeline)?;
+        let sink = Pages::new(range.from, range.to, most);
+        run_sink(&chosen.pieces, range, sink, &stop)
+    };
+    let pages = py.detach(|| watched(&stop, work))?;
+    let found = pages.map_err(CoreError::from)?.found.into_iter();
+    Ok(found
+        .map(|one| {
+            let relation = one.relation;
+            let numbers = (relation.tablespace, relation.database, relation.relfilenode);
+            (one.lsn.0, numbers, one.fork, one.blkno, one.page.ok())
+        })
+        .collect())
+}
+
+pub(crate) fn positions(from_lsn: Option<u64>, to_lsn: Option<u64>) -> Range {
+    Range {
+        from: Lsn(from_lsn.unwrap_or(0)),
+        to: Lsn(to_lsn.unwrap_or(u64::MAX)),
+        times: None,
+    }
 }
 
 fn read(
@@ -287,7 +333,7 @@ fn of_stream(piece: Piece) -> Chosen {
 }
 
 /// Runs `work` on a thread of its own; a signal's exception, such as Ctrl-C's, tells it to stop.
-fn watched<T: Send>(stop: &AtomicBool, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+pub(crate) fn watched<T: Send>(stop: &AtomicBool, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let (done, waiting) = channel();
     std::thread::scope(|scope| {
         let started = std::thread::Builder::new().spawn_scoped(scope, move || {

@@ -107,7 +107,7 @@ impl Detail {
 /// The redo point that a checkpoint's record names.
 ///
 /// Source: `CheckPoint.redo`, the first field, src/include/catalog/pg_control.h.
-fn redo_point(record: &Record<'_>) -> Option<Lsn> {
+pub(crate) fn redo_point(record: &Record<'_>) -> Option<Lsn> {
     if Rmgr::of(record.header.rmgr) != Rmgr::Xlog || !matches!(record.info(), 0x00 | 0x10) {
         return None;
     }

@@ -12,13 +12,17 @@
 pub mod cause;
 pub mod detail;
 pub mod error;
+pub mod facts;
 pub mod folder;
 pub mod format;
 pub mod history;
+pub mod image;
 pub mod memo;
+pub mod packing;
 pub mod piece;
 pub mod reader;
 pub mod record;
+pub mod replay;
 pub mod rmgr;
 pub mod run;
 pub mod tally;

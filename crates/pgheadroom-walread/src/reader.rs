@@ -20,8 +20,8 @@ use crate::format::{
 use crate::record::{Block, Header, Record, crc_of};
 
 /// How much of a record that crosses pages is kept. More than any record has whose main data are
-/// looked at and lie behind images; arbitrary beyond that.
-pub const KEPT_BYTES: usize = 128 * 1024;
+/// looked at and lie behind images, and more than 33 images; arbitrary beyond that.
+pub const KEPT_BYTES: usize = 512 * 1024;
 
 /// Source: `RM_XLOG_ID` and `XLOG_SWITCH`.
 const RM_XLOG: u8 = 0;
@@ -31,6 +31,9 @@ const XLOG_SWITCH: u8 = 0x40;
 pub trait Sink {
     /// A record that is whole and whose checksum holds, and where it ends; false to stop before it.
     fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool;
+
+    /// What follows does not join on to what came before.
+    fn gap(&mut self) {}
 }
 
 /// What came of a page.

@@ -23,6 +23,7 @@ const ID_TOPLEVEL_XID: u8 = 252;
 const FORK_MASK: u8 = 0x0F;
 const HAS_IMAGE: u8 = 0x10;
 const HAS_DATA: u8 = 0x20;
+const WILL_INIT: u8 = 0x40;
 const SAME_REL: u8 = 0x80;
 /// Source: `BKPIMAGE_*` (15 and later).
 const IMAGE_HAS_HOLE: u8 = 0x01;
@@ -83,6 +84,8 @@ pub struct Block {
     pub header_bytes: u16,
     /// Bytes of its data.
     pub data_bytes: u16,
+    /// Whether replay makes the page anew: such a block never has an image.
+    pub is_new: bool,
     /// Its image.
     pub image: Option<Image>,
 }
@@ -341,6 +344,7 @@ impl<'a> Cursor<'a> {
             id,
             header_bytes: u16::try_from(self.at - begin).unwrap_or(u16::MAX),
             data_bytes,
+            is_new: fork_flags & WILL_INIT != 0,
             image,
         })
     }

@@ -13,7 +13,7 @@ use crate::detail::Wanted;
 use crate::error::{Broken, WalError};
 use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
 use crate::piece::{Pages, Piece};
-use crate::reader::{Reader, Step, crossing_after, record_after};
+use crate::reader::{Reader, Sink, Step, crossing_after, record_after};
 use crate::tally::{Range, Tally};
 
 /// A stretch that could not be read.
@@ -80,9 +80,40 @@ pub fn run(
             problem: "there is no file".to_owned(),
         });
     };
-    let mut part = Part::new(first, range, wanted, Lsn(u64::MAX));
-    part.read(&read, stop)?;
+    let mut part = Part::new(first, tally_of(first, range, wanted, Lsn(u64::MAX)));
+    part.read(&read, range.from, stop)?;
     Ok(part.outcome())
+}
+
+/// Hands the records of pieces on, one after another, from the page on which `range` begins.
+///
+/// # Arguments
+/// * `pieces` - of one server, in order ([`crate::choose`]).
+/// * `range` - which pieces are read; the sink looks at positions and times itself.
+///
+/// # Errors
+/// [`WalError`] for files that cannot be read.
+pub fn run_sink<S: Sink>(
+    pieces: &[Piece],
+    range: Range,
+    sink: S,
+    stop: &AtomicBool,
+) -> Result<S, WalError> {
+    let read: Vec<Piece> = pieces
+        .iter()
+        .filter(|piece| overlaps(piece, range))
+        .cloned()
+        .collect();
+    let Some(first) = read.first() else {
+        return Ok(sink);
+    };
+    let mut part = Part::new(first, sink);
+    part.read(&read, range.from, stop)?;
+    Ok(part.sink)
+}
+
+fn tally_of(first: &Piece, range: Range, wanted: &Wanted, stop_at: Lsn) -> Tally {
+    Tally::new(first.major, first.segment_bytes, range, wanted, stop_at)
 }
 
 /// Sums the records of a stream, segments one after another.
@@ -105,7 +136,7 @@ pub fn run_stream(
             problem: error.to_string(),
         })?;
     let piece = Piece::of_stream(shown, &head)?;
-    let mut part = Part::new(&piece, range, wanted, Lsn(u64::MAX));
+    let mut part = Part::new(&piece, tally_of(&piece, range, wanted, Lsn(u64::MAX)));
     let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
     let mut pages = Pages::of_bytes(&piece, piece.start, whole, Vec::new());
     part.read_pages(&mut pages, shown, stop)?;
@@ -130,15 +161,16 @@ fn side_by_side(
     let bounds: Vec<usize> = (0..=parts)
         .map(|part| part * pieces.len() / parts)
         .collect();
-    let mut read: Vec<Result<Part, WalError>> = Vec::with_capacity(parts);
+    let mut read: Vec<Result<Part<Tally>, WalError>> = Vec::with_capacity(parts);
     thread::scope(|scope| {
         let started: Vec<_> = (0..parts)
             .map(|at| {
                 let (begin, end) = (bounds[at], bounds[at + 1]);
                 let stop_at = pieces.get(end).map_or(Lsn(u64::MAX), |piece| piece.start);
                 scope.spawn(move || {
-                    let mut part = Part::new(&pieces[begin], range, wanted, stop_at);
-                    part.read(&pieces[begin..], stop).map(|()| part)
+                    let tally = tally_of(&pieces[begin], range, wanted, stop_at);
+                    let mut part = Part::new(&pieces[begin], tally);
+                    part.read(&pieces[begin..], range.from, stop).map(|()| part)
                 })
             })
             .collect();
@@ -149,7 +181,7 @@ fn side_by_side(
             }
         }
     });
-    let mut joined: Option<Part> = None;
+    let mut joined: Option<Part<Tally>> = None;
     for part in read {
         let part = part?;
         match joined.as_mut() {
@@ -167,9 +199,9 @@ fn side_by_side(
 }
 
 /// What one thread reads.
-struct Part {
+struct Part<S> {
     reader: Reader,
-    tally: Tally,
+    sink: S,
     magic: u16,
     segment_bytes: u64,
     gaps: Vec<Gap>,
@@ -182,11 +214,11 @@ struct Part {
     path: String,
 }
 
-impl Part {
-    fn new(first: &Piece, range: Range, wanted: &Wanted, stop_at: Lsn) -> Self {
+impl<S: Sink> Part<S> {
+    fn new(first: &Piece, sink: S) -> Self {
         Self {
             reader: Reader::new(first.magic, first.segment_bytes),
-            tally: Tally::new(first.major, first.segment_bytes, range, wanted, stop_at),
+            sink,
             magic: first.magic,
             segment_bytes: first.segment_bytes,
             gaps: Vec::new(),
@@ -198,9 +230,8 @@ impl Part {
         }
     }
 
-    fn read(&mut self, pieces: &[Piece], stop: &AtomicBool) -> Result<(), WalError> {
+    fn read(&mut self, pieces: &[Piece], from: Lsn, stop: &AtomicBool) -> Result<(), WalError> {
         let mut chunk = Vec::new();
-        let from = self.tally.from();
         for piece in pieces {
             let shown = piece.path.display().to_string();
             let mut pages = Pages::of(piece, from.max(piece.start), chunk)?;
@@ -257,7 +288,7 @@ impl Part {
                 why,
             });
         }
-        self.tally.gap();
+        self.sink.gap();
     }
 
     fn take(&mut self, lsn: Lsn, page: &[u8]) {
@@ -273,11 +304,11 @@ impl Part {
                     return;
                 };
                 self.tried = Some((broken, path, Lsn(lsn.0 + at as u64)));
-                self.tally.gap();
+                self.sink.gap();
                 self.reader.seek();
                 from = Some(at);
             }
-            let step = self.reader.take(lsn, page, from, &mut self.tally);
+            let step = self.reader.take(lsn, page, from, &mut self.sink);
             from = None;
             if let Some((broken, path, to)) = self.tried.take() {
                 if self.reader.last().is_some() || step == Step::Stopped {
@@ -327,9 +358,11 @@ impl Part {
                 self.reader.last() == Some(prev) && self.reader.position() == Some(lsn)
             })
     }
+}
 
+impl Part<Tally> {
     fn append(&mut self, next: Self) {
-        self.tally.merge(&next.tally);
+        self.sink.merge(&next.sink);
         self.reader = next.reader;
         self.gaps.extend(next.gaps);
         self.broken = next.broken;
@@ -338,7 +371,7 @@ impl Part {
 
     fn outcome(self) -> Outcome {
         Outcome {
-            tally: self.tally,
+            tally: self.sink,
             gaps: self.gaps,
             end: self.broken.map(|(broken, _)| broken),
         }

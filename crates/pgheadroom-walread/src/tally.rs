@@ -131,7 +131,7 @@ pub type Moment = i64;
 /// When a transaction ended, in the record that says so.
 ///
 /// Source: `xl_xact_commit.xact_time`, `xl_xact_abort.xact_time`, src/include/access/xact.h.
-fn ended_at(record: &Record<'_>) -> Option<Moment> {
+pub(crate) fn ended_at(record: &Record<'_>) -> Option<Moment> {
     let is_end = Rmgr::of(record.header.rmgr) == Rmgr::Transaction
         && matches!(
             type_index(record.header.rmgr, record.header.info),
@@ -233,17 +233,6 @@ impl Tally {
     #[must_use]
     pub const fn major(&self) -> Major {
         self.major
-    }
-
-    /// The first position whose records count.
-    #[must_use]
-    pub const fn from(&self) -> Lsn {
-        self.from
-    }
-
-    /// Says that what follows does not join on to what came before.
-    pub fn gap(&mut self) {
-        self.is_within_span = false;
     }
 
     /// Relations with records or bytes, by their numbers; the one without comes first.
@@ -375,6 +364,10 @@ impl Tally {
 }
 
 impl Sink for Tally {
+    fn gap(&mut self) {
+        self.is_within_span = false;
+    }
+
     fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool {
         if record.lsn >= self.stop_at || end > self.to {
             return false;

@@ -7,8 +7,11 @@
 mod wal_writer;
 
 use pgheadroom_layout::Lsn;
+use pgheadroom_walread::facts::Facts;
 use pgheadroom_walread::format::Major;
-use pgheadroom_walread::reader::{Reader, Step, record_after};
+use pgheadroom_walread::packing::Packed;
+use pgheadroom_walread::reader::{Reader, Sink, Step, record_after};
+use pgheadroom_walread::replay::{Replay, Trigger};
 use pgheadroom_walread::{Range, Tally, Wanted};
 use wal_writer::{Block, SEGMENT, Writer, block, imaged, random};
 
@@ -46,7 +49,7 @@ fn pages() -> Vec<u8> {
     wal.bytes
 }
 
-/// Reads pages as the driver does, over what is broken; returns the bytes that were counted.
+/// Reads pages; returns the bytes that were counted.
 fn read(bytes: &[u8], first: usize) -> u64 {
     let mut tally = Tally::new(
         Major::V18,
@@ -58,6 +61,15 @@ fn read(bytes: &[u8], first: usize) -> u64 {
         },
         Lsn(u64::MAX),
     );
+    drive(bytes, first, &mut tally);
+    let relations = tally.relations();
+    let of_relations: u64 = relations.iter().map(|(_, sums)| sums.total.bytes).sum();
+    assert_eq!(of_relations, tally.total.bytes);
+    tally.total.bytes
+}
+
+/// Hands records on as the driver does, over what is broken.
+fn drive(bytes: &[u8], first: usize, sink: &mut impl Sink) {
     let mut reader = Reader::new(0xD118, SEGMENT);
     let mut broken: Option<Lsn> = None;
     for (n, page) in bytes.chunks_exact(PAGE).enumerate() {
@@ -73,19 +85,34 @@ fn read(bytes: &[u8], first: usize) -> u64 {
                     break;
                 }
                 reader.seek();
-                tally.gap();
+                sink.gap();
             }
             broken = None;
-            match reader.take(lsn, page, from, &mut tally) {
+            match reader.take(lsn, page, from, sink) {
                 Step::Broken(found) => broken = Some(found.lsn),
                 Step::Next | Step::Stopped => break,
             }
         }
     }
-    let relations = tally.relations();
-    let of_relations: u64 = relations.iter().map(|(_, sums)| sums.total.bytes).sum();
-    assert_eq!(of_relations, tally.total.bytes);
-    tally.total.bytes
+}
+
+/// What would be otherwise, with few blocks followed, and every image taken apart.
+fn ask_otherwise(bytes: &[u8], first: usize) {
+    let (from, to) = (Lsn(0), Lsn(u64::MAX));
+    let mut facts = Facts::new(Major::V18, from, to);
+    drive(bytes, first, &mut facts);
+    let triggers = [(1, 1), (i64::MAX, 9_000), (1_000_000, u64::MAX)];
+    let triggers = triggers.map(|(timeout_us, distance_bytes)| Trigger {
+        timeout_us,
+        distance_bytes,
+    });
+    let mut replay = Replay::new(&facts, SEGMENT, (from, to), &triggers, 3);
+    drive(bytes, first, &mut replay);
+    assert!(replay.fit.differing <= replay.fit.images);
+    let mut packed = Packed::new(from, to, 1);
+    drive(bytes, first, &mut packed);
+    packed.flush();
+    assert_eq!(packed.sampled + packed.broken, packed.images);
 }
 
 fn mutate(bytes: &mut [u8], state: &mut u64) {
@@ -133,6 +160,9 @@ fn mutated_pages() {
         }
         let counted = read(&part, first);
         assert!(counted <= 4 * PAGE as u64);
+        if tried % 4096 == 0 {
+            ask_otherwise(&part, first);
+        }
         damaged += u64::from(counted != undamaged[first]);
         tried += 4;
     }
