@@ -27,6 +27,7 @@ from pgheadroom.prove import Proof
 from pgheadroom.verify import values as verification
 from pgheadroom.wal import names as wal_names
 from pgheadroom.wal import values as wal
+from pgheadroom.wal import what_if
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
@@ -73,6 +74,11 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             wal.WalStats,
             title="WAL by relation and cause",
             frame=_frame("wal_stats", wal.SCHEMA_VERSION),
+        ),
+        "wal-what-if": json_schema(
+            what_if.WhatIf,
+            title="WAL under other settings",
+            frame=_frame("wal_what_if", what_if.SCHEMA_VERSION),
         ),
         "wal-names": json_schema(
             wal_names.Names,

@@ -23,7 +23,7 @@ from pgheadroom.plan.values import Plan
 from pgheadroom.predict.run import Prediction
 from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification
-from pgheadroom.wal import Names, WalStats
+from pgheadroom.wal import Names, WalStats, WhatIf
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = Path(__file__).parent / "written"
@@ -102,6 +102,7 @@ def _by(kind: Any) -> Callable[[str], str]:
         ("migration-check", _by(MigrationCheck)),
         ("layout", _by(Layout)),
         ("wal-stats", _by(WalStats)),
+        ("wal-what-if", _by(WhatIf)),
         ("wal-names", _by(Names)),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 SEGMENT = 1024**2
 PAGE = 8192
 _POLYNOMIAL = 0x82F63B78
+_RUN_FROM = 64
 
 
 def _table() -> list[int]:
@@ -24,12 +26,33 @@ def _table() -> list[int]:
 _TABLE = _table()
 
 
-def crc32c(content: bytes, crc: int = 0) -> int:
-    """Castagnoli's checksum, byte by byte."""
-    crc ^= 0xFFFFFFFF
+def _register(content: bytes, register: int) -> int:
     for byte in content:
-        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
+        register = register >> 8 ^ _TABLE[(register ^ byte) & 0xFF]
+    return register
+
+
+@functools.cache
+def _repeated(content: bytes) -> tuple[int, list[int]]:
+    """What the bytes make of an empty register, and of each bit in it beside."""
+    empty = _register(content, 0)
+    return empty, [_register(content, 1 << bit) ^ empty for bit in range(32)]
+
+
+def crc32c(*parts: bytes) -> int:
+    """Castagnoli's checksum, byte by byte; of a long run of one byte at once."""
+    register = 0xFFFFFFFF
+    for part in parts:
+        if len(part) < _RUN_FROM or part.count(part[0]) < len(part):
+            register = _register(part, register)
+            continue
+        empty, bits = _repeated(part)
+        found = empty
+        for bit in range(32):
+            if register >> bit & 1:
+                found ^= bits[bit]
+        register = found
+    return register ^ 0xFFFFFFFF
 
 
 class WalFile:
@@ -39,7 +62,7 @@ class WalFile:
         self.start = start
         self.magic = magic
         self.system = system
-        self.content = b""
+        self.content = bytearray()
         self.prev = 0
 
     @property
@@ -63,17 +86,25 @@ class WalFile:
         main: bytes = b"",
         data: int = 0,
         xid: int = 700,
+        blkno: int = 0,
+        image: int = 0,
+        is_new: bool = False,
     ) -> int:
-        """Write a record; returns its length."""
+        """Write a record, its block with so many bytes of image or of data; returns its length."""
         payload = b""
         if relfilenode is not None:
-            flags = 0x20 if data else 0
-            payload += struct.pack("<BBHIIII", 0, flags, data, 1663, 5, relfilenode, 0)
+            flags = (0x20 if data else 0) | (0x10 if image else 0) | (0x40 if is_new else 0)
+            payload += struct.pack("<BBH", 0, flags, data)
+            if image:
+                has_hole = image < PAGE
+                payload += struct.pack("<HHB", image, 100 if has_hole else 0, 2 | has_hole)
+            payload += struct.pack("<IIII", 1663, 5, relfilenode, blkno)
         if main:
             payload += struct.pack("<BB", 255, len(main))
-        payload += b"\1" * data + main
+        parts = [payload, b"\2" * image, b"\1" * data, main]
+        payload = b"".join(parts)
         head = struct.pack("<IIQBBxx", 24 + len(payload), xid, self.prev, info, rmgr)
-        whole = head + struct.pack("<I", crc32c(head, crc32c(payload))) + payload
+        whole = head + struct.pack("<I", crc32c(*parts, head)) + payload
         if self.position % PAGE == 0:
             self._page_header(0)
         self.prev = self.position

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -26,6 +27,8 @@ from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists
 from pgheadroom.report import text
 from pgheadroom.report import wal as wal_report
+from pgheadroom.report import wal_what_if as what_if_report
+from pgheadroom.units import parse_duration_s, parse_setting_bytes
 from pgheadroom.wal import (
     Names,
     WalStats,
@@ -34,7 +37,11 @@ from pgheadroom.wal import (
     read_archive,
     read_names,
     read_wal,
+    wal_what_if,
 )
+from pgheadroom.wal.what_if import COMPLETION_TARGET, SIZES_BYTES, TIMEOUTS_S, Grid, WhatIf
+
+Number = TypeVar("Number", int, float)
 
 app = typer.Typer(
     help="The write-ahead log: which relation writes it, and why.",
@@ -119,6 +126,84 @@ def stats(
             lsn=first.from_lsn,
             path=first.path,
         )
+
+
+TimeoutsOption = Annotated[
+    str | None,
+    typer.Option("--timeouts", help="checkpoint_timeout to try, with commas: 5m,15m,1h."),
+]
+SizesOption = Annotated[
+    str | None,
+    typer.Option("--sizes", help="max_wal_size to try, with commas: 1GB,8GB; each with each."),
+]
+
+
+@app.command("what-if")
+def what_if(
+    paths: Annotated[
+        list[str], typer.Argument(help="Segments, folders of them or patterns; no pipe.")
+    ],
+    begin: Annotated[
+        str | None, typer.Option("--from", help="Records from this position on.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Records that end there.")] = None,
+    timeline: Annotated[
+        int | None, typer.Option(min=1, help="Follow this timeline instead of the newest.")
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--names",
+            help="What relations are called, as in wal stats; indexes are told by it.",
+        ),
+    ] = None,
+    timeouts: TimeoutsOption = None,
+    sizes: SizesOption = None,
+    target: Annotated[
+        float, typer.Option("--completion-target", help="checkpoint_completion_target.")
+    ] = COMPLETION_TARGET,
+    timeout_now: Annotated[
+        str | None, typer.Option("--timeout-in-force", help="checkpoint_timeout of the log.")
+    ] = None,
+    size_now: Annotated[
+        str | None, typer.Option("--size-in-force", help="max_wal_size of the log.")
+    ] = None,
+    form: FormatOption = Format.TEXT,
+    to: OutputOption = None,
+) -> None:
+    """What the log would be at other checkpoint distances, compressions, without an index."""
+    if not 0 < target <= 1:
+        raise InputError(f"--completion-target {target}: expected more than 0 and up to 1")
+    grid = Grid(
+        timeouts_s=_each(timeouts, parse_duration_s) or TIMEOUTS_S,
+        sizes_bytes=_each(sizes, parse_setting_bytes) or SIZES_BYTES,
+        completion_target=target,
+        timeout_in_force_s=None if timeout_now is None else parse_duration_s(timeout_now),
+        size_in_force_bytes=None if size_now is None else parse_setting_bytes(size_now),
+    )
+    result = wal_what_if(
+        paths, begin=begin, end=end, timeline=timeline, names=_names(names), grid=grid
+    )
+    output.put(
+        form,
+        to,
+        json=lambda: text.as_json(result.to_json()),
+        csv=lambda: what_if_report.as_csv(result),
+        markdown=lambda: text.as_markdown(what_if_report.tables(result, every=True)),
+        show=lambda console, in_file: _print_what_if(result, console, every=in_file),
+    )
+
+
+def _each(given: str | None, parse: Callable[[str], Number]) -> tuple[Number, ...]:
+    return tuple(map(parse, given.split(","))) if given else ()
+
+
+def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
+    console.print(what_if_report.headline(result), markup=False, soft_wrap=True)
+    for note in result.notes:
+        console.print(f"! {note}", markup=False, soft_wrap=True)
+    console.print()
+    text.print_tables(what_if_report.tables(result, every=every), console)
 
 
 def _names(given: str | None) -> Names | None:

@@ -18,20 +18,24 @@ from pgheadroom.wal.values import (
     TransactionWal,
     WalStats,
 )
+from pgheadroom.wal.what_if import Grid, WhatIf, wal_what_if
 
 __all__ = [
     "NAMES_EXPECTED",
     "Count",
     "Gap",
+    "Grid",
     "Names",
     "RecordType",
     "RelationWal",
     "Stretch",
     "TransactionWal",
     "WalStats",
+    "WhatIf",
     "add_names",
     "names_of_server",
     "read_archive",
     "read_names",
     "read_wal",
+    "wal_what_if",
 ]

@@ -63,13 +63,13 @@ def read_wal(
         InputError: No such file, or a position or time that is none.
         WalError: No WAL there, or none that is read here.
     """
-    found = _existing(paths)
+    found = existing(paths)
     positions: dict[str, int] = {}
     times = [-_US_MAX, _US_MAX]
     for place, (parameter, text) in enumerate((("from", begin), ("to", end))):
         if text is None:
             continue
-        lsn = _position(text)
+        lsn = parsed_position(text)
         if lsn is not None:
             positions[f"{parameter}_lsn"] = lsn
         else:
@@ -166,7 +166,7 @@ def read_archive(
         InputError: No position to begin with.
         WalError: The archive has no first segment, or its program cannot be run.
     """
-    lsn = None if begin is None else _position(begin)
+    lsn = None if begin is None else parsed_position(begin)
     if lsn is None:
         raise InputError(
             f"an archive behind a program is read from a position on, and {begin!r} is none: "
@@ -176,7 +176,8 @@ def read_archive(
         return read_wal(pipe, begin=begin, end=end, names=names, by=by)
 
 
-def _position(text: str) -> int | None:
+def parsed_position(text: str) -> int | None:
+    """A position as a number; None if the text is none."""
     lsn = _LSN.fullmatch(text.strip())
     return None if lsn is None else (int(lsn[1], 16) << 32) + int(lsn[2], 16)
 
@@ -185,7 +186,8 @@ def _threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
-def _existing(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+def existing(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Files that there are, patterns expanded; `-` alone is standard input."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if any(os.fspath(path) == "-" for path in given):
         if len(given) > 1:
