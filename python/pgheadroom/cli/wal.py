@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -25,6 +25,7 @@ from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists
+from pgheadroom.redaction import command_line
 from pgheadroom.report import text
 from pgheadroom.report import wal as wal_report
 from pgheadroom.report import wal_what_if as what_if_report
@@ -39,6 +40,7 @@ from pgheadroom.wal import (
     read_wal,
     wal_what_if,
 )
+from pgheadroom.wal.course import over_time
 from pgheadroom.wal.what_if import COMPLETION_TARGET, SIZES_BYTES, TIMEOUTS_S, Grid, WhatIf
 
 Number = TypeVar("Number", int, float)
@@ -105,17 +107,25 @@ def stats(
     ] = False,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write an HTML page here too: bars, and WAL over time."),
+    ] = None,
 ) -> None:
     """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
     if bool(paths) == bool(restore_command):
         raise InputError("expected either files and folders of WAL, or --restore-command")
     asked: dict[str, Any] = {"begin": begin, "end": end, "timeline": timeline, "by": by}
+    if html is not None:
+        output.check_writable(html)
     known = _names(names)
     if restore_command:
         result = read_archive(restore_command, **asked, names=known)
     else:
         result = read_wal(paths or (), **asked, names=known)
     _put(result, form, to)
+    if html is not None:
+        _write_page(result, paths or (), timeline, html)
     if result.gaps and not allow_gaps:
         first = result.gaps[0]
         more = f", and {len(result.gaps) - 1} more such parts" if len(result.gaps) > 1 else ""
@@ -204,6 +214,16 @@ def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
         console.print(f"! {note}", markup=False, soft_wrap=True)
     console.print()
     text.print_tables(what_if_report.tables(result, every=every), console)
+
+
+def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to: Path) -> None:
+    from pgheadroom.report import wal_html  # noqa: PLC0415 - slow to import
+
+    # A pipe cannot be read again: the page is then without the chart over time.
+    is_pipe = not paths or paths[0] == "-" or Path(paths[0]).is_fifo()
+    course = None if is_pipe else over_time(list(paths), result, timeline=timeline)
+    write_atomically(to, wal_html.render(result, course, command=command_line(sys.argv[1:])))
+    sys.stderr.write(f"Page: {to.absolute()}\n")
 
 
 def _names(given: str | None) -> Names | None:

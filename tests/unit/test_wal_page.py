@@ -1,0 +1,91 @@
+"""The page of `wal stats`: bars by relation and cause, time with checkpoints; foreign text."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from wal_files import SEGMENT, WalFile
+
+from pgheadroom.cli.app import run
+from pgheadroom.report import wal_html
+from pgheadroom.wal import Names, read_wal
+from pgheadroom.wal.course import Course, over_time
+from pgheadroom.wal.names import RelationName
+
+SECOND = 1_000_000
+NAMES = Names(
+    relations=(
+        RelationName(
+            tablespace_oid=1663, database_oid=5, relfilenode=100, database="a", name="<b>t</b>"
+        ),
+    )
+)  # fmt: skip
+
+
+def _log(folder: Path) -> Path:
+    """A hundred seconds, twenty of them idle, with checkpoints at 30 and 70."""
+    wal = WalFile(7 * SEGMENT)
+    redo = 0
+    for second in (*range(40), *range(60, 100)):
+        if second in (30, 70):
+            redo = wal.position
+        wal.record(10, 0x40, 100, data=60, image=900 if second % 10 == 0 else 0)
+        wal.record(11, 0x00, 200, data=30)
+        if second in (33, 73):
+            wal.record(0, 0x10, main=struct.pack("<q", redo) + b"\0" * 80)
+        wal.record(1, 0x00, main=struct.pack("<q", second * SECOND))
+    return wal.save(folder)[0]
+
+
+def _course(path: Path) -> Course:
+    course = over_time(path, read_wal(path))
+    assert course is not None
+    return course
+
+
+def test_slices_and_checkpoints(tmp_path: Path) -> None:
+    """Slices add up to the total; checkpoints stand where they began, not where they ended."""
+    path = _log(tmp_path)
+    course, total = _course(path), read_wal(path).total
+    assert sum(one.bytes for one in course.slices) == total.bytes
+    assert sum(one.fpi_bytes for one in course.slices) == total.fpi_bytes == 8 * 900
+    assert course.checkpoints_s == pytest.approx([30, 70], abs=2 * course.width_s)
+    begins = [one.begin_s for one in course.slices]
+    assert begins == sorted(begins)
+    assert not any(42 < begin < 58 for begin in begins)
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """A bar a relation, its parts as long as its bytes; lines for checkpoints; nothing foreign."""
+    path = _log(tmp_path)
+    stats = read_wal(path, names=NAMES)
+    shown = wal_html.render(stats, _course(path), command="pgheadroom wal stats '<i>'")
+    assert "<b>t</b>" not in shown
+    assert "&lt;b&gt;t&lt;/b&gt;" in shown
+    assert "&lt;i&gt;" in shown
+    assert "<script" not in shown
+    assert "default-src &#39;none&#39;" in shown or "default-src 'none'" in shown
+    assert shown.count('class="checkpoint"') == 2
+    bars = re.findall(r'<span class="bar">(.*?)</span></span>', shown)
+    assert len(bars) == len(stats.relations)
+    longest = stats.relations[0].bytes
+    for bar, one in zip(bars, stats.relations, strict=True):
+        widths = [float(width) for width in re.findall(r"width:([\d.]+)%", bar)]
+        assert sum(widths) == pytest.approx(100 * one.bytes / longest, abs=0.01)
+        assert len(widths) == len(one.by_cause)
+
+
+def test_without_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One end of a transaction is no course; the page is made all the same."""
+    wal = WalFile(7 * SEGMENT)
+    wal.record(10, 0x40, 100, data=60)
+    wal.record(1, 0x00, main=struct.pack("<q", SECOND))
+    (path,) = wal.save(tmp_path)
+    assert over_time(path, read_wal(path)) is None
+    page = tmp_path / "page.html"
+    assert run(["wal", "stats", str(path), "--html", str(page)]) == 0
+    assert "Over time" not in page.read_text(encoding="utf-8")
+    assert str(page) in capsys.readouterr().err
