@@ -18,7 +18,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-twin bench bench-advice bench-wal accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-twin bench bench-advice bench-wal wal-truth accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -114,6 +114,11 @@ bench-advice: setup ## Regret of the advice on measured workloads: play what is 
 
 bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away server (some minutes)
 	$(BIN)/python tools/bench_wal.py
+
+wal-truth: setup servers ## The log's sums, images and what-if beside servers, 15 to 19, and curves (minutes)
+	$(TEST_SERVERS) $(PYTEST) --no-header -q $(foreach folder,$(wildcard .servers/debian/*/usr/lib/postgresql/*),--server $(folder)) tests/postgres/test_wal_stats.py tests/postgres/test_wal_images.py tests/postgres/test_wal_what_if_live.py
+	$(BIN)/python tools/wal_curves.py --server 16
+	$(BIN)/python tools/wal_curves.py --server 18
 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py
