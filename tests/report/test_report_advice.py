@@ -26,6 +26,7 @@ from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import view as advice_view
+from pgheadroom.types import Interval
 from pgheadroom.verify import Verification
 
 SHAPES: dict[str, Advice] = {
@@ -72,6 +73,20 @@ def test_one_line_a_table_holds_now_and_then() -> None:
     assert cells[5:9] == ["455", "460 -> 180", "31.0", "116 MiB +25 %"]
     assert cells[9:11] == ["50.2", "twin"]
     assert cells[11].startswith("a third of the")
+
+
+def test_wal_that_images_hide_is_no_figure() -> None:
+    """Where a checkpoint came, images are most of it: bounds are said, no number for them."""
+    hidden = Interval(low=40.0, mid=1222.0, high=2404.0, level=0.9)
+    advice = synthetic_advice.advice(replace(synthetic_advice.table(), wal_bytes_per_update=hidden))
+    line = next(line for line in _text(advice, width=190).splitlines() if "CHANGE" in line)
+    assert line.split("|")[5].strip() == "-"
+    page = advice_html.render(advice)
+    (first, *_) = csv.DictReader(advice_view.as_csv(advice).splitlines())
+    assert first["now_wal_bytes_per_update"] == ""
+    for shown in (" ".join(advice_text.as_markdown(advice).split()), page):
+        assert "measured to 40 to 2404 bytes only" in shown
+        assert "1222" not in shown
 
 
 def test_a_forecast_shows_its_interval() -> None:

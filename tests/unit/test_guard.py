@@ -139,6 +139,11 @@ def test_images_are_taken_off_what_statements_wrote() -> None:
     found = measured_of(profile, table).wal_bytes_per_update
     assert isinstance(found, Interval)
     assert found.low <= 100 <= found.high
+    # Of images alone, as after a checkpoint, nothing is left that was one update's.
+    profile, table = _profile(wal_bytes=1000 * 6000, wal_fpi=1000)
+    found = measured_of(profile, table).wal_bytes_per_update
+    assert isinstance(found, Interval)
+    assert found.mid == (found.low + found.high) / 2 > found.low
     _, older = _profile(wal_bytes=UPDATES * 100, wal_fpi=None)
     assert measured_of(profile, older).wal_bytes_per_update is None, "images are not known"
     assert measured_of(profile, older).most_wal_bytes_per_update == 100

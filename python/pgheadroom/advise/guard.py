@@ -219,11 +219,14 @@ def wal_of_statements(
     whole = PAGE_BYTES * sum(number or 0 for number in images)
     least = _IMAGE_FRAC_COMPRESSED if compressed else _IMAGE_FRAC_LOW
 
-    def apart(frac: float) -> float:
-        return max((wal_bytes - frac * whole) / rows, min(most, _UPDATE_BYTES_MIN))
+    floor = min(most, _UPDATE_BYTES_MIN)
 
-    low, high = apart(1.0), apart(least)
-    mid = apart(_IMAGE_FRAC) if not compressed else (low + high) / 2
+    def apart(frac: float) -> float:
+        return max((wal_bytes - frac * whole) / rows, floor)
+
+    low, high, likely = apart(1.0), apart(least), apart(_IMAGE_FRAC)
+    # Images that leave nothing of what was written were smaller than they mostly are.
+    mid = (low + high) / 2 if compressed or likely <= floor else likely
     return Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9), most
 
 

@@ -115,7 +115,7 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
         "advised": str(table.advised_fillfactor) if change else "",
         "hot": advice_values.share(table.hot_frac, beside=shares),
         "hot_then": _pair(then.hot_frac, shares) if change and then else ("", ""),
-        "wal": advice_values.short(table.wal_bytes_per_update),
+        "wal": advice_values.short(advice_values.known_wal(table.wal_bytes_per_update)),
         "wal_then": _from_to(now, then) if change and now and then else "",
         "size": advice_view.size(table),
         "rate": advice_values.short(table.updates_per_s),
@@ -178,7 +178,8 @@ def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     if changes and then is not None:
         facts.append((f"HOT, long run at {at}", _percent(then.hot_frac, shares), "predicted"))
     wal = "WAL bytes per update"
-    facts.append((f"{wal}, measured", _ranged(table.wal_bytes_per_update), "measured"))
+    measured = advice_values.known_wal(table.wal_bytes_per_update)
+    facts.append((f"{wal}, measured", _ranged(measured), "measured"))
     if now is not None:
         run = f"{wal}, long run at {table.fillfactor}"
         facts.append((run, _ranged(now.wal_bytes_per_update), "predicted"))

@@ -12,6 +12,8 @@ from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
 from pgheadroom.units import share_digits
 
+_KNOWN_WITHIN = 3.0  # a factor; arbitrary
+
 
 def share(value: Value, *, ranged: bool = True, beside: Iterable[Value] = ()) -> str:
     """
@@ -44,6 +46,29 @@ def short(value: Value) -> str:
     if mid is None:
         return NOTHING
     return f"{mid:.0f}" if abs(mid) >= 100 else f"{mid:.3g}"
+
+
+def known_wal(value: Value) -> Value:
+    """
+    Measured WAL of an update, where it is a figure and no more than bounds; else None.
+
+    Images are counted, their bytes are not: where they are most of what statements wrote, as after
+    a checkpoint, what is left when they are taken off is anything.
+    """
+    if isinstance(value, Interval) and value.high > _KNOWN_WITHIN * value.low:
+        return None
+    return value
+
+
+def hidden_wal(value: Value) -> str:
+    """What is said of measured WAL that is not known, as a sentence; empty where it is."""
+    if not isinstance(value, Interval) or known_wal(value) is not None:
+        return ""
+    return (
+        f"WAL of an update is measured to {short(value.low)} to {short(value.high)} bytes only: "
+        "images of pages, whose sizes nobody counts, were most of what its statements wrote. "
+        "An interval without a checkpoint tells more."
+    )
 
 
 def three(value: Value) -> tuple[float | None, float | None, float | None]:

@@ -27,7 +27,7 @@ from pgheadroom.report import csv_file
 from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice.statements import Statements, gains_by_rewrite, hot_moves, statements
 from pgheadroom.report.advice.tables import blamed, causes, curve
-from pgheadroom.report.advice.values import given, plain, share, short, three
+from pgheadroom.report.advice.values import given, hidden_wal, known_wal, plain, share, short, three
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_duration
@@ -242,7 +242,7 @@ def as_csv(advice: Advice) -> str:
             rank, table.schema, table.name, table.parent, table.verdict, table.fillfactor,
             table.advised_fillfactor, *three(table.gain_frac), table.rows, table.heap_bytes,
             table.updates, table.updates_per_s, table.hot_frac, *three(hot),
-            middle(table.wal_bytes_per_update),
+            middle(known_wal(table.wal_bytes_per_update)),
             middle(then.wal_bytes_per_update) if then else None,
             middle(then.heap_bytes) if then else None,
             *(middle(share.get(kind)) for kind in CAUSES if kind != "hot"),
@@ -274,7 +274,7 @@ def _line(table: TableAdvice) -> tuple[object, ...]:
         fillfactor,
         share(table.hot_frac, beside=shares),
         hot,
-        short(table.wal_bytes_per_update),
+        short(known_wal(table.wal_bytes_per_update)),
         wal,
         share(table.gain_frac, ranged=False) if change else NOTHING,
         size(table),
@@ -366,6 +366,7 @@ def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
                 f"{reading.printable(key)} = {_input(item)}" for key, item in found.fitted.items()
             )
             said.append(f"Set so that the twin repeats the observation: {inputs}.")
+    said += filter(None, [hidden_wal(table.wal_bytes_per_update)])
     if table.verdict == "CHANGE":
         said.append(transition(table))
         if gains_by_rewrite(table):
