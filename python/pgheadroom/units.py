@@ -47,18 +47,24 @@ def setting_bytes(value_bytes: int) -> str:
     return f"{-(-value_bytes // 1024)}kB"
 
 
-def parse_duration_s(text: str) -> float:
+def parse_duration_s(text: str, *, may_be_zero: bool = False) -> float:
     """
     Seconds of a duration such as `"30m"`, `"5min"`, `"90s"`, `"1.5h"`; a bare number is seconds.
 
+    Args:
+        text: As written by a user.
+        may_be_zero: Whether nothing is a duration too.
+
     Raises:
-        InputError: Not a number with a known unit, or not above zero.
+        InputError: Not a number with a known unit, or too small.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
     unit = match[2] or "s" if match else ""
-    if match is None or unit not in _DURATION_UNITS or float(match[1]) <= 0:
+    is_known = match is not None and unit in _DURATION_UNITS
+    if not is_known or match is None or (float(match[1]) <= 0 and not may_be_zero):
+        least = "a number" if may_be_zero else "a number above 0"
         raise InputError(
-            f"duration {text!r} is not understood: expected a number above 0 with one of the "
+            f"duration {text!r} is not understood: expected {least} with one of the "
             f"units {', '.join(_DURATION_UNITS)}, for example 30m"
         )
     return float(match[1]) * _DURATION_UNITS[unit]

@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import observed_table as made
@@ -24,6 +25,7 @@ from pgheadroom.advise.policy import DEFAULT_POLICY
 from pgheadroom.advise.runs import Piece, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
 from pgheadroom.advise.table import TableCase
+from pgheadroom.cli.app import run
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval, PgVersion
 
@@ -120,6 +122,18 @@ def _inline() -> Any:
     from pgheadroom.schedule import InlineExecutor
 
     return InlineExecutor()
+
+
+def test_without_a_budget_counters_and_rules_alone_answer(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--budget 0`: the index is found, and nothing is played."""
+    monkeypatch.setattr(Runner, "play", None)
+    queue = Path(__file__).parent / "observed" / "job-queue.json"
+    assert run(["advise", str(queue), "--budget", "0", "-f", "json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["budget"]["played"] == 0
+    assert {one["evidence"] for one in found["indexes"]} == {"estimated"}
 
 
 def test_tables_that_were_not_reached_say_so_and_rules_hold_without_a_play() -> None:

@@ -52,6 +52,13 @@ def test_durations_refuse_nonsense(text: str) -> None:
         parse_duration_s(text)
 
 
+def test_nothing_is_a_duration_where_that_makes_sense() -> None:
+    """A budget may be 0; how long to observe may not."""
+    assert parse_duration_s("0", may_be_zero=True) == parse_duration_s("0s", may_be_zero=True) == 0
+    with pytest.raises(InputError, match="expected a number with one of the units"):
+        parse_duration_s("none", may_be_zero=True)
+
+
 def test_shown_sizes_and_durations() -> None:
     """What people read."""
     assert show_bytes(1536) == "1.5 KiB"

@@ -68,7 +68,7 @@ def advise_command(
         typer.Option(
             metavar="TIME",
             help="Processor time for simulations, all cores together; the tables with most WAL at "
-            "stake come first.",
+            "stake come first. 0: by counters and rules alone.",
         ),
     ] = f"{BUDGET_S:g}s",
     length: Annotated[
@@ -121,7 +121,7 @@ def advise_command(
     how = rewrite or "none"
     check_rewrite(how)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
-    budget_s = parse_duration_s(budget)
+    budget_s = parse_duration_s(budget, may_be_zero=True)
     parameters = parameters_of(host, port, user, dbname)
     path = profile_or_connection(target, parameters)
     profile: Profile
