@@ -41,6 +41,7 @@ from pgheadroom.wal import (
     wal_what_if,
 )
 from pgheadroom.wal.course import over_time
+from pgheadroom.wal.live import grants, read_live
 from pgheadroom.wal.what_if import COMPLETION_TARGET, SIZES_BYTES, TIMEOUTS_S, Grid, WhatIf
 
 Number = TypeVar("Number", int, float)
@@ -60,7 +61,7 @@ def stats(
         list[str] | None,
         typer.Argument(
             help="Segments, folders of them (pg_wal, an archive; .partial, .gz, .lz4 and .zst too) "
-            "or patterns; - for standard input.",
+            "or patterns; - for standard input; with --for a connection.",
         ),
     ] = None,
     begin: Annotated[
@@ -102,6 +103,14 @@ def stats(
             "--timeline).",
         ),
     ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option("--for", help="Read a running server for so long (5m); PATH is a connection."),
+    ] = None,
+    print_grants: Annotated[
+        bool,
+        typer.Option("--print-grants", help="Print what would let the role read a server's log."),
+    ] = False,
     allow_gaps: Annotated[
         bool, typer.Option("--allow-gaps", help="Exit with 0 although a part could not be read.")
     ] = False,
@@ -113,19 +122,24 @@ def stats(
     ] = None,
 ) -> None:
     """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
+    if print_grants:
+        _print_grants(paths or [""])
+        return
     if bool(paths) == bool(restore_command):
         raise InputError("expected either files and folders of WAL, or --restore-command")
     asked: dict[str, Any] = {"begin": begin, "end": end, "timeline": timeline, "by": by}
     if html is not None:
         output.check_writable(html)
     known = _names(names)
-    if restore_command:
+    if length is not None:
+        result = _of_server(paths or [], length, asked, known)
+    elif restore_command:
         result = read_archive(restore_command, **asked, names=known)
     else:
         result = read_wal(paths or (), **asked, names=known)
     _put(result, form, to)
     if html is not None:
-        _write_page(result, paths or (), timeline, html)
+        _write_page(result, () if length else paths or (), timeline, html)
     if result.gaps and not allow_gaps:
         first = result.gaps[0]
         more = f", and {len(result.gaps) - 1} more such parts" if len(result.gaps) > 1 else ""
@@ -216,10 +230,26 @@ def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
     text.print_tables(what_if_report.tables(result, every=every), console)
 
 
+def _of_server(
+    targets: Sequence[str], length: str, asked: dict[str, Any], names: Names | None
+) -> WalStats:
+    by = asked.pop("by")
+    if len(targets) != 1 or profile_or_connection(targets[0], {}) is not None:
+        raise InputError("--for reads one running server: expected one connection")
+    if any(value is not None for value in asked.values()):
+        raise InputError("--for begins now: --from, --to and --timeline belong to files")
+    return read_live(targets[0], {}, seconds=parse_duration_s(length), names=names, by=by)
+
+
+def _print_grants(targets: Sequence[str]) -> None:
+    found = grants(targets[0], {})
+    sys.stdout.write(f"{found or '-- The role may read the log.'}\n")
+
+
 def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to: Path) -> None:
     from pgheadroom.report import wal_html  # noqa: PLC0415 - slow to import
 
-    # A pipe cannot be read again: the page is then without the chart over time.
+    # What cannot be read again has a page without the chart over time.
     is_pipe = not paths or paths[0] == "-" or Path(paths[0]).is_fifo()
     course = None if is_pipe else over_time(list(paths), result, timeline=timeline)
     write_atomically(to, wal_html.render(result, course, command=command_line(sys.argv[1:])))

@@ -1,0 +1,91 @@
+"""`wal stats` of a running server: what it flushes in the interval, as its own files have it."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+import pytest
+
+from pgheadroom.cli.app import run
+from pgheadroom.errors import PrivilegeMissing, WalIncomplete
+from pgheadroom.servers import Host, ServerPrograms
+from pgheadroom.wal import names_of_server, read_wal
+from pgheadroom.wal.live import grants, read_live
+
+ROWS = 5000
+
+
+class _Clock:
+    """Time that is over when the writer, who begins with the interval, is done."""
+
+    def __init__(self, dsn: str) -> None:
+        self.writer = threading.Thread(target=_write, args=(dsn,))
+
+    def monotonic(self) -> float:
+        if self.writer.ident is None:
+            self.writer.start()
+        return 0.0 if self.writer.is_alive() else 1e9
+
+
+def _write(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for _ in range(3):
+            connection.execute(
+                "INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, %s) i", (ROWS,)
+            )
+            connection.execute("SELECT pg_switch_wal()")
+
+
+def test_as_the_files_have_it(
+    programs: ServerPrograms,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The same sums as from the files; over segments; a role without the right is told which."""
+    with Host(programs) as host:
+        cluster = host.cluster("live")
+        cluster.start({"autovacuum": "off", "wal_keep_size": "1GB"})
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE t (i int, p text)")
+            connection.execute("CREATE ROLE reader LOGIN")
+            connection.execute("CREATE ROLE nobody LOGIN")
+            dsn = connection.info.dsn
+        names = names_of_server(dsn, {})
+        with monkeypatch.context() as patched:
+            patched.setattr("pgheadroom.wal.live.time", _Clock(dsn))
+            stats = read_live(dsn, {}, seconds=1.0, names=names)
+        assert grants(dsn, {}) == ""
+        wanted = grants(dsn, {"user": "reader"})
+        with cluster.connect() as connection:
+            connection.execute(wanted.encode())
+        assert grants(dsn, {"user": "reader"}) == ""
+        read_live(dsn, {"user": "reader"}, seconds=0.1)
+        with pytest.raises(PrivilegeMissing, match="GRANT EXECUTE"):
+            read_live(dsn, {"user": "nobody"}, seconds=0.1)
+        assert run(["wal", "stats", dsn, "--for", "1ms", "--from", "0/1"]) == 2
+        assert run(["wal", "stats", dsn, "--print-grants"]) == 0
+        assert "may read" in capsys.readouterr().out
+        cluster.stop()
+        files = read_wal(
+            cluster.data_dir / "pg_wal", begin=stats.start_lsn, end=stats.end_lsn, names=names
+        )
+    assert stats.total == files.total
+    assert stats.relations == files.relations
+    assert stats.gaps == ()
+    (table,) = (one for one in stats.relations if one.name == "t")
+    assert table.by_cause["insert"].records == 3 * ROWS
+
+
+def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:
+    """Named, instead of a sum with a hole in it."""
+    with Host(newest) as host:
+        cluster = host.cluster("gone")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            dsn = connection.info.dsn
+            row = connection.execute("SELECT pg_walfile_name(pg_current_wal_lsn())").fetchone()
+        assert row is not None
+        (cluster.data_dir / "pg_wal" / row[0]).rename(cluster.data_dir / "pg_wal" / "away")
+        with pytest.raises(WalIncomplete, match="removed the segment"):
+            read_live(dsn, {}, seconds=0.1)
