@@ -50,6 +50,8 @@ __all__ = [
     "places_digest",
     "relation_places",
     "rows_per_page",
+    "setting_becomes",
+    "setting_names",
     "simulate",
     "spare_versions",
     "split_statements",
@@ -322,6 +324,14 @@ def btree_build_pages(
         pivot_tuple_bytes: Size of an entry of an inner page; as a leaf tuple without the columns
             that are not needed to tell neighbours apart. Default: as wide as a leaf tuple.
     """
+
+def setting_names(*, storage_parameters: bool = False) -> list[str]:
+    """Every setting, or every storage parameter of tables, of the versions that are known."""
+
+def setting_becomes(
+    name: str, value: str, *, storage_parameter: bool = False
+) -> tuple[Literal["modelled", "no effect on pages", "refused", "unknown"], str]:
+    """What becomes of a setting or storage parameter in a profile, and why if it is refused."""
 
 def type_names() -> list[str]:
     """Names of the column types that are known, without modifiers."""

@@ -140,14 +140,20 @@ def made(
 
 
 def test_a_types_stand_in_takes_the_same_bytes() -> None:
-    """A profile knows few types; the row must keep its length, and say what was substituted."""
+    """Types that profiles have keep their names; others become ones of their length."""
     assert made(column("integer", 4, "i")).profile["type"] == "int4"
     date = made(column("date", 4, "i"))
-    assert (date.profile["type"], "substituted" in date.observed) == ("int4", True)
+    assert (date.profile["type"], "substituted" in date.observed) == ("date", False)
     uuid = made(column("uuid", 16, "c"))
-    assert uuid.profile["type"] == "text"
-    assert uuid.profile["width"] == {"min_bytes": 15, "max_bytes": 15}
+    assert uuid.profile["type"] == "uuid"
+    assert "width" not in uuid.profile
+    assert made(column("inet", -1, "i"), stored=7.0).profile["type"] == "inet"
+    assert made(column("inet", -1, "i"), stored=19.0).profile["type"] == "text"
+    box = made(column("box", 32, "d"))
+    assert box.profile["width"] == {"min_bytes": 31, "max_bytes": 31}
+    assert "substituted" in box.observed
     jsonb = made(column("jsonb", -1, "i"), stored=54.0)
+    assert jsonb.profile["type"] == "jsonb"
     assert jsonb.profile["width"] == {"min_bytes": 53, "max_bytes": 53}
     # Above 126 bytes of payload the header has 4 bytes.
     assert made(column("text", -1, "i"), stored=204.0).profile["width"]["min_bytes"] == 200

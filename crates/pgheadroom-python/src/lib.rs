@@ -16,6 +16,7 @@ mod decode;
 mod error;
 mod layout;
 mod serverlog;
+mod settings;
 mod sql;
 mod twin;
 mod wal_what_if;
@@ -49,6 +50,9 @@ mod _core {
 
     #[pymodule_export]
     use super::serverlog::{LogFound, LogScan, log_prefix_has, log_time_ms};
+
+    #[pymodule_export]
+    use super::settings::{setting_becomes, setting_names};
 
     #[pymodule_export]
     use super::sql::{

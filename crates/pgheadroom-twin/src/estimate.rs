@@ -17,7 +17,7 @@ use crate::profile::{
     BuiltinName, ColumnSpec, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
     ValuesKind,
 };
-use crate::row::kind::fixed_width;
+use crate::row::kind::{Kind, fixed_width};
 
 /// Whatever is played: buffers, maps, threads.
 const ALWAYS_BYTES: f64 = 16e6;
@@ -286,6 +286,10 @@ fn own_shape(table: &TableSpec) -> Shape {
         let parsed = ColumnType::parse(&column.type_name).ok();
         if let Some(width) = parsed.as_ref().and_then(fixed_width) {
             shape.tuple_bytes += f64::from(width);
+            let kind = parsed.as_ref().and_then(Kind::of);
+            if kind.is_some_and(Kind::is_kept) && column.values.kind != ValuesKind::Constant {
+                shape.texts += 1.0 - column.null_frac;
+            }
         } else {
             let widths = column.width.map_or((8.0, 8.0), |width| {
                 let bytes = |bytes: i64| float(bytes.max(0).unsigned_abs());

@@ -45,6 +45,7 @@ pub mod vm;
 pub mod wal;
 pub mod watch;
 pub mod workload;
+mod wrap;
 
 pub use fsm::FreeSpaceMap;
 pub use heap::Heap;

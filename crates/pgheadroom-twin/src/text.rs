@@ -4,6 +4,7 @@
 //! a string takes 24 bytes however long it is, and its bytes are made when somebody compares them.
 
 use crate::md5;
+use crate::wrap::{NAME_DIGITS, UUID_BYTES, Wrap};
 
 /// A string.
 #[derive(Debug, Clone)]
@@ -11,10 +12,18 @@ pub struct Text(Content);
 
 #[derive(Debug, Clone)]
 enum Content {
-    /// md5('NUMBER:0') || md5('NUMBER:1') || ..., cut.
-    Hashes { number: i64, length: u32 },
-    /// A hash's digits again and again, cut.
-    Repeated { digest: [u8; 16], length: u32 },
+    /// md5('NUMBER:0') || md5('NUMBER:1') || ..., cut, in a type's way.
+    Hashes {
+        number: i64,
+        length: u32,
+        wrap: Wrap,
+    },
+    /// A hash's digits again and again, cut, in a type's way.
+    Repeated {
+        digest: [u8; 16],
+        length: u32,
+        wrap: Wrap,
+    },
     /// A letter, then blanks.
     Padded { letter: u8, length: u32 },
     /// Anything else.
@@ -37,7 +46,29 @@ impl Text {
     /// Digits of hashes of this number, as loaded rows have them.
     #[must_use]
     pub const fn hashes(number: i64, length: u32) -> Self {
-        Self(Content::Hashes { number, length })
+        Self::wrapped_hashes(number, length, Wrap::None)
+    }
+
+    /// Such digits as a value of another type; `length` digits, of a bytea bytes.
+    pub(crate) const fn wrapped_hashes(number: i64, length: u32, wrap: Wrap) -> Self {
+        Self(Content::Hashes {
+            number,
+            length,
+            wrap,
+        })
+    }
+
+    /// `md5(number)` as a uuid.
+    pub(crate) fn uuid(number: i64) -> Self {
+        Self::uuid_of(md5::digest(number.to_string().as_bytes()))
+    }
+
+    const fn uuid_of(digest: [u8; 16]) -> Self {
+        Self(Content::Repeated {
+            digest,
+            length: UUID_BYTES,
+            wrap: Wrap::Uuid,
+        })
     }
 
     /// A letter padded with blanks, or blanks alone.
@@ -54,14 +85,92 @@ impl Text {
     pub fn hashed_again(&self, length: u32, is_padded: bool) -> Self {
         let bytes = self.to_bytes();
         let bytes = if is_padded { trimmed(&bytes) } else { &bytes };
-        let digest = md5::digest(bytes);
-        Self(Content::Repeated { digest, length })
+        Self(Content::Repeated {
+            digest: md5::digest(bytes),
+            length,
+            wrap: Wrap::None,
+        })
+    }
+
+    /// What an update makes of a value of another type than text: of the hash of what is inside.
+    /// `grows_bytes` more.
+    pub(crate) fn changed(&self, grows_bytes: u32) -> Self {
+        let wrap = self.wrap();
+        match wrap {
+            Wrap::Uuid => {
+                let digits = md5::hex(self.uuid_digest());
+                let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
+                return Self::uuid_of(md5::digest(&groups.join(&b'-')));
+            }
+            Wrap::Bytea => {
+                let length = self.len() + grows_bytes;
+                let digest = md5::digest(&self.to_bytes());
+                return Self(Content::Repeated {
+                    digest,
+                    length,
+                    wrap,
+                });
+            }
+            _ => {}
+        }
+        let inside = self.inside();
+        let length = match wrap {
+            Wrap::Name => NAME_DIGITS,
+            _ => u32::try_from(inside.len()).expect("a value below 1 GB") + grows_bytes,
+        };
+        Self(Content::Repeated {
+            digest: md5::digest(&inside),
+            length,
+            wrap,
+        })
+    }
+
+    const fn wrap(&self) -> Wrap {
+        match &self.0 {
+            Content::Hashes { wrap, .. } | Content::Repeated { wrap, .. } => *wrap,
+            Content::Padded { .. } | Content::Bytes(_) => Wrap::None,
+        }
+    }
+
+    fn uuid_digest(&self) -> [u8; 16] {
+        match &self.0 {
+            Content::Repeated { digest, .. } => *digest,
+            _ => unreachable!("a uuid is kept as its bytes"),
+        }
+    }
+
+    /// The bytes by which B-tree operators order values.
+    pub(crate) fn order_bytes(&self) -> Vec<u8> {
+        match self.wrap() {
+            Wrap::None | Wrap::Uuid | Wrap::Bytea => self.to_bytes(),
+            wrap => wrap.ordered_by(self.inside()),
+        }
+    }
+
+    /// The digits that a type stands around.
+    fn inside(&self) -> Vec<u8> {
+        let mut digits = Vec::new();
+        match &self.0 {
+            Content::Hashes {
+                number,
+                length,
+                wrap,
+            } => write_hashes(*number, wrap.digits_of_hash(*length), &mut digits),
+            Content::Repeated {
+                digest,
+                length,
+                wrap,
+            } => write_repeated(*digest, wrap.digits_of_hash(*length), &mut digits),
+            Content::Padded { .. } | Content::Bytes(_) => self.write_to(&mut digits),
+        }
+        digits
     }
 
     /// Whether both were made in the same way, and so are equal.
     pub(crate) fn is_same_making(&self, other: &Self) -> bool {
         use Content::{Hashes, Padded, Repeated};
         self.len() == other.len()
+            && self.wrap() == other.wrap()
             && match (&self.0, &other.0) {
                 (Hashes { number: one, .. }, Hashes { number: two, .. }) => one == two,
                 (Repeated { digest: one, .. }, Repeated { digest: two, .. }) => one == two,
@@ -74,9 +183,10 @@ impl Text {
     #[must_use]
     pub const fn len(&self) -> u32 {
         match &self.0 {
-            Content::Hashes { length, .. }
-            | Content::Repeated { length, .. }
-            | Content::Padded { length, .. } => *length,
+            Content::Hashes { length, wrap, .. } | Content::Repeated { length, wrap, .. } => {
+                wrap.payload_bytes(*length)
+            }
+            Content::Padded { length, .. } => *length,
             #[allow(clippy::cast_possible_truncation)] // a value has less than 1 GB
             Content::Bytes(bytes) => bytes.len() as u32,
         }
@@ -99,23 +209,23 @@ impl Text {
     /// Adds the bytes to a buffer.
     pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
         match &self.0 {
-            Content::Hashes { number, length } => {
-                let end = out.len() + *length as usize;
-                let mut chunk = 0;
-                while out.len() < end {
-                    let digits = md5::hex(md5::digest(format!("{number}:{chunk}").as_bytes()));
-                    let wanted = (end - out.len()).min(digits.len());
-                    out.extend_from_slice(&digits[..wanted]);
-                    chunk += 1;
-                }
-            }
-            Content::Repeated { digest, length } => {
-                let end = out.len() + *length as usize;
-                let digits = md5::hex(*digest);
-                while out.len() < end {
-                    let wanted = (end - out.len()).min(digits.len());
-                    out.extend_from_slice(&digits[..wanted]);
-                }
+            Content::Hashes {
+                number,
+                length,
+                wrap: Wrap::None,
+            } => write_hashes(*number, *length, out),
+            Content::Repeated {
+                digest,
+                length,
+                wrap: Wrap::None,
+            } => write_repeated(*digest, *length, out),
+            Content::Repeated {
+                digest,
+                wrap: Wrap::Uuid,
+                ..
+            } => out.extend_from_slice(digest),
+            Content::Hashes { wrap, .. } | Content::Repeated { wrap, .. } => {
+                wrap.write_to(&self.inside(), out);
             }
             Content::Padded { letter, length } => {
                 if *length > 0 {
@@ -125,6 +235,28 @@ impl Text {
             }
             Content::Bytes(bytes) => out.extend_from_slice(bytes),
         }
+    }
+}
+
+/// md5('NUMBER:0') || md5('NUMBER:1') || ..., so many digits.
+fn write_hashes(number: i64, length: u32, out: &mut Vec<u8>) {
+    let end = out.len() + length as usize;
+    let mut chunk = 0;
+    while out.len() < end {
+        let digits = md5::hex(md5::digest(format!("{number}:{chunk}").as_bytes()));
+        let wanted = (end - out.len()).min(digits.len());
+        out.extend_from_slice(&digits[..wanted]);
+        chunk += 1;
+    }
+}
+
+/// A hash's digits again and again, so many.
+fn write_repeated(digest: [u8; 16], length: u32, out: &mut Vec<u8>) {
+    let end = out.len() + length as usize;
+    let digits = md5::hex(digest);
+    while out.len() < end {
+        let wanted = (end - out.len()).min(digits.len());
+        out.extend_from_slice(&digits[..wanted]);
     }
 }
 

@@ -17,7 +17,7 @@ from pgheadroom.advise.scenario import Knobs, follows_rows, observed_hold_s, wri
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.trial import Trial
 from pgheadroom.advise.updates import updates_of
-from pgheadroom.profile import Kind, Profile
+from pgheadroom.profile import Profile
 from pgheadroom.profile.model import Pick, TableProfile
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
@@ -230,4 +230,4 @@ def _told(pick: Pick) -> str:
 def _strings(profile: Profile, table: TableProfile) -> list[str]:
     """Strings of varying width that updates assign."""
     assigned = {c.column for o in writes(profile, table.name) for c in o.sets}
-    return [c.name for c in table.columns if c.name in assigned and c.kind is Kind.STRING]
+    return [c.name for c in table.columns if c.name in assigned and c.form.width]

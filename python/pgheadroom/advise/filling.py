@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from pgheadroom import _core
 from pgheadroom.layout import profile_columns
-from pgheadroom.profile import Kind, Operation
+from pgheadroom.profile import Operation
 from pgheadroom.profile.model import ColumnProfile, TableProfile, Width
 
 _WITHIN = 0.2  # of the NULL share: age and NULLs are of samples; arbitrary
@@ -110,7 +110,7 @@ def filled_keys(
 
 
 def _is_fixed(column: ColumnProfile) -> bool:
-    return column.kind is not Kind.STRING and column.base_type != "numeric"
+    return not column.form.width and column.base_type != "numeric"
 
 
 def _is_indexed(table: TableProfile, column: ColumnProfile) -> bool:

@@ -28,6 +28,7 @@ from pgheadroom.layout.values import (
     TableLayout,
 )
 from pgheadroom.profile import ColumnProfile, Kind, Profile, TableProfile
+from pgheadroom.profile.column_types import payload_bytes
 from pgheadroom.profile.observed import ObservedColumn
 from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
 
@@ -226,6 +227,8 @@ def _profile_column(column: ColumnProfile, table: str, assumed: dict[str, str]) 
         assumed[path] = f"{width} bytes of a numeric value"
     elif column.kind is Kind.PADDED and column.type_length is None:
         width = 1
+    else:
+        width = payload_bytes(column.type)
     return _core.Column(column.type, payload_bytes=width, name=column.name)
 
 

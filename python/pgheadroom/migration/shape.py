@@ -17,7 +17,7 @@ from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
 from pgheadroom.migration.work import Effect
 from pgheadroom.profile import ColumnProfile, IndexProfile, TableProfile, Values, Width
-from pgheadroom.profile.spelling import KINDS
+from pgheadroom.profile.column_types import FORMS, base_of
 
 _UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
 _FIXED = {1: "bool", 2: "int2", 4: "int4", 8: "int8"}
@@ -285,8 +285,10 @@ def stand_in(
     except InputError:
         known = None
     if known is not None:
-        base = known.type_name.partition("(")[0]
-        if base in KINDS and base not in ("text", "varchar", "bpchar", "numeric"):
+        base = base_of(known.type_name)
+        form = FORMS.get(base)
+        by_itself = form is not None and not form.width and base not in ("bpchar", "numeric")
+        if by_itself:
             return ColumnProfile(name=name, type=known.type_name, values=constant), None
         if base == "numeric" or (base == "bpchar" and "(" in known.type_name):
             kind = known.type_name if base == "bpchar" else "numeric"

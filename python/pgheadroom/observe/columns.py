@@ -1,9 +1,9 @@
 """
 Columns of a live table as a profile can have them, with the bytes that they really take.
 
-A profile knows numbers, booleans, timestamps and strings. Every other type becomes one of these
-of the same length: fixed lengths of 1, 2, 4 and 8 bytes a boolean or integer, everything else a
-string. What that changes is said under `substituted`.
+Types that profiles have keep their names. Every other type becomes one of these of the same
+length: fixed lengths of 1, 2, 4 and 8 bytes a boolean or integer, everything else a string. What
+that changes is said under `substituted`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom import _core
-from pgheadroom.errors import InputError
 from pgheadroom.observe.naming import profile_name
+from pgheadroom.profile.column_types import FORMS, Kind, base_of, payload_bytes, width_range
 from pgheadroom.profile.model import INTEGER_MAX
-from pgheadroom.profile.spelling import KINDS
+from pgheadroom.profile.spelling import type_name
 from pgheadroom.sources.recording import Row
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
@@ -174,11 +173,9 @@ def _distinct(statistics: Row | None, rows: int) -> int | None:
 def _canonical(spelled: str) -> str | None:
     """The type if a profile may have it."""
     try:
-        name = _core.Column(spelled, is_null=True).type_name
-    except InputError:
+        return type_name(spelled)
+    except ValueError:
         return None
-    base = name.partition("(")[0]
-    return name if base in KINDS and not name.endswith("]") else None
 
 
 def _string(width: ColumnWidth) -> dict[str, int]:
@@ -203,7 +200,7 @@ def _type(
 ) -> dict[str, Any]:
     spelled, typlen = str(row["type"]), int(row["typlen"])
     canonical = None if row["is_user_type"] else _canonical(spelled)
-    base = (canonical or "").partition("(")[0]
+    base = base_of(canonical or "")
     constant = distinct == 1 or (distinct is None and not indexed)
     kind = "constant" if constant else "random"
     stored = width.mean_bytes if width is not None else float(_UNKNOWN_WIDTH_BYTES)
@@ -215,6 +212,14 @@ def _type(
         canonical = None
     if base == "bpchar" and "(" not in (canonical or ""):
         canonical = None
+    if canonical is not None and not _stands(canonical, stored, indexed=indexed):
+        canonical = None
+    if canonical is not None and FORMS[base].kind is Kind.WRAPPED and FORMS[base].width:
+        assert width is not None, "variable lengths have a width"
+        least, most = width_range(canonical, _WIDTH_MAX)
+        limits = {end: min(max(n, least), most) for end, n in _string(width).items()}
+        values = _values("random", distinct, rows, base)
+        return {"type": canonical, "width": limits, "values": values}
     if base in ("text", "varchar"):
         assert width is not None, "variable lengths have a width"
         text = _string(width)
@@ -243,6 +248,15 @@ def _type(
         "width": _string(width),
         "values": _values("random", distinct, rows, "text"),
     }
+
+
+def _stands(canonical: str, stored_bytes: float, *, indexed: bool) -> bool:
+    """Whether the type stands for itself, with values like those that a profile makes."""
+    form, payload = FORMS[base_of(canonical)], payload_bytes(canonical)
+    if indexed and not form.btree:
+        return False  # another method's index stands as a B-tree
+    # Addresses of IPv6 are longer.
+    return form.kind is not Kind.COUNTED or payload is None or abs(stored_bytes - payload - 1) <= 1
 
 
 def _values(kind: str, distinct: int | None, rows: int, base: str) -> dict[str, Any]:

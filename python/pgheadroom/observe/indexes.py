@@ -15,6 +15,7 @@ from typing import Any
 from pgheadroom import quoting
 from pgheadroom.observe.columns import Column
 from pgheadroom.observe.naming import profile_name
+from pgheadroom.profile.column_types import FORMS, Kind, base_of, has_operators
 from pgheadroom.profile.model import INTEGER_MAX
 from pgheadroom.sources.recording import Row
 
@@ -143,10 +144,15 @@ def profile_index(
         why = "not unique in the profile, where only the key is"
     if method not in ("btree", "brin"):
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
-    substituted = any(columns[n].is_substituted for n in index.depends if n in columns)
+    substituted = any(_is_not_evaluated(columns[n]) for n in index.depends if n in columns)
     made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
     if not made.get("columns") and not made.get("expressions"):
         return None, "it has no column that a profile can have"
+    types = {entry["name"]: entry["type"] for c in columns.values() for entry in c.entries}
+    if method == "brin" and not all(
+        has_operators(types[n], "brin") for n in made.get("columns", ())
+    ):
+        return None, "BRIN is not played over a type of its columns"
     made = {"name": profile_name(label, taken)} | made
     if method == "brin":
         made["method"] = "brin"
@@ -156,6 +162,12 @@ def profile_index(
         made["where"], differs_too = _where(index, columns, substituted=substituted)
         differs = differs_too or differs
     return made, differs or why
+
+
+def _is_not_evaluated(column: Column) -> bool:
+    """Whether expressions over it are not played: of other types, or of those that are counted."""
+    kind = FORMS[base_of(str(column.profile["type"]))].kind
+    return column.is_substituted or kind in (Kind.COUNTED, Kind.WRAPPED)
 
 
 def _listed(

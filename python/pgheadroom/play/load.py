@@ -58,6 +58,10 @@ def create_index(table: TableProfile, index: IndexProfile) -> str:
     """The CREATE INDEX statement."""
     keys = [quoting.identifier(name) for name in index.columns]
     keys += [f"({expression})" for expression in index.expressions]
+    for n, opclass in enumerate(index.opclass):
+        keys[n] += f" {quoting.identifier(opclass)}" if opclass else ""
+    for n, order in enumerate(index.order):
+        keys[n] += f" {order}" if order else ""
     unique = "UNIQUE " if index.unique else ""
     sql = (
         f"CREATE {unique}INDEX {quoting.identifier(index.name)} "
@@ -65,7 +69,11 @@ def create_index(table: TableProfile, index: IndexProfile) -> str:
     )
     if index.include:
         sql += f" INCLUDE ({', '.join(quoting.identifier(name) for name in index.include)})"
+    if index.nulls_not_distinct:
+        sql += " NULLS NOT DISTINCT"
     options = []
+    if index.pages_per_range is not None:
+        options.append(f"pages_per_range = {index.pages_per_range}")
     if index.fillfactor is not None:
         options.append(f"fillfactor = {index.fillfactor}")
     if index.deduplicate_items is not None:

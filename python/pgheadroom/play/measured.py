@@ -33,14 +33,16 @@ WITH main AS (SELECT %(table)s::regclass::oid AS oid),
 toast AS (SELECT reltoastrelid AS oid FROM pg_class JOIN main USING (oid) WHERE reltoastrelid <> 0),
 heap AS (TABLE main UNION ALL TABLE toast),
 every AS (TABLE heap UNION ALL
-          SELECT indexrelid FROM pg_index JOIN heap ON heap.oid = indrelid)
+          SELECT indexrelid FROM pg_index JOIN heap ON heap.oid = indrelid
+          JOIN pg_class i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
+          WHERE amname IN ('btree', 'brin'))
 SELECT coalesce(nullif(c.reltablespace, 0), d.dattablespace)::bigint,
        d.oid::bigint, pg_relation_filenode(c.oid)::bigint
 FROM every JOIN pg_class c USING (oid) JOIN pg_database d ON d.datname = current_database()
 """
 _SIZES = """
 SELECT pg_relation_size(c.oid, 'main') / 8192,
-       coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname <> 'brin'), 0)
+       coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname = 'btree'), 0)
            ::bigint / 8192,
        coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname = 'brin'), 0)
            ::bigint / 8192
@@ -51,7 +53,7 @@ WHERE c.oid = %(table)s::regclass GROUP BY c.oid
 
 
 def read_relations(connection: psycopg.Connection[Any], names: tuple[str, ...]) -> Relations:
-    """Find the tables' heaps, TOAST relations and indexes."""
+    """Find the tables' heaps, TOAST relations and those of their indexes that are priced."""
     table_of: dict[str, str] = {}
     for name in names:
         for row in connection.execute(_RELATIONS, {"table": quoting.identifier(name)}):

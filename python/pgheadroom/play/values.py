@@ -11,6 +11,7 @@ negative:
     NULL      hash mod 1,000,000 < round(null_frac * 1,000,000)
     string    md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
     bpchar    the letter number VALUE mod 26, blank-padded
+    others    `type_values.py`
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgheadroom import quoting
+from pgheadroom.play import type_values
 from pgheadroom.profile import Change, ColumnProfile, Kind, TableProfile
 
 MILLION = 1_000_000
@@ -85,10 +87,19 @@ def _typed(column: ColumnProfile, number: str, hashed: str) -> str:
         return f"({start} + {number} * interval '1 second')"
     if column.kind is Kind.PADDED:
         return f"CAST(chr(97 + CAST(mod({number}, 26) AS int4)) AS {column.type})"
+
+    def width(less: int) -> str:
+        """Bytes of the row's value less so many."""
+        assert column.width is not None, "it has a width"
+        low, high = column.width.min_bytes, column.width.max_bytes
+        if low == high:
+            return str(low - less)
+        return f"CAST({low - less} + {_modulo(hashed, high - low + 1)} AS int4)"
+
+    if column.kind is not Kind.STRING:
+        return type_values.made(column, number, width, _digits)
     assert column.width is not None, "strings have a width"
-    low, high = column.width.min_bytes, column.width.max_bytes
-    width = f"{low}" if low == high else f"CAST({low} + {_modulo(hashed, high - low + 1)} AS int4)"
-    return f"left({_digits(number, high)}, {width})"
+    return f"left({_digits(number, column.width.max_bytes)}, {width(0)})"
 
 
 def _digits(number: str, most: int) -> str:
@@ -129,6 +140,8 @@ def _changed(column: ColumnProfile, change: Change, old: str, growth: str) -> st
         return f"NOT {old}"
     if column.kind is Kind.TIMESTAMP:
         return f"{old} + interval '1 microsecond'"
+    if column.kind in (Kind.COUNTED, Kind.WRAPPED):
+        return type_values.changed(column, old, growth if change.grows_max_bytes else None)
     # md5 of a bpchar is that of its text, which has no trailing blanks.
     length = f"octet_length({old})" + (f" + {growth}" if change.grows_max_bytes else "")
     new = f"left(repeat(md5(CAST({old} AS text)), ({length} + 31) / 32), {length})"

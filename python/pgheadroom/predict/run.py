@@ -47,7 +47,7 @@ from pgheadroom.predict.variants import IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.predict.without_row import sentences
 from pgheadroom.profile import Profile
-from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
+from pgheadroom.profile.unpriced import said_left_out, said_unpriced, unpriced_of
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
 
@@ -362,7 +362,7 @@ def note(
     """Say under `assumed` what the twin approximated, and how its intervals were made."""
     lines = list(dict.fromkeys(line for item in found for line in item.approximations))
     unpriced = said_unpriced(name for table in profile.tables for name in unpriced_of(table))
-    lines += [unpriced] if unpriced else []
+    lines += [said for said in (unpriced, said_left_out(profile.tables)) if said]
     if lines:
         assumed["twin.approximations"] = lines
     models = list(dict.fromkeys(line for item in found for line in item.model))

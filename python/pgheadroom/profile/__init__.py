@@ -8,6 +8,7 @@ this value, so it has no defaults left to fill in: those that were used stand un
 
 from __future__ import annotations
 
+from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import (
     Change,
     ColumnProfile,
@@ -27,7 +28,6 @@ from pgheadroom.profile.model import (
     Workload,
 )
 from pgheadroom.profile.reading import parse_profile, read_profile, to_json
-from pgheadroom.profile.spelling import Kind
 
 __all__ = [
     "Change",

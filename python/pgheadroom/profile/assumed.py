@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.forms import defaults, write
+from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import (
     CHECKSUMS_FROM_MAJOR,
     PARAMETERS,
@@ -18,7 +19,6 @@ from pgheadroom.profile.model import (
     ServerSettings,
     TableProfile,
 )
-from pgheadroom.profile.spelling import KINDS, Kind
 
 _INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h
 
@@ -86,15 +86,17 @@ def _server(notes: _Notes, raw: Raw) -> None:
 def _table(notes: _Notes, raw: Raw, table: TableProfile, path: str) -> None:
     for n, index in enumerate(raw.get("indexes", ())):
         notes.add(f"{path}.indexes[{n}]", index, defaults(IndexProfile), ("method", "unique"))
-        if index.get("method") != "brin":
+        if index.get("method", "btree") == "btree":
             notes.add(f"{path}.indexes[{n}]", index, {"fillfactor": _INDEX_FILLFACTOR})
     for n, (given, column) in enumerate(zip(raw["columns"], table.columns, strict=True)):
         place = f"{path}.columns[{n}]"
-        if KINDS[column.base_type] is Kind.TIMESTAMP and "(" in given["type"]:
+        if column.kind is Kind.TIMESTAMP and "(" in given["type"]:
             notes[f"{place}.type"] = (
                 f"{column.base_type}, to the microsecond: the precision is not played"
             )
         made = {"null_frac": 0.0, "values": write(column.values, nulls=False)}
+        if column.width is not None:
+            made["width"] = write(column.width)
         notes.add(place, given, made)
         if given.get("values", {}).get("kind") == "random":
             notes.add(f"{place}.values", given["values"], {"ndistinct": column.values.ndistinct})

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, fail
+from pgheadroom.profile.column_types import NAME_DIGITS, Kind, has_operators, payload_bytes
 from pgheadroom.profile.foreign_keys import check_foreign_keys
 from pgheadroom.profile.model import (
     INTEGER_MAX,
@@ -17,7 +18,6 @@ from pgheadroom.profile.model import (
     TableProfile,
 )
 from pgheadroom.profile.queue_head import check_heads
-from pgheadroom.profile.spelling import Kind
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _TOAST_POINTER_BYTES = 18
@@ -78,10 +78,8 @@ def _check_widths(path: str, table: TableProfile) -> None:
     for column in table.columns:
         if column.width is not None:
             widths[column.name] = column.width.max_bytes
-        elif column.base_type == "numeric":
-            widths[column.name] = 8
         else:
-            widths[column.name] = column.type_length
+            widths[column.name] = payload_bytes(column.type)
     # A long value leaves a pointer of 18 bytes; a short one is one byte longer with its header.
     smallest = [
         _core.Column(column.type)
@@ -100,13 +98,20 @@ def _check_widths(path: str, table: TableProfile) -> None:
         )
     for n, index in enumerate(table.indexes):
         for k, name in enumerate(index.columns):
-            if index.method == "brin" and table.column(name).kind is Kind.BOOLEAN:
-                place = f"{path}.indexes[{n}].columns[{k}]"
-                fail(place, name, f"no {table.column(name).type}, which BRIN has no operators for")
+            given = index.opclass[k : k + 1] not in ((), ("",))
+            column, place = table.column(name), f"{path}.indexes[{n}].columns[{k}]"
+            if not given and not has_operators(column.type, index.method):
+                method = {"brin": "BRIN", "btree": "a B-tree"}.get(index.method, index.method)
+                fail(place, name, f"no {column.type}, which {method} has no operators for")
         if index.method != "btree" or not index.columns:
             continue
         listed = [table.column(name) for name in (*index.columns, *index.include)]
-        entry = [_core.Column(c.type, payload_bytes=widths[c.name]) for c in listed]
+        entry = [
+            _core.Column("cstring", payload_bytes=NAME_DIGITS)
+            if c.base_type == "name"
+            else _core.Column(c.type, payload_bytes=widths[c.name])
+            for c in listed
+        ]
         try:
             _core.index_tuple_bytes(entry)
         except InputError as error:

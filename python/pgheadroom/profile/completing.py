@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.forms import FieldError, expected_of, fail
+from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
 from pgheadroom.profile.model import (
     AGE_ROWS_MAX,
     GROWTH_BYTES_MAX,
@@ -27,11 +28,26 @@ from pgheadroom.profile.model import (
     RowRange,
     TableProfile,
     Values,
+    Width,
 )
 from pgheadroom.profile.queue_head import check_head
-from pgheadroom.profile.spelling import Kind
 
 _SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
+_ORDERED = re.compile(
+    r"(?P<name>.+?)\s+(?P<order>(?:ASC|DESC)(?:\s+NULLS\s+(?:FIRST|LAST))?|NULLS\s+(?:FIRST|LAST))",
+    re.IGNORECASE,
+)
+_OPCLASS = re.compile(r"[a-z_0-9]{0,63}")
+_BTREE_ONLY = ("unique", "fillfactor", "deduplicate_items", "nulls_not_distinct", "order")
+_NOT_OF: Mapping[str, tuple[str, ...]] = {
+    "btree": ("pages_per_range",),
+    "brin": (*_BTREE_ONLY, "include"),
+    "hash": (*(field for field in _BTREE_ONLY if field != "fillfactor"), "include"),
+    "gin": (*_BTREE_ONLY, "include"),
+    "gist": tuple(field for field in _BTREE_ONLY if field != "fillfactor"),
+    "spgist": tuple(field for field in _BTREE_ONLY if field != "fillfactor"),
+}
+"""Fields that an index of a method does not have."""
 _RELOPTION = re.compile(r"(toast\.)?[a-z_]{1,60}")
 
 Raw = Mapping[str, Any]
@@ -55,8 +71,13 @@ def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:
     for n, name in enumerate(names):
         if name in names[:n] or name in _SYSTEM_COLUMNS:
             fail(f"{path}.columns[{n}].name", name, "a name that no other column has")
-    for n, index in enumerate(table.indexes):
+    indexes = [completed_index(index, names) for index in table.indexes]
+    for n, index in enumerate(indexes):
         _check_index(index, raw["indexes"][n], f"{path}.indexes[{n}]", names)
+        _check_keys(index, f"{path}.indexes[{n}]", table)
+        if index.is_key and not any(other.is_key for other in indexes[:n]):
+            _check_ascending(index, f"{path}.indexes[{n}]")
+    table = replace(table, indexes=tuple(indexes))
     columns = tuple(
         _completed_column(column, raw["columns"][n], f"{path}.columns[{n}]", table)
         for n, column in enumerate(table.columns)
@@ -72,8 +93,8 @@ def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:
 
 
 def _check_index(index: IndexProfile, raw: Raw, path: str, names: Sequence[str]) -> None:
-    if bool(index.columns) == bool(index.expressions):
-        raise FieldError(path, "expected either columns or expressions, and at least one of them")
+    if not index.columns and not index.expressions:
+        raise FieldError(path, "expected columns or expressions, at least one of them")
     for field, listed in (("columns", index.columns), ("include", index.include)):
         for name in listed:
             if name not in names:
@@ -81,18 +102,78 @@ def _check_index(index: IndexProfile, raw: Raw, path: str, names: Sequence[str])
     several = len(index.columns) + len(index.expressions) + len(index.include)
     if several > 32:
         fail(path, several, "at most 32 index columns")
-    if index.method == "brin":
-        for field in ("unique", "include", "fillfactor", "deduplicate_items"):
-            if raw.get(field):
-                fail(f"{path}.{field}", raw[field], "nothing, which BRIN does not have")
-    if index.unique and (index.expressions or index.where):
-        fail(path, index.name, "a unique index over columns, without expressions and where")
+    for field in _NOT_OF[index.method]:
+        if raw.get(field):
+            method = {"brin": "BRIN", "btree": "a B-tree"}.get(index.method, index.method)
+            fail(f"{path}.{field}", raw[field], f"nothing, which {method} does not have")
+    if index.nulls_not_distinct and not index.unique:
+        fail(f"{path}.nulls_not_distinct", True, "a unique index")
+    if index.method == "hash" and several > 1:
+        fail(path, several, "one column, which is what a hash index has")
+
+
+def completed_index(index: IndexProfile, names: Sequence[str]) -> IndexProfile:
+    """
+    An index whose columns are names alone, with their order apart.
+
+    Args:
+        index: As the file has it: `w DESC` among its columns, if no column is called so.
+        names: The columns of its table.
+    """
+    found = [
+        (name, "") if name in names or match is None else (match["name"], match["order"])
+        for name in index.columns
+        for match in (_ORDERED.fullmatch(name),)
+    ]
+    spelled = [order for _, order in found]
+    if not any(spelled):
+        spelled = list(index.order)
+    order = [" ".join(text.upper().split()) for text in spelled]
+    while order and order[-1] in ("", "ASC", "ASC NULLS LAST", "NULLS LAST"):
+        order.pop()
+    opclass = list(index.opclass)
+    while opclass and opclass[-1] == "":
+        opclass.pop()
+    return replace(
+        index,
+        columns=tuple(name for name, _ in found),
+        order=tuple(order),
+        opclass=tuple(opclass),
+    )
+
+
+def _check_keys(index: IndexProfile, path: str, table: TableProfile) -> None:
+    """What is said of an index's key columns, one by one."""
+    keys = len(index.columns) + len(index.expressions)
+    for field, listed in (("order", index.order), ("opclass", index.opclass)):
+        if len(listed) > keys:
+            fail(f"{path}.{field}", list(listed), f"at most {keys}, one for each key column")
+    for order in index.order:
+        if _ORDERED.fullmatch(f"c {order}") is None and order:
+            fail(f"{path}.order", order, "ASC or DESC, NULLS FIRST or NULLS LAST, or both")
+    for n, name in enumerate(index.opclass):
+        if not _OPCLASS.fullmatch(name):
+            fail(f"{path}.opclass", name, "the name of an operator class, or an empty string")
+        if index.method == "brin" and not name.endswith("_minmax_ops"):
+            fail(f"{path}.opclass", name, "none or one of minmax, which is what is played of BRIN")
+        if index.method != "btree" or not name or n >= len(index.columns):
+            continue
+        base = table.column(index.columns[n]).base_type
+        known = (f"{base.strip(chr(34))}_ops", PATTERN_OPS.get(base))
+        if name not in known:
+            expected = " or ".join(filter(None, known))
+            fail(f"{path}.opclass", name, f"{expected}, for how others order is not played")
+
+
+def _check_ascending(index: IndexProfile, path: str) -> None:
+    if any("DESC" in order for order in index.order):
+        fail(f"{path}.order", list(index.order), "ascending columns, for rows are found by it")
 
 
 def _completed_column(
     column: ColumnProfile, raw: Raw, path: str, table: TableProfile
 ) -> ColumnProfile:
-    key = next((index.columns[0] for index in table.indexes if index.unique), None)
+    key = next((index.columns[0] for index in table.indexes if index.is_key), None)
     is_key = column.name == key
     if is_key and column.null_frac > 0:
         fail(f"{path}.null_frac", column.null_frac, "0, for this column is the key")
@@ -100,8 +181,8 @@ def _completed_column(
     largest = {"serial": table.rows, "random": (values.ndistinct or 1) - 1}.get(values.kind, 0)
     if column.kind is Kind.INTEGER and largest > INTEGER_MAX[column.base_type]:
         fail(f"{path}.values", largest, f"values that fit {column.type}")
-    _check_width(column, raw, f"{path}.width")
-    return replace(column, values=values)
+    width = _completed_width(column, raw, f"{path}.width")
+    return replace(column, values=values, width=width)
 
 
 def _values(
@@ -124,21 +205,28 @@ def _values(
         return Values(kind="serial")
     # Strings are digits of hashes, so they differ from row to row without an index too.
     indexed = any(column.name in index.columns for index in table.indexes)
-    if indexed or column.kind is Kind.STRING:
+    if indexed or column.kind in (Kind.STRING, Kind.WRAPPED):
         return Values(kind="random", ndistinct=ndistinct)
     return Values(kind="constant")
 
 
-def _check_width(column: ColumnProfile, raw: Raw, path: str) -> None:
+def _completed_width(column: ColumnProfile, raw: Raw, path: str) -> Width | None:
     width = column.width
-    if column.kind is not Kind.STRING:
+    if not column.form.width:
         if width is not None:
             fail(path, raw["width"], f"no width, which {column.type} has by itself")
-        return
+        return None
     if width is None:
-        raise FieldError(path, f"missing, expected min_bytes and max_bytes for {column.type}")
-    most = min(column.type_length or STRING_BYTES_MAX, STRING_BYTES_MAX)
-    _check_range(path, ("min_bytes", width.min_bytes), ("max_bytes", width.max_bytes), 0, most)
+        assumed = assumed_width(column.type, STRING_BYTES_MAX)
+        if assumed is None:
+            raise FieldError(path, f"missing, expected min_bytes and max_bytes for {column.type}")
+        return Width(min_bytes=assumed[0], max_bytes=assumed[1])
+    least, most = width_range(column.type, STRING_BYTES_MAX)
+    ends = ("min_bytes", width.min_bytes), ("max_bytes", width.max_bytes)
+    if width.min_bytes < least:
+        fail(path, raw["width"], f"at least {least} bytes, which the smallest {column.type} has")
+    _check_range(path, *ends, least, most)
+    return width
 
 
 def _check_range(
@@ -229,7 +317,7 @@ def _check_change(change: Change, raw: Any, path: str, table: TableProfile) -> N
     if "grows_bytes" not in given:
         return
     place = f"{path}.{column.name}.grows_bytes"
-    if column.kind is not Kind.STRING or column.type_length is not None:
+    if not column.form.grows or column.type_length is not None:
         fail(place, given["grows_bytes"], f"nothing, for a {column.type} cannot grow without end")
     ends = ("min", change.grows_min_bytes), ("max", change.grows_max_bytes)
     _check_range(place, *ends, 0, GROWTH_BYTES_MAX)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.forms import fail
+from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import (
     INTEGER_MAX,
     ColumnProfile,
@@ -18,7 +19,6 @@ from pgheadroom.profile.model import (
     TableProfile,
     Values,
 )
-from pgheadroom.profile.spelling import Kind
 
 Raw = Mapping[str, Any]
 

@@ -20,10 +20,9 @@ from pgheadroom.forms import (
     in_file,
     show,
 )
+from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedServer, ObservedTable
 from pgheadroom.profile.spelling import (
-    KINDS,
-    Kind,
     Name,
     Words,
     memory,
@@ -113,6 +112,11 @@ class Width:
     max_bytes: Annotated[int, between(0, STRING_BYTES_MAX)]
 
 
+def _width(found: int | Width) -> Width:
+    """A number is a width that all values have."""
+    return Width(min_bytes=found, max_bytes=found) if isinstance(found, int) else found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """
@@ -129,45 +133,70 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
-    """A column; `type` is canonical (`int4`, `bpchar(84)`), `width` stands for strings only."""
+    """A column; `type` is canonical (`int4`, `bpchar(84)`), `width` where that leaves it open."""
 
     name: Name
     type: Annotated[str, Stored(Text, type_name)]
     values: Values = Values(kind="constant")
-    width: Width | None = None
+    width: (
+        Annotated[
+            Width,
+            Stored(Annotated[int, between(0, STRING_BYTES_MAX)] | Width, _width),
+            Expected("bytes, or { min_bytes, max_bytes }"),
+        ]
+        | None
+    ) = None
     null_frac: Annotated[float, between(0, 1)] = 0.0
 
     @property
     def kind(self) -> Kind:
         """What its values are."""
-        return KINDS[self.base_type]
+        return self.form.kind
+
+    @property
+    def form(self) -> ColumnForm:
+        """What is known of its type."""
+        return FORMS[self.base_type]
 
     @property
     def base_type(self) -> str:
         """The type without its modifier."""
-        return self.type.partition("(")[0]
+        return base_of(self.type)
 
     @property
     def type_length(self) -> int | None:
-        """The n of `bpchar(n)` or `varchar(n)`."""
-        _, _, modifier = self.type.partition("(")
-        digits = modifier.rstrip(")")
-        return int(digits) if digits.isdecimal() else None
+        """The n of `bpchar(n)`, `varchar(n)` or `bit(n)`."""
+        return length_of(self.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProfile:
-    """An index over columns or over expressions (one of the two is empty)."""
+    """
+    An index over columns, expressions, or both, the columns first.
+
+    `order` and `opclass` are those of the key columns, as CREATE INDEX has them; empty: default.
+    """
 
     name: Name
     columns: Names = field(default=(), metadata=in_file(unless_empty=True))
     expressions: Names = field(default=(), metadata=in_file(unless_empty=True))
     unique: bool = False
-    method: Literal["btree", "brin"] = "btree"
+    method: Literal["btree", "brin", "hash", "gin", "gist", "spgist"] = "btree"
     include: Names = field(default=(), metadata=in_file(unless_empty=True))
     where: Text | None = None
     fillfactor: Annotated[int, between(10, 100)] | None = None
     deduplicate_items: bool | None = None
+    order: Names = field(default=(), metadata=in_file(unless_empty=True))
+    opclass: Names = field(default=(), metadata=in_file(unless_empty=True))
+    nulls_not_distinct: bool = field(default=False, metadata=in_file(unless_empty=True))
+    pages_per_range: Annotated[int, between(1, 131_072)] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
+
+    @property
+    def is_key(self) -> bool:
+        """Whether rows may be found by it: unique, over columns, with all rows."""
+        return self.unique and not self.expressions and self.where is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +233,8 @@ class TableProfile:
 
     @property
     def key_index(self) -> IndexProfile | None:
-        """The first unique index, by which rows are found."""
-        return next((index for index in self.indexes if index.unique), None)
+        """The first unique index over columns of all rows, by which rows are found."""
+        return next((index for index in self.indexes if index.is_key), None)
 
     @property
     def key(self) -> ColumnProfile | None:

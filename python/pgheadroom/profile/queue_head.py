@@ -5,7 +5,17 @@ Rows at the head of a queue: which operations take them, by which index.
 from __future__ import annotations
 
 from pgheadroom.forms import fail
-from pgheadroom.profile.model import Operation, Pick, Profile, RowRange, TableProfile
+from pgheadroom.profile.model import IndexProfile, Operation, Pick, Profile, RowRange, TableProfile
+
+
+def is_walked(index: IndexProfile) -> bool:
+    """Whether a head may be in its order: a B-tree over ascending columns."""
+    return (
+        index.method == "btree"
+        and bool(index.columns)
+        and not index.expressions
+        and not index.order
+    )
 
 
 def check_head(operation: Operation, pick: Pick, path: str, table: TableProfile) -> None:
@@ -25,9 +35,9 @@ def check_head(operation: Operation, pick: Pick, path: str, table: TableProfile)
     if isinstance(rows, RowRange):
         found = f"{rows.min_rows} to {rows.max_rows}"
         fail(f"{path}.rows_per_statement", found, "a number, which is the limit of the query")
-    indexes = {one.name: one for one in table.indexes if one.method == "btree" and one.columns}
+    indexes = {one.name: one for one in table.indexes if is_walked(one)}
     if pick.using is not None and pick.using not in indexes:
-        expected = f"a btree index of {table.name} over columns: " + ", ".join(indexes)
+        expected = f"a btree index of {table.name} over ascending columns: " + ", ".join(indexes)
         fail(f"{path}.pick.using", pick.using, expected)
     index = None if pick.using is None else indexes[pick.using]
     if index is not None and index.where is not None and pick.where is None:

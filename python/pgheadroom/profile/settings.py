@@ -4,14 +4,17 @@ Which PostgreSQL settings a profile may set.
 A profile is a file that people pass around, and a setting can make a server run programs
 (`archive_command`, `shared_preload_libraries`). So only settings that act on storage, WAL,
 vacuum and planning costs are let through; those that a field of the profile stands for, and those
-that the conduct of a run fixes, are refused with a hint.
+that the conduct of a run fixes, are refused with a hint. Which are which stands, name by name, in
+`settings.txt` of the twin.
 """
 
 from __future__ import annotations
 
-import re
-
+from pgheadroom import _core
 from pgheadroom.forms import FieldError, fail
+
+_BY_THE_TWIN = "what "
+"""How the reasons begin of settings that a server plays and the twin does not."""
 
 FIELDS = {
     "shared_buffers": "server.shared_buffers",
@@ -26,39 +29,6 @@ FIELDS = {
 }
 """Settings that have a field of their own."""
 
-CONDUCT = frozenset(
-    {
-        "fsync",
-        "synchronous_commit",
-        "jit",
-        "bgwriter_lru_maxpages",
-        "max_parallel_workers_per_gather",
-        "max_parallel_maintenance_workers",
-        "synchronize_seqscans",
-        "plan_cache_mode",
-        "enable_seqscan",
-        "enable_indexscan",
-        "enable_bitmapscan",
-        "enable_indexonlyscan",
-        "max_connections",
-        "max_wal_senders",
-        "wal_keep_size",
-    }
-)
-"""Settings that every run has, so that runs can be compared."""
-
-_ALLOWED = re.compile(
-    r"autovacuum_\w+|log_autovacuum_min_duration|vacuum_\w+|maintenance_work_mem|work_mem|"
-    r"checkpoint_(completion_target|flush_after)|min_wal_size|wal_buffers|wal_writer_\w+|"
-    r"wal_init_zero|wal_recycle|wal_skip_threshold|commit_(delay|siblings)|"
-    r"bgwriter_(delay|lru_multiplier|flush_after)|backend_flush_after|huge_pages|"
-    r"effective_\w+|\w+_cost|default_toast_compression|default_statistics_target|"
-    r"io_(method|workers|combine_limit|max_combine_limit|max_concurrency)|debug_io_direct|"
-    r"track_(io_timing|wal_io_timing|cost_delay_timing)|hash_mem_multiplier|"
-    r"old_snapshot_threshold|gin_pending_list_limit|deadlock_timeout|max_locks_per_transaction|"
-    r"buffer_usage_limit|transaction_buffers|subtransaction_buffers|multixact_\w+_buffers"
-)
-
 
 def check_setting(path: str, name: str, value: str) -> None:
     """
@@ -69,12 +39,11 @@ def check_setting(path: str, name: str, value: str) -> None:
     """
     if name in FIELDS:
         raise FieldError(path, f"has a field of its own, expected under {FIELDS[name]}")
-    if name in CONDUCT:
-        raise FieldError(path, "is the same in every run, expected no setting of it")
-    if not _ALLOWED.fullmatch(name):
-        raise FieldError(
-            path,
-            "a profile may not set this, expected a setting of storage, WAL, vacuum or costs",
-        )
+    becomes, reason = _core.setting_becomes(name, value)
+    if becomes == "unknown":
+        raise FieldError(path, "no known PostgreSQL has it, expected a setting of 15 to 19")
+    if becomes == "refused" and not reason.startswith(_BY_THE_TWIN):
+        expected = "a setting of storage, WAL, vacuum or costs"
+        raise FieldError(path, f"a profile may not set this ({reason}), expected {expected}")
     if "\n" in value or "\r" in value:
         fail(path, value, "one line")

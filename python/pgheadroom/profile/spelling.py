@@ -6,44 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Expected, Stored, Text, show
+from pgheadroom.profile.column_types import BITS_MAX, FORMS, base_of, length_of
 from pgheadroom.units import parse_setting_bytes, setting_bytes
 
 VERSION_MIN, VERSION_MAX = 15, 19
 _SERVER_VERSION = re.compile(r"([0-9]{2})(?:\.[0-9]{0,2}|(?:alpha|beta|rc)[0-9]+|devel)?")
-
-
-class Kind(StrEnum):
-    """What a column's values are, which decides how they are made and changed."""
-
-    INTEGER = "integer"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"
-    STRING = "string"
-    PADDED = "padded"
-
-
-KINDS: Mapping[str, Kind] = {
-    "int2": Kind.INTEGER,
-    "int4": Kind.INTEGER,
-    "int8": Kind.INTEGER,
-    "float4": Kind.NUMBER,
-    "float8": Kind.NUMBER,
-    "numeric": Kind.NUMBER,
-    "bool": Kind.BOOLEAN,
-    "timestamp": Kind.TIMESTAMP,
-    "timestamptz": Kind.TIMESTAMP,
-    "text": Kind.STRING,
-    "varchar": Kind.STRING,
-    "bpchar": Kind.PADDED,
-}
-"""Types that a profile's columns may have, by PostgreSQL's own name without a modifier."""
 
 
 def server_version(found: str) -> str:
@@ -80,9 +52,12 @@ def type_name(found: str) -> str:
         column = _core.Column(found, is_null=True)
     except InputError as error:
         raise ValueError(str(error)) from None
-    base = column.type_name.partition("(")[0]
-    if base not in KINDS or column.type_name.endswith("]"):
-        raise ValueError(f"found {show(found)}, expected one of {', '.join(KINDS)}")
+    base = base_of(column.type_name)
+    if base not in FORMS:
+        raise ValueError(f"found {show(found)}, expected one of {', '.join(FORMS)}")
+    length = length_of(column.type_name)
+    if base in ("bit", "varbit") and (length is None or length > BITS_MAX):
+        raise ValueError(f"found {show(found)}, expected {base}(n) with at most {BITS_MAX} bits")
     return column.type_name
 
 

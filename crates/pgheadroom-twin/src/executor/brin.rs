@@ -1,4 +1,4 @@
-//! A BRIN index: what each range of 128 heap pages holds, and the records of its changes.
+//! A BRIN index: what each range of heap pages (128) holds, and the records of its changes.
 //!
 //! Loading summarises every range that the table has; a new row beyond them changes nothing. A row
 //! that leaves its range's bounds replaces the summary on its page. Left out: VACUUM, which
@@ -17,14 +17,13 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
-use crate::executor::index::{Found, IndexDefinition, Part, blocking_columns, parts_of};
+use crate::executor::index::{Found, Part, blocking_columns, parts_of};
+use crate::executor::index_definition::IndexDefinition;
 use crate::expression::Expression;
 use crate::page::Tid;
 use crate::row::{Row, RowType};
 use crate::wal::{RecordType, Wal};
 
-/// Source: `BRIN_DEFAULT_PAGES_PER_RANGE`, src/include/access/brin.h.
-const PAGES_PER_RANGE: u32 = 128;
 /// Source: `SizeOfBrinTuple`, src/include/access/brin_tuple.h.
 const SIZE_OF_BRIN_TUPLE: u32 = 5;
 /// Source: `BrinSpecialSpace`, src/include/access/brin_page.h.
@@ -66,6 +65,7 @@ struct Range {
 pub(super) struct Brin {
     keys: Vec<Part>,
     predicate: Option<Expression>,
+    pages_per_range: u32,
     /// Columns that it depends on.
     pub columns: Vec<usize>,
     ranges: Vec<Range>,
@@ -87,10 +87,11 @@ impl Brin {
         wal: &mut Wal,
     ) -> Result<Self, StatementError> {
         let columns = blocking_columns(&definition);
+        let pages_per_range = definition.pages_per_range;
         let predicate = definition.predicate.clone();
         let keys = parts_of(definition.keys, row_type);
         let mut brin = Self {
-            ranges: (0..heap_pages.div_ceil(PAGES_PER_RANGE).max(1))
+            ranges: (0..heap_pages.div_ceil(pages_per_range).max(1))
                 .map(|_| Range {
                     columns: vec![Summary::default(); keys.len()],
                     bytes: 0,
@@ -99,6 +100,7 @@ impl Brin {
                 .collect(),
             keys,
             predicate,
+            pages_per_range,
             columns,
             free: Vec::new(),
             main: wal.add_fork(),
@@ -157,7 +159,7 @@ impl Brin {
         tid: Tid,
         statement: Option<u32>,
     ) -> Result<bool, StatementError> {
-        let range = (tid.block.0 / PAGES_PER_RANGE) as usize;
+        let range = (tid.block.0 / self.pages_per_range) as usize;
         if range >= self.ranges.len() {
             return Ok(false);
         }
@@ -215,7 +217,7 @@ impl Brin {
         if !self.add(row, tid, Some(statement))? {
             return Ok(());
         }
-        let number = (tid.block.0 / PAGES_PER_RANGE) as usize;
+        let number = (tid.block.0 / self.pages_per_range) as usize;
         let bytes = self.tuple_bytes(&self.ranges[number].columns);
         let range = &mut self.ranges[number];
         let free = &mut self.free[range.page];

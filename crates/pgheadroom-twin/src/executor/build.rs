@@ -5,7 +5,8 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::btree::{Built, Entries};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
-use crate::executor::index::{Index, IndexDefinition, IndexMethod};
+use crate::executor::index::{Index, blocking_columns};
+use crate::executor::index_definition::{IndexDefinition, IndexMethod};
 use crate::executor::table::Table;
 use crate::heap::Heap;
 use crate::page::Tid;
@@ -20,8 +21,13 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         self.definitions.push(definition.clone());
-        if definition.method == IndexMethod::Brin {
-            return self.build_brin(behaviour, definition, wal);
+        match definition.method {
+            IndexMethod::Btree => {}
+            IndexMethod::Brin => return self.build_brin(behaviour, definition, wal),
+            IndexMethod::Unpriced => {
+                self.note_unpriced(&definition);
+                return Ok(());
+            }
         }
         let is_unique = definition.is_unique;
         self.build_btree(behaviour, definition, is_unique, wal)?;
@@ -79,6 +85,15 @@ impl Table {
             let key = (position, self.rows.slots(row)[column]);
             self.places.note(&mut self.rows, key, row, tid);
         }
+    }
+
+    /// An index of which nothing is played but which updates it keeps from being HOT.
+    pub(super) fn note_unpriced(&mut self, definition: &IndexDefinition) {
+        for column in blocking_columns(definition) {
+            self.blocks_hot[column] = true;
+        }
+        self.btree_positions.push(None);
+        self.learn_columns();
     }
 
     pub(super) fn build_brin(

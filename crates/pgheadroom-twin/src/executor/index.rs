@@ -3,14 +3,16 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 use pgheadroom_layout::{Behaviour, OffsetNumber};
 
-use crate::btree::{self, Btree, NULL_LAST, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSizes};
+use crate::btree::{
+    self, Btree, NULL_FIRST, NULL_LAST, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSizes,
+};
 use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
+use crate::executor::index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
 use crate::executor::text_order::TextOrder;
 use crate::expression::Expression;
 use crate::page::Tid;
@@ -19,63 +21,7 @@ use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, compressed, numeric
 use crate::text::{Text, trimmed};
 use crate::value::{Value, signed};
 use crate::wal::{IndexLog, Wal};
-
-/// Kinds of indexes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexMethod {
-    /// B-tree.
-    Btree,
-    /// Block ranges.
-    Brin,
-}
-
-/// A key column of an index.
-#[derive(Debug, Clone, PartialEq)]
-pub enum IndexKey {
-    /// A column of the table, by position.
-    Column(usize),
-    /// An expression.
-    Expression(Expression),
-}
-
-/// An index of a table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IndexDefinition {
-    /// Its kind.
-    pub method: IndexMethod,
-    /// Its key columns.
-    pub keys: Vec<IndexKey>,
-    /// Columns that it only carries along.
-    pub include: Vec<usize>,
-    /// Which rows it has; all without one.
-    pub predicate: Option<Expression>,
-    /// Whether keys are unique.
-    pub is_unique: bool,
-    /// Fillfactor of a B-tree's leaves.
-    pub fillfactor: BtreeFillfactor,
-    /// The option `deduplicate_items`.
-    pub deduplicate_items: bool,
-}
-
-impl IndexDefinition {
-    /// A B-tree over columns with the default options.
-    ///
-    /// # Panics
-    /// Without key columns.
-    #[must_use]
-    pub fn on_columns(columns: Vec<usize>, is_unique: bool) -> Self {
-        assert!(!columns.is_empty(), "an index has a key");
-        Self {
-            method: IndexMethod::Btree,
-            keys: columns.into_iter().map(IndexKey::Column).collect(),
-            include: Vec::new(),
-            predicate: None,
-            is_unique,
-            fillfactor: BtreeFillfactor::new(90).expect("the default fillfactor"),
-            deduplicate_items: true,
-        }
-    }
-}
+use crate::wrap::{NAME_DIGITS, Wrap};
 
 /// Most key columns of an index.
 ///
@@ -116,6 +62,7 @@ pub(super) struct Part {
     pub width: Option<u32>,
     /// Of strings, which a B-tree's keys need.
     order: Option<TextOrder>,
+    direction: KeyOrder,
 }
 
 /// An index.
@@ -171,7 +118,15 @@ impl Index {
         let columns = definition.keys.len() + definition.include.len();
         assert!(!definition.keys.is_empty() && columns <= MAX_KEY_COLUMNS);
         let blocking = blocking_columns(&definition);
-        let keys = parts_of(definition.keys, row_type);
+        let mut keys = parts_of(definition.keys, row_type);
+        for (part, &direction) in keys.iter_mut().zip(&definition.order) {
+            part.direction = direction;
+        }
+        for part in &mut keys {
+            if part.kind == Kind::Wrapped(Wrap::Name) {
+                part.width = Some(NAME_DIGITS + 1); // `name_ops` keeps a cstring
+            }
+        }
         let include = definition.include.into_iter().map(IndexKey::Column);
         let include = parts_of(include.collect(), row_type);
         let key_columns = u8::try_from(keys.len()).expect("at most 32 key columns");
@@ -180,7 +135,7 @@ impl Index {
             btree::Definition {
                 key_columns,
                 is_unique: definition.is_unique,
-                nulls_not_distinct: false,
+                nulls_not_distinct: definition.nulls_not_distinct,
                 fillfactor: definition.fillfactor,
                 deduplicate_items: definition.deduplicate_items,
                 all_equal_image: include.is_empty()
@@ -256,11 +211,12 @@ impl Index {
                     Part {
                         source: IndexKey::Column(column),
                         kind: Kind::Integer { .. },
+                        direction,
                         ..
                     },
                 ],
                 None,
-            ) if self.tree.definition().is_unique => Some(*column),
+            ) if self.tree.definition().is_unique && !direction.is_descending => Some(*column),
             _ => None,
         }
     }
@@ -342,7 +298,7 @@ impl Index {
         Ok(Some(IndexEntry { key, shape }))
     }
 
-    /// The key and the sizes of a row's entry, where they follow from its slots alone: columns of
+    /// The key and the sizes of a row's entry, where they follow from its slots alone: numbers of
     /// fixed widths without NULLs, and no predicate.
     #[inline]
     pub fn plain_entry_of(&self, slots: &[i64], key: &mut Vec<i64>) -> Option<ShapeId> {
@@ -355,11 +311,11 @@ impl Index {
             let IndexKey::Column(column) = part.source else {
                 return None;
             };
-            if slots[column] == NULL_SLOT {
+            if slots[column] == NULL_SLOT || part.order.is_some() {
                 return None;
             }
             if position < self.keys.len() {
-                key.push(part.plain_code(slots[column]));
+                key.push(part.directed(part.plain_code(slots[column])));
             }
         }
         Some(shape)
@@ -368,19 +324,27 @@ impl Index {
     fn code(&mut self, column: usize, found: &Found, row: Row<'_>) -> i64 {
         let part = &mut self.keys[column];
         let text = match (found, found.text(row)) {
+            (Found::Null, _) if part.direction.nulls_first => return NULL_FIRST,
             (Found::Null, _) => return NULL_LAST,
             (_, Some(text)) => part.ordered_by(text),
-            (Found::Plain(slot), None) => return part.plain_code(*slot),
+            (Found::Plain(slot), None) => return part.directed(part.plain_code(*slot)),
             (_, None) => unreachable!("a string"),
         };
         let order = part.order.as_mut().expect("a string's order");
         if let Some(code) = order.code(&text) {
-            return code;
+            return part.directed(code);
         }
-        let moved = order.respread();
+        let mut moved = order.respread();
+        let code = order.code(&text).expect("room after labels were spread");
+        if part.direction.is_descending {
+            moved.reverse();
+            for (old, new) in &mut moved {
+                (*old, *new) = (-*old, -*new);
+            }
+        }
+        let code = part.directed(code);
         self.tree.replace_codes(column, &moved);
-        let order = self.keys[column].order.as_mut().expect("a string's order");
-        order.code(&text).expect("room after labels were spread")
+        code
     }
 
     fn shape_of(&mut self, payloads: &[u32]) -> Result<ShapeId, StatementError> {
@@ -450,7 +414,8 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
             kind,
             align,
             width,
-            order: kind.is_text().then(TextOrder::default),
+            order: kind.is_kept().then(TextOrder::default),
+            direction: KeyOrder::default(),
         }
     })
     .collect()
@@ -462,7 +427,7 @@ impl Part {
             IndexKey::Column(column) => {
                 return Ok(match row.slots[*column] {
                     NULL_SLOT => Found::Null,
-                    slot if self.kind.is_text() => Found::Kept(slot),
+                    slot if self.kind.is_kept() => Found::Kept(slot),
                     slot => Found::Plain(slot),
                 });
             }
@@ -486,15 +451,23 @@ impl Part {
         slot
     }
 
+    /// A code in the order of the column: codes have no number without its negative.
+    pub fn directed(&self, code: i64) -> i64 {
+        if self.direction.is_descending {
+            code.saturating_neg()
+        } else {
+            code
+        }
+    }
+
     /// What a string is ordered by.
     ///
     /// Source: `bpcharcmp`, src/backend/utils/adt/varchar.c: without blanks at the end.
     pub fn ordered_by(&self, text: &Text) -> Box<[u8]> {
-        let bytes = text.to_bytes();
-        if matches!(self.kind, Kind::Padded { .. }) {
-            trimmed(&bytes).into()
-        } else {
-            bytes.into()
+        match self.kind {
+            Kind::Padded { .. } => trimmed(&text.to_bytes()).into(),
+            Kind::Integers(integers) => integers.ordered_by(&text.to_bytes()).into(),
+            _ => text.order_bytes().into(),
         }
     }
 
@@ -512,6 +485,9 @@ impl Part {
             (_, Some(width), _) => return Ok(width),
             (Found::Plain(slot), None, Kind::Numeric { scale, .. }) => {
                 return Ok(numeric_payload_bytes(*slot, scale));
+            }
+            (Found::Plain(_), None, Kind::Counted(counted)) => {
+                return Ok(counted.varlena_bytes().expect("a length of its own"));
             }
             _ => found.text(row).expect("a string"),
         };

@@ -149,7 +149,7 @@ impl Table {
     pub fn order_column(&self) -> Option<usize> {
         let column = self.indexes[self.ordering()?].first_column()?;
         let kind = self.row_type.columns[column].kind;
-        (!kind.is_text() && !kind.is_float()).then_some(column)
+        (!kind.is_kept() && !kind.is_float()).then_some(column)
     }
 
     /// The leaf of this B-tree that a new row's entry belongs to, and its position there, behind

@@ -18,7 +18,8 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::btree::{Built, METAPAGE_HOLE};
 use crate::checkpoint::ForkId;
 use crate::executor::change::page_bytes;
-use crate::executor::index::{Index, IndexDefinition, IndexMethod};
+use crate::executor::index::Index;
+use crate::executor::index_definition::{IndexDefinition, IndexMethod};
 use crate::executor::table::Table;
 use crate::executor::toast::{Toast, Writer};
 use crate::executor::{Database, Relation, StatementError, TableId};
@@ -251,6 +252,10 @@ impl Table {
         old_indexes: &[Index],
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
+        if definition.method == IndexMethod::Unpriced {
+            self.note_unpriced(&definition);
+            return Ok(());
+        }
         if definition.method == IndexMethod::Brin {
             return self.build_brin(behaviour, definition, wal);
         }

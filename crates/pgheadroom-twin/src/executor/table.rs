@@ -9,7 +9,8 @@ use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::fetch::HeapParts;
 use crate::executor::foreign_key::ForeignKeys;
-use crate::executor::index::{Index, IndexDefinition, IndexEntry};
+use crate::executor::index::{Index, IndexEntry};
+use crate::executor::index_definition::IndexDefinition;
 use crate::executor::rewrite_online::Notes;
 use crate::executor::rows::Rows;
 use crate::executor::session::SessionTable;
@@ -18,7 +19,7 @@ use crate::executor::toast::Toast;
 use crate::heap::Heap;
 use crate::model::Model;
 use crate::page::Tid;
-use crate::row::{ColumnDefinition, NULL_SLOT, Row, RowType, Texts};
+use crate::row::{ColumnDefinition, ColumnLayout, NULL_SLOT, Row, RowType, Texts};
 use crate::value::{Value, ValueError};
 use crate::wal::Wal;
 
@@ -100,7 +101,8 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<Self, StatementError> {
         let row_type = RowType::new(&definition.columns).map_err(StatementError::Unsupported)?;
-        let toast = if row_type.columns.iter().any(|column| column.kind.is_text()) {
+        let is_long = |column: &ColumnLayout| column.kind.is_kept() && column.width.is_none();
+        let toast = if row_type.columns.iter().any(is_long) {
             Some(Box::new(Toast::new(behaviour, wal)?))
         } else {
             None
@@ -162,6 +164,11 @@ impl Table {
         }
         table.learn_columns();
         Ok(table)
+    }
+
+    /// Whether it has an index of any kind.
+    pub(super) fn has_indexes(&self) -> bool {
+        !self.indexes.is_empty() || !self.definitions.is_empty()
     }
 
     /// The place among the B-trees of the index at this position.
@@ -318,7 +325,7 @@ impl Table {
         self.session.undo.push(row);
         self.session.undo_slots.extend_from_slice(old);
         for &column in changed {
-            let is_text = self.row_type.columns[column].kind.is_text();
+            let is_text = self.row_type.columns[column].kind.is_kept();
             if is_text && old[column] != NULL_SLOT && new[column] != NULL_SLOT {
                 let replaced = (old[column], new[column]);
                 self.session.undo_texts.push(replaced);

@@ -21,10 +21,11 @@ use pgheadroom_layout::tuple::{TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, V
 
 use crate::executor::StatementError;
 use crate::executor::fetch::HeapAccess;
-use crate::executor::index::IndexDefinition;
+use crate::executor::index_definition::IndexDefinition;
 use crate::executor::table::{Table, TableDefinition};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
+use crate::row::counted::Counted;
 use crate::row::kind::Kind;
 use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, RowType, Texts, compressed};
 use crate::text::Text;
@@ -246,7 +247,7 @@ impl Table {
     }
 
     fn is_plain_text(&self, column: usize, slot: i64) -> bool {
-        let is_text = slot != NULL_SLOT && self.row_type.columns[column].kind.is_text();
+        let is_text = slot != NULL_SLOT && self.row_type.columns[column].kind.is_kept();
         is_text && self.texts.form(slot).is_none()
     }
 
@@ -259,6 +260,8 @@ impl Table {
         let has_long = |kind: Kind| match kind {
             Kind::Text { length } | Kind::Padded { length } => length.is_none(),
             Kind::Numeric { whole_digits, .. } => whole_digits.is_none(),
+            Kind::Counted(Counted::Bits { .. }) => false,
+            Kind::Counted(_) | Kind::Wrapped(_) | Kind::Integers(_) => kind.layout().1.is_none(),
             _ => false,
         };
         if columns.iter().any(|column| has_long(column.kind)) {
@@ -279,6 +282,10 @@ impl Table {
                     let digits = whole_digits.unwrap_or(0) + u32::from(scale);
                     NUMERIC_HEADER + 2 * ((digits + 6) / 4)
                 }
+                // Source: `type_maximum_size` of BITOID.
+                Kind::Counted(counted) => width
+                    .or(counted.varlena_bytes().map(|b| b + 4))
+                    .unwrap_or(0),
                 _ => width.unwrap_or(0),
             };
             has_toastable |= width.is_none();
@@ -291,7 +298,7 @@ impl Table {
 
     /// The OID of a value, if it is out of line.
     pub(super) fn external_id(&self, column: usize, slot: i64) -> Option<u32> {
-        if slot == NULL_SLOT || !self.row_type.columns[column].kind.is_text() {
+        if slot == NULL_SLOT || !self.row_type.columns[column].kind.is_kept() {
             return None;
         }
         match self.texts.form(slot) {
@@ -361,7 +368,7 @@ fn external_ids(row_type: &RowType, slots: impl Iterator<Item = i64>, texts: &Te
     }
     let columns = row_type.columns.iter().zip(slots);
     columns
-        .filter(|(column, slot)| column.kind.is_text() && *slot != NULL_SLOT)
+        .filter(|(column, slot)| column.kind.is_kept() && *slot != NULL_SLOT)
         .filter_map(|(_, slot)| match texts.form(slot) {
             Some(Form::External { value_id, .. }) => Some(value_id),
             _ => None,
@@ -412,7 +419,8 @@ impl Work {
         let mut best = None;
         let mut best_bytes = TOAST_POINTER_SIZE.next_multiple_of(8);
         for (column, &slot) in new.iter().enumerate() {
-            if slot == NULL_SLOT || !table.row_type.columns[column].kind.is_text() {
+            let layout = &table.row_type.columns[column];
+            if slot == NULL_SLOT || !layout.kind.is_kept() || layout.width.is_some() {
                 continue;
             }
             let is_candidate = match table.texts.form(slot) {

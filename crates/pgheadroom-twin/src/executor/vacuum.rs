@@ -122,7 +122,7 @@ impl Database {
         let oldest_xmin = self.procs.oldest_xmin();
         let table = self.relation(relation);
         let options = VacuumOptions {
-            has_indexes: !table.indexes.is_empty() || !table.brins.is_empty(),
+            has_indexes: table.has_indexes(),
             ..options
         };
         RunningVacuum {

@@ -11,8 +11,8 @@ use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
 use crate::autovacuum::bytes_of;
 use crate::estimate::build_bytes;
 use crate::executor::{
-    ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, StatementError,
-    TableDefinition, TableId,
+    ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, KeyOrder, PAGES_PER_RANGE,
+    StatementError, TableDefinition, TableId,
 };
 use crate::expression::Expression;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
@@ -233,6 +233,7 @@ fn definition(
         method: match spec.method {
             Method::Btree => IndexMethod::Btree,
             Method::Brin => IndexMethod::Brin,
+            Method::Hash | Method::Gin | Method::Gist | Method::Spgist => IndexMethod::Unpriced,
         },
         keys,
         include: spec
@@ -250,7 +251,19 @@ fn definition(
             reason: format!("{path}.fillfactor: {error}"),
         })?,
         deduplicate_items: spec.deduplicate_items.unwrap_or(true),
+        order: spec.order.iter().map(|text| key_order(text)).collect(),
+        nulls_not_distinct: spec.nulls_not_distinct,
+        pages_per_range: spec.pages_per_range.unwrap_or(PAGES_PER_RANGE).max(1),
     })
+}
+
+/// `DESC`, `ASC NULLS FIRST` and the like; NULLs come first in a descending column.
+fn key_order(text: &str) -> KeyOrder {
+    let is_descending = text.starts_with("DESC");
+    KeyOrder {
+        is_descending,
+        nulls_first: text.ends_with("FIRST") || (is_descending && !text.ends_with("LAST")),
+    }
 }
 
 /// What a failed statement means for a profile.

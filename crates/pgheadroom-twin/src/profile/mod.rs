@@ -13,17 +13,20 @@
 
 pub(crate) mod foreign_key;
 pub(crate) mod head;
+mod index_spec;
 pub mod load;
 pub(crate) mod ranges;
+pub mod settings;
 mod spec;
 pub mod support;
 
+pub use index_spec::{IndexSpec, Method};
 pub use load::LoadedTable;
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, ForeignKeySpec,
-    GrowsSpec, IndexSpec, Isolation, KindName, Method, OperationSpec, ParentPick, PgbenchSpec,
-    PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, ServerSpec, SnapshotSpec, TableSpec,
-    ValuesKind, ValuesSpec, WalLevel, WidthSpec,
+    GrowsSpec, Isolation, KindName, OperationSpec, ParentPick, PgbenchSpec, PickSpec, ProfileSpec,
+    RowsSpec, RunSpec, SampleSpec, ServerSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec,
+    WalLevel, WidthSpec,
 };
 
 /// Why a profile is not played.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::profile::ProfileError;
+use crate::profile::index_spec::IndexSpec;
 
 /// A whole profile, its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -178,7 +179,7 @@ impl TableSpec {
     /// The position of the first unique index, by which rows are found.
     #[must_use]
     pub fn key_index(&self) -> Option<usize> {
-        self.indexes.iter().position(|index| index.unique)
+        self.indexes.iter().position(IndexSpec::is_key)
     }
 
     /// The position of the key: the first column of the first unique index.
@@ -265,43 +266,6 @@ pub struct WidthSpec {
     pub min_bytes: i64,
     /// At most.
     pub max_bytes: i64,
-}
-
-/// An index.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IndexSpec {
-    /// Its name.
-    pub name: String,
-    /// Key columns; empty with expressions.
-    #[serde(default)]
-    pub columns: Vec<String>,
-    /// Key expressions.
-    #[serde(default)]
-    pub expressions: Vec<String>,
-    /// Whether keys are unique.
-    pub unique: bool,
-    /// Access method.
-    pub method: Method,
-    /// Columns that ride along.
-    #[serde(default)]
-    pub include: Vec<String>,
-    /// Its predicate.
-    #[serde(rename = "where")]
-    pub predicate: Option<String>,
-    /// Of its leaves, in percent; 90 when absent.
-    pub fillfactor: Option<i64>,
-    /// On when absent.
-    pub deduplicate_items: Option<bool>,
-}
-
-/// Access methods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)] // PostgreSQL's words
-pub enum Method {
-    Btree,
-    Brin,
 }
 
 /// An operation.

@@ -1,53 +1,10 @@
 //! What of a profile the twin cannot play, each by its field.
 
+use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS};
 use crate::profile::{
     Compression, KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec,
 };
 use crate::run::Conditions;
-
-/// Settings that change nothing that the twin predicts, by the beginning of their names: they
-/// concern autovacuum's schedule (which is given to the twin as events), memory, waiting, costs of
-/// plans (which are given too) and the times at which WAL and pages are written.
-const HARMLESS_SETTINGS: [&str; 36] = [
-    "autovacuum_",
-    "log_autovacuum_min_duration",
-    "vacuum_cost_",
-    "vacuum_buffer_usage_limit",
-    "maintenance_work_mem",
-    "work_mem",
-    "checkpoint_",
-    "min_wal_size",
-    "wal_buffers",
-    "wal_writer_",
-    "wal_init_zero",
-    "wal_recycle",
-    "wal_skip_threshold",
-    "commit_",
-    "bgwriter_",
-    "backend_flush_after",
-    "huge_pages",
-    "effective_",
-    "seq_page_cost",
-    "random_page_cost",
-    "cpu_",
-    "parallel_",
-    "jit_",
-    "default_statistics_target",
-    "io_",
-    "debug_io_direct",
-    "track_",
-    "hash_mem_multiplier",
-    "gin_pending_list_limit",
-    "deadlock_timeout",
-    "max_locks_per_transaction",
-    "buffer_usage_limit",
-    "transaction_buffers",
-    "subtransaction_buffers",
-    "multixact_offset_buffers",
-    "multixact_member_buffers",
-];
-/// Storage parameters that change nothing that the twin predicts, likewise.
-const HARMLESS_RELOPTIONS: [&str; 3] = ["autovacuum_", "log_autovacuum_", "parallel_workers"];
 
 /// Refuses what the twin does not play, by name; else the number of transactions, and what is not
 /// played as a server would.
@@ -179,19 +136,8 @@ fn server(server: &ServerSpec) -> Result<(), ProfileError> {
         ));
     }
     for (name, value) in &server.settings {
-        let is_known = HARMLESS_SETTINGS
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
-        let is_cost = name.ends_with("_cost");
-        let is_pglz = name == "default_toast_compression" && server.has_pglz();
-        if !is_known && !is_cost && !is_pglz {
-            let field = format!("server.settings.{name}");
-            return Err(ProfileError::unsupported(
-                field,
-                value,
-                "no such setting: what it does to pages is not modelled",
-            ));
-        }
+        let field = format!("server.settings.{name}");
+        refuse(SETTINGS, name, value, field, "no such setting")?;
     }
     Ok(())
 }
@@ -216,16 +162,32 @@ fn check_foreign_keys(spec: &ProfileSpec) -> Result<(), ProfileError> {
 
 fn check_table(number: usize, table: &TableSpec) -> Result<(), ProfileError> {
     for (name, value) in &table.reloptions {
-        let is_known = HARMLESS_RELOPTIONS
-            .iter()
-            .any(|prefix| name.trim_start_matches("toast.").starts_with(prefix));
-        if !is_known {
-            return Err(ProfileError::unsupported(
-                format!("table[{number}].reloptions.{name}"),
-                value,
-                "no such storage parameter: what it does to pages is not modelled",
-            ));
-        }
+        let field = format!("table[{number}].reloptions.{name}");
+        let plain = name.trim_start_matches("toast.");
+        refuse(
+            STORAGE_PARAMETERS,
+            plain,
+            value,
+            field,
+            "no such storage parameter",
+        )?;
     }
     Ok(())
+}
+
+/// Refuses what a table of names says is not played.
+fn refuse(
+    table: &'static str,
+    name: &str,
+    value: &str,
+    field: String,
+    expected: &str,
+) -> Result<(), ProfileError> {
+    let reason = match Becomes::of(table, name, value) {
+        Becomes::Modelled | Becomes::NoEffect => return Ok(()),
+        Becomes::Refused(reason) => reason,
+        Becomes::Unknown => "no version that is known has it",
+    };
+    let expected = format!("{expected}: {reason}");
+    Err(ProfileError::unsupported(field, value, expected))
 }

@@ -31,7 +31,7 @@ impl ColumnLayout {
             let start = end.next_multiple_of(self.align);
             return (start, start + width);
         }
-        let form = if self.kind.is_text() {
+        let form = if self.kind.is_kept() {
             texts.form(slot)
         } else {
             None
@@ -57,6 +57,7 @@ impl ColumnLayout {
         match (self.kind, self.width) {
             (_, Some(width)) => width,
             (Kind::Numeric { scale, .. }, None) => numeric::payload_bytes(slot, scale),
+            (Kind::Counted(counted), None) => counted.varlena_bytes().expect("a length of its own"),
             (_, None) => texts.get(slot).len(),
         }
     }
@@ -65,7 +66,7 @@ impl ColumnLayout {
     ///
     /// Source: `varattrib_4b`, `varattrib_1b_e` and `varatt_external`, src/include/varatt.h.
     fn write(&self, stored_bytes: u32, slot: i64, texts: &Texts, out: &mut Vec<u8>) {
-        let form = if self.kind.is_text() {
+        let form = if self.kind.is_kept() {
             texts.form(slot)
         } else {
             None
@@ -99,7 +100,8 @@ impl ColumnLayout {
     fn write_payload(&self, slot: i64, texts: &Texts, out: &mut Vec<u8>) {
         match self.kind {
             Kind::Numeric { scale, .. } => numeric::write_to(slot, scale, out),
-            Kind::Text { .. } | Kind::Padded { .. } => texts.get(slot).write_to(out),
+            kind if kind.is_kept() => texts.get(slot).write_to(out),
+            Kind::Counted(counted) => counted.write_to(slot, self.width.unwrap_or(0), out),
             #[allow(clippy::cast_possible_truncation)] // it was a float4 before
             Kind::Float4 => {
                 let number = f64::from_bits(unsigned(slot)) as f32;
@@ -119,6 +121,9 @@ impl ColumnLayout {
             #[allow(clippy::cast_possible_truncation)] // it was a float4 before
             let number = f64::from_bits(unsigned(slot)) as f32;
             return u64::from(number.to_bits()).to_le_bytes();
+        }
+        if let Kind::Counted(counted) = self.kind {
+            return counted.image(slot);
         }
         slot.to_le_bytes()
     }

@@ -2,6 +2,7 @@
 
 use crate::row::kind::Kind;
 use crate::row::{NULL_SLOT, Row, RowType, Texts};
+use crate::text::Text;
 use crate::value::{Value, ValueError, unsigned};
 
 /// What becomes of a column in the SET clause.
@@ -89,7 +90,7 @@ impl RowType {
                 Change::NextKey { last } => self.add(column, slot % last, 1)?,
                 Change::Add(addend) => {
                     let kind = self.columns[column].kind;
-                    assert!(!kind.is_text() && !kind.is_float(), "an integer column");
+                    assert!(!kind.is_kept() && !kind.is_float(), "an integer column");
                     self.add(column, slot, *addend)?
                 }
                 Change::Computed(compute) => {
@@ -143,7 +144,7 @@ impl RowType {
 
     /// Drops the string of a slot that is not needed, unless it is the same as `kept`.
     fn give_up(&self, column: usize, slot: i64, kept: i64, texts: &mut Texts) {
-        if slot != kept && slot != NULL_SLOT && self.columns[column].kind.is_text() {
+        if slot != kept && slot != NULL_SLOT && self.columns[column].kind.is_kept() {
             texts.remove(slot);
         }
     }
@@ -170,6 +171,21 @@ impl RowType {
                 let number = f64::from_bits(unsigned(slot)) + 1.0;
                 return self.slot(column, Value::Float(number), texts);
             }
+            Kind::Counted(counted) => {
+                return counted
+                    .next(slot)
+                    .ok_or_else(|| self.out_of_range(column, slot, 1));
+            }
+            Kind::Wrapped(_) => return Ok(texts.add(texts.get(slot).changed(grows_bytes))),
+            Kind::Integers(integers) => {
+                let old = texts.get(slot).to_bytes();
+                let number = integers.number(&old) + 1;
+                Kind::Integer {
+                    width: integers.width,
+                }
+                .checked(number, &self.columns[column].type_name)?;
+                return Ok(texts.add(Text::from_bytes(&integers.with_number(&old, number))));
+            }
             Kind::Text { length } => (length, false),
             Kind::Padded { length } => (length, true),
             _ => return self.add(column, slot, 1),
@@ -185,11 +201,15 @@ impl RowType {
         let layout = &self.columns[column];
         let sum = slot
             .checked_add(addend)
-            .ok_or_else(|| ValueError::OutOfRange {
-                number: format!("{slot} + {addend}"),
-                type_name: layout.type_name.clone(),
-            })?;
+            .ok_or_else(|| self.out_of_range(column, slot, addend))?;
         layout.kind.checked(sum, &layout.type_name)?;
         Ok(sum)
+    }
+
+    fn out_of_range(&self, column: usize, slot: i64, addend: i64) -> ValueError {
+        ValueError::OutOfRange {
+            number: format!("{slot} + {addend}"),
+            type_name: self.columns[column].type_name.clone(),
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use pgheadroom_layout::{Behaviour, ColumnType, TypeLength};
 
+use crate::row::counted::Counted;
 use crate::value::ValueError;
+use crate::wrap::{Integers, Wrap};
 
 /// Kinds of types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,12 @@ pub(crate) enum Kind {
     Boolean,
     Timestamp,
     Date,
+    /// Types that follow from one number.
+    Counted(Counted),
+    /// Types that stand around a hash's digits.
+    Wrapped(Wrap),
+    /// Arrays of equal integers.
+    Integers(Integers),
     /// text and varchar.
     Text {
         /// Most characters.
@@ -35,6 +43,12 @@ pub(crate) enum Kind {
     },
 }
 
+/// The first and the last date, in days since 2000-01-01.
+///
+/// Source: `IS_VALID_DATE`, src/include/datatype/timestamp.h (REL_18_STABLE).
+const DATE_FIRST: i64 = -2_451_545;
+const DATE_LAST: i64 = 2_147_483_494 - 2_451_545 - 1;
+
 impl Kind {
     /// `None` for types whose values the twin does not know.
     pub fn of(column_type: &ColumnType) -> Option<Self> {
@@ -42,6 +56,13 @@ impl Kind {
             Some((base, rest)) => (base, Some(rest.trim_end_matches(')'))),
             None => (column_type.name(), None),
         };
+        if let Some(element) = column_type.name().strip_suffix("[]") {
+            // A varchar(n)[] is stored as any other.
+            let element = element.split_once('(').map_or(element, |(base, _)| base);
+            let name = format!("{element}[]");
+            let integers = Integers::of(&name).map(Self::Integers);
+            return integers.or_else(|| Wrap::of(&name).map(Self::Wrapped));
+        }
         let length = || modifier.and_then(|text| text.parse().ok());
         Some(match base {
             "int2" => Self::Integer { width: 2 },
@@ -52,10 +73,13 @@ impl Kind {
             "float8" => Self::Float8,
             "bool" => Self::Boolean,
             "timestamp" | "timestamptz" => Self::Timestamp,
-            "date" => Self::Date,
             "text" | "varchar" => Self::Text { length: length() },
             "bpchar" => Self::Padded { length: length() },
-            _ => return None,
+            "date" => Self::Date,
+            name => {
+                let counted = Counted::of(name, modifier).map(Self::Counted);
+                return counted.or_else(|| Wrap::of(name).map(Self::Wrapped));
+            }
         })
     }
 
@@ -76,6 +100,11 @@ impl Kind {
         })
     }
 
+    /// Whether values are kept among a table's strings, by their number there.
+    pub const fn is_kept(self) -> bool {
+        self.is_text() || matches!(self, Self::Wrapped(_) | Self::Integers(_))
+    }
+
     /// Whether values are strings.
     pub const fn is_text(self) -> bool {
         matches!(self, Self::Text { .. } | Self::Padded { .. })
@@ -94,6 +123,12 @@ impl Kind {
             Self::Float4 | Self::Date => (4, Some(4)),
             Self::Float8 | Self::Timestamp => (8, Some(8)),
             Self::Numeric { .. } | Self::Text { .. } | Self::Padded { .. } => (4, None),
+            Self::Counted(counted) => counted.layout(),
+            Self::Wrapped(Wrap::Uuid) => (1, Some(16)),
+            Self::Wrapped(Wrap::Name) => (1, Some(64)),
+            Self::Wrapped(_) => (4, None),
+            Self::Integers(integers) if integers.width == 8 => (8, None),
+            Self::Integers(_) => (4, None),
         }
     }
 
@@ -103,7 +138,9 @@ impl Kind {
     /// src/include/catalog/pg_amproc.dat (REL_15_STABLE, REL_18_STABLE).
     pub const fn has_equal_image(self, behaviour: &Behaviour) -> bool {
         match self {
-            Self::Float4 | Self::Float8 | Self::Numeric { .. } => false,
+            Self::Float4 | Self::Float8 | Self::Numeric { .. } | Self::Integers(_) => false,
+            Self::Counted(counted) => counted.has_equal_image(),
+            Self::Wrapped(wrap) => wrap.has_equal_image(),
             Self::Padded { .. } => behaviour.bpchar_has_equal_image,
             _ => true,
         }
@@ -113,7 +150,8 @@ impl Kind {
     pub fn integers(self) -> Option<(i64, i64)> {
         match self {
             Self::Integer { width: 2 } => Some((i16::MIN.into(), i16::MAX.into())),
-            Self::Integer { width: 4 } | Self::Date => Some((i32::MIN.into(), i32::MAX.into())),
+            Self::Integer { width: 4 } => Some((i32::MIN.into(), i32::MAX.into())),
+            Self::Date => Some((DATE_FIRST, DATE_LAST)),
             Self::Integer { .. } | Self::Timestamp => Some((i64::MIN + 1, i64::MAX)),
             _ => None,
         }
@@ -124,7 +162,8 @@ impl Kind {
     pub fn checked(self, number: i64, type_name: &str) -> Result<(), ValueError> {
         let fits = match self {
             Self::Integer { width: 2 } => i16::try_from(number).is_ok(),
-            Self::Integer { width: 4 } | Self::Date => i32::try_from(number).is_ok(),
+            Self::Integer { width: 4 } => i32::try_from(number).is_ok(),
+            Self::Date => (DATE_FIRST..=DATE_LAST).contains(&number),
             Self::Boolean => (0..=1).contains(&number),
             Self::Numeric {
                 whole_digits: Some(digits),

@@ -10,6 +10,7 @@
 //! NULL     hash mod 1,000,000 < null_millionths
 //! string   md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
 //! bpchar   the letter number VALUE mod 26, blank-padded
+//! others   `row/counted.rs` and `wrap.rs`
 //! ```
 
 use pgheadroom_layout::ColumnType;
@@ -18,6 +19,7 @@ use crate::row::hash::hashint8extended;
 use crate::row::kind::Kind;
 use crate::text::Text;
 use crate::value::{Value, ValueError};
+use crate::wrap::{NAME_DIGITS, Wrap};
 
 /// Where a column's numbers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +107,34 @@ impl LoadRule {
             }
             Kind::Boolean => Value::Integer(number % 2),
             Kind::Timestamp => Value::Integer(microseconds(number)),
-            Kind::Date => return Err(wrong()),
+            Kind::Date => {
+                kind.checked(number, type_name)?;
+                Value::Integer(number)
+            }
+            Kind::Counted(counted) => {
+                let slot = counted.of_number(number);
+                Value::Integer(slot.ok_or_else(|| ValueError::OutOfRange {
+                    number: number.to_string(),
+                    type_name: type_name.to_owned(),
+                })?)
+            }
+            Kind::Wrapped(Wrap::Uuid) => Value::Text(Text::uuid(number)),
+            Kind::Wrapped(Wrap::Name) => {
+                Value::Text(Text::wrapped_hashes(number, NAME_DIGITS, Wrap::Name))
+            }
+            Kind::Wrapped(wrap) => {
+                let digits = self.width(hash).ok_or_else(wrong)?;
+                let digits = digits.saturating_sub(wrap.overhead_bytes());
+                Value::Text(Text::wrapped_hashes(number, digits, wrap))
+            }
+            Kind::Integers(integers) => {
+                Kind::Integer {
+                    width: integers.width,
+                }
+                .checked(number, type_name)?;
+                let width = self.width(hash).ok_or_else(wrong)?;
+                Value::Text(Text::from_bytes(&integers.filled(number, width)))
+            }
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as SQL's cast
             Kind::Float4 => Value::Float(f64::from(number as f32)),
             #[allow(clippy::cast_precision_loss)] // as SQL's cast
@@ -115,13 +144,18 @@ impl LoadRule {
                 Value::Text(Text::padded(letter, length.unwrap_or(1)))
             }
             Kind::Text { length } => {
-                let (min, max) = self.width_bytes.ok_or_else(wrong)?;
-                let width = hash.rem_euclid(i64::from(max - min) + 1);
-                let width = min + u32::try_from(width).expect("a width below 1 GB");
+                let width = self.width(hash).ok_or_else(wrong)?;
                 let width = length.map_or(width, |most| width.min(most));
                 Value::Text(Text::hashes(number, width))
             }
         })
+    }
+
+    /// Bytes of the string of a row with this hash.
+    fn width(&self, hash: i64) -> Option<u32> {
+        let (min, max) = self.width_bytes?;
+        let more = hash.rem_euclid(i64::from(max - min) + 1);
+        Some(min + u32::try_from(more).expect("a width below 1 GB"))
     }
 }
 
@@ -130,7 +164,7 @@ impl LoadRule {
 /// Source: `interval_mul`, src/backend/utils/adt/timestamp.c (REL_18_STABLE), which multiplies
 /// in floating point.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-fn microseconds(seconds: i64) -> i64 {
+pub(super) fn microseconds(seconds: i64) -> i64 {
     (1_000_000.0 * seconds as f64).round_ties_even() as i64
 }
 

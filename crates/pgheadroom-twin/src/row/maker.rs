@@ -135,10 +135,10 @@ impl Column {
         let slot = row_type.slot(position, value, texts)?;
         let is_same = self.rule.numbers == Numbers::Constant && self.rule.null_millionths == 0;
         let has_one_width = |bytes: (u32, u32)| bytes.0 == bytes.1;
-        let is_one_string = !matches!(layout.kind, Kind::Text { .. })
-            || self.rule.width_bytes.is_some_and(has_one_width);
+        let has_width = layout.kind.is_kept() && !matches!(layout.kind, Kind::Padded { .. });
+        let is_one_string = !has_width || self.rule.width_bytes.is_none_or(has_one_width);
         // Further strings have numbers of their own, but for the first few, which rows share.
-        if is_same && is_one_string && (!layout.kind.is_text() || Texts::is_shared(slot)) {
+        if is_same && is_one_string && (!layout.kind.is_kept() || Texts::is_shared(slot)) {
             self.making = Making::Same(slot);
         }
         Ok(slot)

@@ -8,6 +8,7 @@
 
 mod bytes;
 mod change;
+pub(crate) mod counted;
 mod hash;
 pub(crate) mod kind;
 mod load_rule;
@@ -102,9 +103,8 @@ impl RowType {
             let column_type = &column.column_type;
             let kind = Kind::of(column_type).ok_or_else(|| {
                 format!(
-                    "column {:?} of type {column_type}: its values are not known to the twin, \
-                     which knows int2, int4, int8, float4, float8, numeric with a scale from 0, \
-                     bool, date, timestamp, timestamptz, text, varchar and bpchar",
+                    "column {:?} of type {column_type}: its values are not known to the twin \
+                     (docs/profile.md lists the types that are)",
                     column.name
                 )
             })?;
@@ -118,7 +118,7 @@ impl RowType {
                 align,
                 is_packable: true,
                 width,
-                offset: offset.filter(|_| width.is_some()),
+                offset: offset.filter(|_| width.is_some() && !kind.is_kept()),
                 integers: kind.integers(),
             });
         }
@@ -135,7 +135,7 @@ impl RowType {
         } = &self.columns[column];
         match value {
             Value::Null => Ok(NULL_SLOT),
-            Value::Integer(number) if !kind.is_text() && !kind.is_float() => {
+            Value::Integer(number) if !kind.is_kept() && !kind.is_float() => {
                 kind.checked(number, type_name)?;
                 Ok(number)
             }
@@ -147,7 +147,7 @@ impl RowType {
                     signed(number.to_bits())
                 })
             }
-            Value::Text(text) if kind.is_text() => Ok(texts.add(text)),
+            Value::Text(text) if kind.is_kept() => Ok(texts.add(text)),
             other => Err(ValueError::WrongType {
                 type_name: type_name.clone(),
                 found: format!("{other:?}"),
@@ -160,7 +160,7 @@ impl RowType {
         let kind = self.columns[column].kind;
         if slot == NULL_SLOT {
             Value::Null
-        } else if kind.is_text() {
+        } else if kind.is_kept() {
             Value::Text(texts.get(slot).clone())
         } else if kind.is_float() {
             Value::Float(f64::from_bits(unsigned(slot)))
@@ -174,7 +174,7 @@ impl RowType {
         one == other
             || (one != NULL_SLOT
                 && other != NULL_SLOT
-                && self.columns[column].kind.is_text()
+                && self.columns[column].kind.is_kept()
                 && texts.form(one) == texts.form(other)
                 && texts.get(one) == texts.get(other))
     }
@@ -205,7 +205,7 @@ impl Row<'_> {
     #[must_use]
     pub fn integer(&self, column: usize) -> Option<i64> {
         let kind = self.row_type.columns[column].kind;
-        assert!(!kind.is_text() && !kind.is_float(), "an integer column");
+        assert!(!kind.is_kept() && !kind.is_float(), "an integer column");
         let slot = self.slots[column];
         (slot != NULL_SLOT).then_some(slot)
     }

@@ -27,7 +27,8 @@ impl RowType {
         if changed.iter().any(moves) || old[..self.last(changed)].contains(&NULL_SLOT) {
             let stays = |&column: &usize| {
                 let is_null = old[column] == NULL_SLOT || new[column] == NULL_SLOT;
-                self.columns[column].width.is_some() && !is_null
+                let layout = &self.columns[column];
+                layout.width.is_some() && !layout.kind.is_kept() && !is_null
             };
             if changed.iter().all(stays) {
                 return self.shared_where_they_are((old, new), texts, new_data_bytes);
@@ -167,7 +168,8 @@ impl Differing {
     fn add_at(&mut self, (start, width): (u32, u32), layout: &ColumnLayout, old: i64, new: i64) {
         let old = u64::from_le_bytes(layout.fixed_bytes(old));
         let new = u64::from_le_bytes(layout.fixed_bytes(new));
-        let bits = (old ^ new) & (u64::MAX >> (64 - 8 * width));
+        // What is wider is zero behind the first 8 bytes.
+        let bits = (old ^ new) & (u64::MAX >> (64 - 8 * width.min(8)));
         if bits != 0 {
             self.first = self.first.min(start + bits.trailing_zeros() / 8);
             self.end = self.end.max(start + 8 - bits.leading_zeros() / 8);
@@ -197,9 +199,18 @@ mod tests {
     use crate::row::ColumnDefinition;
     use crate::text::Text;
     use crate::value::Value;
+    use crate::wrap::{Integers, Wrap};
     use proptest::prelude::*;
 
-    const TYPES: [&str; 8] = [
+    const TYPES: [&str; 16] = [
+        "uuid",
+        "jsonb",
+        "bytea",
+        "name",
+        "inet",
+        "interval",
+        "macaddr",
+        "int4[]",
         "int2",
         "int4",
         "int8",
@@ -217,6 +228,15 @@ mod tests {
             "bool" => Value::Integer(number % 2),
             "int2" => Value::Integer(number * 255),
             "int4" | "int8" => Value::Integer(number * 65_793),
+            "uuid" => Value::Text(Text::uuid(number)),
+            "jsonb" => Value::Text(Text::wrapped_hashes(number, length, Wrap::Jsonb)),
+            "bytea" => Value::Text(Text::wrapped_hashes(number, length, Wrap::Bytea)),
+            "name" => Value::Text(Text::wrapped_hashes(number, 32, Wrap::Name)),
+            "int4[]" => {
+                let array = Integers::of("int4[]").unwrap();
+                Value::Text(Text::from_bytes(&array.filled(number, length + 24)))
+            }
+            "inet" | "interval" | "macaddr" => Value::Integer(number * 65_793),
             "numeric" => Value::Integer(10_i64.pow(length % 18) * (number + 1)),
             _ if number % 2 == 0 => Value::Text(Text::hashes(number % 8, length)),
             _ => Value::Text(Text::padded(

@@ -1,0 +1,159 @@
+//! What becomes of a setting or a storage parameter in a profile: two tables of exact names.
+//!
+//! `settings.txt` and `storage_parameters.txt` list every name of the versions that are known; a
+//! test of the package compares them with servers.
+
+/// The table of settings.
+pub const SETTINGS: &str = include_str!("settings.txt");
+/// The table of storage parameters.
+pub const STORAGE_PARAMETERS: &str = include_str!("storage_parameters.txt");
+
+/// The reason where a heading holds for other values alone.
+const OTHER_VALUE: &str = "what this value does to pages is not modelled";
+
+/// What becomes of a name and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Becomes {
+    /// The twin plays it.
+    Modelled,
+    /// It changes nothing that the twin predicts.
+    NoEffect,
+    /// Nobody plays it, with the reason.
+    Refused(&'static str),
+    /// No version that is known has it.
+    Unknown,
+}
+
+impl Becomes {
+    /// Of this name with this value, in one of the tables.
+    #[must_use]
+    pub fn of(table: &'static str, name: &str, value: &str) -> Self {
+        let Some((heading, limit)) = lines(table)
+            .find_map(|(heading, listed, limit)| (listed == name).then_some((heading, limit)))
+        else {
+            return Self::Unknown;
+        };
+        if !limit.is_none_or(|limit| limit.holds_for(value)) {
+            return Self::Refused(OTHER_VALUE);
+        }
+        match heading {
+            "modelled" => Self::Modelled,
+            "no effect on pages" => Self::NoEffect,
+            other => Self::Refused(other.strip_prefix("refused: ").unwrap_or(other)),
+        }
+    }
+}
+
+/// Which values a heading holds for.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    From(i64),
+    Is(&'static str),
+}
+
+impl Limit {
+    fn holds_for(self, value: &str) -> bool {
+        match self {
+            Self::From(least) => value
+                .trim()
+                .parse::<i64>()
+                .is_ok_and(|number| number >= least),
+            Self::Is(wanted) => is_same(value.trim(), wanted),
+        }
+    }
+}
+
+/// As settings are compared: booleans in any spelling.
+fn is_same(value: &str, wanted: &str) -> bool {
+    let truth = |text: &str| match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    };
+    value.eq_ignore_ascii_case(wanted) || (truth(value).is_some() && truth(value) == truth(wanted))
+}
+
+/// The names of a table, in its order.
+pub fn names(table: &'static str) -> impl Iterator<Item = &'static str> {
+    lines(table).map(|(_, name, _)| name)
+}
+
+/// The table's lines: heading, name, and which values the heading holds for.
+fn lines(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str, Option<Limit>)> {
+    let mut heading = "";
+    table.lines().filter_map(move |line| {
+        if let Some(next) = line.strip_prefix("== ") {
+            heading = next;
+            return None;
+        }
+        if line.is_empty() || line.starts_with('#') {
+            return None;
+        }
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let from = rest
+            .strip_prefix("from ")
+            .and_then(|number| number.parse().ok());
+        let is = rest.strip_prefix("= ").map(Limit::Is);
+        Some((heading, name, from.map(Limit::From).or(is)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn becomes(name: &str, value: &str) -> Becomes {
+        Becomes::of(SETTINGS, name, value)
+    }
+
+    /// Names are exact: what only begins like another is something else.
+    #[test]
+    fn exact_names() {
+        assert_eq!(
+            becomes("autovacuum_vacuum_threshold", "50"),
+            Becomes::Modelled
+        );
+        assert_eq!(becomes("autovacuum_freeze_min_age", "50"), Becomes::Unknown);
+        assert_eq!(becomes("work_mem", "4MB"), Becomes::NoEffect);
+        assert!(matches!(
+            becomes("vacuum_freeze_min_age", "0"),
+            Becomes::Refused(_)
+        ));
+        let parameter = Becomes::of(STORAGE_PARAMETERS, "autovacuum_freeze_min_age", "0");
+        assert!(matches!(parameter, Becomes::Refused(_)));
+    }
+
+    /// A heading may hold for some values alone.
+    #[test]
+    fn values() {
+        let age = "autovacuum_freeze_max_age";
+        assert_eq!(becomes(age, "1000000000"), Becomes::NoEffect);
+        assert_eq!(becomes(age, "100000"), Becomes::Refused(OTHER_VALUE));
+        assert_eq!(
+            becomes("default_toast_compression", "lz4"),
+            Becomes::Refused(OTHER_VALUE)
+        );
+        assert_eq!(becomes("vacuum_truncate", "true"), Becomes::NoEffect);
+        assert_eq!(
+            becomes("vacuum_truncate", "off"),
+            Becomes::Refused(OTHER_VALUE)
+        );
+    }
+
+    /// No name stands twice, and every line is under a heading that means something.
+    #[test]
+    fn well_formed() {
+        for table in [SETTINGS, STORAGE_PARAMETERS] {
+            let mut names: Vec<&str> = lines(table).map(|(_, name, _)| name).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+            for (heading, name, _) in lines(table) {
+                let is_known = matches!(heading, "modelled" | "no effect on pages")
+                    || heading.starts_with("refused: ");
+                assert!(is_known, "{heading}: {name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Types whose values follow from one number, which is what a slot keeps: one line each.
+//!
+//! ```text
+//! type       value number N                       stored                        the next
+//! time       00:00 + N us, modulo a day           int8                          a us later
+//! timetz     likewise, in UTC                     int8, zone 0 (int4)           a us later
+//! interval   N seconds                            us (int8), days 0, months 0   a us more
+//! oid        N                                    int4                          N + 1
+//! "char"     the letter number N mod 26           a byte                        the next letter
+//! money      N units                              cents (int8)                  a unit more
+//! macaddr    N modulo 2^48                        6 bytes, the highest first    N + 1
+//! macaddr8   N modulo 2^62                        8 bytes, the highest first    N + 1
+//! inet, cidr 10.0.0.0 + N modulo 2^24             family, bits 32, 4 bytes      the next address
+//! point      (N, 0)                               two float8                    N + 1
+//! bit, varbit N modulo 2^bits                     their number, then the bits   N + 1
+//! ```
+//!
+//! The order of the numbers is the order of the types' B-tree operators. The same in SQL is in
+//! `python/pgheadroom/play/type_values.py`.
+
+use super::load_rule::microseconds;
+
+/// A line of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Time,
+    TimeTz,
+    Interval,
+    Oid,
+    Letter,
+    Money,
+    MacAddr,
+    MacAddr8,
+    Inet,
+    Cidr,
+    Point,
+    /// `bit(n)`, and `varbit(n)` with all its bits.
+    Bits {
+        bits: u8,
+    },
+}
+
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
+const CENTS: i64 = 100;
+const MAC_MODULUS: i64 = 1 << 48;
+const MOST_MODULUS: i64 = 1 << 62;
+const ADDRESS_FIRST: i64 = 10 << 24;
+const ADDRESSES: i64 = 1 << 24;
+/// `PGSQL_AF_INET` and a network of one address. Source: src/include/utils/inet.h.
+const INET_HEAD: [u8; 2] = [2, 32];
+/// Bits of a bit string whose number a slot can keep.
+const BITS_MAX: u32 = 62;
+
+impl Counted {
+    /// By `pg_type.typname`, and what stands in parentheses after it.
+    pub fn of(typname: &str, modifier: Option<&str>) -> Option<Self> {
+        Some(match typname {
+            "time" => Self::Time,
+            "timetz" => Self::TimeTz,
+            "interval" => Self::Interval,
+            "oid" => Self::Oid,
+            "\"char\"" => Self::Letter,
+            "money" => Self::Money,
+            "macaddr" => Self::MacAddr,
+            "macaddr8" => Self::MacAddr8,
+            "inet" => Self::Inet,
+            "cidr" => Self::Cidr,
+            "point" => Self::Point,
+            "bit" | "varbit" => {
+                let bits: u8 = modifier?.parse().ok()?;
+                if u32::from(bits) > BITS_MAX {
+                    return None;
+                }
+                Self::Bits { bits }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The slot of value number `number`; `None` where the server refuses it.
+    pub fn of_number(self, number: i64) -> Option<i64> {
+        match self {
+            Self::Time | Self::TimeTz => Some(number.rem_euclid(DAY_MICROSECONDS)),
+            Self::Interval => Some(microseconds(number)),
+            Self::Oid => u32::try_from(number).is_ok().then_some(number),
+            Self::Letter => Some(i64::from(b'a') + number.rem_euclid(26)),
+            Self::Money => number.checked_mul(CENTS),
+            Self::MacAddr => Some(number.rem_euclid(MAC_MODULUS)),
+            Self::MacAddr8 => Some(number.rem_euclid(MOST_MODULUS)),
+            Self::Inet | Self::Cidr => Some(ADDRESS_FIRST + number.rem_euclid(ADDRESSES)),
+            Self::Point => Some(number),
+            Self::Bits { bits } => Some(number.rem_euclid(1 << bits)),
+        }
+    }
+
+    /// What an update makes of a slot; `None` where the server refuses it.
+    pub fn next(self, slot: i64) -> Option<i64> {
+        match self {
+            Self::Time | Self::TimeTz => Some((slot + 1) % DAY_MICROSECONDS),
+            Self::Oid => self.of_number(slot + 1),
+            Self::Letter => self.of_number(slot + 1 - i64::from(b'a')),
+            Self::Money => slot.checked_add(CENTS),
+            Self::MacAddr => Some((slot + 1) % MAC_MODULUS),
+            Self::MacAddr8 => Some((slot + 1) % MOST_MODULUS),
+            Self::Inet | Self::Cidr | Self::Interval | Self::Point => slot.checked_add(1),
+            Self::Bits { bits } => Some((slot + 1) % (1 << bits)),
+        }
+    }
+
+    /// Alignment, and length if it is fixed.
+    pub const fn layout(self) -> (u32, Option<u32>) {
+        match self {
+            Self::Time | Self::Money => (8, Some(8)),
+            Self::TimeTz => (8, Some(12)),
+            Self::Interval | Self::Point => (8, Some(16)),
+            Self::Oid => (4, Some(4)),
+            Self::Letter => (1, Some(1)),
+            Self::MacAddr => (4, Some(6)),
+            Self::MacAddr8 => (4, Some(8)),
+            Self::Inet | Self::Cidr | Self::Bits { .. } => (4, None),
+        }
+    }
+
+    /// Payload bytes of a type of variable length; `None` for the others.
+    pub const fn varlena_bytes(self) -> Option<u32> {
+        match self {
+            Self::Inet | Self::Cidr => Some(6),
+            Self::Bits { bits } => Some(4 + (bits as u32).div_ceil(8)),
+            _ => None,
+        }
+    }
+
+    /// The first 8 bytes of a value of fixed length; what follows them is zero.
+    #[inline]
+    pub fn image(self, slot: i64) -> [u8; 8] {
+        match self {
+            #[allow(clippy::cast_precision_loss)] // as SQL's cast
+            Self::Point => (slot as f64).to_le_bytes(),
+            Self::MacAddr => {
+                let mut bytes = (slot << 16).to_be_bytes();
+                bytes[6..].fill(0);
+                bytes
+            }
+            Self::MacAddr8 => slot.to_be_bytes(),
+            _ => slot.to_le_bytes(),
+        }
+    }
+
+    /// Writes the payload of a value of this type, which takes `width` bytes.
+    pub fn write_to(self, slot: i64, width: u32, out: &mut Vec<u8>) {
+        match self {
+            Self::Inet | Self::Cidr => {
+                out.extend_from_slice(&INET_HEAD);
+                out.extend_from_slice(&slot.to_be_bytes()[4..]);
+            }
+            Self::Bits { bits } => {
+                out.extend_from_slice(&u32::from(bits).to_le_bytes());
+                let bytes = usize::from(bits).div_ceil(8);
+                let shifted = slot << (8 * bytes - usize::from(bits));
+                out.extend_from_slice(&shifted.to_be_bytes()[8 - bytes..]);
+            }
+            _ => {
+                let end = out.len() + width as usize;
+                let image = self.image(slot);
+                out.extend_from_slice(&image[..image.len().min(width as usize)]);
+                out.resize(end, 0);
+            }
+        }
+    }
+
+    /// Whether equal values of an index are equal in their bytes, so that it deduplicates.
+    ///
+    /// Source: `btequalimage` among the support functions in src/include/catalog/pg_amproc.dat.
+    pub const fn has_equal_image(self) -> bool {
+        !matches!(self, Self::Interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(of: Counted, number: i64, width: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        of.write_to(of.of_number(number).unwrap(), width, &mut out);
+        out
+    }
+
+    /// Lengths are those of the table, whichever way the bytes lie.
+    #[test]
+    fn images() {
+        assert_eq!(bytes(Counted::Oid, 258, 4), [2, 1, 0, 0]);
+        assert_eq!(bytes(Counted::MacAddr, 258, 6), [0, 0, 0, 0, 1, 2]);
+        assert_eq!(bytes(Counted::Inet, 258, 0), [2, 32, 10, 0, 1, 2]);
+        assert_eq!(
+            bytes(Counted::Bits { bits: 9 }, 3, 0),
+            [9, 0, 0, 0, 1, 0x80]
+        );
+        let interval = bytes(Counted::Interval, 1, 16);
+        assert_eq!(interval.len(), 16);
+        assert_eq!(interval[..4], 1_000_000_u32.to_le_bytes());
+        assert_eq!(bytes(Counted::Point, 1, 16)[6..8], [0xf0, 0x3f]);
+    }
+
+    /// What goes round does so where the type's operators do; what ends is refused.
+    #[test]
+    fn ends() {
+        assert_eq!(Counted::Letter.next(i64::from(b'z')), Some(i64::from(b'a')));
+        assert_eq!(Counted::Time.next(DAY_MICROSECONDS - 1), Some(0));
+        assert_eq!(Counted::Oid.of_number(1 << 32), None);
+        assert_eq!(Counted::of("bit", Some("63")), None);
+    }
+}

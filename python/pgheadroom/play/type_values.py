@@ -1,0 +1,191 @@
+"""
+SQL of the values of types that are neither numbers, timestamps nor plain strings: one entry each.
+
+A value is made of a number or of digits of hashes, and changed into the next one; the table of
+both stands in `row/counted.rs` and `wrap.rs` of the twin, with what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pgheadroom.profile import ColumnProfile
+
+_DAY_MICROSECONDS = 86_400_000_000
+_MICROSECOND = "interval '1 microsecond'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """`{n}` is SQL of the number, an int8; `{old}` of the old value; `{bits}` the type's length."""
+
+    value: str
+    changed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapped:
+    """
+    `{digits}` is SQL of the digits, a text; `{old}` of the old value.
+
+    Attributes:
+        value: Of digits.
+        inside: The digits of an old value.
+        overhead_bytes: Bytes of a value beside its digits.
+    """
+
+    value: str
+    inside: str
+    overhead_bytes: int
+
+
+def _macaddr(digits: int, modulus: str) -> Counted:
+    number = (
+        f"CAST(CAST('x' || translate(CAST({{old}} AS text), ':', '') AS bit({4 * digits})) AS int8)"
+    )
+    made = f"CAST(lpad(to_hex(mod({{n}}, {modulus}::int8)), {digits}, '0') AS {{type}})"
+    return Counted(value=made, changed=made.replace("{n}", f"{number} + 1"))
+
+
+_BITS = "CAST(mod({n}, {modulus}::int8) AS bit({bits}))"
+
+COUNTED: Mapping[str, Counted] = {
+    "date": Counted(value="(date '2000-01-01' + CAST({n} AS int4))", changed="{old} + 1"),
+    "time": Counted(
+        value=f"(time '00:00' + mod({{n}}, {_DAY_MICROSECONDS}) * {_MICROSECOND})",
+        changed=f"{{old}} + {_MICROSECOND}",
+    ),
+    "timetz": Counted(
+        value=f"(CAST('00:00+00' AS timetz) + mod({{n}}, {_DAY_MICROSECONDS}) * {_MICROSECOND})",
+        changed=f"{{old}} + {_MICROSECOND}",
+    ),
+    "interval": Counted(value="({n} * interval '1 second')", changed=f"{{old}} + {_MICROSECOND}"),
+    "oid": Counted(value="CAST({n} AS oid)", changed="CAST(CAST({old} AS int8) + 1 AS oid)"),
+    '"char"': Counted(
+        value='CAST(chr(97 + CAST(mod({n}, 26) AS int4)) AS "char")',
+        changed='CAST(chr(97 + mod(ascii(CAST({old} AS text)) - 96, 26)) AS "char")',
+    ),
+    "money": Counted(value="CAST({n} AS money)", changed="{old} + CAST(1 AS money)"),
+    "macaddr": _macaddr(12, str(2**48)),
+    "macaddr8": _macaddr(16, str(2**62)),
+    "inet": Counted(value="(CAST('10.0.0.0' AS inet) + mod({n}, 16777216))", changed="{old} + 1"),
+    "cidr": Counted(
+        value="CAST(CAST('10.0.0.0' AS inet) + mod({n}, 16777216) AS cidr)",
+        changed="CAST({old} + 1 AS cidr)",
+    ),
+    "point": Counted(value="point(CAST({n} AS float8), 0)", changed="{old} + point(1, 0)"),
+    "bit": Counted(value=_BITS, changed=_BITS.replace("{n}", "CAST({old} AS int8) + 1")),
+    "varbit": Counted(
+        value=f"CAST({_BITS} AS varbit)",
+        changed="CAST("
+        + _BITS.replace("{n}", "CAST(CAST({old} AS bit({bits})) AS int8) + 1")
+        + " AS varbit)",
+    ),
+}
+"""By the type's name."""
+
+WRAPPED: Mapping[str, Wrapped] = {
+    "json": Wrapped(
+        value="CAST('{{\"v\":\"' || {digits} || '\"}}' AS json)",
+        inside="({old} ->> 'v')",
+        overhead_bytes=8,
+    ),
+    "jsonb": Wrapped(
+        value="jsonb_build_object('v', {digits})", inside="({old} ->> 'v')", overhead_bytes=13
+    ),
+    "xml": Wrapped(
+        value="CAST('<v>' || {digits} || '</v>' AS xml)",
+        inside="substr(CAST({old} AS text), 4, length(CAST({old} AS text)) - 7)",
+        overhead_bytes=7,
+    ),
+    "tsvector": Wrapped(
+        value="array_to_tsvector(ARRAY[{digits}])",
+        inside="(tsvector_to_array({old}))[1]",
+        overhead_bytes=8,
+    ),
+    "text[]": Wrapped(value="ARRAY[{digits}]", inside="({old})[1]", overhead_bytes=24),
+    "varchar[]": Wrapped(
+        value="CAST(ARRAY[{digits}] AS {type})", inside="({old})[1]", overhead_bytes=24
+    ),
+}
+"""By the type's name; `uuid`, `name`, `bytea` and arrays of integers are functions below."""
+
+_ELEMENT_BYTES = {"int2[]": 2, "int4[]": 4, "int8[]": 8}
+_ARRAY_BYTES = 20
+
+Digits = Callable[[str, int], str]
+"""SQL of digits of hashes of a number, at least so many."""
+
+
+def made(column: ColumnProfile, number: str, width: Callable[[int], str], digits: Digits) -> str:
+    """
+    SQL of a value.
+
+    Args:
+        column: Of one of these types.
+        number: SQL of its number, an int8.
+        width: SQL of its bytes less so many.
+        digits: Digits of hashes.
+    """
+    base = column.base_type
+    if base in COUNTED:
+        return _counted(COUNTED[base].value, column, n=number)
+    if base == "uuid":
+        return f"CAST(md5(CAST({number} AS text)) AS uuid)"
+    if base == "name":
+        return f"CAST({digits(number, 32)} AS name)"
+    assert column.width is not None, "it has a width"
+    most = column.width.max_bytes
+    if base == "bytea":
+        return f"decode(left({digits(number, 2 * most)}, 2 * {width(0)}), 'hex')"
+    if base in _ELEMENT_BYTES:
+        element = base.removesuffix("[]")
+        places = f"greatest({width(_ARRAY_BYTES)} / {_ELEMENT_BYTES[base]}, 1)"
+        return f"array_fill(CAST({number} AS {element}), ARRAY[{places}])"
+    wrapped = WRAPPED[base]
+    less = wrapped.overhead_bytes
+    inside = f"left({digits(number, most - less)}, {width(less)})"
+    return wrapped.value.format(digits=inside, type=column.type)
+
+
+def changed(column: ColumnProfile, old: str, growth: str | None) -> str:
+    """
+    SQL of what an update makes of a value.
+
+    Args:
+        column: Of one of these types.
+        old: SQL of the old value.
+        growth: SQL of the bytes that it grows by; None where it keeps its length.
+    """
+    base = column.base_type
+    if base in COUNTED:
+        return _counted(COUNTED[base].changed, column, old=old)
+    if base in ("uuid", "name"):
+        return f"CAST(md5(CAST({old} AS text)) AS {base})"
+    more = "" if growth is None else f" + {growth}"
+    if base == "bytea":
+        length = f"2 * (octet_length({old}){more})"
+        return f"decode({_repeated(f'md5({old})', length)}, 'hex')"
+    if base in _ELEMENT_BYTES:
+        element = base.removesuffix("[]")
+        filled = f"array_fill(CAST(({old})[1] + 1 AS {element}), ARRAY[cardinality({old})])"
+        return _unless_null(old, filled)
+    wrapped = WRAPPED[base]
+    inside = wrapped.inside.format(old=old)
+    length = f"(octet_length({inside}){more})"
+    digits = _repeated(f"md5({inside})", length)
+    return _unless_null(old, wrapped.value.format(digits=digits, type=column.type))
+
+
+def _unless_null(old: str, value: str) -> str:
+    return f"CASE WHEN {old} IS NOT NULL THEN {value} END"
+
+
+def _repeated(hashed: str, length: str) -> str:
+    return f"left(repeat({hashed}, ({length} + 31) / 32), {length})"
+
+
+def _counted(template: str, column: ColumnProfile, **given: str) -> str:
+    bits = column.type_length or 0
+    return template.format(bits=bits, modulus=2**bits, type=column.type, **given)

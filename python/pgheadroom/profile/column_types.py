@@ -1,0 +1,199 @@
+"""
+The types that a profile's columns may have: one line each.
+
+What a value of them is made of stands in `pgheadroom.play.type_values` for servers, and in
+`row/counted.rs` and `wrap.rs` of the twin; length, alignment and storage in `column_type/table.rs`
+of the layout. A test holds the four together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+UNKNOWN_WIDTH_BYTES = 32
+"""What PostgreSQL's planner assumes of a type (`get_typavgwidth`, lsyscache.c)."""
+_ARRAY_BYTES = 20  # dimensions, offset, element type, length, lower bound
+_TSVECTOR_WORD_MAX = 2046  # `MAXSTRLEN`, src/include/tsearch/ts_type.h
+NAME_DIGITS = 32
+"""Characters of a `name`, which a B-tree keeps as a cstring."""
+BITS_MAX = 62
+"""Bits of a bit string whose values are counted."""
+
+
+class Kind(StrEnum):
+    """What a column's values are, which decides how they are made and changed."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+    STRING = "string"
+    PADDED = "padded"
+    COUNTED = "counted"
+    """Of one number, in a type's own way."""
+    WRAPPED = "wrapped"
+    """Digits of hashes, in a type's own way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnForm:
+    """
+    What a profile has to know of a type.
+
+    `width` says whether values are as wide as the profile says, then at least and at most so many
+    bytes; `payload_bytes` is what others of variable length take. `btree` and `brin` say whether
+    an index may have it as a key column; `grows` whether an update may make it longer.
+    """
+
+    kind: Kind
+    width: bool = False
+    least_bytes: int = 0
+    most_bytes: int | None = None
+    payload_bytes: int | None = None
+    btree: bool = True
+    brin: bool = True
+    grows: bool = False
+
+
+def _counted(
+    *, payload_bytes: int | None = None, btree: bool = True, brin: bool = True
+) -> ColumnForm:
+    return ColumnForm(kind=Kind.COUNTED, payload_bytes=payload_bytes, btree=btree, brin=brin)
+
+
+def _wrapped(
+    least_bytes: int,
+    *,
+    most_bytes: int | None = None,
+    btree: bool = True,
+    brin: bool = False,
+    grows: bool = True,
+) -> ColumnForm:
+    return ColumnForm(
+        kind=Kind.WRAPPED,
+        width=True,
+        least_bytes=least_bytes,
+        most_bytes=most_bytes,
+        btree=btree,
+        brin=brin,
+        grows=grows,
+    )
+
+
+def _integers(element_bytes: int) -> ColumnForm:
+    return _wrapped(_ARRAY_BYTES + element_bytes, grows=False)
+
+
+FORMS: Mapping[str, ColumnForm] = {
+    "int2": ColumnForm(kind=Kind.INTEGER),
+    "int4": ColumnForm(kind=Kind.INTEGER),
+    "int8": ColumnForm(kind=Kind.INTEGER),
+    "float4": ColumnForm(kind=Kind.NUMBER),
+    "float8": ColumnForm(kind=Kind.NUMBER),
+    "numeric": ColumnForm(kind=Kind.NUMBER, payload_bytes=8),
+    "bool": ColumnForm(kind=Kind.BOOLEAN, brin=False),
+    "timestamp": ColumnForm(kind=Kind.TIMESTAMP),
+    "timestamptz": ColumnForm(kind=Kind.TIMESTAMP),
+    "text": ColumnForm(kind=Kind.STRING, width=True, grows=True),
+    "varchar": ColumnForm(kind=Kind.STRING, width=True, grows=True),
+    "bpchar": ColumnForm(kind=Kind.PADDED),
+    "uuid": ColumnForm(kind=Kind.WRAPPED),
+    "date": _counted(),
+    "time": _counted(),
+    "timetz": _counted(),
+    "interval": _counted(),
+    "json": _wrapped(8, btree=False),
+    "jsonb": _wrapped(13),
+    "bytea": _wrapped(0, brin=True),
+    "inet": _counted(payload_bytes=6, brin=False),
+    "cidr": _counted(payload_bytes=6, brin=False),
+    "macaddr": _counted(),
+    "macaddr8": _counted(),
+    "money": _counted(brin=False),
+    "oid": _counted(),
+    "name": ColumnForm(kind=Kind.WRAPPED),
+    '"char"': _counted(),
+    "bit": _counted(),
+    "varbit": _counted(),
+    "point": _counted(btree=False, brin=False),
+    "xml": _wrapped(7, btree=False),
+    "tsvector": _wrapped(9, most_bytes=8 + _TSVECTOR_WORD_MAX, grows=False),
+    "int2[]": _integers(2),
+    "int4[]": _integers(4),
+    "int8[]": _integers(8),
+    "text[]": _wrapped(_ARRAY_BYTES + 4),
+    "varchar[]": _wrapped(_ARRAY_BYTES + 4),
+}
+"""By PostgreSQL's own name without a modifier, `[]` for arrays."""
+
+KINDS: Mapping[str, Kind] = {name: form.kind for name, form in FORMS.items()}
+"""Types that a profile's columns may have."""
+
+
+_WITHOUT_HASH = frozenset({"bit", "varbit", "money", "json", "xml", "point", "tsvector"})
+_SPGIST = frozenset({"text", "varchar", "inet", "cidr", "point"})
+_BY_METHOD: Mapping[str, frozenset[str]] = {
+    "btree": frozenset(name for name, form in FORMS.items() if form.btree),
+    "brin": frozenset(name for name, form in FORMS.items() if form.brin),
+    "hash": frozenset(FORMS) - _WITHOUT_HASH,
+    "gin": frozenset({"jsonb", "tsvector", *(name for name in FORMS if name.endswith("[]"))}),
+    "gist": frozenset({"point", "tsvector"}),
+    "spgist": _SPGIST,
+}
+"""Types that have a default operator class, by access method (pg_opclass, 15 to 19)."""
+
+PATTERN_OPS = {"text": "text_pattern_ops", "varchar": "varchar_pattern_ops"}
+"""B-tree operator classes beside the default ones that order strings as those do here."""
+
+
+def has_operators(type_name: str, method: str) -> bool:
+    """Whether the type has a default operator class of this access method."""
+    return base_of(type_name) in _BY_METHOD[method]
+
+
+def base_of(type_name: str) -> str:
+    """A canonical type without its modifier: `varchar[]` of `varchar(10)[]`."""
+    return type_name.partition("(")[0] + ("[]" if type_name.endswith(")[]") else "")
+
+
+def length_of(type_name: str) -> int | None:
+    """The n of `bpchar(n)`, `varchar(n)`, `bit(n)` and arrays of them."""
+    digits = type_name.partition("(")[2].removesuffix("[]").rstrip(")")
+    return int(digits) if digits.isdecimal() else None
+
+
+def payload_bytes(type_name: str) -> int | None:
+    """Bytes without a header of values of variable length that have no width of their own."""
+    base = base_of(type_name)
+    length = length_of(type_name)
+    if base == "varbit" and length is not None:
+        return 4 + (length + 7) // 8
+    if base == "bpchar":
+        return length
+    return FORMS[base].payload_bytes
+
+
+def width_range(type_name: str, most: int) -> tuple[int, int]:
+    """Fewest and most bytes that a profile may say of a type, at most `most`."""
+    base, length = base_of(type_name), length_of(type_name)
+    form = FORMS[base]
+    limits = [most]
+    if form.most_bytes is not None:
+        limits.append(form.most_bytes)
+    if length is not None:
+        limits.append(form.least_bytes + length)
+    return form.least_bytes, min(limits)
+
+
+def assumed_width(type_name: str, most: int) -> tuple[int, int] | None:
+    """The width that stands for one that is not given; None where it has to be."""
+    base, length = base_of(type_name), length_of(type_name)
+    least, most = width_range(type_name, most)
+    if base == "text" or (base == "varchar" and length is None):
+        return None
+    if base == "varchar":
+        return min(1, most), most
+    bytes_ = min(max(UNKNOWN_WIDTH_BYTES, least), most)
+    return bytes_, bytes_

@@ -1,0 +1,131 @@
+"""
+Types on real servers: the same rows in the twin and on a server, to the byte.
+
+With one client every figure is exact: pages, HOT updates, and WAL bytes, which have what a new row
+version repeats of the old one left out; so one wrong byte of a value shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pgheadroom.profile import parse_profile
+from pgheadroom.profile.column_types import FORMS
+from pgheadroom.prove import prove
+from pgheadroom.servers import ServerPrograms
+
+pytestmark = [pytest.mark.usefixtures("run_parent"), pytest.mark.ends]
+
+Json = dict[str, Any]
+SPELLED = {
+    "numeric": "numeric(12,2)",
+    "bpchar": "bpchar(11)",
+    "varchar": "varchar(40)",
+    "bit": "bit(9)",
+    "varbit": "varbit(21)",
+}
+"""Types that want a modifier."""
+WIDTHS: dict[str, Json] = {
+    "text": {"min_bytes": 3, "max_bytes": 200},
+    "json": {"min_bytes": 9, "max_bytes": 200},
+    "jsonb": {"min_bytes": 13, "max_bytes": 200},
+    "bytea": {"min_bytes": 0, "max_bytes": 160},
+    "text[]": {"min_bytes": 24, "max_bytes": 170},
+    "varchar[]": {"min_bytes": 25, "max_bytes": 60},
+    "tsvector": {"min_bytes": 9, "max_bytes": 90},
+    "int4[]": {"min_bytes": 24, "max_bytes": 60},
+}
+TYPES = [name for name in FORMS if name != "xml"]  # for which a server is built with libxml
+MANY_VALUES = {"kind": "random", "ndistinct": 300}
+FEW_VALUES = {"kind": "random", "ndistinct": 7}
+GROWS = {"grows_bytes": {"min": 0, "max": 5}}
+
+
+def _columns(types: list[str], values: Json) -> list[Json]:
+    return [
+        {
+            "name": f"c{n}",
+            "type": SPELLED.get(name, name),
+            "values": values,
+            "null_frac": 0.1 if n % 3 == 0 else 0,
+        }
+        | ({"width": WIDTHS[name]} if name in WIDTHS else {})
+        for n, name in enumerate(types)
+    ]
+
+
+def _profile(columns: list[Json], indexes: list[Json], sets: Any, **run: Any) -> Json:
+    table = {
+        "name": "t",
+        "rows": 600,
+        "fillfactor": 90,
+        "columns": [{"name": "id", "type": "int4"}, *columns],
+        "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}, *indexes],
+    }
+    update = {"table": "t", "kind": "update", "sets": sets, "pick": {"distribution": "uniform"}}
+    operations = [
+        {"table": "t", "kind": "insert", "rows_per_statement": 2},
+        update | {"weight": 4},
+        {"table": "t", "kind": "delete", "pick": {"distribution": "uniform"}},
+    ]
+    return {
+        "schema_version": 1,
+        "server": {"shared_buffers": "64MB"},
+        "table": [table],
+        "operation": operations,
+        "run": {"operations": 600, "seed": 3} | run,
+    }
+
+
+def _wrong(data: Json, programs: ServerPrograms) -> list[Any]:
+    proof = prove(parse_profile(data), server=str(programs.bin_dir))
+    (cell,) = proof.cells
+    assert cell.predicted.is_exact
+    return [(figure.key, figure.predicted, figure.measured) for _, figure in proof.beyond]
+
+
+def test_every_type_in_a_row(programs: ServerPrograms) -> None:
+    """Values lie in rows as the server puts them, and change as its operators change them."""
+    columns = _columns(TYPES, MANY_VALUES)
+    sets = {
+        f"c{n}": {"changed_frac": 0.2}
+        | (GROWS if FORMS[name].grows and name not in SPELLED else {})
+        for n, name in enumerate(TYPES)
+    }
+    assert _wrong(_profile(columns, [], sets), programs) == []
+
+
+@pytest.mark.parametrize("values", [MANY_VALUES, FEW_VALUES], ids=["many", "few"])
+def test_every_type_in_a_btree(programs: ServerPrograms, values: Json) -> None:
+    """Entries are ordered, merged and split as by the type's default operator class."""
+    types = [name for name in TYPES if FORMS[name].btree]
+    columns = _columns(types, values)
+    names = [column["name"] for column in columns]
+    indexes = [{"name": f"i{name}", "columns": [name]} for name in names]
+    indexes.append({"name": "several", "columns": names[12:15], "include": ["c15", names[-1]]})
+    sets = {name: {"changed_frac": 0.1} for name in names}
+    assert _wrong(_profile(columns, indexes, sets), programs) == []
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_every_type_in_a_brin(programs: ServerPrograms) -> None:
+    """Summaries have the smallest and largest value of the types that minmax has operators for."""
+    types = [name for name in TYPES if FORMS[name].brin]
+    columns = _columns(types, MANY_VALUES)
+    names = [column["name"] for column in columns]
+    indexes = [{"name": f"i{name}", "columns": [name], "method": "brin"} for name in names]
+    sets = {name: {"changed_frac": 0.2} for name in names}
+    assert _wrong(_profile(columns, indexes, sets), programs) == []
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_long_values_of_every_type_are_moved_out(programs: ServerPrograms) -> None:
+    """What is wider than a page's quarter is compressed or moved out, and int4[] compresses."""
+    types = ["json", "jsonb", "bytea", "text[]", "int4[]"]
+    columns = _columns(types, MANY_VALUES)
+    for column in columns:
+        column["width"] = {"min_bytes": 700, "max_bytes": 1400}
+    sets = {column["name"]: {"changed_frac": 0.3} for column in columns}
+    assert _wrong(_profile(columns, [], sets), programs) == []
