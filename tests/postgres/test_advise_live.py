@@ -107,6 +107,7 @@ def _share(before: tuple[int, int], after: tuple[int, int]) -> float:
     return (after[1] - before[1]) / (after[0] - before[0])
 
 
+@pytest.mark.minors
 def test_the_advice_is_what_the_server_then_does(programs: ServerPrograms, tmp_path: Path) -> None:
     """Observe, advise, apply by hand with a rewrite, work on: HOT comes out as foreseen."""
     if programs.origin == "folder":

@@ -81,6 +81,14 @@ def test_every_field_arrives() -> None:
     assert profile.server.shared_buffers_bytes == 1024**3
 
 
+def test_a_candidate_is_a_version() -> None:
+    """Its major decides what the defaults are."""
+    for version, has_checksums in (("17.11", False), ("18", True), ("19rc1", True)):
+        profile = parse_profile(put(accounts(), ["server"], {"version": version}))
+        assert profile.assumed["server.data_checksums"] == has_checksums
+        assert profile.server.version == version
+
+
 def test_defaults_are_the_contracts_and_are_noted() -> None:
     """No silent defaults: what the file leaves open stands under `assumed`."""
     data = put(accounts(), ["table", 0, "fillfactor"], ...)

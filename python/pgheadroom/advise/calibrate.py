@@ -25,6 +25,7 @@ from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import PgVersion
 
 _SEEDS = 2
 
@@ -148,7 +149,7 @@ def _judged(
 ) -> Fitted:
     wholes = [{**run.figures(best.first, best.last), "by_table": {}} for run in best.played]
     guard = guard_of(profile, table, twins_of(best))
-    major = int(best.played[0].piece.version.split(".")[0])
+    major = PgVersion.parse(best.played[0].piece.version).major
     outcome = spread(wholes, clients=1, major=major, by_clock=True)
     predicted: Value = outcome.hot_frac
     agrees = best.agrees(observed)

@@ -21,7 +21,7 @@ from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile.model import TableProfile
-from pgheadroom.types import Interval
+from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import PAGE_BYTES
 
 SEEDS = 3
@@ -148,7 +148,7 @@ def with_more_runs(
 def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) -> Point:
     scenario, runs = long_run.scenario, long_run.runs
     figures = [run.figures() for run in runs]
-    major = int(runs[0].piece.version.split(".")[0])
+    major = PgVersion.parse(runs[0].piece.version).major
     outcome = spread(
         [{**found, "by_table": {}} for found in figures],
         clients=1,
@@ -310,7 +310,7 @@ def transition_of(
             for seed in range(2)
         ],
     )
-    major = int(version.split(".", maxsplit=1)[0])
+    major = PgVersion.parse(version).major
     series = series_of([run.simulated for run in altered], clients=1, major=major)
     other = series_of([run.simulated for run in rewritten], clients=1, major=major)
     assert series is not None, "runs of an advice have windows"

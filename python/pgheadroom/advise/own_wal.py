@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pgheadroom.advise.runs import OWN_WAL, Played
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import OfSamples, spread
+from pgheadroom.types import PgVersion
 
 
 def own_wal(
@@ -30,7 +31,7 @@ def own_wal(
         {**found, "wal_bytes_per_update": found[OWN_WAL] / found["n_tup_upd"], "by_table": {}}
         for found in figures
     ]
-    major = int(runs[0].piece.version.split(".")[0])
+    major = PgVersion.parse(runs[0].piece.version).major
     outcome = spread(wholes, clients=1, major=major, samples=OfSamples(share=share), by_clock=True)
     found: Value = outcome.wal_bytes_per_update
     return found

@@ -28,6 +28,7 @@ from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.variants import IndexChange, changed, difference, name_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.types import PgVersion
 from pgheadroom.units import show_duration
 
 _SEEDS = 3
@@ -167,7 +168,7 @@ def _outcome(
     outcome = spread(
         [{**one, "by_table": {name: one}} for one in figures],
         clients=1,
-        major=int(version.split(".", maxsplit=1)[0]),
+        major=PgVersion.parse(version).major,
         samples=OfSamples(share=scenario.share),
         by_clock=True,
     )

@@ -30,6 +30,7 @@ from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Change, Operation, Profile, Snapshot
 from pgheadroom.profile.check import check
+from pgheadroom.types import PgVersion
 from pgheadroom.units import show_share
 
 SAMPLE_PAGES = 30
@@ -162,7 +163,7 @@ def _play(scenario: Scenario, fillfactor: int, version: str, runner: Runner) -> 
     outcome = spread(
         wholes,
         clients=1,
-        major=int(version.split(".", maxsplit=1)[0]),
+        major=PgVersion.parse(version).major,
         samples=OfSamples(share=scenario.share),
         by_clock=True,
     )

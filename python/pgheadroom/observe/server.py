@@ -15,7 +15,7 @@ from pgheadroom.types import PgVersion
 from pgheadroom.units import setting_bytes
 
 VERIFIED_MAX = 18
-"""The newest version that the queries were run on."""
+"""The newest version that the queries were run on as a final release; 19's candidate 1 was too."""
 
 _UNIT_BYTES = {"B": 1, "kB": 1024, "8kB": 8192, "MB": 1024**2, "GB": 1024**3}
 _UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}

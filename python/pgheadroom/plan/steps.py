@@ -77,7 +77,7 @@ def make_step(
         wal_bytes=wal_bytes(tool, copied_bytes),
         in_transaction=traits.in_transaction,
         run_by="you" if sql is None else "apply",
-        verified=tool in ("ALTER TABLE", "VACUUM FULL") and target.major in range(15, 19),
+        verified=tool in ("ALTER TABLE", "VACUUM FULL") and target.major in range(15, 20),
         risk=traits.risk,
         forecast=forecast,
     )

@@ -19,6 +19,7 @@ from pgheadroom.profile.model import (
     ServerSettings,
     TableProfile,
 )
+from pgheadroom.types import PgVersion
 
 _INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h
 
@@ -62,8 +63,8 @@ def _server(notes: _Notes, raw: Raw) -> None:
         "checkpoint_interval_s": "no checkpoint inside the run",
         "max_wal_size": "out of reach",
     }
-    major = int(raw.get("version", known["version"]).partition(".")[0])
-    known["data_checksums"] = major >= CHECKSUMS_FROM_MAJOR
+    version = PgVersion.parse(raw.get("version", known["version"]))
+    known["data_checksums"] = version.major >= CHECKSUMS_FROM_MAJOR
     notes.add(
         "server",
         raw,

@@ -42,7 +42,7 @@ from pgheadroom.predict import minor_version
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Operation, Profile, Snapshot
 from pgheadroom.profile.model import TableProfile, by_transaction
-from pgheadroom.types import Interval
+from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import PAGE_BYTES
 from pgheadroom.verify.room import LINE_POINTER_BYTES, Came, Old, free_bytes, with_unknown_room
 from pgheadroom.verify.values import ByPage
@@ -444,7 +444,7 @@ class _Population:
             spread(
                 [{**run.figures(), "by_table": {}} for run in runs],
                 clients=1,
-                major=int(version.split(".", maxsplit=1)[0]),
+                major=PgVersion.parse(version).major,
                 samples=OfSamples(share=life.share),
                 by_clock=True,
             )
