@@ -5,7 +5,8 @@ A laboratory that measures on real servers, a page-level twin that predicts, an 
 closed loop of apply and verify. `docs/ARCHITECTURE.md` shows how it fits together.
 
 For programs, `import pgheadroom as ph`: `ph.read_profile`, `ph.observe`, `ph.advise`, `ph.predict`,
-`ph.prove`, `ph.layout` (docs/python.md). They are loaded when they are first asked for.
+`ph.prove`, `ph.layout`, `ph.read_wal` (docs/python.md). They are loaded when they are first asked
+for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgheadroom.api import advise, layout, observe, predict, prove, read_profile
+    from pgheadroom.api import advise, layout, observe, predict, prove, read_profile, read_wal
 
 __version__: str
 

@@ -4,6 +4,7 @@ The door for programs: what `import pgheadroom as ph` gives, and in which form.
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from pgheadroom.types import Interval
 ROOT = Path(__file__).parents[2]
 HEARTBEAT = ROOT / "examples" / "heartbeat.toml"
 LEDGER = ROOT / "tests" / "unit" / "observed" / "ledger.json"
-FUNCTIONS = ("advise", "layout", "observe", "predict", "prove", "read_profile")
+FUNCTIONS = ("advise", "layout", "observe", "predict", "prove", "read_profile", "read_wal")
 
 
 def _python(code: str) -> str:
@@ -37,6 +38,17 @@ def test_importing_loads_nothing() -> None:
     """A program pays for what it calls."""
     code = "import sys, pgheadroom; print([n for n in sys.modules if n.startswith('pgheadroom.')])"
     assert _python(code) == "[]"
+
+
+def test_type_checkers_know_every_function() -> None:
+    """What `__getattr__` alone gives is `object` to mypy: each function is imported for it too."""
+    tree = ast.parse(Path(str(ph.__file__)).read_text())
+    (checked,) = (
+        node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node)
+    )
+    imports = (node for node in checked.body if isinstance(node, ast.ImportFrom))
+    known = {name.asname or name.name for node in imports for name in node.names}
+    assert known == set(FUNCTIONS) == set(ph.__all__) - {"__version__"}
 
 
 @pytest.mark.parametrize("first", ["pgheadroom.cli.app", "pgheadroom.predict.cells"])
