@@ -185,7 +185,7 @@ def _sources() -> dict[str, str]:
     for name in _SOURCES:
         path = ROOT / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.suffix in (".rs", ".toml"):
+            if file.suffix in (".rs", ".toml", ".txt"):
                 found[str(file.relative_to(ROOT))] = file.read_text(encoding="utf-8")
     twin = (ROOT / _TWIN / "Cargo.toml").read_text(encoding="utf-8")
     found[f"{_TWIN}/Cargo.toml"] = _without(twin, "dev-dependencies", "[bench")
