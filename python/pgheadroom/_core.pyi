@@ -6,7 +6,7 @@ Sizes are bytes. A row or an index entry is given as columns in their physical o
 functions raise `pgheadroom.errors.InputError` for what PostgreSQL could not store, and for types
 that are not built in. Bytes that are no page of the kind asked for raise
 `pgheadroom.errors.SourceError` with the page, the byte, what was found and what was expected.
-Numbers hold for PostgreSQL 15 to 18.
+Numbers hold for PostgreSQL 15 to 18, and for 19 as its release candidate 1 is.
 """
 
 from collections.abc import Sequence

@@ -89,7 +89,7 @@ def test_the_matrix_to_the_byte(programs: ServerPrograms, tmp_path: Path) -> Non
     _assert_foreseen(result)
     checksums = programs.version.major >= 18
     # 17.11 and 18.6 register the visibility map's page as well: 8 bytes per updated row.
-    later = programs.version.minor >= {17: 11, 18: 6}.get(programs.version.major, 1000)
+    later = programs.version.minor >= {17: 11, 18: 6, 19: 0}.get(programs.version.major, 1000)
     for cell in result["cells"]:
         known = SCALE_1.get(tuple(cell[name] for name in KEYS))
         if known is None:

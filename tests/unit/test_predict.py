@@ -148,8 +148,9 @@ def test_a_major_without_a_server_is_a_recorded_minor(monkeypatch: pytest.Monkey
     assumed: Json = {}
     assert minor_version(_profile(server={"version": "17"}), None, assumed) == PgVersion(17, 10)
     assert "no server of 17 is at hand" in assumed["server.version"]
+    assert str(minor_version(_profile(server={"version": "19"}), None, {})) == "19rc1"
     with pytest.raises(ServerNotFound):
-        minor_version(_profile(server={"version": "19"}), None, {})
+        minor_version(_profile(), "/no/such/folder", {})
 
 
 def test_a_connection_is_no_version() -> None:

@@ -122,7 +122,7 @@ def test_why_an_update_is_not_foreseen(settings: list[str], server: str, reason:
         (["memory=server", "autovacuum=server"], VERSION, "a borrowed server"),
         (["script=mine.sql"], VERSION, "the script is one of your own"),
         (["script=select-only"], VERSION, "select-only changes no row"),
-        ([], PgVersion(14, 2), "PostgreSQL 15 to 18, and this was 14.2"),
+        ([], PgVersion(14, 2), "PostgreSQL 15 to 19, and this was 14.2"),
     ],
 )
 def test_why_a_counter_window_is_not_foreseen(

@@ -27,7 +27,7 @@ from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.stats import median
 from pgheadroom.types import Interval, PgVersion
 
-FIRST_MAJOR, LAST_MAJOR = 15, 18
+FIRST_MAJOR, LAST_MAJOR = 15, 19
 """Versions that the twin was compared with servers of."""
 
 RUNS = 4

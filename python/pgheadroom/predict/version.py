@@ -13,7 +13,7 @@ from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.types import PgVersion
 
 # Where no server of a major version is at hand: the minors that the golden figures are of.
-_RECORDED = {"15": "15.18", "16": "16.14", "17": "17.10", "18": "18.4"}
+_RECORDED = {"15": "15.18", "16": "16.14", "17": "17.10", "18": "18.4", "19": "19rc1"}
 
 
 def minor_version(profile: Profile, server: str | None, assumed: dict[str, Any]) -> PgVersion:

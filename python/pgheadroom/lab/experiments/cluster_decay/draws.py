@@ -25,7 +25,7 @@ from pgheadroom.types import PgVersion
 RANGE_KEYS = 1000
 """The document's `BETWEEN st AND st + 1000`."""
 
-FIRST_MAJOR, LAST_MAJOR = 15, 18
+FIRST_MAJOR, LAST_MAJOR = 15, 19
 """Versions whose `random()` and heap the twin has."""
 
 

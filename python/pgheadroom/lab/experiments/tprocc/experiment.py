@@ -163,9 +163,9 @@ class Tprocc(Experiment):
             )
         for level in request.levels["fillfactor"]:
             fillfactors(level)
-        if request.options["predict"] == "on" and not 15 <= version.major <= 18:
+        if request.options["predict"] == "on" and not 15 <= version.major <= 19:
             raise UnsupportedServer(
-                f"the twin follows PostgreSQL 15 to 18, found {version}: take --set predict=off"
+                f"the twin follows PostgreSQL 15 to 19, found {version}: take --set predict=off"
             )
 
     def trials(self, request: Request) -> list[Trial]:

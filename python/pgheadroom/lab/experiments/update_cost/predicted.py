@@ -45,7 +45,7 @@ _VM_PAGE_HEAP_PAGES = (8192 - 24) * 4
 _FSM_SLOTS = 4069
 """Heap pages of a lowest page of the free space map (SlotsPerFSMPage, fsm_internals.h)."""
 
-_VM_IS_LOGGED = {17: 11, 18: 6}
+_VM_IS_LOGGED = {17: 11, 18: 6, 19: 0}
 """Minors from which on the record of an update names the page of the visibility map."""
 
 _MASK = 2**64 - 1
