@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pgheadroom import _core
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Operation
-from pgheadroom.profile.model import ColumnProfile, TableProfile, Width
+from pgheadroom.profile.model import ColumnProfile, TableProfile, Width, by_transaction
 
 _WITHIN = 0.2  # of the NULL share: age and NULLs are of samples; arbitrary
 _ALIGN_BYTES = 8  # MAXIMUM_ALIGNOF
@@ -107,6 +107,48 @@ def filled_keys(
     columns = tuple(replace(c, null_frac=0.0) if c.name in found else c for c in table.columns)
     said = (f"{name} has a value in every row: an update that sets it changes it" for name in found)
     return replace(table, columns=columns), tuple(sorted(said))
+
+
+def unplayed_growth_frac(table: TableProfile, operations: Sequence[Operation]) -> float:
+    """
+    The share of the updates that may leave their page as they fill columns, which no run plays.
+
+    `filled` plays one column that each row's one update fills. Where several updates fill columns,
+    or it is not known that they do, rows are played at their mean length; on full pages as many of
+    them move as take the room by which all grow.
+
+    Args:
+        table: As observed.
+        operations: That write to it.
+
+    Returns:
+        0 where nothing is filled, or what is filled is played.
+    """
+    rows = {"insert": 0.0, "update": 0.0}
+    assigned: set[str] = set()
+    for turn in by_transaction(operations):
+        for one in turn:
+            if one.kind in rows:
+                rows[one.kind] += turn[0].weight * one.rows_mean
+            if one.kind == "update":
+                assigned |= {change.column for change in one.sets if change.changed_frac > 0}
+    late = {one.name for one in table.columns if one.null_frac > 0 and one.name in assigned}
+    if not late or not rows["insert"] or filled(table, operations) is not None:
+        return 0.0
+    columns = list(zip(profile_columns(table, {}), table.columns, strict=True))
+
+    def length(empty: set[str]) -> int:
+        given = [
+            _core.Column(found.type_name, is_null=True, name=found.name)
+            if one.name in empty or (one.null_frac > 1 / 2 and one.name not in late)
+            else found
+            for found, one in columns
+        ]
+        return _aligned(_core.RowLayout(given).tuple_bytes)
+
+    full = length(set())
+    a_row = max(1.0, rows["update"] / rows["insert"])
+    return max(0, full - length(late)) / full / a_row
 
 
 def _is_fixed(column: ColumnProfile) -> bool:

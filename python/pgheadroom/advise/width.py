@@ -4,8 +4,10 @@ How much less sure a forecast of HOT is than the runs of the twin show, and why.
 The twin plays one client, whose statements update as many rows each and are transactions of their
 own. What several clients, statements of many rows (whose number nobody knows but in the mean) and
 transactions of several statements do to HOT is not modelled: versions stay until the transaction
-ends, and several rows of a page want room at once. How wide each makes the interval is measured
-(docs/method.md); they are independent, so their squares add up.
+ends, and several rows of a page want room at once. Rows that grow because several updates fill
+columns are played at their mean length: that width is arithmetic, of the room they take. How wide
+each of the others makes the interval is measured (docs/method.md); they are independent, so their
+squares add up.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pgheadroom.advise.filling import unplayed_growth_frac
 from pgheadroom.advise.scenario import writes
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
@@ -26,6 +29,7 @@ ROWS_FRAC = 0.04
 
 _STATEMENTS_FROM = 1.1  # statements a commit; BEGIN is one too
 _ROWS_FROM = 1.5  # rows a statement
+_GROWN_FROM = 0.001  # of the updates: less is not seen
 _AGE_FROM_XIDS = 2.0  # one client's own snapshot is one transaction old, at most
 _MOMENTS_MIN = 5  # fewer looks at the horizon say nothing; arbitrary
 
@@ -65,6 +69,9 @@ def width_of(profile: Profile, table: TableProfile) -> Width:
     statements = _statements_a_commit(profile)
     if statements is not None and statements >= _STATEMENTS_FROM:
         found.append((STATEMENTS_FRAC, "transactions have several statements"))
+    grown = unplayed_growth_frac(table, writes(profile, table.name))
+    if grown >= _GROWN_FROM:
+        found.append((grown, "updates give values to columns that were NULL, and rows grow"))
     return Width(
         half=math.sqrt(math.fsum(half * half for half, _ in found)),
         why=tuple(why for _, why in found),
