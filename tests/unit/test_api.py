@@ -17,6 +17,7 @@ import pytest
 import pgheadroom as ph
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import KEYS
+from pgheadroom.profile import parse_profile
 from pgheadroom.tabular import Tabular, columns, even
 from pgheadroom.types import Interval
 
@@ -110,6 +111,30 @@ def test_an_advice_as_rows() -> None:
     found = ph.advise(profile, tables=name, budget_s=0.001)
     (row,) = found.rows()
     assert (row["table"], row["verdict"]) == (name, found.tables[0].verdict)
+
+
+def test_a_profile_is_a_result() -> None:
+    """Its file's form, a row a table and the table of a notebook, as every result has them."""
+    found = ph.read_profile(LEDGER)
+    assert parse_profile(json.loads(json.dumps(found.to_json()))) == found
+    rows = found.rows()
+    assert [row["table"] for row in rows] == [table.name for table in found.tables]
+    assert sum(row["operations"] for row in rows) == len(found.workload.operations)
+    assert rows[0]["rows"] == found.tables[0].rows
+    assert f"<td>{rows[1]['table']}</td>" in found._repr_html_()
+    assert found.summary() == "Profile for PostgreSQL 18.4: 2 tables, operations of its own"
+
+
+def test_a_profile_of_pgbench_as_rows() -> None:
+    """Its tables are pgbench's, as long as its scale makes them."""
+    found = ph.read_profile(ROOT / "examples" / "pgbench.toml")
+    assert [tuple(row.values())[:3] for row in found.rows()] == [
+        ("pgbench_accounts", 100_000, 90),
+        ("pgbench_branches", 1, 100),
+        ("pgbench_tellers", 10, 100),
+        ("pgbench_history", 0, 100),
+    ]
+    assert found.summary().endswith("4 tables, pgbench's tpcb-like at scale 1")
 
 
 @pytest.mark.parametrize(

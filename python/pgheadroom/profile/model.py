@@ -19,6 +19,7 @@ from pgheadroom.forms import (
     between,
     in_file,
     show,
+    write,
 )
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedServer, ObservedTable
@@ -30,6 +31,7 @@ from pgheadroom.profile.spelling import (
     server_version,
     type_name,
 )
+from pgheadroom.tabular import Row, Tabular
 
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 OperationKind = Literal["insert", "update", "delete", "select", "upsert", "lock"]
@@ -51,6 +53,7 @@ Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 CHECKSUMS_FROM_MAJOR = 18
 """From here on initdb makes clusters with checksums, unless told otherwise."""
 
+SCHEMA_VERSION = 1
 PGBENCH_TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pgbench_history")
 
 
@@ -483,13 +486,56 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Tabular):
     """A whole profile; `assumed` has each default that was used, by the field's path."""
 
     server: ServerSettings
     tables: tuple[TableProfile, ...]
     workload: Workload
     assumed: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile under the file's names; reading it again gives an equal profile."""
+        is_own = self.workload.builtin is None
+        file = ProfileFile(
+            schema_version=SCHEMA_VERSION,
+            server=self.server,
+            tables=self.tables if is_own else (),
+            operations=self.workload.operations if is_own else (),
+            builtin=self.workload.builtin,
+            run=self.workload.run,
+        )
+        made: dict[str, Any] = write(file, nulls=False)
+        return made
+
+    def rows(self) -> list[Row]:
+        """One row a table: rows and fillfactor, and how many columns, indexes and operations."""
+        if (builtin := self.workload.builtin) is not None:
+            counts = dict(zip(PGBENCH_TABLES, (100_000, 1, 10, 0), strict=True))
+            return [
+                {
+                    **{"table": name, "rows": counts[name] * builtin.scale},
+                    **{"fillfactor": builtin.fillfactor[name]},
+                }
+                for name in PGBENCH_TABLES
+            ]
+        return [
+            {
+                **{"table": table.name, "rows": table.rows, "fillfactor": table.fillfactor},
+                **{"columns": len(table.columns), "indexes": len(table.indexes)},
+                "operations": sum(o.table == table.name for o in self.workload.operations),
+            }
+            for table in self.tables
+        ]
+
+    def summary(self) -> str:
+        """The server, and what is played on how many tables."""
+        names = self.table_names
+        played = "operations of its own"
+        if (builtin := self.workload.builtin) is not None:
+            played = f"pgbench's {builtin.builtin} at scale {builtin.scale}"
+        tables = "1 table" if len(names) == 1 else f"{len(names)} tables"
+        return f"Profile for PostgreSQL {self.server.version}: {tables}, {played}"
 
     def table(self, name: str) -> TableProfile:
         """The table of that name, which must exist."""
@@ -522,3 +568,19 @@ class Profile:
             for table in self.tables
         )
         return replace(self, tables=tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile:
+    """What stands in the file: tables and operations, or `[pgbench]`."""
+
+    schema_version: Annotated[int, between(SCHEMA_VERSION, SCHEMA_VERSION)]
+    server: ServerSettings = field(default_factory=ServerSettings)
+    tables: Annotated[
+        tuple[TableProfile, ...], Expected("at least one [[table]], or [pgbench]")
+    ] = field(default=(), metadata=in_file("table", unless_empty=True))
+    operations: Annotated[tuple[Operation, ...], Expected("at least one [[operation]]")] = field(
+        default=(), metadata=in_file("operation", unless_empty=True)
+    )
+    builtin: PgbenchBuiltin | None = field(default=None, metadata=in_file("pgbench"))
+    run: Annotated[Run, Expected("a table [run] with operations or duration_s")]

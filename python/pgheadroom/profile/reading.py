@@ -6,49 +6,22 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pgheadroom import forms
 from pgheadroom.errors import InputError
-from pgheadroom.forms import Expected, FieldError, between, fail, in_file
+from pgheadroom.forms import FieldError, fail
 from pgheadroom.input_file import read_text
 from pgheadroom.profile.assumed import assumed_of
 from pgheadroom.profile.check import check
 from pgheadroom.profile.completing import completed_operation, completed_table
 from pgheadroom.profile.foreign_keys import with_parents
 from pgheadroom.profile.lines import line_of
-from pgheadroom.profile.model import (
-    Operation,
-    PgbenchBuiltin,
-    Profile,
-    Run,
-    ServerSettings,
-    TableProfile,
-    Workload,
-)
+from pgheadroom.profile.model import Profile, ProfileFile, Run, Workload
 from pgheadroom.profile.settings import check_setting
 
-SCHEMA_VERSION = 1
-
 _FILE_BYTES_MAX = 64 * 1024**2  # a profile of thousands of tables has a few; arbitrary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileFile:
-    """What stands in the file: tables and operations, or `[pgbench]`."""
-
-    schema_version: Annotated[int, between(SCHEMA_VERSION, SCHEMA_VERSION)]
-    server: ServerSettings = field(default_factory=ServerSettings)
-    tables: Annotated[
-        tuple[TableProfile, ...], Expected("at least one [[table]], or [pgbench]")
-    ] = field(default=(), metadata=in_file("table", unless_empty=True))
-    operations: Annotated[tuple[Operation, ...], Expected("at least one [[operation]]")] = field(
-        default=(), metadata=in_file("operation", unless_empty=True)
-    )
-    builtin: PgbenchBuiltin | None = field(default=None, metadata=in_file("pgbench"))
-    run: Annotated[Run, Expected("a table [run] with operations or duration_s")]
 
 
 def read_profile(path: Path) -> Profile:
@@ -122,18 +95,7 @@ def parse_profile(data: object) -> Profile:
 
 def to_json(profile: Profile) -> dict[str, Any]:
     """The profile under the file's names; reading it again gives an equal profile."""
-    workload = profile.workload
-    is_own = workload.builtin is None
-    file = ProfileFile(
-        schema_version=SCHEMA_VERSION,
-        server=profile.server,
-        tables=profile.tables if is_own else (),
-        operations=workload.operations if is_own else (),
-        builtin=workload.builtin,
-        run=workload.run,
-    )
-    made: dict[str, Any] = forms.write(file, nulls=False)
-    return made
+    return profile.to_json()
 
 
 def _check_parts(data: dict[str, Any]) -> None:
