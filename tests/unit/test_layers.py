@@ -194,7 +194,7 @@ def test_the_report_makes_no_figures() -> None:
 
 def test_rooms_of_the_report_stand_alone() -> None:
     """Each is over the kernel, none knows another, and the kernel knows none."""
-    assert {"advice", "experiment", "page_life", "proof"} <= ROOMS
+    assert {"advice", "experiment", "page_life", "proof", "wal"} <= ROOMS
     for room in ROOMS:
         for path in (REPORT / room).glob("*.py"):
             assert _rooms_imported(path) <= {room}, path

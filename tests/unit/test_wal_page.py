@@ -10,7 +10,7 @@ import pytest
 from wal_files import SEGMENT, WalFile
 
 from pgheadroom.cli.app import run
-from pgheadroom.report import wal_html
+from pgheadroom.report.wal import html as wal_html
 from pgheadroom.wal import Names, read_wal
 from pgheadroom.wal.course import Course, over_time
 from pgheadroom.wal.names import RelationName

@@ -27,8 +27,8 @@ from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists
 from pgheadroom.redaction import command_line
 from pgheadroom.report import text
-from pgheadroom.report import wal as wal_report
-from pgheadroom.report import wal_what_if as what_if_report
+from pgheadroom.report.wal import stats as wal_report
+from pgheadroom.report.wal import what_if as what_if_report
 from pgheadroom.units import parse_duration_s, parse_setting_bytes
 from pgheadroom.wal import (
     Names,
@@ -247,7 +247,7 @@ def _print_grants(targets: Sequence[str]) -> None:
 
 
 def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to: Path) -> None:
-    from pgheadroom.report import wal_html  # noqa: PLC0415 - slow to import
+    from pgheadroom.report.wal import html as wal_html  # noqa: PLC0415 - slow to import
 
     # What cannot be read again has a page without the chart over time.
     is_pipe = not paths or paths[0] == "-" or Path(paths[0]).is_fifo()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.lab.reading import printable
 from pgheadroom.report import html_tables
 from pgheadroom.report.page import page
-from pgheadroom.report.wal import headline, label, tables
+from pgheadroom.report.wal.stats import headline, label, tables
 from pgheadroom.units import show_bytes, show_duration, show_share
 from pgheadroom.wal import Count, WalStats
 from pgheadroom.wal.course import Course
