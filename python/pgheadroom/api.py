@@ -5,6 +5,9 @@ What programs call: the stages of the loop as functions, with typed frozen value
 file. Results have `to_json()`, and as tables `rows()`, `to_frame()` and the form that notebooks
 show. Errors are those of `pgheadroom.errors`; what a parameter causes is a `ParameterError`, which
 names it.
+
+Each function loads its own part when it is called: who reads a profile does not wait for the
+laboratory's numbers.
 """
 
 from __future__ import annotations
@@ -12,24 +15,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pgheadroom.advise import BUDGET_S, Advice, Options, make_policy
-from pgheadroom.advise import advise as _advise
+from pgheadroom.defaults import BUDGET_S, LENGTH_S, SEEDS_DEFAULT
 from pgheadroom.errors import ParameterError
-from pgheadroom.layout import Layout, of_live_tables, of_profile
-from pgheadroom.observe import LENGTH_S, observe_live, request_of
-from pgheadroom.predict import Prediction, Timing
-from pgheadroom.predict import predict as _predict
-from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.profile import Profile
 from pgheadroom.profile import read_profile as _read_profile
-from pgheadroom.progress import Progress
-from pgheadroom.prove import Proof
-from pgheadroom.prove import prove as _prove
-from pgheadroom.sources.columns import read_tables
-from pgheadroom.sources.session import read_only_session
-from pgheadroom.wal import WalStats, read_names
-from pgheadroom.wal import read_wal as _read_wal
+
+if TYPE_CHECKING:
+    from pgheadroom.advise import Advice
+    from pgheadroom.layout import Layout
+    from pgheadroom.predict import Prediction
+    from pgheadroom.progress import Progress
+    from pgheadroom.prove import Proof
+    from pgheadroom.wal import WalStats
 
 Source = Profile | str | os.PathLike[str]
 """A profile, or the path of its file."""
@@ -77,6 +76,8 @@ def observe(
         ConnectionFailed: No server answers.
         InputError: A table that is not there, a file that is none.
     """
+    from pgheadroom.observe import observe_live, request_of  # noqa: PLC0415 - only this function's
+
     if not 1 <= seconds <= 86400:
         raise ParameterError("seconds", f"{seconds:g}: expected 1 to 86400")
     show = progress or _quiet
@@ -117,6 +118,9 @@ def advise(
     Raises:
         InputError: Not an observed profile; a table, goal or price that is none.
     """
+    from pgheadroom.advise import Options, make_policy  # noqa: PLC0415 - only this function's
+    from pgheadroom.advise import advise as _advise  # noqa: PLC0415 - only this function's
+
     policy = make_policy(goal, dict(prices or {}), max_growth)
     options = Options(policy=policy, budget_s=budget_s, tables=_names(tables))
     return _advise(_profile(profile), options, say=progress or _quiet)
@@ -155,6 +159,9 @@ def predict(
         InputError: A fillfactor, table or version that is none.
         TwinError: The twin cannot play the profile; the message names the field.
     """
+    from pgheadroom.predict import Timing  # noqa: PLC0415 - only this function's
+    from pgheadroom.predict import predict as _predict  # noqa: PLC0415 - only this function's
+
     show = progress or _quiet
     return _predict(
         _profile(profile),
@@ -194,6 +201,8 @@ def prove(
         TwinError: The twin cannot play the profile.
         LabError: The server failed, or its run is invalid.
     """
+    from pgheadroom.prove import prove as _prove  # noqa: PLC0415 - only this function's
+
     show = progress or _quiet
     return _prove(
         _profile(profile),
@@ -219,10 +228,15 @@ def layout(source: Source = "", *, table: str | None = None, sample: bool = True
         ConnectionFailed: No server answers.
         InputError: No such table.
     """
+    from pgheadroom.layout import of_live_tables, of_profile  # noqa: PLC0415 - only this function's
+
     if isinstance(source, Profile):
         return of_profile(source, table)
     if not isinstance(source, str) or (source and Path(source).is_file()):
         return of_profile(read_profile(source), table)
+    from pgheadroom.sources.columns import read_tables  # noqa: PLC0415 - only this function's
+    from pgheadroom.sources.session import read_only_session  # noqa: PLC0415 - only this function's
+
     with read_only_session(source, {}) as connection:
         tables, access = read_tables(connection, table=table, samples=sample)
         version = str(connection.info.parameter_status("server_version"))
@@ -254,6 +268,9 @@ def read_wal(
         WalError: No WAL there, or none that is read. A part that is missing is no error but one of
             the result's `gaps`.
     """
+    from pgheadroom.wal import read_names  # noqa: PLC0415 - only this function's
+    from pgheadroom.wal import read_wal as _read_wal  # noqa: PLC0415 - only this function's
+
     known = None if names is None else read_names(Path(names))
     return _read_wal(paths, begin=begin, end=end, timeline=timeline, names=known, by=by)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.accuracy import Figure, beyond, error
+from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.forms import in_file, write
 from pgheadroom.outcome import KEYS, Outcome, Value, outcome_of
@@ -22,7 +23,6 @@ from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.predict.run import note
-from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.predict.twin import Report, Simulation
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC, sentences

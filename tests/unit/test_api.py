@@ -52,6 +52,18 @@ def test_type_checkers_know_every_function() -> None:
     assert known == set(FUNCTIONS) == set(ph.__all__) - {"__version__"}
 
 
+def test_a_profile_is_read_without_the_rest() -> None:
+    """`ph.read_profile` loads neither numpy nor the parts of the other functions."""
+    code = (
+        "import sys, pgheadroom as ph\n"
+        f"ph.read_profile({str(HEARTBEAT)!r})\n"
+        "others = ('advise', 'lab', 'layout', 'observe', 'predict', 'prove', 'sources', 'wal')\n"
+        "heavy = {'numpy', 'psycopg', 'scipy', *(f'pgheadroom.{name}' for name in others)}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    assert _python(code) == "[]"
+
+
 @pytest.mark.parametrize("first", ["pgheadroom.cli.app", "pgheadroom.predict.cells"])
 def test_functions_go_before_parts_of_their_name(first: str) -> None:
     """`ph.predict` is the function, whether or not the part was imported before or is after."""

@@ -28,15 +28,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pgheadroom.advise.advice import Advice, TableAdvice
-    from pgheadroom.advise.build import BUDGET_S, Options, advise
+    from pgheadroom.advise.build import Options, advise
     from pgheadroom.advise.policy import Policy, make_policy
 
-__all__ = ["BUDGET_S", "Advice", "Options", "Policy", "TableAdvice", "advise", "make_policy"]
+__all__ = ["Advice", "Options", "Policy", "TableAdvice", "advise", "make_policy"]
 
 _HOMES = {
     "Advice": "advice",
     "TableAdvice": "advice",
-    "BUDGET_S": "build",
     "Options": "build",
     "advise": "build",
     "Policy": "policy",

@@ -22,15 +22,13 @@ from pgheadroom.advise.remarks import first_remarks
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
+from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.forms import write
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedServer
 from pgheadroom.progress import Progress
-
-BUDGET_S = 60.0
-"""Seconds of processor time for simulations that nobody asked to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

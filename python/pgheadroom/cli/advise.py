@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from pgheadroom.advise import BUDGET_S, Advice, Options, advise, make_policy
+from pgheadroom.advise import Advice, Options, advise, make_policy
 from pgheadroom.cli import observe, output
 from pgheadroom.cli.connection import (
     DbnameOption,
@@ -26,6 +26,7 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.cli.predict import HtmlOption, check_outputs, said
+from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text

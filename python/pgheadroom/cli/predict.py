@@ -36,11 +36,11 @@ from pgheadroom.cli.variants import (
     WithoutOption,
     changes_of,
 )
+from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Factor
 from pgheadroom.predict import Timing, predict
 from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
-from pgheadroom.predict.run_plan import SEEDS_DEFAULT
 from pgheadroom.predict.series import WINDOWS_DEFAULT
 from pgheadroom.profile import read_profile
 from pgheadroom.progress import RunState

@@ -29,7 +29,7 @@ from pgheadroom.cli.variants import (
     WithoutOption,
     changes_of,
 )
-from pgheadroom.predict.run_plan import SEEDS_DEFAULT
+from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import prove
 from pgheadroom.quoting import printable

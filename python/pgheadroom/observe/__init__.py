@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from pgheadroom.observe.build import observe
 from pgheadroom.observe.classes import Classes, find_classes
-from pgheadroom.observe.live import LENGTH_S, observe_live, request_of
+from pgheadroom.observe.live import observe_live, request_of
 
-__all__ = ["LENGTH_S", "Classes", "find_classes", "observe", "observe_live", "request_of"]
+__all__ = ["Classes", "find_classes", "observe", "observe_live", "request_of"]

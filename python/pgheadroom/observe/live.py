@@ -16,9 +16,6 @@ from pgheadroom.sources.observing import APPLICATION_NAME, Request, watch, with_
 from pgheadroom.sources.recording import Recording, read_files
 from pgheadroom.sources.session import read_only_session
 
-LENGTH_S = 300.0
-"""How long to watch, where nobody says."""
-
 _TICK_S_MAX = 30.0
 
 Say = Callable[[str], None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pgheadroom
+from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import ParameterError
 from pgheadroom.forms import in_file, write
 from pgheadroom.outcome import KEYS, Outcome, Value
@@ -32,7 +33,6 @@ from pgheadroom.predict.rewriting import (
     rewritten_at,
 )
 from pgheadroom.predict.run_plan import (
-    SEEDS_DEFAULT,
     SERVER,
     Engine,
     Model,

@@ -15,6 +15,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from pgheadroom import _core
+from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import Pace, has_clockwork, pace_of, tps_of
@@ -22,9 +23,6 @@ from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.sampling import PageSample
 from pgheadroom.profile import Profile, Snapshot, to_json
 from pgheadroom.types import PgVersion
-
-SEEDS_DEFAULT = 8
-"""Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
 
 Storage = Literal["local", "log-structured"]
 """

@@ -1,0 +1,14 @@
+"""
+What long pieces of work take where nobody says: known here before their parts are loaded.
+"""
+
+from __future__ import annotations
+
+LENGTH_S = 300.0
+"""How long to watch."""
+
+BUDGET_S = 60.0
+"""Seconds of processor time for an advice's simulations."""
+
+SEEDS_DEFAULT = 8
+"""Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
