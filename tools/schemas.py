@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pgheadroom import page_life
 from pgheadroom.advise import advice
 from pgheadroom.forms import json_schema
 from pgheadroom.lab import design, record, result
@@ -47,6 +48,11 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "lab-sample": json_schema(record.TrialSample, title="Sample, a line of samples.jsonl"),
         "lab-series": _lab(record.SecondsSeries, "Series of a window", "series"),
         "lab-result": _lab(result.ExperimentResult, "Result of an experiment", "experiment"),
+        "page-life": json_schema(
+            page_life.PageLife,
+            title="What happened to a page",
+            frame=_frame("page-life", page_life.SCHEMA_VERSION) | {"server": {"type": "string"}},
+        ),
         "proof": json_schema(Proof, title="Proof", frame=_frame("proof", PROOF_VERSION)),
         "advice": json_schema(
             advice.Advice, title="Advice", frame=_frame("advice", advice.SCHEMA_VERSION)

@@ -18,6 +18,9 @@ PAGE_BYTES = 8192
 HEADER_BYTES = 24  # SizeOfPageHeaderData, src/include/storage/bufpage.h
 _MOST_NAMED = 8  # line pointers named in a sentence before it says how many more; arbitrary
 
+SCHEMA_VERSION = 1
+"""Of the JSON form."""
+
 Words = tuple[str, ...]
 ItemKind = Literal["unused", "redirect", "dead", "normal"]
 
@@ -142,7 +145,7 @@ class PageLife:
     first_count: int
     left_out: int
     prune_below_bytes: int
-    events: Annotated[tuple[Event, ...], Stored(tuple[Any, ...], dump=_told)]
+    events: Annotated[tuple[Event, ...], Stored(tuple[dict[str, Any], ...], dump=_told)]
 
     @property
     def event_count(self) -> int:
@@ -184,7 +187,7 @@ def read_life(text: str, table: str) -> PageLife:
 
 def to_json(life: PageLife) -> dict[str, Any]:
     """The file's form."""
-    return {"schema_version": 1, "kind": "page-life", **write(life)}
+    return {"schema_version": SCHEMA_VERSION, "kind": "page-life", **write(life)}
 
 
 def _event(event: Mapping[str, Any]) -> Event:
