@@ -52,6 +52,11 @@ def interval(value: object) -> Interval | None:
         return None
 
 
+def figure(value: object) -> Number | Interval | None:
+    """A figure of a file: a number where it is exact, an interval where it is statistical."""
+    return interval(value) if isinstance(value, Mapping) else number(value)
+
+
 def printable(value: object) -> str:
     """The value as text in which nothing acts on a terminal or a page; names in it are foreign."""
     return quoting.printable(value if isinstance(value, str) else str(value))

@@ -65,6 +65,10 @@ WorkKind = Literal[
 """What statements do to a table besides changing its columns, indexes and fillfactor."""
 
 
+Address = tuple[str, str]
+"""Schema and name of a table or index."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A table or index by name, as PostgreSQL folds it; the schema is None if none was given."""

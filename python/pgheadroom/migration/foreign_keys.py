@@ -15,12 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Remarkable, Target, Work
+from pgheadroom.migration.actions import Action, Address, Remarkable, Target, Work
 from pgheadroom.migration.work import Effect, Lock
 from pgheadroom.profile.observed import ObservedForeignKey
-
-Place = tuple[str, str]
-"""Schema and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +30,9 @@ class Key:
     """
 
     name: str
-    table: Place
+    table: Address
     columns: tuple[str, ...]
-    references: Place
+    references: Address
     referenced: tuple[str, ...]
     index: str | None
 
@@ -49,7 +46,7 @@ class Key:
 class OtherEnd:
     """What a statement does to the table at a key's other end."""
 
-    place: Place
+    place: Address
     effect: Effect
 
 
@@ -80,7 +77,7 @@ class ForeignKeys:
         made.is_known, made._keys = self.is_known, list(self._keys)
         return made
 
-    def move(self, place: Place, moved: Place) -> None:
+    def move(self, place: Address, moved: Address) -> None:
         """A table has another name or schema."""
         self._keys = [
             replace(
@@ -108,10 +105,10 @@ class ForeignKeys:
         """A new one."""
         self._keys.append(key)
 
-    def rename_column(self, place: Place, old: str, new: str) -> None:
+    def rename_column(self, place: Address, old: str, new: str) -> None:
         """Of a table that the migration has made; observed columns keep their names as observed."""
 
-        def renamed(columns: tuple[str, ...], at: Place) -> tuple[str, ...]:
+        def renamed(columns: tuple[str, ...], at: Address) -> tuple[str, ...]:
             return tuple(new if name == old and at == place else name for name in columns)
 
         self._keys = [
@@ -123,11 +120,11 @@ class ForeignKeys:
             for key in self._keys
         ]
 
-    def of_table(self, place: Place) -> list[Key]:
+    def of_table(self, place: Address) -> list[Key]:
         """Keys with an end there."""
         return [key for key in self._keys if place in (key.table, key.references)]
 
-    def going(self, action: Action, place: Place, columns: frozenset[str]) -> list[Key]:
+    def going(self, action: Action, place: Address, columns: frozenset[str]) -> list[Key]:
         """
         Keys that go with an action.
 
@@ -152,7 +149,7 @@ class ForeignKeys:
         return []
 
     def locked(
-        self, action: Action, place: Place, columns: frozenset[str], own: Effect | None
+        self, action: Action, place: Address, columns: frozenset[str], own: Effect | None
     ) -> Iterator[OtherEnd]:
         """
         Other tables that an action locks.
@@ -179,7 +176,7 @@ class ForeignKeys:
                 _of_partition(key, action) for key in self.of_table(place) if key.table == place
             )
 
-    def _truncated(self, place: Place) -> Iterator[OtherEnd]:
+    def _truncated(self, place: Address) -> Iterator[OtherEnd]:
         """Tables that refer to it, and those that refer to these."""
         seen, left = {place}, [place]
         while left:
@@ -195,14 +192,14 @@ class ForeignKeys:
 _OF_PARTITIONS = ("attach partition", "detach partition", "new partition")
 
 
-def _has(key: Key, place: Place, columns: frozenset[str]) -> bool:
+def _has(key: Key, place: Address, columns: frozenset[str]) -> bool:
     """Whether one of the columns is at its end there."""
     here = key.columns if key.table == place else ()
     there = key.referenced if key.references == place else ()
     return not columns.isdisjoint((*here, *there))
 
 
-def _gone(key: Key, place: Place, action: Action) -> OtherEnd:
+def _gone(key: Key, place: Address, action: Action) -> OtherEnd:
     if key.table == place:
         return _end(key.references, "ACCESS EXCLUSIVE", f"referenced by {_said(key)}, which goes")
     with_ = action.index.name if isinstance(action, actions.DropIndex) else _named(place)
@@ -212,7 +209,7 @@ def _gone(key: Key, place: Place, action: Action) -> OtherEnd:
     return _end(key.table, "ACCESS EXCLUSIVE", what)
 
 
-def _made_anew(key: Key, place: Place, own: Effect | None) -> OtherEnd:
+def _made_anew(key: Key, place: Address, own: Effect | None) -> OtherEnd:
     """The key is dropped and made again, and checked where values were (`TryReuseForeignKey`)."""
     is_checked = own is not None and own.effort == "rewrite"
     unless = own.unless if own is not None and is_checked else None
@@ -245,7 +242,7 @@ def _of_partition(key: Key, action: Work) -> OtherEnd:
     return end
 
 
-def _end(place: Place, lock: Lock, what: str) -> OtherEnd:
+def _end(place: Address, lock: Lock, what: str) -> OtherEnd:
     return OtherEnd(place=place, effect=Effect(lock=lock, effort="nothing", what=what))
 
 
@@ -253,5 +250,5 @@ def _said(key: Key) -> str:
     return f"foreign key {key.name} of {_named(key.table)}"
 
 
-def _named(place: Place) -> str:
+def _named(place: Address) -> str:
     return place[1] if place[0] == "public" else f"{place[0]}.{place[1]}"

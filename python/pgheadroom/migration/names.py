@@ -8,12 +8,9 @@ import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgheadroom.migration.actions import Target
+from pgheadroom.migration.actions import Address, Target
 from pgheadroom.migration.foreign_keys import ForeignKeys
 from pgheadroom.profile import Profile
-
-Place = tuple[str, str]
-"""Schema and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +38,9 @@ class Names:
     """
 
     def __init__(self, profile: Profile) -> None:
-        self.tables: dict[Place, list[str]] = {}
-        self.indexes: dict[Place, list[IndexAt]] = {}
-        self.partitioned: set[Place] = set()
+        self.tables: dict[Address, list[str]] = {}
+        self.indexes: dict[Address, list[IndexAt]] = {}
+        self.partitioned: set[Address] = set()
         self.made: set[tuple[str | None, str]] = set()
         self.gone: set[Target] = set()
         leaves: dict[str, list[str]] = {}
@@ -92,15 +89,15 @@ class Names:
         made.heirs = {key: list(members) for key, members in self.heirs.items()}
         return made
 
-    def table(self, target: Target) -> Place | None:
+    def table(self, target: Target) -> Address | None:
         """Of a table's name."""
         return _place(target, self.tables)
 
-    def index(self, target: Target) -> Place | None:
+    def index(self, target: Target) -> Address | None:
         """Of an index's name."""
         return _place(target, self.indexes)
 
-    def place_of(self, target: Target) -> Place | None:
+    def place_of(self, target: Target) -> Address | None:
         """Of a table, observed or made by the migration."""
         found = self.table(target)
         return self.is_new_place(target) if found is None else found
@@ -134,7 +131,7 @@ class Names:
         place = self.index(target)
         return () if place is None else tuple(self.indexes[place])
 
-    def called(self, table: str) -> Place | None:
+    def called(self, table: str) -> Address | None:
         """Schema and name that a table of the profile has now; None: it is gone."""
         return next(
             (
@@ -157,7 +154,7 @@ class Names:
             name == target.name and schema in (None, target.schema) for schema, name in self.made
         )
 
-    def is_new_place(self, target: Target) -> Place | None:
+    def is_new_place(self, target: Target) -> Address | None:
         """Of a table that the migration has made."""
         return _place(target, {(schema or "public", name) for schema, name in self.made})
 
@@ -202,17 +199,17 @@ class Names:
             if gone in found:
                 self._keep(where, [index for index in found if index != gone])
 
-    def _keep(self, place: Place, left: list[IndexAt]) -> None:
+    def _keep(self, place: Address, left: list[IndexAt]) -> None:
         if left:
             self.indexes[place] = left
         else:
             del self.indexes[place]
 
-    def rename_index(self, place: Place, new: str) -> None:
+    def rename_index(self, place: Address, new: str) -> None:
         """Another name in the same schema."""
         self.indexes[place[0], new] = self.indexes.pop(place)
 
-    def move_table(self, place: Place, moved: Place) -> None:
+    def move_table(self, place: Address, moved: Address) -> None:
         """Another name, or another schema, into which its indexes go along."""
         self.tables[moved] = self.tables.pop(place)
         self.keys.move(place, moved)
@@ -227,7 +224,7 @@ class Names:
             }
 
 
-def _place(target: Target, known: Iterable[Place]) -> Place | None:
+def _place(target: Target, known: Iterable[Address]) -> Address | None:
     """Schema and name; an unqualified name is the one in `public`, else the only one."""
     if target.schema is not None:
         place = (target.schema, target.name)

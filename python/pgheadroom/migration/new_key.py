@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pgheadroom.migration import actions
+from pgheadroom.migration.actions import Address
 from pgheadroom.migration.foreign_keys import Key
 from pgheadroom.migration.index_name import chosen_key_name
-from pgheadroom.migration.names import Names, Place
+from pgheadroom.migration.names import Names
 from pgheadroom.migration.shape import Altered
 
 
@@ -46,7 +47,7 @@ def new_key(names: Names, of_key: Callable[[str], Altered], action: actions.Work
     )
 
 
-def _altered(names: Names, of_key: Callable[[str], Altered], place: Place) -> Altered | None:
+def _altered(names: Names, of_key: Callable[[str], Altered], place: Address) -> Altered | None:
     """An observed table, or the first of a partitioned one's; None: the migration has made it."""
     found = names.tables.get(place, ())
     return of_key(found[0]) if found else None

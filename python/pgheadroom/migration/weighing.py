@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Remarkable, Statement, Target, Work
+from pgheadroom.migration.actions import Action, Address, Remarkable, Statement, Target, Work
 from pgheadroom.migration.foreign_keys import Key, OtherEnd
-from pgheadroom.migration.names import Names, Place
+from pgheadroom.migration.names import Names
 from pgheadroom.migration.shape import Altered
 from pgheadroom.migration.work import (
     STOPS_WRITERS,
@@ -293,7 +293,7 @@ def unknown_key(action: Action, names: Names, own: Sequence[tuple[Altered, Effec
 
 def _ends(
     action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]
-) -> Iterator[tuple[Place, frozenset[str]]]:
+) -> Iterator[tuple[Address, frozenset[str]]]:
     """Places of an action's own table, with the column that it is about, as observed."""
     column: str | None = None
     target: Target | None = None

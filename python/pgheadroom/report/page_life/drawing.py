@@ -22,7 +22,7 @@ _STEPS_Y = (25, 50, 100, 200, 250, 500, 1000, 2000)
 _MOST_TICKS_Y = 5
 _MOST_TICKS_X = 12
 
-Place = Callable[[int], float]
+Across = Callable[[int], float]
 Height = Callable[[float], float]
 
 
@@ -172,7 +172,7 @@ def timeline(life: PageLife) -> str:
     return "".join(parts)
 
 
-def _free_line(life: PageLife, x_of: Place, y_of: Height) -> str:
+def _free_line(life: PageLife, x_of: Across, y_of: Height) -> str:
     """A line of steps; broken where events were left out."""
     commands = []
     for position, event in enumerate(life.events):
@@ -182,7 +182,7 @@ def _free_line(life: PageLife, x_of: Place, y_of: Height) -> str:
     return f'<path class="line" d="{"".join(commands)}"/>'
 
 
-def _gap(life: PageLife, x_of: Place, bottom: float) -> list[str]:
+def _gap(life: PageLife, x_of: Across, bottom: float) -> list[str]:
     if not life.left_out:
         return []
     left, right = x_of(life.first_count - 1), x_of(life.first_count)
@@ -194,7 +194,7 @@ def _gap(life: PageLife, x_of: Place, bottom: float) -> list[str]:
     ]
 
 
-def _marks(events: Sequence[Event], x_of: Place, y_of: Height, bottom: float) -> list[str]:
+def _marks(events: Sequence[Event], x_of: Across, y_of: Height, bottom: float) -> list[str]:
     """A dot for each pruning, a tick at the bottom for each version that left the page."""
     dots, ticks = [], []
     for position, event in enumerate(events):
@@ -209,7 +209,7 @@ def _marks(events: Sequence[Event], x_of: Place, y_of: Height, bottom: float) ->
     return dots
 
 
-def _ticks(events: Sequence[Event], x_of: Place, bottom: float) -> list[str]:
+def _ticks(events: Sequence[Event], x_of: Across, bottom: float) -> list[str]:
     """Transactions under the line, as many as have room."""
     every = max(1, -(-len(events) // _MOST_TICKS_X))
     parts = [

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value
 from pgheadroom.predict import answer
 from pgheadroom.predict.answer import Setting
 
@@ -31,13 +30,9 @@ def settings(cells: Sequence[Cell], labels: Sequence[object]) -> list[Setting]:
         found.append(
             Setting(
                 fillfactor=fillfactor,
-                hot=_value(figures.get("hot_frac")),
-                wal=_value(figures.get("wal_bytes_per_update")),
-                heap=_value(figures.get("heap_pages")),
+                hot=reading.figure(figures.get("hot_frac")),
+                wal=reading.figure(figures.get("wal_bytes_per_update")),
+                heap=reading.figure(figures.get("heap_pages")),
             )
         )
     return sorted(found, key=lambda setting: -setting.fillfactor)
-
-
-def _value(found: object) -> Value:
-    return reading.interval(found) if isinstance(found, Mapping) else reading.number(found)

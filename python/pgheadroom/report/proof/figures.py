@@ -23,7 +23,7 @@ from pgheadroom.report.charts import (
     share_format,
 )
 from pgheadroom.report.proof import variant_tables
-from pgheadroom.report.proof.words import column_of, value, varied
+from pgheadroom.report.proof.words import column_of, varied
 
 _CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -72,7 +72,7 @@ def _names(cells: Sequence[Mapping[str, Any]]) -> list[str]:
         name
         for name, table in tables.items()
         if any(
-            reading.middle(value(cell["predicted"]["by_table"][name]["n_tup_upd"]))
+            reading.middle(reading.figure(cell["predicted"]["by_table"][name]["n_tup_upd"]))
             for cell in cells
         )
         and table
@@ -123,7 +123,7 @@ def _rows(
             where = f"fillfactor {place}, {reading.printable(name)}, {side}"
             item = row(
                 place,
-                value(part.get(key)),
+                reading.figure(part.get(key)),
                 group=reading.printable(name),
                 where=where,
                 column=column_of(key),

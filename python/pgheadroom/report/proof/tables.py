@@ -25,7 +25,6 @@ from pgheadroom.report.proof.words import (
     column_of,
     error_text,
     labels,
-    value,
     varied,
 )
 from pgheadroom.report.table import Column, Table
@@ -162,7 +161,7 @@ def figures_of(cell: Cell) -> list[Figure]:
 def _has(cells: Sequence[Cell], key: str) -> bool:
     """Whether a figure is worth a column: any cell has it, and not 0 everywhere."""
     values = [
-        reading.middle(value(cell.get(side, {}).get(key)))
+        reading.middle(reading.figure(cell.get(side, {}).get(key)))
         for cell in cells
         for side in ("predicted", "measured")
     ]
@@ -171,8 +170,10 @@ def _has(cells: Sequence[Cell], key: str) -> bool:
 
 def _same(cell: Cell, key: str) -> bool:
     """Whether both players have the same exact number."""
-    predicted = value(cell["predicted"][key])
-    return not isinstance(predicted, Interval) and predicted == value(cell["measured"][key])
+    predicted = reading.figure(cell["predicted"][key])
+    return not isinstance(predicted, Interval) and predicted == reading.figure(
+        cell["measured"][key]
+    )
 
 
 def _curve(result: Mapping[str, Any]) -> Table:
@@ -196,20 +197,20 @@ def _curve(result: Mapping[str, Any]) -> Table:
         if not proof:
             columns.append(column_of(key))
             for row, cell in zip(rows, cells, strict=True):
-                row.append(value(cell["predicted"][key]))
+                row.append(reading.figure(cell["predicted"][key]))
             continue
         if all(_same(cell, key) for cell in cells):
             columns.append(column_of(key, title="both", group=name))
             for row, cell in zip(rows, cells, strict=True):
-                row.append(value(cell["measured"][key]))
+                row.append(reading.figure(cell["measured"][key]))
             continue
         columns.append(column_of(key, title="predicted", group=name))
         columns.append(column_of(key, title="measured", group=name))
         columns.append(Column(key=f"{key} error", title="error", style="text", group=name))
         for row, cell in zip(rows, cells, strict=True):
-            row.append(value(cell["predicted"][key]))
-            row.append(value(cell["measured"][key]))
-            row.append(error_text(key, value(cell["error"][key])))
+            row.append(reading.figure(cell["predicted"][key]))
+            row.append(reading.figure(cell["measured"][key]))
+            row.append(error_text(key, reading.figure(cell["error"][key])))
     over = "Beside the variant" if alone else "Over fillfactors"
     return Table(
         title=f"{over}, all tables together{', altered only' if changed else ''}",
@@ -307,7 +308,7 @@ def _predicted_details(cell: Cell, title: str) -> Table:
     for name, part in parts.items():
         for key in KEYS:
             column = column_of(key)
-            rows.append((name, key, column.unit, str(column.write(value(part[key])))))
+            rows.append((name, key, column.unit, str(column.write(reading.figure(part[key])))))
     columns = _figure_columns()[:4]
     return Table(title=title, columns=columns, rows=tuple(rows), headed=True)
 
@@ -355,7 +356,7 @@ def as_csv(result: Mapping[str, Any]) -> str:
                 if side in cell
             }
             for key in KEYS:
-                found = value(sides["predicted"][key])
+                found = reading.figure(sides["predicted"][key])
                 spread: tuple[object, ...] = ("", "", "")
                 if isinstance(found, Interval):
                     spread, found = (found.low, found.high, found.level), found.mid

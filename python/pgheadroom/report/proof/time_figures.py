@@ -27,7 +27,7 @@ from pgheadroom.report.charts import (
     title_text,
 )
 from pgheadroom.report.proof.time_tables import FIGURES, chosen, moment
-from pgheadroom.report.proof.words import column_of, labels, value
+from pgheadroom.report.proof.words import column_of, labels
 
 _MOST_BANDS = 2
 """Cells with which bands can still be told apart."""
@@ -109,7 +109,7 @@ def _rows(cell: Cell, group: str, key: str) -> list[Row]:
         start = 0.0
         for t, item in zip(series.get("t_s", ()), series.get(key, ()), strict=True):
             where = f"{group}{', ' if side else ''}{side}, {start:.0f} to {t:.0f} s"
-            made = row(t, value(item), group=group, where=where, column=column_of(key))
+            made = row(t, reading.figure(item), group=group, where=where, column=column_of(key))
             start = t
             if made is not None:
                 found.append(made | {"side": side})

@@ -11,7 +11,6 @@ from typing import Any
 
 from pgheadroom import units
 from pgheadroom.lab import reading
-from pgheadroom.lab.reading import Value
 from pgheadroom.predict.growth import GROWS_FRAC, VERDICTS, part_by_rows
 from pgheadroom.report.table import Column, Table
 
@@ -91,7 +90,7 @@ def findings(cells: Sequence[Cell], labels: Sequence[object]) -> list[str]:
     if own:
         counts = []
         for key, one, several in _KINDS:
-            found = [reading.middle(_value(part.get(key))) for part in own]
+            found = [reading.middle(reading.figure(part.get(key))) for part in own]
             numbers = sorted({round(number) for number in found if number is not None})
             if numbers and numbers[-1] > 0:
                 span = str(numbers[0])
@@ -218,7 +217,7 @@ def _by_itself(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
     for label, cell in zip(labels, cells, strict=True):
         part = reading.mapping(cell.get("by_itself"))
         if part:
-            rows.append((label, *(_value(part.get(key)) for key, _, _ in _KINDS)))
+            rows.append((label, *(reading.figure(part.get(key)) for key, _, _ in _KINDS)))
     if not rows:
         return None
     lead = () if len(cells) == 1 else (_lead(),)  # one cell needs no name
@@ -255,7 +254,7 @@ def _effects(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
                     reading.number(effect.get("after_updates_per_row")),
                     reading.number(effect.get("pages_added_frac")),
                     reading.number(effect.get("final_hot_frac")),
-                    _value(predicted.get("heap_pages")),
+                    reading.figure(predicted.get("heap_pages")),
                 )
             )
     if not rows:
@@ -288,7 +287,7 @@ def _rewrites(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
         for work in reading.mappings(later.get("tables")):
             keys = ("heap_pages_before", "heap_pages_after", "index_pages_before",
                     "index_pages_after", "wal_bytes")  # fmt: skip
-            found = (_value(work.get(key)) for key in keys)
+            found = (reading.figure(work.get(key)) for key in keys)
             rows.append((label, reading.printable(work.get("table")), *found))
     if not rows:
         return None
@@ -326,7 +325,7 @@ def _lines(cells: Sequence[Cell], labels: Sequence[object]) -> Table | None:
     for name, part in shown:
         series = reading.mapping(part.get("series"))
         for key, _ in FIGURES:
-            numbers = [reading.middle(_value(item)) for item in series.get(key, ())]
+            numbers = [reading.middle(reading.figure(item)) for item in series.get(key, ())]
             known = [number for number in numbers if number is not None]
             if not any(known):
                 continue
@@ -393,7 +392,9 @@ def _windows(cell: Cell, label: object) -> Table | None:
     series = reading.mapping(cell.get("series"))
     times = series.get("t_s", ())
     keys = [key for key, _ in FIGURES if any(_middle(item) for item in series.get(key, ()))]
-    rows = tuple((t, *(_value(series[key][n]) for key in keys)) for n, t in enumerate(times))
+    rows = tuple(
+        (t, *(reading.figure(series[key][n]) for key in keys)) for n, t in enumerate(times)
+    )
     columns = (
         Column(key="t_s", title="until", unit="s", digits=0, lead=True),
         *(_figure(key) for key in keys),
@@ -418,8 +419,4 @@ def _figure(key: str) -> Column:
 
 
 def _middle(found: object) -> float | None:
-    return reading.middle(_value(found))
-
-
-def _value(found: object) -> Value:
-    return reading.interval(found) if isinstance(found, Mapping) else reading.number(found)
+    return reading.middle(reading.figure(found))

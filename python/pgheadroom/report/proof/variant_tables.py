@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from pgheadroom.lab import reading
-from pgheadroom.outcome import SHARES, Value
+from pgheadroom.outcome import SHARES
 from pgheadroom.report.table import Column, Table
 
 UNCHANGED = "unchanged"
@@ -83,11 +83,7 @@ def sentences(cells: Sequence[Cell]) -> list[str]:
 def _written(key: str, found: object) -> str:
     share = key in SHARES
     column = Column(key=key, title=key, style="share" if share else "number", digits=None)
-    return str(column.write(_value(found)))
-
-
-def _value(found: object) -> Value:
-    return reading.interval(found) if isinstance(found, Mapping) else reading.number(found)
+    return str(column.write(reading.figure(found)))
 
 
 def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
@@ -164,7 +160,7 @@ def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None
 
 
 def _signed(key: str, found: object) -> str:
-    number = reading.middle(_value(found))
+    number = reading.middle(reading.figure(found))
     if number is None:
         return "-"
     if number == 0:

@@ -25,11 +25,6 @@ TITLES: Mapping[str, str] = {
 Cell = Mapping[str, Any]
 
 
-def value(found: object) -> Value:
-    """A figure of the file: a number or an interval."""
-    return reading.interval(found) if isinstance(found, Mapping) else reading.number(found)
-
-
 def column_of(key: str, *, title: str | None = None, group: str | None = None) -> Column:
     """How a figure is written, with its unit."""
     share = key in SHARES
