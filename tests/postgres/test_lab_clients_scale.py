@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.cli.lab import make_request
+from pgheadroom.cli.lab_run import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import memory_bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgheadroom.cli.lab import make_request
+from pgheadroom.cli.lab_run import make_request
 from pgheadroom.lab import experiments
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgheadroom.cli.lab import make_request
+from pgheadroom.cli.lab_run import make_request
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.tprocc import consistency, load

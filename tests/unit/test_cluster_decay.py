@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgheadroom.cli.lab import make_request
+from pgheadroom.cli.lab_run import make_request
 from pgheadroom.lab import rounds
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.cluster_decay.summary import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.cli.lab import make_request
+from pgheadroom.cli.lab_run import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab import predicted
 from pgheadroom.lab.compare import compare_records

@@ -4,35 +4,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from pgheadroom.cli import output
-from pgheadroom.cli.lab_output import print_answers, put_html, put_results, put_site
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
-from pgheadroom.cli.site_folder import check_replaceable
 from pgheadroom.errors import InputError
-from pgheadroom.files import write_atomically
-from pgheadroom.input_file import exists, read_text
-from pgheadroom.lab.compare import compare_records
-from pgheadroom.lab.design import Factor, Request, parse_settings
-from pgheadroom.lab.experiment import Experiment
-from pgheadroom.lab.experiments import ALL, get
-from pgheadroom.lab.merge import merge
-from pgheadroom.lab.record import Record
-from pgheadroom.lab.run import RECORDS_FOLDER, find_record, summarise_record
-from pgheadroom.lab.run import run as run_experiment
-from pgheadroom.redaction import command_line
-from pgheadroom.servers import at_hand, is_connection
-from pgheadroom.servers.conninfo import without_password
-from pgheadroom.units import parse_duration_s, show_duration
+from pgheadroom.units import parse_duration_s
 
-_SCRIPT_BYTES_MAX = 16 * 1024**2  # the record holds it; arbitrary
+RECORDS_FOLDER = Path("pgheadroom-records")
 
 app = typer.Typer(
     help="Experiments on real PostgreSQL servers: run, report, compare, merge.",
@@ -52,50 +35,9 @@ def list_experiments(
     ] = None,
 ) -> None:
     """Show the experiments, their questions and the servers at hand."""
-    console = output.Terminal(highlight=False)
-    for experiment in ALL if name is None else (get(name),):
-        _describe(console, experiment, whole=name is not None)
-    if name is None:
-        found = ", ".join(
-            f"{programs.version} ({programs.origin}: {programs.bin_dir})" for programs in at_hand()
-        )
-        console.print(f"Servers at hand: {found or 'none'}", markup=False, soft_wrap=True)
+    from pgheadroom.cli.lab_list import show_experiments  # noqa: PLC0415 - loads the experiments
 
-
-def _describe(console: Console, experiment: Experiment, *, whole: bool) -> None:
-    console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
-    console.print(f"  Question: {experiment.question}", markup=False)
-    console.print(f"  Source: {experiment.source}", markup=False)
-    console.print(f"  Time: {experiment.time_needed}", markup=False)
-    measures = ", ".join(measure.name for measure in experiment.measures)
-    console.print(f"  Measures: {measures}", markup=False)
-    names = ", ".join(factor.name for factor in experiment.factors)
-    console.print(f"  Factors: {names or experiment.open_factors}", markup=False)
-    if whole:
-        console.print(
-            f"  --scale: {experiment.scale_meaning}; default {experiment.scale_default}",
-            markup=False,
-        )
-        for title, factors in (("Factors", experiment.factors), ("Options", experiment.options)):
-            console.print(f"  {title} (--set NAME=VALUE{_many(title)}):", markup=False)
-            for factor in factors:
-                console.print(f"    {_factor_line(factor)}", markup=False)
-            if title == "Factors" and experiment.open_factors:
-                console.print(f"    {experiment.open_factors}", markup=False)
-    console.print()
-
-
-def _many(title: str) -> str:
-    return ",VALUE... or LOW..HIGH:STEP" if title == "Factors" else ""
-
-
-def _factor_line(factor: Factor) -> str:
-    default = (
-        "only when set"
-        if factor.default is None
-        else "default " + ",".join(str(level) for level in factor.default)
-    )
-    return f"{factor.name}: {factor.description} ({factor.expected()}; {default})"
+    show_experiments(name)
 
 
 @app.command("run")
@@ -143,91 +85,31 @@ def run(
     html: HtmlOption = None,
 ) -> None:
     """Run an experiment; stopped in whatever way, the same command goes on where it stopped."""
+    from pgheadroom.cli import lab_output, lab_run  # noqa: PLC0415 - loads the experiments
+    from pgheadroom.lab.experiments import get  # noqa: PLC0415 - loads all of them
+    from pgheadroom.lab.record import Record  # noqa: PLC0415 - see above
+    from pgheadroom.lab.run import find_record  # noqa: PLC0415 - loads the experiments
+
     experiment = get(name)
     for path in (to, html):
         if path is not None:
             output.check_writable(path)
     given = list(settings or [])
     given += [f"{key}={value}" for key, value in (("io", io), ("script", script)) if value]
-    request = make_request(experiment, given, scale, repetitions, seed, server)
+    request = lab_run.make_request(experiment, given, scale, repetitions, seed, server)
     folder = record or find_record(request, parent=RECORDS_FOLDER, fresh=fresh)
-    run_into(
+    lab_run.run_into(
         request,
         folder,
         server=server,
         budget_s=None if budget is None else parse_duration_s(budget),
     )
     finished = Record.open(folder)
-    put_html([finished], folder / "report.html", title=experiment.title)
+    lab_output.put_html([finished], folder / "report.html", title=experiment.title)
     if html is not None:
-        put_html([finished], html, title=experiment.title)
-    put_results([finished.read_result()], form, to)
+        lab_output.put_html([finished], html, title=experiment.title)
+    lab_output.put_results([finished.read_result()], form, to)
     sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
-
-
-def make_request(
-    experiment: Experiment,
-    settings: list[str],
-    scale: int | None,
-    repetitions: int | None,
-    seed: int,
-    server: str,
-) -> Request:
-    """A request out of what the command line says, with the experiment's defaults."""
-    names = [setting.partition("=")[0] for setting in settings]
-    levels, options = parse_settings(
-        settings,
-        experiment.factors_for(names),
-        experiment.options,
-        name=experiment.name,
-        open_factors=experiment.open_factors,
-    )
-    # The record holds the files themselves: one may change before a run goes on. One that cannot
-    # be read is named by the experiment's own check.
-    for name in ("script", "schema", "profile"):
-        path = Path(str(options.get(name, "")))
-        if name in options and exists(path):
-            with contextlib.suppress(InputError):
-                options[f"{name}_text"] = read_text(
-                    path, bytes_max=_SCRIPT_BYTES_MAX, expected=f"a {name}"
-                )
-    chosen_scale = experiment.scale_default if scale is None else scale
-    return Request(
-        experiment=experiment.name,
-        server=without_password(server) if is_connection(server) else server,
-        scale=chosen_scale,
-        seed=seed,
-        repetitions=repetitions or experiment.repetitions_default(chosen_scale),
-        levels=levels,
-        options=options,
-    )
-
-
-def run_into(request: Request, folder: Path, *, server: str, budget_s: float | None = None) -> None:
-    """Run a request into a record folder with progress on standard error."""
-    experiment = get(request.experiment)
-    trials = len(experiment.trials(request))
-    estimate_s = trials * experiment.trial_s(request)
-    going_on = (folder / "request.json").exists()
-    sys.stderr.write(
-        f"{experiment.name} on PostgreSQL {request.server}: {len(request.cells())} cells, "
-        f"{trials} trials, about {show_duration(estimate_s)}"
-        f"{'; going on with' if going_on else '; record'} {folder}\n"
-    )
-    arguments = [argument.replace(server, request.server) for argument in sys.argv[1:]]
-    try:
-        with output.progress(experiment.name) as report:
-            run_experiment(
-                request,
-                folder,
-                server=server,
-                command=command_line(arguments),
-                report=report,
-                budget_s=budget_s,
-            )
-    except (KeyboardInterrupt, SystemExit):
-        sys.stderr.write("Stopped. The same command goes on where it stopped.\n")
-        raise
 
 
 @app.command("report")
@@ -255,18 +137,23 @@ def report(
     With --site the page is only written where --html asks for it, and standard output has an
     answer for each record, unless --format, --output or --all ask for more.
     """
+    from pgheadroom.cli import lab_output  # noqa: PLC0415 - help does without
+    from pgheadroom.lab.run import summarise_record  # noqa: PLC0415 - loads the experiments
+
     if site is not None:
+        from pgheadroom.cli.site_folder import check_replaceable  # noqa: PLC0415 - slow to import
+
         check_replaceable(site)
     opened = [summarise_record(folder) for folder in records]
     results = [record.read_result() for record in opened]
     if site is not None:
         if html is not None:
-            put_html(opened, html, title=str(results[0]["title"]))
+            lab_output.put_html(opened, html, title=str(results[0]["title"]))
         if form is Format.TEXT and to is None and not whole:
-            print_answers(results)
+            lab_output.print_answers(results)
         else:
-            put_results(results, form, to, whole=whole)
-        put_site(opened, site)
+            lab_output.put_results(results, form, to, whole=whole)
+        lab_output.put_site(opened, site)
         sys.stderr.write(f"Site: {(site / 'index.html').absolute()}\n")
         return
     if html is None and len(opened) > 1:
@@ -274,8 +161,8 @@ def report(
         if html.exists():
             raise InputError(f"{html} exists: say with --html where the page may be written")
     html = html or opened[0].folder / "report.html"
-    put_html(opened, html, title=str(results[0]["title"]))
-    put_results(results, form, to, whole=whole)
+    lab_output.put_html(opened, html, title=str(results[0]["title"]))
+    lab_output.put_results(results, form, to, whole=whole)
     sys.stderr.write(f"Report: {html.absolute()}\n")
 
 
@@ -293,13 +180,18 @@ def compare(
     Counters get a verdict. Times do not, since the runs of two records were not interleaved: make
     what you compare a factor of one run for that.
     """
+    from pgheadroom.cli import lab_output  # noqa: PLC0415 - help does without
+    from pgheadroom.lab.compare import compare_records  # noqa: PLC0415 - loads the experiments
+    from pgheadroom.lab.record import Record  # noqa: PLC0415 - see above
+
     result = compare_records(Record.open(first), Record.open(second))
     if html is not None:
+        from pgheadroom.files import write_atomically  # noqa: PLC0415 - see above
         from pgheadroom.report import html as page  # noqa: PLC0415 - slow to import
 
         output.check_writable(html)
         write_atomically(html, page.render([(result, [])], title=str(result["title"])))
-    put_results([result], form, to)
+    lab_output.put_results([result], form, to)
 
 
 @app.command("merge")
@@ -308,11 +200,14 @@ def merge_records(
     to: Annotated[Path, typer.Option("--output", "-o", help="The new record's folder.")],
 ) -> None:
     """Make one record out of several that differ in seed and repetitions only."""
+    from pgheadroom.cli import lab_output  # noqa: PLC0415 - help does without
+    from pgheadroom.lab.merge import merge  # noqa: PLC0415 - loads the experiments
+
     if len(records) < 2:
         raise InputError("one record was given: expected two or more to merge")
     merged = merge(records, to)
     result = merged.read_result()
-    put_html([merged], to / "report.html", title=str(result["title"]))
+    lab_output.put_html([merged], to / "report.html", title=str(result["title"]))
     repetitions = max(cell["repetitions"] for cell in result["cells"])
     sys.stderr.write(
         f"Record: {to}, {len(merged.samples)} trials, up to {repetitions} repetitions of a cell\n"

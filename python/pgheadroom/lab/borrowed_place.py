@@ -11,9 +11,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import psycopg
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import LabError, PrivilegeMissing
 from pgheadroom.lab.checkpoints import checkpoint
@@ -27,6 +25,9 @@ from pgheadroom.lab.place import (
 from pgheadroom.quoting import shown_identifier
 from pgheadroom.servers import BorrowedServer, Cluster, Host, find_client
 from pgheadroom.types import PgVersion
+
+if TYPE_CHECKING:
+    import psycopg
 
 SET_IN_SESSION = frozenset({"synchronize_seqscans", "jit", "max_parallel_workers_per_gather"})
 """Settings that the experiment's own sessions change, so the server's value does not matter."""
@@ -137,6 +138,8 @@ def _deviations(connection: psycopg.Connection[Any], settings: Mapping[str, str]
 
 def _same_size(connection: psycopg.Connection[Any], value: str, wanted: str) -> bool:
     """Whether two spellings of a memory setting mean the same size."""
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
     try:
         with connection.transaction():
             row = connection.execute(

@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
-
-import psycopg
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pgheadroom.errors import DiskFull, HeadroomError, LabError
 from pgheadroom.lab.checkpoints import checkpoint
 from pgheadroom.servers import Cluster, Host, find_client
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_bytes
+
+if TYPE_CHECKING:
+    import psycopg
 
 DATABASE = "postgres"
 """The database under test; every further one is 300 files more to copy for each trial."""
@@ -120,6 +121,8 @@ def memory_bytes() -> int:
 @contextmanager
 def translated_errors(cluster: Cluster | None, folder: Path | None) -> Iterator[None]:
     """Turn what a server says while it works for us into our errors, with its log."""
+    import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
     try:
         yield
     except HeadroomError:

@@ -34,8 +34,6 @@ from pgheadroom.schedule import run_pieces
 from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
 from pgheadroom.types import PgVersion
 
-RECORDS_FOLDER = Path("pgheadroom-records")
-
 _STOPPED_AMONG_FURTHER = (
     "The run was stopped among the blocks that its budget adds: the same command goes on with "
     "them, and without --budget it ends here."

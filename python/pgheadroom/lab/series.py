@@ -17,9 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-import psycopg
-
 from pgheadroom.lab import guards
 from pgheadroom.lab.design import Trial
 from pgheadroom.lab.place import SAMPLER_DATABASE, Running
@@ -68,6 +65,8 @@ class Sampler:
             self._thread.join()
 
     def _sample(self) -> None:
+        import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
         try:
             with self._server.connect(SAMPLER_DATABASE) as connection:
                 ended = False
@@ -160,6 +159,8 @@ def per_second(
         Lists of equal length under the names of a series file; the sampled ones are absent when
         nothing was sampled. A second without a transaction has tps 0 and null latencies.
     """
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     seconds = max(int(window_s), 1)
     index = np.floor(log.ends_s - start_s).astype(int)
     columns: dict[str, list[float | None]] = {

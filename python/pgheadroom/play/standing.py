@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pgheadroom.servers.pgbench import TransactionLog
 
 _TIMES = 10
@@ -43,6 +41,8 @@ def standing(log: TransactionLog, clients: int) -> Standing | None:
     Returns:
         None with one client.
     """
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     others = clients - 1
     if others == 0:
         return None

@@ -11,14 +11,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from pgheadroom.errors import LabError, MeasurementInvalid
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
 
 _STATEMENT = re.compile(r"^\s+(\d+\.\d+)\s+(?:(\d+)\s+)?(\S.*)$")
 _TRANSACTIONS = re.compile(r"number of transactions actually processed: (\d+)")
@@ -124,6 +126,8 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     Raises:
         MeasurementInvalid: A line is not a transaction, or there is none at all.
     """
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     ends: list[float] = []
     latencies: list[float] = []
     scripts: list[int] = []

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
 from pgheadroom.lab import driver, guards
@@ -320,6 +318,8 @@ def _time_measures(
     *,
     window_s: float,
 ) -> dict[str, float | None]:
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     p50, p90, p99 = np.percentile(log.latency_ms, [50, 90, 99])
     hit = after.buffers_hit - before.buffers_hit
     read = after.buffers_read - before.buffers_read

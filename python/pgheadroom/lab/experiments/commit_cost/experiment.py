@@ -14,8 +14,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
@@ -258,6 +256,8 @@ def _window(
     server: Running, request: Request, trial: Trial
 ) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
     """Measures of the window, its series, and what is to be noted."""
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     cell, window_s = trial.cell, _window_s(request)
     clients = int(cell["clients"])
     script, logs = server.scratch / "commit.sql", server.scratch / "transactions"

@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.checkpoints import checkpoints_begun
@@ -239,6 +237,8 @@ def _time(
     Sizes are those of the files that tables have as it begins: a script that truncates or rewrites
     one takes it out of the series.
     """
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     driver.durable(server)
     with server.connect() as connection:
         begun = checkpoints_begun(connection, server.version)

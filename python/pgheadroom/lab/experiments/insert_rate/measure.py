@@ -8,8 +8,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pgheadroom import _core
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import driver, guards
@@ -122,6 +120,8 @@ def time_window(
         Measures, the window's series, notes. The series is made of the log that the latencies need
         in any case, a line a statement; no sampler runs beside the single client.
     """
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     clients, window_s = int(trial.cell["clients"]), int(request.options["window_s"])
     with server.connect() as connection:
         connection.execute(f"TRUNCATE {TABLE} RESTART IDENTITY")

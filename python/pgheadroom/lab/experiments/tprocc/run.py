@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pgheadroom.lab import driver
 
 if TYPE_CHECKING:
@@ -85,6 +83,8 @@ def latencies(log: TransactionLog) -> dict[str, float | None]:
 
     A percentile beyond which fewer than `BEYOND_MIN` transactions lie is None.
     """
+    import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
+
     found: dict[str, float | None] = {}
     for number, name in enumerate(MIX):
         mine = log.latency_ms[log.script == number]
