@@ -64,7 +64,7 @@ def test_help_loads_no_command() -> None:
         ("prove", ("pgheadroom.report.views",)),
         ("apply", ("pgheadroom.report.views",)),
         ("verify", ("pgheadroom.report.views",)),
-        ("demo", ("pgheadroom.report.views",)),
+        ("demo", ("pgheadroom.advise", "pgheadroom.verify", "pgheadroom.report")),
         ("wal", ("pgheadroom.predict",)),
         ("lab", ("pgheadroom.lab", "pgheadroom.predict", "pgheadroom.report")),
     ],
