@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -10,16 +11,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from schemas import schemas
-from values_of import values_of
+from values_of import ANYTHING, values_of
 
 from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import read, write
+from pgheadroom.lab.design import Request
+from pgheadroom.lab.record import Environment, SecondsSeries, TrialSample, framed
+from pgheadroom.lab.result import ExperimentResult
+from pgheadroom.layout import Layout
+from pgheadroom.migration.answer import MigrationCheck
 from pgheadroom.plan.record import Record
 from pgheadroom.plan.values import Plan
 from pgheadroom.predict.run import Prediction
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification
+from pgheadroom.wal import Names, WalStats, WhatIf
 
 Json = dict[str, Any]
 VALID = {name: Draft202012Validator(schema) for name, schema in schemas().items()}
@@ -129,8 +136,20 @@ def test_profiles(data: Json) -> None:
 
 FORMS = {
     **{"advice": Advice, "plan": Plan, "applied": Record, "verification": Verification},
-    **{"prediction": Prediction, "proof": Proof},
+    **{"prediction": Prediction, "proof": Proof, "layout": Layout},
+    **{"migration-check": MigrationCheck},
+    **{"wal-stats": WalStats, "wal-what-if": WhatIf, "wal-names": Names},
+    **{"lab-request": Request, "lab-sample": TrialSample},
 }
+KEPT = {"lab-environment": Environment, "lab-series": SecondsSeries, "lab-result": ExperimentResult}
+"""Forms that keep all that a file says, also what they do not know."""
+KINDS = {"lab-environment": "lab_environment", "lab-series": "series", "lab-result": "experiment"}
+
+
+def _file(name: str, value: Any) -> Json:
+    """The file that holds the value; a sample is a line, which nothing frames."""
+    made: Json = write(value) if name == "lab-sample" else value.to_json()
+    return made | {"digest": "x"} if name == "plan" else made
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -139,8 +158,22 @@ FORMS = {
 def test_every_form(name: str, data: st.DataObject) -> None:
     """A value is its file, whatever stands in it: read again it is equal, and its text too."""
     value: Any = data.draw(values_of(FORMS[name]))
-    text = json.dumps(value.to_json() if name != "plan" else value.to_json() | {"digest": "x"})
+    text = json.dumps(_file(name, value))
     assert VALID[name].is_valid(json.loads(text))
     again = read(FORMS[name], json.loads(json.dumps(write(value))), exact=True)
     assert again == value
     assert json.dumps(write(again)) == json.dumps(write(value))
+
+
+@pytest.mark.parametrize("name", KEPT)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_forms_that_keep_their_file(name: str, data: st.DataObject) -> None:
+    """What was read is written as it stood, with what a later version may have added."""
+    said = asdict(data.draw(values_of(KEPT[name])))
+    file = json.loads(json.dumps(said | {"of a later version": data.draw(ANYTHING)}))
+    value: Any = read(KEPT[name], file)
+    framed_file = json.loads(json.dumps(framed(KINDS[name], value)))
+    assert framed_file == {"schema_version": 1, "kind": KINDS[name], **file}
+    assert VALID[name].is_valid(framed_file)
+    assert read(KEPT[name], json.loads(json.dumps(write(value)))) == value
