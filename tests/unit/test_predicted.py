@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -143,7 +144,8 @@ def test_predictions_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     fill(request, VERSION, _samples(request, {}), cells)
     first = cells[0]["predicted_hot_frac"]
     assert 0 < first < 1
-    monkeypatch.setattr(predicted, "predict_cells", lambda *_, **__: pytest.fail("ran again"))
+    twin = sys.modules["pgheadroom.predict"]
+    monkeypatch.setattr(twin, "predict_cells", lambda *_, **__: pytest.fail("ran again"))
     fill(request, VERSION, _samples(request, {}), cells)
     assert cells[0]["predicted_hot_frac"] == first
 

@@ -88,10 +88,12 @@ def test_help_of_the_laboratory_loads_no_experiment(command: str) -> None:
 
 
 def test_the_list_of_experiments_loads_no_run() -> None:
-    """Showing what experiments ask needs no array, no connection and no page."""
+    """Showing what experiments ask needs no array, no connection, no page and no twin."""
     loaded = _loaded("lab", "list", says="Question:")
     assert "pgheadroom.lab.experiments" in loaded
-    assert loaded.isdisjoint((*DRAWN, "psycopg", "numpy", "pgheadroom.report"))
+    assert loaded.isdisjoint(
+        (*DRAWN, "psycopg", "numpy", "pgheadroom.report", "pgheadroom.predict", "pgheadroom.play")
+    )
 
 
 def test_a_prediction_loads_no_experiment(tmp_path: Path) -> None:

@@ -13,19 +13,19 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom import outcome
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
-from pgheadroom.predict import Cell, RunPlan, Timing, predict_cells
-from pgheadroom.predict.spread import LEVEL
-from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.stats import median
 from pgheadroom.types import Interval, PgVersion
+
+if TYPE_CHECKING:
+    from pgheadroom.predict.twin import Simulation
 
 FIRST_MAJOR, LAST_MAJOR = 15, 19
 """Versions that the twin was compared with servers of."""
@@ -76,6 +76,8 @@ def with_catalogs(value: Value, each: float) -> Value:
         value: Predicted without.
         each: What the catalogs add to it, taken to be between nothing and twice as much.
     """
+    from pgheadroom.predict.spread import LEVEL  # noqa: PLC0415 - slow
+
     if value is None:
         return None
     low, mid, high = outcome.ends(value)
@@ -140,6 +142,8 @@ def windows_of(data: Data, version: PgVersion, windows: int) -> Simulation | Non
 
 @lru_cache(maxsize=512)
 def _exact(text: str, version: str, seed: int) -> Simulation:
+    from pgheadroom.predict import Cell, RunPlan, predict_cells  # noqa: PLC0415 - slow
+
     profile = _profile(text, seed)
     cell = Cell(fillfactor=0, profile=profile)
     return predict_cells(RunPlan(cells=[cell], version=PgVersion.parse(version), seeds=RUNS))[0]
@@ -147,6 +151,8 @@ def _exact(text: str, version: str, seed: int) -> Simulation:
 
 @lru_cache(maxsize=128)
 def _drawn(text: str, version: str, seeds: tuple[int, ...], windows: int) -> Simulation:
+    from pgheadroom.predict import Cell, RunPlan, Timing, predict_cells  # noqa: PLC0415 - slow
+
     cell = Cell(fillfactor=0, profile=_profile(text, seeds[0]))
     timing = Timing(tps=1000, windows=windows) if windows else None
     plan = RunPlan(

@@ -14,9 +14,6 @@ from pathlib import Path
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Request, Value
 from pgheadroom.lab.place import Running
-from pgheadroom.play.load import load as load_profile
-from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
-from pgheadroom.play.settings import late_settings, start_settings
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.quoting import identifier, literal
 
@@ -82,6 +79,14 @@ def work_of(request: Request) -> Work:
 
 
 def _of_profile(request: Request) -> Work:
+    from pgheadroom.play.scripts import (  # noqa: PLC0415 - slow
+        FIND_SETTINGS,
+        scripts,
+        session_find,
+        variables,
+    )
+    from pgheadroom.play.settings import late_settings, start_settings  # noqa: PLC0415 - slow
+
     profile = profile_of(request)
     run = profile.workload.run
     clients = int(request.options["clients"]) or run.clients
@@ -165,6 +170,8 @@ def load(server: Running, *, work: Work, scale: int, reloptions: Mapping[str, Va
         )
         _alter(server, {**_own_fillfactors(builtin.fillfactor), **reloptions})
     elif work.profile is not None:
+        from pgheadroom.play.load import load as load_profile  # noqa: PLC0415 - slow
+
         with server.connect() as connection:
             load_profile(connection, with_reloptions(work.profile, reloptions))
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab import driver, predicted
@@ -18,12 +18,13 @@ from pgheadroom.lab.design import Cell, Request, Value
 from pgheadroom.lab.experiments.custom.load import Work, with_reloptions, work_of
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value as Figure
-from pgheadroom.predict.cells import loaded_rows
-from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.servers import is_connection
 from pgheadroom.types import PgVersion
+
+if TYPE_CHECKING:
+    from pgheadroom.predict.twin import Simulation
 
 PREDICTED = (
     "hot_frac",
@@ -90,6 +91,8 @@ def _version_of(cell: Cell, samples: Sequence[TrialSample], version: PgVersion) 
 
 def _played(request: Request, work: Work, cell: Cell, version: PgVersion) -> predicted.Data:
     """The profile of a cell as data, without its seed."""
+    from pgheadroom.predict.cells import loaded_rows  # noqa: PLC0415 - slow
+
     profile = work.profile
     if profile is None:
         raise _NotPredictedError("the workload is a script, not a profile")

@@ -11,7 +11,7 @@ part of a minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.base import accounts_predicted as accounts
@@ -19,9 +19,11 @@ from pgheadroom.lab.base import accounts_trial as trial
 from pgheadroom.lab.design import Cell, Request
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value, shifted
-from pgheadroom.predict.twin import Simulation
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
 from pgheadroom.types import PgVersion
+
+if TYPE_CHECKING:
+    from pgheadroom.predict.twin import Simulation
 
 PREDICTED = (
     "hot_frac",

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES, UPDATED
 from pgheadroom.lab.experiments.tprocc.twin import profile_of
 from pgheadroom.outcome import Outcome, Value, middle
-from pgheadroom.predict import Given, Storage, predict_cells
-from pgheadroom.predict.cells import make_cells
-from pgheadroom.predict.run_plan import Model, RunPlan, TwinEvent
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
+
+if TYPE_CHECKING:
+    from pgheadroom.predict import Storage
+    from pgheadroom.predict.run_plan import TwinEvent
 
 SEEDS = 2
 """Runs of the twin, of which the mean is taken: they hardly differ with so many transactions."""
@@ -92,6 +94,10 @@ def _data_bytes(loaded: Outcome, warehouses: int) -> float:
 def _play(
     workload: Workload, transactions: int, *, as_loaded: bool = False, storage: Storage = "local"
 ) -> Outcome:
+    from pgheadroom.predict import Given, predict_cells  # noqa: PLC0415 - slow
+    from pgheadroom.predict.cells import make_cells  # noqa: PLC0415 - slow
+    from pgheadroom.predict.run_plan import Model, RunPlan  # noqa: PLC0415 - slow
+
     profile = profile_of(
         version=workload.version,
         level=workload.level,
