@@ -199,6 +199,6 @@ def test_versions_that_the_twin_lacks_are_not_predicted() -> None:
     """14 has another generator; a version to come has nobody seen."""
     request, trial = _trial("heap")
     draws = drawn(request, trial, 5000)
-    for version in ("14.9", "19.1"):
+    for version in ("14.9", "20.1"):
         states = predicted(trial, draws, 5000, PgVersion.parse(version))
         assert [set(state.values()) for state in states] == [{None}] * 3
