@@ -62,7 +62,10 @@ def test_ctrl_c_while_it_loads(environment: dict[str, str], tmp_path: Path, plac
         tmp_path,
         capture_output=True,
     )
-    assert (done.returncode, done.stderr.strip()) == (130, "pgheadroom: interrupted")
+    assert done.returncode == 130
+    # Once the command itself runs, and loads what it needs, it also says what is left of servers.
+    (line,) = done.stderr.splitlines()
+    assert line.partition(";")[0] == "pgheadroom: interrupted"
 
 
 @pytest.mark.parametrize("arguments", [["lab", "list"], ["--help"]])

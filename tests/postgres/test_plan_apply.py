@@ -263,7 +263,7 @@ def test_no_plan_without_names_or_tools(newest: ServerPrograms, tmp_path: Path) 
             ("REPACK (CONCURRENTLY)", "apply", False),
             ("pg_squeeze", "apply", False),
             ("pg_repack", "you", False),
-            ("VACUUM FULL", "apply", False),
+            ("VACUUM FULL", "apply", True),
         ]
         chosen = planned.plan_of(later, {"jobs": 90}, rewrite="auto")
         assert [step.sql for step in chosen.steps][1:] == [
