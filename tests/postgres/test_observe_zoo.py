@@ -115,8 +115,12 @@ def test_the_zoo(programs: ServerPrograms, tmp_path: Path) -> None:
 
 def _check_details(profile: Any) -> None:
     uuid = profile.table("every_type")
-    assert [c.type for c in uuid.columns[:2]] == ["int8", "text"]
-    assert uuid.key_index.columns == ("id", "id__rest")
+    assert uuid.key.type == "uuid"
+    assert uuid.key_index.columns == ("id",)
+    assert profile.table("numeric_key").key.type == "numeric"
+    # "customer number " and a number: as long as that, whatever the characters are.
+    key = profile.table("text_key").key
+    assert (key.type, key.values.ordered, 20 <= key.width.max_bytes <= 21) == ("text", False, True)
     assert profile.table("small_first").key.name == "b", "40,000 rows do not fit an int2"
     indexes = {i["name"]: i for i in observed.facts(profile, "indexed")["indexes"]}
     assert indexes["i_mixed"]["ends_hot_by_columns"] == ["a", "b"]

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.observe.columns import ColumnWidth, make_column
+from pgheadroom.observe.columns import make_column
 from pgheadroom.observe.mask import pseudonym
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.sample import fit_skew
+from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.sources import sql
 from pgheadroom.sources.observing import EXTENSION_OF, Request
 from pgheadroom.sources.recording import read_files
@@ -164,11 +165,34 @@ def test_a_types_stand_in_takes_the_same_bytes() -> None:
     assert made(column("mood", 4, "i", is_user_type=True)).profile["type"] == "int4"
 
 
-def test_a_key_that_is_no_integer_becomes_one_and_the_rest() -> None:
-    """A uuid key has 16 bytes in row and index entry; 8 of them count the rows."""
-    key = made(column("uuid", 16, "c"), is_key=True)
+def test_a_key_keeps_its_type_and_its_order() -> None:
+    """A uuid is one; it lies in the order of the rows where pg_stats says so (version 7)."""
+    uuid = column("uuid", 16, "c")
+    key = made(uuid, is_key=True)
+    assert [(c["name"], c["type"]) for c in key.entries] == [("c", "uuid")]
+    assert key.profile["values"] == {"kind": "serial"}
+    assert "assumed" in key.observed["key_order"]
+    for correlation, ordered in ((0.99, {"ordered": True}), (0.01, {})):
+        statistics = {"avg_width": 16, "n_distinct": -1, "correlation": correlation}
+        key = made(uuid, is_key=True, statistics=statistics)
+        assert key.profile["values"] == {"kind": "serial"} | ordered
+        assert f"{correlation}" in key.observed["key_order"]
+    text = made(column("text", -1, "i"), stored=37.0, is_key=True)
+    assert (text.profile["type"], text.profile["width"]["min_bytes"]) == ("text", 36)
+    statistics = {"avg_width": 15, "n_distinct": -1, "correlation": 1}
+    spread = made(
+        column("text", -1, "i"), stored=15.0, deviation=2.0, is_key=True, statistics=statistics
+    )
+    assert spread.profile["width"] == {"min_bytes": 14, "max_bytes": 14}
+
+
+def test_a_key_of_another_type_becomes_an_integer_and_the_rest() -> None:
+    """8 of its bytes count the rows; so do those of strings too short for hashes to differ."""
+    key = made(column("timestamptz[]", -1, "d"), stored=48.0, is_key=True)
     assert [(c["name"], c["type"]) for c in key.entries] == [("c", "int8"), ("c__rest", "text")]
-    assert key.entries[1]["width"] == {"min_bytes": 7, "max_bytes": 7}
+    assert key.entries[1]["width"] == {"min_bytes": 39, "max_bytes": 39}
+    code = made(column("text", -1, "i"), stored=9.0, is_key=True)
+    assert [c["type"] for c in code.entries] == ["int8", "text"]
     short = made(column("smallint", 2, "s"), is_key=True, rows=100_000)
     assert [c["type"] for c in short.entries] == ["int4"]
     assert "substituted" in short.observed

@@ -38,6 +38,7 @@ mod foreign_key;
 mod head;
 mod index;
 mod index_definition;
+mod key_code;
 mod load;
 mod look;
 mod models;

@@ -4,7 +4,11 @@
 //! a string takes 24 bytes however long it is, and its bytes are made when somebody compares them.
 
 use crate::md5;
+use crate::value::signed;
 use crate::wrap::{NAME_DIGITS, UUID_BYTES, Wrap};
+
+/// Where the ordered uuids begin: so that none is at the end of what a key's code may be.
+const ORDERED_UUID: i64 = 1 << 60;
 
 /// A string.
 #[derive(Debug, Clone)]
@@ -61,6 +65,28 @@ impl Text {
     /// `md5(number)` as a uuid.
     pub(crate) fn uuid(number: i64) -> Self {
         Self::uuid_of(md5::digest(number.to_string().as_bytes()))
+    }
+
+    /// A uuid that is in the order of its number: 2^60 and the number, then half of its hash.
+    pub(crate) fn ordered_uuid(number: i64) -> Self {
+        let mut digest = md5::digest(number.to_string().as_bytes());
+        digest.copy_within(..8, 8);
+        digest[..8].copy_from_slice(&(ORDERED_UUID + number).to_be_bytes());
+        Self::uuid_of(digest)
+    }
+
+    /// A number in decimal behind zeros, of so many characters; the last ones are cut.
+    pub(crate) fn ordered(number: i64, length: u32) -> Self {
+        let length = length as usize;
+        let mut text = format!("{:0>length$}", number.to_string());
+        text.truncate(length);
+        Self::new(&text)
+    }
+
+    /// Half of a uuid, whose order is that of the uuids: hashes differ in it, and numbers too.
+    pub(crate) fn uuid_code(&self) -> i64 {
+        let half: [u8; 8] = self.uuid_digest()[..8].try_into().expect("half of 16");
+        signed(u64::from_be_bytes(half) ^ 1 << 63)
     }
 
     const fn uuid_of(digest: [u8; 16]) -> Self {

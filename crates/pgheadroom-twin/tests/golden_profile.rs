@@ -126,6 +126,7 @@ fn profiles_agree_with_servers() {
     for version in VERSIONS {
         agree(version, "profile-", 30);
     }
+    agree("15.20", "profile-", 2);
 }
 
 /// What random profiles once differed in (`make fuzz`).

@@ -87,6 +87,7 @@ fn rules(case: &Case) -> Vec<LoadRule> {
         numbers,
         width_bytes: Some(widths),
         null_millionths,
+        is_ordered: false,
     });
     rules.collect()
 }

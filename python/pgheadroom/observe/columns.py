@@ -13,26 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
+from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, canonical_type, string_width
 from pgheadroom.profile.column_types import FORMS, Kind, base_of, payload_bytes, width_range
 from pgheadroom.profile.model import INTEGER_MAX
-from pgheadroom.profile.spelling import type_name
 from pgheadroom.sources.recording import Row
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
 _UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
-_SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
-_WIDTH_MAX = 1024**2
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnWidth:
-    """Stored bytes of a value, header included; the deviation is 0 where it is not known."""
-
-    mean_bytes: float
-    deviation_bytes: float
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +143,12 @@ def make_column(
     distinct = _distinct(statistics, rows)
     made: dict[str, Any] = {"name": label}
     rest = None
-    if is_key:
+    if (
+        is_key
+        and (own := key_entry(row, width, statistics, rows=rows, observed=observed)) is not None
+    ):
+        made |= own
+    elif is_key:
         made |= {"type": _key_type(row, width, rows), "values": {"kind": "serial"}}
         rest = _key_rest(row, width, made["type"], label, taken, observed)
     else:
@@ -170,25 +165,6 @@ def _distinct(statistics: Row | None, rows: int) -> int | None:
     return max(round(found if found > 0 else -found * rows), 1)
 
 
-def _canonical(spelled: str) -> str | None:
-    """The type if a profile may have it."""
-    try:
-        return type_name(spelled)
-    except ValueError:
-        return None
-
-
-def _string(width: ColumnWidth) -> dict[str, int]:
-    """Payload bytes, uniform with the same mean and deviation as far as it does not end at 0."""
-
-    def payload(stored: float) -> float:
-        return max(stored - (1 if stored <= _SHORT_HEADER_MAX else 4), 0.0)
-
-    mean = min(payload(width.mean_bytes), _WIDTH_MAX)
-    half = min(width.deviation_bytes * math.sqrt(3), mean, _WIDTH_MAX - mean)
-    return {"min_bytes": round(mean - half), "max_bytes": round(mean + half)}
-
-
 def _type(
     row: Row,
     width: ColumnWidth | None,
@@ -199,7 +175,7 @@ def _type(
     observed: dict[str, Any],
 ) -> dict[str, Any]:
     spelled, typlen = str(row["type"]), int(row["typlen"])
-    canonical = None if row["is_user_type"] else _canonical(spelled)
+    canonical = None if row["is_user_type"] else canonical_type(spelled)
     base = base_of(canonical or "")
     constant = distinct == 1 or (distinct is None and not indexed)
     kind = "constant" if constant else "random"
@@ -216,13 +192,13 @@ def _type(
         canonical = None
     if canonical is not None and FORMS[base].kind is Kind.WRAPPED and FORMS[base].width:
         assert width is not None, "variable lengths have a width"
-        least, most = width_range(canonical, _WIDTH_MAX)
-        limits = {end: min(max(n, least), most) for end, n in _string(width).items()}
+        least, most = width_range(canonical, WIDTH_MAX)
+        limits = {end: min(max(n, least), most) for end, n in string_width(width).items()}
         values = _values("random", distinct, rows, base)
         return {"type": canonical, "width": limits, "values": values}
     if base in ("text", "varchar"):
         assert width is not None, "variable lengths have a width"
-        text = _string(width)
+        text = string_width(width)
         limit = (canonical or "").partition("(")[2].rstrip(")")
         fits = not limit or text["max_bytes"] <= int(limit)
         # Strings are never constant in a profile: equal ones would shrink WAL records.
@@ -245,7 +221,7 @@ def _type(
     observed.setdefault("substituted", "text of the same length")
     return {
         "type": "text",
-        "width": _string(width),
+        "width": string_width(width),
         "values": _values("random", distinct, rows, "text"),
     }
 
@@ -268,7 +244,7 @@ def _values(kind: str, distinct: int | None, rows: int, base: str) -> dict[str, 
 
 def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
     """An integer that is not longer than the key's own values, if it can count the rows."""
-    canonical = None if row["is_user_type"] else _canonical(str(row["type"]))
+    canonical = None if row["is_user_type"] else canonical_type(str(row["type"]))
     if canonical in INTEGER_MAX and rows <= INTEGER_MAX[canonical]:
         return canonical
     stored = int(row["typlen"])
@@ -289,7 +265,7 @@ def _key_rest(
     observed: dict[str, Any],
 ) -> dict[str, Any] | None:
     """A second column for the bytes of a key that is longer than an integer."""
-    canonical = None if row["is_user_type"] else _canonical(str(row["type"]))
+    canonical = None if row["is_user_type"] else canonical_type(str(row["type"]))
     if canonical == key_type:
         return None
     stored = float(row["typlen"])
@@ -305,6 +281,6 @@ def _key_rest(
     return {
         "name": profile_name(f"{label}__rest", taken),
         "type": "text",
-        "width": _string(part),
+        "width": string_width(part),
         "values": {"kind": "constant"},
     }

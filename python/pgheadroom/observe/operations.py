@@ -9,11 +9,12 @@ becomes an update of one column that no index has, marked as assumed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.key_entry import is_in_order
 from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.observe.sample import Skew
 from pgheadroom.observe.tables import WatchedTable
@@ -263,7 +264,16 @@ def _updates(
     if table.rows == 0:
         assumed.append("the table is empty now: updates are left out of the operations")
         return []
-    return [_update(table, one, skew) for one in _sets(table, classes, shares, assumed)]
+    found = _sets(table, classes, shares, assumed)
+    assert table.key_attnum is not None, "updates find rows by a key"
+    if not is_in_order(table.columns[table.key_attnum].profile):
+        if any(one.per_statement > 1 for one in found):
+            assumed.append(
+                "statements that update several rows stand as one for each row, for keys are in "
+                "another order than the rows"
+            )
+        found = [replace(one, per_statement=1) for one in found]
+    return [_update(table, one, skew) for one in found]
 
 
 def _sets(

@@ -10,7 +10,6 @@ from typing import Any
 
 from pgheadroom.observe.columns import (
     Column,
-    ColumnWidth,
     make_column,
     page_widths,
     sampled_widths,
@@ -22,6 +21,7 @@ from pgheadroom.observe.indexes import (
     profile_index,
     read_index,
 )
+from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.sources.sampled import sample_summary
 from pgheadroom.units import PAGE_BYTES

@@ -31,7 +31,14 @@ from dataclasses import dataclass
 from pgheadroom import quoting
 from pgheadroom.errors import InputError
 from pgheadroom.play import living
-from pgheadroom.play.values import MILLION, changed, column_list, million, row_values
+from pgheadroom.play.values import (
+    MILLION,
+    changed,
+    column_list,
+    key_value,
+    million,
+    row_values,
+)
 from pgheadroom.profile import Change, Operation, Pick, Profile, RowRange, TableProfile
 
 FIND_SETTINGS = {
@@ -267,15 +274,10 @@ def _statement(profile: Profile, n: int, operation: Operation) -> str:
         insert = _insert(table, n, operation.rows_per_statement)
         if operation.kind == "insert":
             return insert
-        assert table.key is not None
-        key = quoting.identifier(table.key.name)
+        key = ", ".join(quoting.identifier(column.name) for column in table.key_columns)
         sets = _sets(table, n, operation.sets, qualified=True)
         return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {sets}"
-    assert table.key is not None
-    bounds = f"= :k{n}" if operation.rows_max == 1 else f"BETWEEN :k{n} AND :m{n}"
-    if operation.pick is not None and operation.is_head:
-        bounds = _head(table, operation.pick, operation.rows_max)
-    where = f"WHERE {quoting.identifier(table.key.name)} {bounds}"
+    where = f"WHERE {_wanted(table, n, operation)}"
     if operation.kind == "update":
         sets = _sets(table, n, operation.sets, qualified=False)
         return f"UPDATE {name} SET {sets} {where}"
@@ -283,6 +285,21 @@ def _statement(profile: Profile, n: int, operation: Operation) -> str:
         return f"DELETE FROM {name} {where}"
     lock = " FOR UPDATE" if operation.kind == "lock" else ""
     return f"SELECT * FROM {name} {where}{lock}"
+
+
+def _wanted(table: TableProfile, n: int, operation: Operation) -> str:
+    """The condition by which a statement names its rows."""
+    assert table.key is not None
+    key = quoting.identifier(table.key.name)
+    if operation.pick is not None and operation.is_head:
+        return f"{key} {_head(table, operation.pick, operation.rows_max)}"
+    if operation.rows_max > 1:
+        low, high = (key_value(table, table.key, f":{end}{n}") for end in "km")
+        return f"{key} BETWEEN {low} AND {high}"
+    return " AND ".join(
+        f"{quoting.identifier(column.name)} = {key_value(table, column, f':k{n}')}"
+        for column in table.key_columns
+    )
 
 
 def _head(table: TableProfile, pick: Pick, rows: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pgheadroom.profile import ColumnProfile
 
 _DAY_MICROSECONDS = 86_400_000_000
+_ORDERED_UUID = 2**60
 _MICROSECOND = "interval '1 microsecond'"
 
 
@@ -131,6 +132,10 @@ def made(column: ColumnProfile, number: str, width: Callable[[int], str], digits
     base = column.base_type
     if base in COUNTED:
         return _counted(COUNTED[base].value, column, n=number)
+    if base == "uuid" and column.values.ordered:
+        # Its first half counts, its second is a hash's, as in a version 7.
+        counted = f"lpad(to_hex({_ORDERED_UUID} + {number}), 16, '0')"
+        return f"CAST({counted} || left(md5(CAST({number} AS text)), 16) AS uuid)"
     if base == "uuid":
         return f"CAST(md5(CAST({number} AS text)) AS uuid)"
     if base == "name":

@@ -10,6 +10,7 @@ negative:
     width     min_bytes + hash mod (max_bytes - min_bytes + 1)
     NULL      hash mod 1,000,000 < round(null_frac * 1,000,000)
     string    md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
+    ordered   VALUE in decimal behind zeros
     bpchar    the letter number VALUE mod 26, blank-padded
     others    `type_values.py`
 """
@@ -52,6 +53,20 @@ def row_values(table: TableProfile, row: str, newest: Mapping[str, str] | None =
         _value(column, n, row, given.get(column.name))
         for n, column in enumerate(table.columns, start=1)
     )
+
+
+def key_value(table: TableProfile, column: ColumnProfile, number: str) -> str:
+    """
+    What a column has in the row of a number.
+
+    Args:
+        table: The table.
+        column: One that follows from the number alone.
+        number: SQL of the number, of no type yet.
+    """
+    if column == table.key and column.kind in (Kind.INTEGER, Kind.NUMBER):
+        return number
+    return _value(column, 1 + table.columns.index(column), f"CAST({number} AS int8)", None)
 
 
 def _modulo(value: str, divisor: int) -> str:
@@ -99,6 +114,8 @@ def _typed(column: ColumnProfile, number: str, hashed: str) -> str:
     if column.kind is not Kind.STRING:
         return type_values.made(column, number, width, _digits)
     assert column.width is not None, "strings have a width"
+    if column.values.ordered:
+        return f"lpad(CAST({number} AS text), {width(0)}, '0')"
     return f"left({_digits(number, column.width.max_bytes)}, {width(0)})"
 
 

@@ -8,9 +8,9 @@ this value, so it has no defaults left to fill in: those that were used stand un
 
 from __future__ import annotations
 
+from pgheadroom.profile.change import Change
 from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import (
-    Change,
     ColumnProfile,
     ForeignKey,
     IndexProfile,

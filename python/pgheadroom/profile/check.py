@@ -7,10 +7,10 @@ from __future__ import annotations
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, fail
-from pgheadroom.profile.column_types import NAME_DIGITS, Kind, has_operators, payload_bytes
+from pgheadroom.profile.column_types import NAME_DIGITS, has_operators, payload_bytes
 from pgheadroom.profile.foreign_keys import check_foreign_keys
+from pgheadroom.profile.keys import check_key, check_ranges
 from pgheadroom.profile.model import (
-    INTEGER_MAX,
     Operation,
     Pick,
     Profile,
@@ -39,7 +39,7 @@ def check(profile: Profile) -> None:
             if name in names:
                 fail(path, name, "a name that no other table or index has")
             names.add(name)
-        _check_key(f"table[{n}]", table)
+        check_key(f"table[{n}]", table)
         _check_widths(f"table[{n}]", table)
     _check_operations(profile)
     _check_isolation(profile)
@@ -59,17 +59,6 @@ def _check_isolation(profile: Profile) -> None:
             f"read committed, or one client: which of the transactions of {workload.run.clients} "
             "clients fail to serialize is not predicted",
         )
-
-
-def _check_key(path: str, table: TableProfile) -> None:
-    key = table.key
-    if key is None:
-        return
-    place = f"{path}.columns[{table.columns.index(key)}].type"
-    if key.kind is not Kind.INTEGER:
-        fail(place, key.type, "int2, int4 or int8, for this column is the key")
-    if table.rows > INTEGER_MAX[key.base_type]:
-        fail(f"{path}.rows", table.rows, f"keys that fit {key.type}")
 
 
 def _check_widths(path: str, table: TableProfile) -> None:
@@ -144,8 +133,9 @@ def _check_operations(profile: Profile) -> None:
             )
         index = table.key_index
         assert index is not None, "operations other than insert need a key"
-        if operation.kind == "upsert" and len(index.columns) > 1:
+        if operation.kind == "upsert" and len(index.columns) > len(table.key_columns):
             fail(f"{path}.kind", "upsert", "a unique index over the key alone for ON CONFLICT")
+        check_ranges(operation, path, table)
         if operation.rows_max > table.rows and not (operation.is_living or operation.is_head):
             fail(_most_rows(path, operation), operation.rows_max, "at most the rows")
     _check_oldest(profile)

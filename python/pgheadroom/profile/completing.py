@@ -10,17 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from pgheadroom.forms import FieldError, expected_of, fail
+from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
 from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
+from pgheadroom.profile.keys import check_ordered, named_columns
 from pgheadroom.profile.model import (
     AGE_ROWS_MAX,
-    GROWTH_BYTES_MAX,
     INTEGER_MAX,
     OPTIONAL_PARAMETERS,
     PARAMETERS,
-    SETS_EXPECTED,
     STATEMENT_ROWS_MAX,
     STRING_BYTES_MAX,
-    Change,
     ColumnProfile,
     IndexProfile,
     Operation,
@@ -78,8 +77,9 @@ def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:
         if index.is_key and not any(other.is_key for other in indexes[:n]):
             _check_ascending(index, f"{path}.indexes[{n}]")
     table = replace(table, indexes=tuple(indexes))
+    named = named_columns(table, raw["columns"])
     columns = tuple(
-        _completed_column(column, raw["columns"][n], f"{path}.columns[{n}]", table)
+        _completed_column(column, raw["columns"][n], f"{path}.columns[{n}]", table, named)
         for n, column in enumerate(table.columns)
     )
     for option in table.reloptions:
@@ -171,18 +171,19 @@ def _check_ascending(index: IndexProfile, path: str) -> None:
 
 
 def _completed_column(
-    column: ColumnProfile, raw: Raw, path: str, table: TableProfile
+    column: ColumnProfile, raw: Raw, path: str, table: TableProfile, named: Sequence[str]
 ) -> ColumnProfile:
-    key = next((index.columns[0] for index in table.indexes if index.is_key), None)
-    is_key = column.name == key
-    if is_key and column.null_frac > 0:
-        fail(f"{path}.null_frac", column.null_frac, "0, for this column is the key")
+    is_key = list(named[-1:]) == [column.name]
+    if column.name in named and column.null_frac > 0:
+        fail(f"{path}.null_frac", column.null_frac, "0, for this column is the key, or part of it")
     values = _values(column, raw, path, table, is_key=is_key)
     largest = {"serial": table.rows, "random": (values.ndistinct or 1) - 1}.get(values.kind, 0)
     if column.kind is Kind.INTEGER and largest > INTEGER_MAX[column.base_type]:
         fail(f"{path}.values", largest, f"values that fit {column.type}")
     width = _completed_width(column, raw, f"{path}.width")
-    return replace(column, values=values, width=width)
+    completed = replace(column, values=values, width=width)
+    check_ordered(completed, path)
+    return completed
 
 
 def _values(
@@ -311,8 +312,10 @@ def _check_change(change: Change, raw: Any, path: str, table: TableProfile) -> N
     if column is None:
         expected = ", ".join(column.name for column in table.columns)
         fail(path, change.column, f"a column of {table.name}: {expected}")
-    if column == table.key:
-        fail(path, column.name, "a column that is not the key, which stays as it is")
+    if column in table.key_columns:
+        fail(
+            path, column.name, "a column that is not the key, nor part of it, which stays as it is"
+        )
     given = raw[column.name] if isinstance(raw, Mapping) else {}
     if "grows_bytes" not in given:
         return

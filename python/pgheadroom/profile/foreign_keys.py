@@ -61,9 +61,6 @@ def _parent(
     if table.key is not None and foreign_key.column == table.key.name:
         fail(f"{path}.columns", foreign_key.column, "a column that is not the key")
     column = table.column(foreign_key.column)
-    if column.kind is not Kind.INTEGER:
-        place = f"{path}.columns"
-        fail(place, f"{column.name} {column.type}", "int2, int4 or int8, as keys are")
     others = [one for one in tables if one.name != table.name]
     parent = next((one for one in others if one.name == foreign_key.references), None)
     if parent is None:
@@ -73,9 +70,16 @@ def _parent(
     if index is None or len(index.columns) != 1:
         expected = "a table whose first unique index is over its key alone"
         fail(f"{path}.references", parent.name, expected)
-    if parent.rows > INTEGER_MAX[column.base_type]:
-        place = f"{path}.columns"
-        fail(place, f"{column.name} {column.type}", f"a type that holds the keys of {parent.name}")
+    assert parent.key is not None, "the key of its index"
+    place, own = f"{path}.columns", f"{column.name} {column.type}"
+    is_integer = {Kind.INTEGER} == {column.kind, parent.key.kind}
+    if not is_integer and {column.type, parent.key.type} != {"uuid"}:
+        expected = (
+            f"integers on both sides, or uuids: the key of {parent.name} is {parent.key.type}"
+        )
+        fail(place, own, expected)
+    if is_integer and parent.rows > INTEGER_MAX[column.base_type]:
+        fail(place, own, f"a type that holds the keys of {parent.name}")
     return parent
 
 
@@ -106,7 +110,11 @@ def _column(
             fail(path.partition(".")[0] + ".rows", found, "0")
     if "values" in raw and values.ndistinct not in (None, max(parent.rows, 1)):
         fail(f"{place}.ndistinct", values.ndistinct, "none, except for kind random")
-    made = Values(kind="parent", ndistinct=max(parent.rows, 1), pick=pick)
+    assert parent.key is not None, "it was looked at before"
+    is_ordered = parent.key.values.ordered
+    if values.ordered and not is_ordered:
+        fail(f"{place}.ordered", True, f"none, for the keys of {parent.name} are not")
+    made = Values(kind="parent", ndistinct=max(parent.rows, 1), pick=pick, ordered=is_ordered)
     return replace(column, values=made)
 
 
@@ -127,6 +135,14 @@ def check_foreign_keys(profile: Profile) -> None:
                 f"no delete from {name}, which {referenced[name].name} refers to",
             )
         table = profile.table(name)
+        for change in operation.sets:
+            column = table.column(change.column)
+            if column.values.kind == "parent" and column.kind is not Kind.INTEGER:
+                fail(
+                    f"operation[{n}].sets",
+                    change.column,
+                    "no column that refers to uuids, of which none is the next",
+                )
         if operation.kind == "update" and operation.find == "seqscan" and table.foreign_keys:
             fail(
                 f"operation[{n}].find",

@@ -18,8 +18,14 @@ from pgheadroom.forms import (
     Text,
     between,
     in_file,
-    show,
     write,
+)
+from pgheadroom.profile.change import (
+    SETS_EXPECTED,
+    Change,
+    ChangeInFile,
+    changes_in_file,
+    changes_of,
 )
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedServer, ObservedTable
@@ -59,7 +65,6 @@ PGBENCH_TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pg
 
 ROWS_MAX = 2**40  # far beyond what one machine loads
 STRING_BYTES_MAX = 1024**2  # made of hashes row by row; longer ones would take for ever; arbitrary
-GROWTH_BYTES_MAX = 1_000_000
 STATEMENT_ROWS_MAX = 10_000  # one VALUES list in one script; arbitrary
 AGE_ROWS_MAX = 2**40  # as far back as rows go
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
@@ -127,11 +132,13 @@ class Values:
 
     `ndistinct` is set for random ones, and for keys of a parent, of which it is the loaded rows;
     `pick` says that a run's inserts take the parent's key that their client inserted last.
+    `ordered` says that uuids and strings are in the order of their numbers.
     """
 
     kind: ValuesKind
     ndistinct: Annotated[int, between(1, 2**62)] | None = None
     pick: Literal["newest"] | None = None
+    ordered: bool = field(default=False, metadata=in_file(unless_empty=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,71 +247,33 @@ class TableProfile:
         return next((index for index in self.indexes if index.is_key), None)
 
     @property
-    def key(self) -> ColumnProfile | None:
-        """The key: the first column of the first unique index; None without such an index."""
+    def key_columns(self) -> tuple[ColumnProfile, ...]:
+        """
+        The columns by which a statement names a row, the key last; none without a unique index.
+
+        The key is the first column of the first unique index that counts the rows; those before
+        it follow from the number of the row too.
+        """
         index = self.key_index
-        return None if index is None else self.column(index.columns[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What an update does to one column; `grows_*_bytes` are both 0 when it keeps its length."""
-
-    column: str
-    changed_frac: float = 1.0
-    grows_min_bytes: int = 0
-    grows_max_bytes: int = 0
+        if index is None:
+            return ()
+        columns = [self.column(name) for name in index.columns]
+        serial = (n for n, column in enumerate(columns) if column.values.kind == "serial")
+        return tuple(columns[: next(serial, 0) + 1])
 
     @property
-    def draws(self) -> bool:
-        """Whether each execution draws a random number for it."""
-        return self.changed_frac < 1 or self.grows_max_bytes > 0
+    def key(self) -> ColumnProfile | None:
+        """The column that counts the rows in the first unique index; None without such an index."""
+        columns = self.key_columns
+        return columns[-1] if columns else None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Growth:
-    min_bytes: Annotated[int, between(0, GROWTH_BYTES_MAX)] = field(metadata=in_file("min"))
-    max_bytes: Annotated[int, between(0, GROWTH_BYTES_MAX)] = field(metadata=in_file("max"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ChangeInFile:
-    """A change under its column's name."""
-
-    changed_frac: Annotated[float, between(0, 1)] = 1.0
-    grows_bytes: _Growth | None = None
-
-
-SETS_EXPECTED = "a list of columns, or a table of columns and changes, not empty"
-
-
-def _changes(found: tuple[str, ...] | Mapping[str, _ChangeInFile]) -> tuple[Change, ...]:
-    """Of a table of columns and changes, or of a list of columns that just change."""
-    if isinstance(found, tuple):
-        if len(set(found)) != len(found):
-            raise ValueError(f"found {show(list(found))}, expected each column once")
-        return tuple(Change(column=column) for column in found)
-    return tuple(
-        Change(
-            column=column,
-            changed_frac=change.changed_frac,
-            grows_min_bytes=0 if change.grows_bytes is None else change.grows_bytes.min_bytes,
-            grows_max_bytes=0 if change.grows_bytes is None else change.grows_bytes.max_bytes,
-        )
-        for column, change in found.items()
-    )
-
-
-def _changes_in_file(changes: tuple[Change, ...]) -> dict[str, _ChangeInFile]:
-    return {
-        change.column: _ChangeInFile(
-            changed_frac=change.changed_frac,
-            grows_bytes=_Growth(min_bytes=change.grows_min_bytes, max_bytes=change.grows_max_bytes)
-            if change.grows_max_bytes
-            else None,
-        )
-        for change in changes
-    }
+    @property
+    def has_ordered_keys(self) -> bool:
+        """Whether the order of keys is that of their numbers, so that ranges of them exist."""
+        columns = self.key_columns
+        if len(columns) != 1:
+            return False
+        return columns[0].kind in (Kind.INTEGER, Kind.NUMBER) or columns[0].values.ordered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +337,7 @@ class Operation:
     abort_frac: Annotated[float, between(0, 1)] = 0.0
     sets: Annotated[
         tuple[Change, ...],
-        Stored(Names | Mapping[str, _ChangeInFile], _changes, _changes_in_file),
+        Stored(Names | Mapping[str, ChangeInFile], changes_of, changes_in_file),
         Expected(SETS_EXPECTED),
     ] = field(default=(), metadata=in_file(unless_empty=True))
     pick: Pick | None = None

@@ -110,6 +110,7 @@ class ObservedColumn(Kept):
     stored_bytes_deviation: Bytes | None = None
     stored_bytes_evidence: str | None = None
     substituted: str | None = None
+    key_order: str | None = None
     generated: str | None = None
     generated_from: Texts | None = None
 

@@ -26,6 +26,7 @@ use crate::heap::RowLock;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
+use crate::value::Value;
 
 /// A column that refers to another table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +141,8 @@ impl Database {
         let mut done = 0;
         let mut result = Ok(());
         while let (Ok(()), Some(&(key, value))) = (&result, queued.get(done)) {
-            result = self.lock_parent(key, value);
+            let value = self.value_of(table, key, value);
+            result = self.lock_parent(key, &value);
             done += usize::from(result.is_ok());
         }
         if matches!(result, Err(StatementError::Waits(_))) {
@@ -152,12 +154,19 @@ impl Database {
         result
     }
 
+    /// What a row's column refers to.
+    fn value_of(&self, table: TableId, key: ForeignKey, slot: i64) -> Value {
+        let of = &self.tables[table.0];
+        of.row_type.value(key.column, slot, &of.texts)
+    }
+
     /// Finds the row referred to, and locks it.
-    fn lock_parent(&mut self, key: ForeignKey, value: i64) -> Result<(), StatementError> {
+    fn lock_parent(&mut self, key: ForeignKey, value: &Value) -> Result<(), StatementError> {
         self.statement += 1;
         self.procs.take_snapshot();
         let statement = self.statement;
         let table = &mut self.tables[key.parent.0];
+        let value = table.indexes[key.index].code_of_value(0, value);
         let mut next = table.indexes[key.index].tree.scan_start(&[value]);
         let mut last_block = None;
         let mut is_found = false;

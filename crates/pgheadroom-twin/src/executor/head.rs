@@ -40,10 +40,8 @@ pub struct Head {
     pub bound: Option<i64>,
     /// What else a row has to fulfil.
     pub filter: Option<Expression>,
-    /// The index by which the rows are changed, by its position, and its only column.
+    /// The index by which the rows are changed, by its position; its first column is the key.
     pub key_index: usize,
-    /// The key's column.
-    pub key_column: usize,
 }
 
 /// Where the query stopped: a leaf of an index, with the entries found dead on it.
@@ -102,7 +100,7 @@ impl Database {
         Ok(end.found)
     }
 
-    /// The query: its rows are locked; their keys, and where it stopped.
+    /// The query: its rows are locked; the codes of their keys, and where it stopped.
     fn lock_head(
         &mut self,
         id: TableId,
@@ -113,6 +111,7 @@ impl Database {
         let table = &mut self.tables[id.0];
         let index = table.btree_position(head.index);
         let bound = head.bound.as_slice();
+        let key_index = table.btree_position(head.key_index);
         let mut keys = Vec::new();
         let mut last_block = None;
         // The scan's slot, and that of the row locked last until the next one is looked at.
@@ -142,14 +141,14 @@ impl Database {
                 if !is_wanted.transpose()?.unwrap_or(true) {
                     continue;
                 }
-                let key = row.integer(head.key_column).expect("a key is not NULL");
                 locked = None;
                 if table.is_taken(found, &self.procs) {
                     continue; // SKIP LOCKED
                 }
                 table.lock(found, RowLock::Update, &mut self.procs, &mut self.wal);
                 locked = Some(found.block);
-                keys.push(key);
+                let row = table.row_at(found);
+                keys.push(table.key_code(key_index, row)?);
                 if keys.len() == limit {
                     table.session.head_pin = locked;
                     return Ok((keys, Some((index, scanned, dead))));

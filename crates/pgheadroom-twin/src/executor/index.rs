@@ -7,18 +7,17 @@ use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 use pgheadroom_layout::{Behaviour, OffsetNumber};
 
-use crate::btree::{
-    self, Btree, NULL_FIRST, NULL_LAST, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSizes,
-};
+use crate::btree::{self, Btree, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSizes};
 use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
 use crate::executor::index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
+use crate::executor::key_code::needs_labels;
 use crate::executor::text_order::TextOrder;
 use crate::expression::Expression;
 use crate::page::Tid;
 use crate::row::kind::Kind;
 use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, compressed, numeric_payload_bytes};
-use crate::text::{Text, trimmed};
+use crate::text::Text;
 use crate::value::{Value, signed};
 use crate::wal::{IndexLog, Wal};
 use crate::wrap::{NAME_DIGITS, Wrap};
@@ -56,20 +55,20 @@ pub(super) struct IndexEntry {
 /// A column of an index.
 #[derive(Debug)]
 pub(super) struct Part {
-    source: IndexKey,
-    kind: Kind,
+    pub source: IndexKey,
+    pub kind: Kind,
     pub align: u32,
     pub width: Option<u32>,
-    /// Of strings, which a B-tree's keys need.
-    order: Option<TextOrder>,
-    direction: KeyOrder,
+    /// Of strings that have no code of their own.
+    pub order: Option<TextOrder>,
+    pub direction: KeyOrder,
 }
 
 /// An index.
 #[derive(Debug)]
 pub(super) struct Index {
     pub tree: Btree,
-    keys: Vec<Part>,
+    pub keys: Vec<Part>,
     include: Vec<Part>,
     predicate: Option<Expression>,
     /// Columns of the table whose change keeps an update from being HOT.
@@ -311,7 +310,7 @@ impl Index {
             let IndexKey::Column(column) = part.source else {
                 return None;
             };
-            if slots[column] == NULL_SLOT || part.order.is_some() {
+            if slots[column] == NULL_SLOT || part.kind.is_kept() {
                 return None;
             }
             if position < self.keys.len() {
@@ -319,32 +318,6 @@ impl Index {
             }
         }
         Some(shape)
-    }
-
-    fn code(&mut self, column: usize, found: &Found, row: Row<'_>) -> i64 {
-        let part = &mut self.keys[column];
-        let text = match (found, found.text(row)) {
-            (Found::Null, _) if part.direction.nulls_first => return NULL_FIRST,
-            (Found::Null, _) => return NULL_LAST,
-            (_, Some(text)) => part.ordered_by(text),
-            (Found::Plain(slot), None) => return part.directed(part.plain_code(*slot)),
-            (_, None) => unreachable!("a string"),
-        };
-        let order = part.order.as_mut().expect("a string's order");
-        if let Some(code) = order.code(&text) {
-            return part.directed(code);
-        }
-        let mut moved = order.respread();
-        let code = order.code(&text).expect("room after labels were spread");
-        if part.direction.is_descending {
-            moved.reverse();
-            for (old, new) in &mut moved {
-                (*old, *new) = (-*old, -*new);
-            }
-        }
-        let code = part.directed(code);
-        self.tree.replace_codes(column, &moved);
-        code
     }
 
     fn shape_of(&mut self, payloads: &[u32]) -> Result<ShapeId, StatementError> {
@@ -414,7 +387,7 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
             kind,
             align,
             width,
-            order: kind.is_kept().then(TextOrder::default),
+            order: needs_labels(kind).then(TextOrder::default),
             direction: KeyOrder::default(),
         }
     })
@@ -440,35 +413,6 @@ impl Part {
             Value::Float(number) => Found::Plain(signed((number + 0.0).to_bits())),
             Value::Text(text) => Found::Made(text),
         })
-    }
-
-    /// The code of a value that is no string.
-    pub fn plain_code(&self, slot: i64) -> i64 {
-        if self.kind.is_float() && slot < 0 {
-            // Negative numbers: the larger the bits, the smaller the number.
-            return slot ^ i64::MAX;
-        }
-        slot
-    }
-
-    /// A code in the order of the column: codes have no number without its negative.
-    pub fn directed(&self, code: i64) -> i64 {
-        if self.direction.is_descending {
-            code.saturating_neg()
-        } else {
-            code
-        }
-    }
-
-    /// What a string is ordered by.
-    ///
-    /// Source: `bpcharcmp`, src/backend/utils/adt/varchar.c: without blanks at the end.
-    pub fn ordered_by(&self, text: &Text) -> Box<[u8]> {
-        match self.kind {
-            Kind::Padded { .. } => trimmed(&text.to_bytes()).into(),
-            Kind::Integers(integers) => integers.ordered_by(&text.to_bytes()).into(),
-            _ => text.order_bytes().into(),
-        }
     }
 
     /// Bytes of a value without its header, and whether they are compressed.

@@ -66,6 +66,9 @@ impl Database {
     /// that leaf's header.
     pub(crate) fn look_for_leaf(&self, table: TableId, index: usize, key: i64) -> Option<Sight> {
         let of = &self.tables[table.0];
+        if of.has_key_numbers(index) {
+            return None;
+        }
         let index = of.btree_position(index);
         let leaf = of.indexes[index].tree.look_for_leaf(key)?;
         Some(Sight {

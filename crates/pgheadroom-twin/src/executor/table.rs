@@ -11,6 +11,7 @@ use crate::executor::fetch::HeapParts;
 use crate::executor::foreign_key::ForeignKeys;
 use crate::executor::index::{Index, IndexEntry};
 use crate::executor::index_definition::IndexDefinition;
+use crate::executor::key_code::KeyNumbers;
 use crate::executor::rewrite_online::Notes;
 use crate::executor::rows::Rows;
 use crate::executor::session::SessionTable;
@@ -79,6 +80,8 @@ pub struct Table {
     pub(super) skips_fsm: bool,
     /// What was changed since somebody began to copy the table.
     pub(super) notes: Option<Notes>,
+    /// Where the keys by which rows are found are no numbers.
+    pub(super) key_numbers: Option<Box<KeyNumbers>>,
     /// What its triggers need.
     pub(super) foreign_keys: ForeignKeys,
     /// Kept between scans to save allocations.
@@ -149,6 +152,7 @@ impl Table {
             texts: Texts::default(),
             changed_by: Vec::new(),
             scratch: Scratch::default(),
+            key_numbers: None,
             foreign_keys: ForeignKeys::default(),
             dead_entries: Vec::new(),
             definitions: Vec::new(),

@@ -74,7 +74,23 @@ fn foreign_key(
     let is_alone = |index: &usize| tables[parent].indexes[*index].columns.len() == 1;
     let index = tables[parent].key_index().filter(is_alone);
     let index = index.ok_or_else(|| wrong("expected a unique index over the key referred to"))?;
-    let rule = &spec.columns[column].values;
+    let key = tables[parent]
+        .key_column()
+        .map(|key| &tables[parent].columns[key]);
+    let is_integer = |name: &str| matches!(name, "int2" | "int4" | "int8");
+    let own = &spec.columns[column];
+    let fits = key.is_some_and(|key| {
+        let is_uuid = key.type_name == "uuid" && key.values.ordered == own.values.ordered;
+        (is_integer(&key.type_name) && is_integer(&own.type_name))
+            || (is_uuid && own.type_name == "uuid")
+    });
+    if !fits {
+        return Err(ProfileError::Unplayable {
+            field: path,
+            reason: "a reference that is neither an integer nor a uuid as the key is".to_owned(),
+        });
+    }
+    let rule = &own.values;
     if rule.ndistinct.is_none_or(|rows| rows < 1) {
         return Err(wrong("expected rows in the table referred to"));
     }

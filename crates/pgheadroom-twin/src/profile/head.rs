@@ -20,8 +20,7 @@ pub(crate) fn head_of(
     let name = pick.using.as_deref().unwrap_or_default();
     let mut indexes = table.indexes.iter();
     let index = indexes.position(|index| index.name == name);
-    let key = table.key_index().zip(table.key_column());
-    let (Some(position), Some((key_index, key_column))) = (index, key) else {
+    let (Some(position), Some(key_index)) = (index, table.key_index()) else {
         return Err(ProfileError::NotAProfile {
             reason: format!("{}: no index {name:?}, or no key", table.name),
         });
@@ -42,7 +41,6 @@ pub(crate) fn head_of(
         bound,
         filter,
         key_index,
-        key_column,
     }))
 }
 

@@ -22,6 +22,7 @@ use crate::profile::{
     WalLevel,
 };
 use crate::reserve;
+use crate::row::kind::Kind;
 use crate::row::{LoadRule, Numbers};
 use crate::run::Monitor;
 use crate::value::{Text, Value};
@@ -161,11 +162,22 @@ fn load_table(
         db.create_index(table, index).map_err(fails)?;
         monitor.advance(0)?;
     }
+    if let Some((key, columns)) = numbered_key(spec, &column_types) {
+        db.number_keys(table, (key, columns), &rules);
+    }
     Ok(LoadedTable {
         table,
         rules,
         column_types,
     })
+}
+
+/// The index by which rows are found, and how many of its columns a statement names, where these
+/// are more than the number of a key.
+fn numbered_key(spec: &TableSpec, types: &[ColumnType]) -> Option<(usize, usize)> {
+    let (index, place) = (spec.key_index()?, spec.key_place()?);
+    let kind = Kind::of(&types[spec.key_column()?])?;
+    (place > 0 || kind.is_kept()).then_some((index, place + 1))
 }
 
 /// Memory for an index over so many rows, which is built without a look at the monitor.
@@ -193,6 +205,7 @@ fn rule(column: &ColumnSpec) -> LoadRule {
             .map(|width| (bytes(width.min_bytes), bytes(width.max_bytes))),
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to a million
         null_millionths: millionths as u32,
+        is_ordered: column.values.ordered,
     }
 }
 

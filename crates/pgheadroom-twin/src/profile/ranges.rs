@@ -14,6 +14,7 @@ use crate::profile::{
     TableSpec,
 };
 use crate::row::kind::Kind;
+use crate::wrap::Wrap;
 
 /// Source: `MAX_BACKENDS`, src/include/storage/procnumber.h (REL_18_STABLE).
 const CLIENTS_MAX: u32 = (1 << 18) - 1;
@@ -216,19 +217,7 @@ fn check_operation(
     let Some(table) = tables.find(|table| table.name == operation.table) else {
         return needed(None::<()>, &format!("{path}.table"));
     };
-    let key = table.key_column().map(|column| &table.columns[column]);
-    let is_integer = |text: &str| {
-        let parsed = ColumnType::parse(text).ok();
-        let kind = parsed.as_ref().and_then(Kind::of);
-        matches!(kind, Some(Kind::Integer { .. }))
-    };
-    if let Some(column) = key.filter(|column| !is_integer(&column.type_name)) {
-        return Err(ProfileError::unsupported(
-            format!("{path}: the key of {}", table.name),
-            format!("{} {}", column.name, column.type_name),
-            "an integer column",
-        ));
-    }
+    check_key(path, operation, table)?;
     let key = table.key_index().map(|index| &table.indexes[index]);
     if let Some(predicate) = key.and_then(|key| key.predicate.as_ref()) {
         return Err(ProfileError::unsupported(
@@ -249,6 +238,41 @@ fn check_operation(
         )?;
     }
     check_pick(&path, pick, table.rows)
+}
+
+/// Rows are found by keys whose values follow from their numbers, and by ranges of such as are in
+/// the order of their numbers.
+fn check_key(path: &str, operation: &OperationSpec, table: &TableSpec) -> Result<(), ProfileError> {
+    let Some(column) = table.key_column().map(|column| &table.columns[column]) else {
+        return Ok(());
+    };
+    let parsed = ColumnType::parse(&column.type_name).ok();
+    let is_number = match parsed.as_ref().and_then(Kind::of) {
+        Some(Kind::Integer { .. } | Kind::Numeric { .. }) => true,
+        Some(Kind::Text { .. } | Kind::Wrapped(Wrap::Uuid)) => false,
+        _ => {
+            return Err(ProfileError::unsupported(
+                format!("{path}: the key of {}", table.name),
+                format!("{} {}", column.name, column.type_name),
+                "a column of integers, whole numerics, uuids or strings",
+            ));
+        }
+    };
+    if (is_number || column.values.ordered) && table.key_place() == Some(0) {
+        return Ok(());
+    }
+    let is_head = |pick: &PickSpec| pick.distribution == Distribution::Head;
+    if operation.pick.as_ref().is_some_and(is_head) {
+        return Err(ProfileError::unsupported(
+            format!("{path}.pick.distribution"),
+            "head",
+            "another one: keys of this table are not in the order of their numbers",
+        ));
+    }
+    let is_made = operation.kind == KindName::Upsert;
+    let most = if is_made { i64::MAX } else { 1 };
+    let rows = operation.rows_per_statement.max;
+    within(&format!("{path}.rows_per_statement"), rows, 1..=most)
 }
 
 /// What follows the living rows: one row of a statement, found and not made.

@@ -182,11 +182,23 @@ impl TableSpec {
         self.indexes.iter().position(IndexSpec::is_key)
     }
 
-    /// The position of the key: the first column of the first unique index.
+    /// The position of the key: the first column of the first unique index that counts the rows.
     #[must_use]
     pub fn key_column(&self) -> Option<usize> {
         let index = &self.indexes[self.key_index()?];
-        self.column(index.columns.first()?)
+        self.column(index.columns.get(self.key_place()?)?)
+    }
+
+    /// Where the key is among the columns of its index.
+    #[must_use]
+    pub fn key_place(&self) -> Option<usize> {
+        let index = &self.indexes[self.key_index()?];
+        let counts = |name: &String| {
+            let column = self.column(name).map(|column| &self.columns[column]);
+            column.is_some_and(|column| column.values.kind == ValuesKind::Serial)
+        };
+        let place = index.columns.iter().position(counts);
+        place.or((!index.columns.is_empty()).then_some(0))
     }
 
     /// The position of the column of this name.
@@ -234,6 +246,9 @@ pub struct ValuesSpec {
     /// Which key of the parent a run's inserts take; one of the hash when absent.
     #[serde(default)]
     pub pick: Option<ParentPick>,
+    /// Whether uuids and strings are in the order of their numbers.
+    #[serde(default)]
+    pub ordered: bool,
 }
 
 /// Which key of a parent an insert takes.

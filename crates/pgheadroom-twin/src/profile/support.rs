@@ -2,7 +2,7 @@
 
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS};
 use crate::profile::{
-    Compression, KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec,
+    Compression, KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
 use crate::run::Conditions;
 
@@ -146,6 +146,7 @@ fn server(server: &ServerSpec) -> Result<(), ProfileError> {
 fn check_foreign_keys(spec: &ProfileSpec) -> Result<(), ProfileError> {
     let keys = spec.table.iter().flat_map(|table| &table.foreign_keys);
     let referenced: Vec<&String> = keys.map(|key| &key.references).collect();
+    check_changed_references(spec)?;
     let mut operations = spec.operation.iter().enumerate();
     let deletes = operations.find(|(_, operation)| {
         operation.kind == KindName::Delete && referenced.contains(&&operation.table)
@@ -158,6 +159,34 @@ fn check_foreign_keys(spec: &ProfileSpec) -> Result<(), ProfileError> {
         ));
     }
     Ok(())
+}
+
+/// An update takes the next key of the rows referred to, which only numbers have.
+fn check_changed_references(spec: &ProfileSpec) -> Result<(), ProfileError> {
+    for (number, operation) in spec.operation.iter().enumerate() {
+        let table = spec
+            .table
+            .iter()
+            .find(|table| table.name == operation.table);
+        for (name, _) in &operation.sets {
+            let column = table.and_then(|table| Some(&table.columns[table.column(name)?]));
+            let is_other = column.is_some_and(|column| {
+                column.values.kind == ValuesKind::Parent && !is_integer(&column.type_name)
+            });
+            if is_other {
+                return Err(ProfileError::unsupported(
+                    format!("operation[{number}].sets.{name}"),
+                    name,
+                    "no column that refers to a key that is no integer",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_integer(type_name: &str) -> bool {
+    matches!(type_name, "int2" | "int4" | "int8")
 }
 
 fn check_table(number: usize, table: &TableSpec) -> Result<(), ProfileError> {

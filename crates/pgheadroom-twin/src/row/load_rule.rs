@@ -9,6 +9,7 @@
 //! width    min + hash mod (max - min + 1)
 //! NULL     hash mod 1,000,000 < null_millionths
 //! string   md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
+//! ordered  VALUE in decimal behind zeros, as wide as the width; a uuid see `text.rs`
 //! bpchar   the letter number VALUE mod 26, blank-padded
 //! others   `row/counted.rs` and `wrap.rs`
 //! ```
@@ -69,6 +70,8 @@ pub struct LoadRule {
     pub width_bytes: Option<(u32, u32)>,
     /// Rows without a value among a million.
     pub null_millionths: u32,
+    /// Whether uuids and strings are in the order of their numbers, not hashes of them.
+    pub is_ordered: bool,
 }
 
 impl LoadRule {
@@ -88,7 +91,7 @@ impl LoadRule {
     }
 
     /// The same of a type whose kind is known.
-    pub(super) fn value_of_kind(
+    pub(crate) fn value_of_kind(
         &self,
         (kind, type_name): (Kind, &str),
         row: i64,
@@ -98,7 +101,25 @@ impl LoadRule {
         if hash.rem_euclid(1_000_000) < i64::from(self.null_millionths) {
             return Ok(Value::Null);
         }
-        let number = self.numbers.number(row, hash);
+        self.value_of_number((kind, type_name), self.numbers.number(row, hash), hash)
+    }
+
+    /// What a new row has that refers to the row with this key, of a type without a width.
+    ///
+    /// # Errors
+    /// As [`LoadRule::value`].
+    pub fn reference(&self, column_type: &ColumnType, key: i64) -> Result<Value, ValueError> {
+        let type_name = column_type.name();
+        let kind = Kind::of(column_type).ok_or_else(|| wrong_type(type_name))?;
+        self.value_of_number((kind, type_name), key, 0)
+    }
+
+    fn value_of_number(
+        &self,
+        (kind, type_name): (Kind, &str),
+        number: i64,
+        hash: i64,
+    ) -> Result<Value, ValueError> {
         let wrong = || wrong_type(type_name);
         Ok(match kind {
             Kind::Integer { .. } | Kind::Numeric { .. } => {
@@ -118,6 +139,7 @@ impl LoadRule {
                     type_name: type_name.to_owned(),
                 })?)
             }
+            Kind::Wrapped(Wrap::Uuid) if self.is_ordered => Value::Text(Text::ordered_uuid(number)),
             Kind::Wrapped(Wrap::Uuid) => Value::Text(Text::uuid(number)),
             Kind::Wrapped(Wrap::Name) => {
                 Value::Text(Text::wrapped_hashes(number, NAME_DIGITS, Wrap::Name))
@@ -146,7 +168,11 @@ impl LoadRule {
             Kind::Text { length } => {
                 let width = self.width(hash).ok_or_else(wrong)?;
                 let width = length.map_or(width, |most| width.min(most));
-                Value::Text(Text::hashes(number, width))
+                Value::Text(if self.is_ordered {
+                    Text::ordered(number, width)
+                } else {
+                    Text::hashes(number, width)
+                })
             }
         })
     }
@@ -183,6 +209,7 @@ mod tests {
             numbers: Numbers::Serial,
             width_bytes: None,
             null_millionths: 0,
+            is_ordered: false,
         };
         assert_eq!(value(serial, "int2", 32_767), Ok(Value::Integer(32_767)));
         assert!(value(serial, "int2", 32_768).is_err());

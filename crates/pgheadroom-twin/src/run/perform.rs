@@ -1,6 +1,7 @@
 //! One operation of a workload, carried out on the database.
 
 use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
+use crate::value::Value;
 use crate::workload::{Access, Deed, Operation};
 
 /// Carries out one operation; how many rows it inserted or found.
@@ -55,17 +56,24 @@ pub fn resume(db: &mut Database, operation: &Operation) -> Result<u64, Statement
             }
         }
         Operation::Find {
+            table,
             by,
             low,
             high,
             deed,
             ..
-        } => counted(db, deed, |db, action| {
-            db.resume_scan(action, |row| match by {
-                Access::Index(_) => unreachable!("a scan by key"),
-                Access::SeqScan(key) => is_within(row, *key, (*low, *high)),
+        } => {
+            let ends = match by {
+                Access::Index(_) => None,
+                Access::SeqScan(key) => Some((*key, ends_of(db, *table, *key, (*low, *high))?)),
+            };
+            counted(db, deed, |db, action| {
+                db.resume_scan(action, |row| {
+                    let (key, (first, last)) = ends.as_ref().expect("a scan of the table");
+                    is_within(row, *key, (first, last))
+                })
             })
-        }),
+        }
         Operation::Head { deed, .. } => counted(db, deed, |db, action| {
             db.resume_scan(action, |_| unreachable!("a scan by key"))
         }),
@@ -111,9 +119,33 @@ fn counted(
     done
 }
 
-fn is_within(row: Row<'_>, key: usize, (low, high): (i64, i64)) -> bool {
-    let value = row.integer(key);
-    value.is_some_and(|value| (low..=high).contains(&value))
+/// What stands for the first and the last key of a statement in their column.
+fn ends_of(
+    db: &Database,
+    table: TableId,
+    column: usize,
+    (low, high): (i64, i64),
+) -> Result<(Value, Value), StatementError> {
+    let first = db.key_value(table, column, low)?;
+    let last = db.key_value(table, column, high)?;
+    Ok((first, last))
+}
+
+fn is_within(row: Row<'_>, key: usize, ends: (&Value, &Value)) -> bool {
+    match ends {
+        (&Value::Integer(low), &Value::Integer(high)) => {
+            let value = row.integer(key);
+            value.is_some_and(|value| (low..=high).contains(&value))
+        }
+        (low, high) if low == high => row.value(key) == *low,
+        (Value::Text(low), Value::Text(high)) => match row.value(key) {
+            Value::Text(text) => {
+                (low.order_bytes()..=high.order_bytes()).contains(&text.order_bytes())
+            }
+            _ => false,
+        },
+        _ => unreachable!("both ends are of one type"),
+    }
 }
 
 fn find(
@@ -124,9 +156,10 @@ fn find(
     deed: &Deed,
 ) -> Result<u64, StatementError> {
     counted(db, deed, |db, action| match by {
-        Access::Index(index) => db.by_index(table, index, &[low], &[high], action),
+        Access::Index(index) => db.by_key(table, index, (low, high), action),
         Access::SeqScan(key) => {
-            let wanted = |row: Row<'_>| is_within(row, key, (low, high));
+            let (first, last) = ends_of(db, table, key, (low, high))?;
+            let wanted = |row: Row<'_>| is_within(row, key, (&first, &last));
             db.by_seq_scan(table, wanted, action)
         }
     })

@@ -266,7 +266,9 @@ impl ProfileOperation {
                     .map(|(number, column)| {
                         let made = column.rule.value(&column.column_type, row, number)?;
                         Ok(match column.newest_of {
-                            Some(parent) if made != Value::Null => Value::Integer(newest(parent)),
+                            Some(parent) if made != Value::Null => {
+                                column.rule.reference(&column.column_type, newest(parent))?
+                            }
                             _ => made,
                         })
                     })

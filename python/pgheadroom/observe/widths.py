@@ -1,0 +1,41 @@
+"""
+Widths of a live table's values, and the names of their types, as a profile has them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pgheadroom.profile.spelling import type_name
+
+_SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
+WIDTH_MAX = 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnWidth:
+    """Stored bytes of a value, header included; the deviation is 0 where it is not known."""
+
+    mean_bytes: float
+    deviation_bytes: float
+    evidence: str
+
+
+def canonical_type(spelled: str) -> str | None:
+    """The type if a profile may have it."""
+    try:
+        return type_name(spelled)
+    except ValueError:
+        return None
+
+
+def string_width(width: ColumnWidth) -> dict[str, int]:
+    """Payload bytes, uniform with the same mean and deviation as far as it does not end at 0."""
+
+    def payload(stored: float) -> float:
+        return max(stored - (1 if stored <= _SHORT_HEADER_MAX else 4), 0.0)
+
+    mean = min(payload(width.mean_bytes), WIDTH_MAX)
+    half = min(width.deviation_bytes * math.sqrt(3), mean, WIDTH_MAX - mean)
+    return {"min_bytes": round(mean - half), "max_bytes": round(mean + half)}
