@@ -35,13 +35,14 @@ STEPS: tuple[tuple[str, ...], ...] = (
 )
 STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}
 
-CRATES = {
+CRATES: dict[str, set[str]] = {
+    "pgheadroom-crc32c": set(),
     "pgheadroom-layout": set(),
     "pgheadroom-models": {"pgheadroom-layout", "pgheadroom-twin"},
     "pgheadroom-serverlog": set(),
     "pgheadroom-sql": set(),
     "pgheadroom-twin": {"pgheadroom-layout"},
-    "pgheadroom-walread": {"pgheadroom-layout"},
+    "pgheadroom-walread": {"pgheadroom-crc32c", "pgheadroom-layout"},
     "pgheadroom-python": {
         "pgheadroom-layout",
         "pgheadroom-models",

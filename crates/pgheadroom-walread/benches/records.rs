@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
-use pgheadroom_walread::reader::{Reader, Step};
+use pgheadroom_walread::reader::{Reader, Sink, Step};
 use pgheadroom_walread::{Range, Tally, Wanted};
 
 #[path = "../tests/wal_writer/mod.rs"]
@@ -44,10 +44,12 @@ fn read(bytes: &[u8]) -> u64 {
     );
     let mut reader = Reader::new(0xD118, SEGMENT);
     for (n, page) in bytes.chunks_exact(8192).enumerate() {
+        let page = page.try_into().unwrap();
         if reader.take(Lsn(START + n as u64 * 8192), page, None, &mut tally) != Step::Next {
             break;
         }
     }
+    tally.settle();
     tally.total.records
 }
 

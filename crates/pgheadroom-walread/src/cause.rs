@@ -127,9 +127,22 @@ impl Cause {
     /// Why a record was written.
     #[must_use]
     pub fn of_record(major: Major, record: &Record<'_>) -> Self {
-        let index = record.info() >> 4;
-        match Rmgr::of(record.header.rmgr) {
-            Rmgr::Heap => heap(index & 0x7, record),
+        let cause = Self::of_kind(major, record.header.rmgr, record.info() >> 4);
+        // The old page is a block of its own if it is another one; later minors of 17 and 18 add
+        // blocks of the visibility map.
+        let has_old_page = || record.blocks.iter().skip(1).any(|block| block.fork == 0);
+        if cause == Self::ColdUpdate && has_old_page() {
+            Self::NewpageUpdate
+        } else {
+            cause
+        }
+    }
+
+    /// Why a record of a kind was written, if it has one block or none.
+    #[must_use]
+    pub(crate) fn of_kind(major: Major, rmgr: u8, index: u8) -> Self {
+        match Rmgr::of(rmgr) {
+            Rmgr::Heap => heap(index & 0x7),
             Rmgr::Heap2 => heap2(major, index & 0x7),
             Rmgr::Btree => btree(index),
             Rmgr::Hash => hash(index),
@@ -144,9 +157,9 @@ impl Cause {
                 0 | 3 => Self::Commit,
                 2 | 4 => Self::Abort,
                 1 => Self::Prepare,
-                _ => Self::Other(record.header.rmgr),
+                _ => Self::Other(rmgr),
             },
-            _ => Self::Other(record.header.rmgr),
+            _ => Self::Other(rmgr),
         }
     }
 
@@ -188,13 +201,10 @@ impl Cause {
 }
 
 /// Source: src/include/access/heapam_xlog.h.
-fn heap(operation: u8, record: &Record<'_>) -> Cause {
+const fn heap(operation: u8) -> Cause {
     match operation {
         0x0 => Cause::Insert,
         0x1 => Cause::Delete,
-        // The old page is a block of its own if it is another one; later minors of 17 and 18 add
-        // blocks of the visibility map.
-        0x2 if record.blocks.iter().skip(1).any(|block| block.fork == 0) => Cause::NewpageUpdate,
         0x2 => Cause::ColdUpdate,
         0x4 => Cause::HotUpdate,
         0x6 => Cause::Lock,

@@ -30,6 +30,13 @@ pub struct Wanted {
     pub transactions: bool,
 }
 
+impl Wanted {
+    /// Whether each record has to be looked at by itself.
+    pub(crate) fn is_of_each_record(&self) -> bool {
+        !self.cuts.is_empty() || self.slice_us.is_some() || self.transactions
+    }
+}
+
 /// Begins of stretches, and what lies between them.
 #[derive(Debug, Clone, Default)]
 pub struct Detail {

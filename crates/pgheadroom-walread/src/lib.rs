@@ -19,12 +19,14 @@ pub mod history;
 pub mod image;
 pub mod memo;
 pub mod packing;
+mod page;
 pub mod piece;
 pub mod reader;
 pub mod record;
 pub mod replay;
 pub mod rmgr;
 pub mod run;
+mod simple;
 pub mod tally;
 
 pub use cause::Cause;

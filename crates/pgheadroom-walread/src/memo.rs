@@ -8,10 +8,10 @@ use crate::rmgr::Rmgr;
 /// `SizeOfHeapUpdate`, `SizeOfHeapDelete`, src/include/access/heapam_xlog.h.
 const UPDATE_CONTAINS_OLD: u8 = 0x04 | 0x08;
 const DELETE_CONTAINS_OLD: u8 = 0x02 | 0x04;
-const UPDATE_MAIN_BYTES: u32 = 14;
-const DELETE_MAIN_BYTES: u32 = 8;
+pub(crate) const UPDATE_MAIN_BYTES: u32 = 14;
+pub(crate) const DELETE_MAIN_BYTES: u32 = 8;
 /// Source: `XLHP_HAS_FREEZE_PLANS`; `xlhp_freeze_plan`.
-const PRUNE_HAS_FREEZE_PLANS: u8 = 1 << 4;
+pub(crate) const PRUNE_HAS_FREEZE_PLANS: u8 = 1 << 4;
 const FREEZE_PLAN_BYTES: usize = 12;
 const VISIBILITY_MAP: u8 = 2;
 

@@ -321,7 +321,7 @@ impl Pages {
     ///
     /// # Errors
     /// [`WalError::Unreadable`].
-    pub fn next_page(&mut self) -> Result<Option<(Lsn, &[u8])>, WalError> {
+    pub fn next_page(&mut self) -> Result<Option<(Lsn, &[u8; PAGE_BYTES])>, WalError> {
         if self.at >= self.filled {
             self.fill()?;
             if self.filled == 0 {
@@ -334,7 +334,7 @@ impl Pages {
         };
         self.next = Lsn(next);
         self.at += PAGE_BYTES;
-        Ok(Some((lsn, &self.chunk[at..at + PAGE_BYTES])))
+        Ok(self.chunk[at..].first_chunk().map(|page| (lsn, page)))
     }
 
     fn fill(&mut self) -> Result<(), WalError> {

@@ -11,29 +11,43 @@
 //!
 //! Source: src/backend/access/transam/xlogreader.c (REL_15_STABLE to REL_18_STABLE).
 
+use pgheadroom_crc32c::{Place, count_holding};
 use pgheadroom_layout::Lsn;
 
 use crate::error::Broken;
-use crate::format::{
-    PAGE_BYTES, PageHeader, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, padded, u32_at,
-};
+use crate::format::{PAGE_BYTES, PageHeader, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, padded};
+use crate::page::{End, Found, check, is_switch, look};
 use crate::record::{Block, Header, Record, crc_of};
 
 /// How much of a record that crosses pages is kept. More than any record has whose main data are
 /// looked at and lie behind images, and more than 33 images; arbitrary beyond that.
 pub const KEPT_BYTES: usize = 512 * 1024;
 
-/// Source: `RM_XLOG_ID` and `XLOG_SWITCH`.
-const RM_XLOG: u8 = 0;
-const XLOG_SWITCH: u8 = 0x40;
-
 /// Is given each record.
 pub trait Sink {
     /// A record that is whole and whose checksum holds, and where it ends; false to stop before it.
     fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool;
 
+    /// Whether it takes some of the records between two positions by [`Sink::simple`].
+    ///
+    /// For the sake of speed: most records have one of a few simple forms.
+    fn takes_simple(&self, _from: Lsn, _to: Lsn) -> bool {
+        false
+    }
+
+    /// As [`Sink::record`], of a record that is not taken apart yet; false to have it taken apart.
+    fn simple(&mut self, _bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// The last of simple records ends there.
+    fn simple_to(&mut self, _end: Lsn) {}
+
     /// What follows does not join on to what came before.
     fn gap(&mut self) {}
+
+    /// There are no more records for now: what was put off is done.
+    fn settle(&mut self) {}
 }
 
 /// What came of a page.
@@ -72,6 +86,8 @@ pub struct Reader {
     state: State,
     kept: Vec<u8>,
     blocks: Vec<Block>,
+    /// Of the page that is being read.
+    found: Found,
     /// Where the last record begins; None before the first, and after a gap.
     prev: Option<Lsn>,
     /// Where the next record is expected.
@@ -90,6 +106,7 @@ impl Reader {
             state: State::Seeking,
             kept: Vec::new(),
             blocks: Vec::with_capacity(33),
+            found: Found::new(),
             prev: None,
             next: None,
             first: None,
@@ -127,7 +144,7 @@ impl Reader {
     pub fn take(
         &mut self,
         lsn: Lsn,
-        page: &[u8],
+        page: &[u8; PAGE_BYTES],
         from: Option<usize>,
         sink: &mut impl Sink,
     ) -> Step {
@@ -230,7 +247,7 @@ impl Reader {
             crc,
         };
         if had < RECORD_HEADER_BYTES && got as usize >= RECORD_HEADER_BYTES {
-            if let Err(why) = self.check(&Header::read(&self.kept), begin) {
+            if let Err(why) = check(self.prev, &Header::read(&self.kept), begin) {
                 return Err(self.broken_record(why));
             }
         }
@@ -256,52 +273,77 @@ impl Reader {
     }
 
     /// The records that begin on a page, from a place on it.
-    fn records(&mut self, lsn: Lsn, page: &[u8], from: usize, sink: &mut impl Sink) -> Step {
-        let mut at = from;
-        while at < PAGE_BYTES {
-            let begin = Lsn(lsn.0 + at as u64);
-            self.state = State::AtRecord;
-            self.next = Some(begin);
-            let room = PAGE_BYTES - at;
-            let header = Header::read(&page[at..]);
-            let total = if room < RECORD_HEADER_BYTES {
-                u32_at(page, at)
-            } else {
-                header.total_bytes
+    ///
+    /// First their headers, one naming where the next one begins; then all checksums, which do not
+    /// wait for each other; then what is in them.
+    fn records(
+        &mut self,
+        lsn: Lsn,
+        page: &[u8; PAGE_BYTES],
+        from: usize,
+        sink: &mut impl Sink,
+    ) -> Step {
+        let mut found = std::mem::take(&mut self.found);
+        let end = look(self.prev, lsn, page, from, &mut found);
+        let step = self.hand_on_page(lsn, page, &found.places[..found.count], sink);
+        self.found = found;
+        if let Some(step) = step {
+            return step;
+        }
+        match end {
+            End::Page => Step::Next,
+            End::Crossing { at, total } => {
+                self.next = Some(Lsn(lsn.0 + at as u64));
+                self.begin_crossing(Lsn(lsn.0 + at as u64), total, &page[at..]);
+                Step::Next
+            }
+            End::Broken { at, why } => {
+                self.state = State::AtRecord;
+                self.next = Some(Lsn(lsn.0 + at as u64));
+                self.broken(Lsn(lsn.0 + at as u64), why)
+            }
+        }
+    }
+
+    /// Hands on the records that lie within a page; None if all went well.
+    fn hand_on_page(
+        &mut self,
+        lsn: Lsn,
+        page: &[u8; PAGE_BYTES],
+        found: &[Place],
+        sink: &mut impl Sink,
+    ) -> Option<Step> {
+        let holding = count_holding(page, found);
+        let page_end = Lsn(lsn.0.saturating_add(PAGE_BYTES as u64));
+        let takes_simple = self.first.is_some() && sink.takes_simple(lsn, page_end);
+        let mut simple = None;
+        for place in &found[..holding] {
+            let at = usize::from(place.at);
+            let Some(record) = page.get(at..at + usize::from(place.bytes)) else {
+                break;
             };
-            if (total as usize) < RECORD_HEADER_BYTES || total > RECORD_BYTES_MAX {
-                let why = if total == 0 {
-                    "no record"
-                } else {
-                    "a record of impossible length"
-                };
-                return self.broken(begin, why);
+            if takes_simple && sink.simple(record) {
+                simple = Some((place, record));
+                continue;
             }
-            if room >= RECORD_HEADER_BYTES {
-                if let Err(why) = self.check(&header, begin) {
-                    return self.broken(begin, why);
-                }
+            if let Some((place, record)) = simple.take() {
+                self.note_simple(lsn, *place, record, sink);
             }
-            let bytes = total as usize;
-            if bytes > room {
-                self.begin_crossing(begin, total, &page[at..]);
-                return Step::Next;
-            }
-            let record = &page[at..at + bytes];
-            let crc = crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]));
-            if header.crc != crc {
-                return self.broken(begin, "a record whose checksum does not hold");
-            }
-            let end = Lsn(begin.0 + bytes as u64);
-            if let Some(step) = self.hand_on(begin, header, record, end, sink) {
+            let begin = Lsn(lsn.0 + at as u64);
+            let end = Lsn(begin.0 + u64::from(place.bytes));
+            let step = self.hand_on(begin, Header::read(record), record, end, sink);
+            if step.is_some() {
                 return step;
             }
-            if matches!(self.state, State::Switched { .. }) {
-                return Step::Next;
-            }
-            at += bytes.next_multiple_of(8);
         }
-        Step::Next
+        if let Some((place, record)) = simple {
+            self.note_simple(lsn, *place, record, sink);
+        }
+        let broken = found.get(holding)?;
+        let begin = Lsn(lsn.0 + u64::from(broken.at));
+        self.state = State::AtRecord;
+        self.next = Some(begin);
+        Some(self.broken(begin, "a record whose checksum does not hold"))
     }
 
     fn begin_crossing(&mut self, lsn: Lsn, total: u32, part: &[u8]) {
@@ -344,32 +386,32 @@ impl Reader {
                 Some(Step::Stopped)
             }
             Ok(Some(header)) => {
-                self.first.get_or_insert((lsn, header.prev));
-                self.prev = Some(lsn);
-                self.next = Some(Lsn(padded(end.0)));
-                self.state = State::AtRecord;
-                if header.rmgr == RM_XLOG && header.info & 0xF0 == XLOG_SWITCH {
-                    let until = end.0.next_multiple_of(self.segment_bytes);
-                    self.state = State::Switched { until: Lsn(until) };
-                    self.next = Some(Lsn(until));
-                }
+                self.note(lsn, &header, end);
                 None
             }
         }
     }
 
-    /// Whether a header may stand at a position.
-    ///
-    /// Source: `ValidXLogRecordHeader`, xlogreader.c. Differs: resource managers of extensions are
-    /// not looked up.
-    fn check(&self, header: &Header, lsn: Lsn) -> Result<(), &'static str> {
-        match self.prev {
-            Some(prev) if header.prev != prev => {
-                Err("a record that does not follow the one before it")
-            }
-            None if header.prev >= lsn => Err("a record that names a later one as before it"),
-            _ => Ok(()),
+    /// Goes on behind a record.
+    #[inline]
+    fn note(&mut self, lsn: Lsn, header: &Header, end: Lsn) {
+        self.first.get_or_insert((lsn, header.prev));
+        self.prev = Some(lsn);
+        self.next = Some(Lsn(padded(end.0)));
+        self.state = State::AtRecord;
+        if is_switch(header) {
+            let until = end.0.next_multiple_of(self.segment_bytes);
+            self.state = State::Switched { until: Lsn(until) };
+            self.next = Some(Lsn(until));
         }
+    }
+
+    /// Goes on behind records that the sink took as they are; given is the last of them.
+    fn note_simple(&mut self, page: Lsn, place: Place, record: &[u8], sink: &mut impl Sink) {
+        let lsn = Lsn(page.0 + u64::from(place.at));
+        let end = Lsn(lsn.0 + u64::from(place.bytes));
+        sink.simple_to(end);
+        self.note(lsn, &Header::read(record), end);
     }
 
     fn broken(&self, lsn: Lsn, why: &'static str) -> Step {

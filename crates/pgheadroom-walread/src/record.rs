@@ -120,8 +120,13 @@ impl Header {
     #[must_use]
     #[inline]
     pub fn read(bytes: &[u8]) -> Self {
-        // Of an array of known length each place is known to be there.
-        let head: &[u8; RECORD_HEADER_BYTES] = bytes.first_chunk().unwrap_or(&[0; 24]);
+        Self::of(bytes.first_chunk().unwrap_or(&[0; RECORD_HEADER_BYTES]))
+    }
+
+    /// Reads a record's header; of an array of known length each place is known to be there.
+    #[must_use]
+    #[inline]
+    pub fn of(head: &[u8; RECORD_HEADER_BYTES]) -> Self {
         let four =
             |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         Self {

@@ -291,7 +291,7 @@ impl<S: Sink> Part<S> {
         self.sink.gap();
     }
 
-    fn take(&mut self, lsn: Lsn, page: &[u8]) {
+    fn take(&mut self, lsn: Lsn, page: &[u8; PAGE_BYTES]) {
         let mut from = None;
         loop {
             if let Some((broken, path)) = self.broken.take() {
@@ -340,6 +340,7 @@ impl<S: Sink> Part<S> {
     }
 
     fn finish(&mut self) {
+        self.sink.settle();
         if let Some((broken, path, _)) = self.tried.take() {
             self.broken = Some((broken, path));
         } else if self.broken.is_none() && !self.is_stopped && self.reader.is_within() {

@@ -16,6 +16,7 @@ use crate::memo::Memo;
 use crate::reader::Sink;
 use crate::record::{Record, RelFile};
 use crate::rmgr::{Rmgr, type_index};
+use crate::simple::{Simple, Taken};
 
 /// A count of records and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +35,7 @@ impl Count {
 }
 
 /// Sums of one relation; `by_cause` holds the causes that were met, by [`Cause::index`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RelationSums {
     /// Records, by the first block's relation, and bytes.
     pub total: Count,
@@ -159,6 +160,9 @@ pub struct Tally {
     places: HashMap<RelFile, u32, BuildHasherDefault<Folding>>,
     recent: [(RelFile, u32); RECENT],
     types: Vec<TypeSums>,
+    simple: Simple,
+    /// Which records are summed without being taken apart: they begin and end within.
+    simple_within: (Lsn, Lsn),
     /// Everything together.
     pub total: TypeSums,
     /// Images.
@@ -207,7 +211,15 @@ impl Tally {
         wanted: &Wanted,
         stop_at: Lsn,
     ) -> Self {
+        let is_plain = range.times.is_none() && !wanted.is_of_each_record();
+        let simple_to = if is_plain {
+            range.to.min(stop_at)
+        } else {
+            Lsn(0)
+        };
         Self {
+            simple: Simple::new(major),
+            simple_within: (range.from, simple_to),
             major,
             segment_bytes,
             from: range.from,
@@ -348,6 +360,11 @@ impl Tally {
         self.detail.note(self.major, record, fpi_bytes, ended);
     }
 
+    fn note_end(&mut self, at: Moment) {
+        let (first, last) = self.ended.unwrap_or((at, at));
+        self.ended = Some((first.min(at), last.max(at)));
+    }
+
     fn pass(&mut self, record: &Record<'_>, end: Lsn) {
         let is_switch = Rmgr::of(record.header.rmgr) == Rmgr::Xlog && record.info() == 0x40;
         let end = Lsn(if is_switch {
@@ -368,7 +385,48 @@ impl Sink for Tally {
         self.is_within_span = false;
     }
 
+    fn takes_simple(&self, from: Lsn, to: Lsn) -> bool {
+        self.is_within_span && from >= self.simple_within.0 && to <= self.simple_within.1
+    }
+
+    #[inline]
+    fn simple(&mut self, bytes: &[u8]) -> bool {
+        match self.simple.take(bytes) {
+            Taken::No => return false,
+            Taken::Yes => {}
+            Taken::Ended(at) => self.note_end(at),
+        }
+        true
+    }
+
+    fn simple_to(&mut self, end: Lsn) {
+        if let Some(last) = self.spans.last_mut() {
+            last.1 = Lsn(padded(end.0));
+        }
+    }
+
+    fn settle(&mut self) {
+        for sum in self.simple.settle() {
+            let place = sum.relation.map_or(0, |relation| self.place(relation));
+            self.relations[place]
+                .1
+                .add(sum.cause, sum.records, sum.bytes);
+            let added = TypeSums {
+                records: sum.records,
+                bytes: sum.bytes,
+                fpi_bytes: 0,
+            };
+            let (rmgr, index) = sum.kind;
+            let at = usize::from(rmgr) * 16 + usize::from(type_index(rmgr, index << 4));
+            self.types[at].merge(&added);
+            self.total.merge(&added);
+        }
+    }
+
     fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool {
+        if self.simple.is_full() {
+            self.settle();
+        }
         if record.lsn >= self.stop_at || end > self.to {
             return false;
         }
@@ -384,8 +442,7 @@ impl Sink for Tally {
             self.count(record, ended);
             self.pass(record, end);
             if let Some(at) = ended {
-                let (first, last) = self.ended.unwrap_or((at, at));
-                self.ended = Some((first.min(at), last.max(at)));
+                self.note_end(at);
             }
         }
         true

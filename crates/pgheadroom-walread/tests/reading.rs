@@ -217,6 +217,36 @@ fn flip(wal: &mut Writer, at: u64) {
     wal.bytes[(at - START) as usize] ^= 0x10;
 }
 
+/// Lengths that contradict each other are damage although the checksum holds, in records that are
+/// summed without being taken apart too.
+#[test]
+fn lengths_that_lie() {
+    // Of a record with one block: the main data's length, the flag that there are block data.
+    let lies = [
+        (45, 0x02, "lengths that do not add up to the record's"),
+        (
+            25,
+            0x20,
+            "a block whose data and flags contradict each other",
+        ),
+    ];
+    for (place, bit, why) in lies {
+        let outcome = damaged("lying", |wal, records| {
+            // Not on the first page, where each record is taken apart.
+            let (begin, total) = records[records.len() / 2];
+            let at = (begin - START) as usize;
+            assert!(begin % 8192 + u64::from(total) < 8192 && begin > START + 16_384);
+            wal.bytes[at + place] ^= bit;
+            let payload = crc32c::crc32c(&wal.bytes[at + 24..at + total as usize]);
+            let crc = crc32c::crc32c_append(payload, &wal.bytes[at..at + 20]);
+            wal.bytes[at + 20..at + 24].copy_from_slice(&crc.to_le_bytes());
+        });
+        assert_eq!(outcome.gaps.len(), 1);
+        assert_eq!(outcome.gaps[0].why, why);
+        assert_sums(&outcome);
+    }
+}
+
 /// Of a time are the records behind a commit of that time, with it, up to the next one's.
 #[test]
 fn times() {
