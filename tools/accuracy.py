@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import accuracy_goldens
 import vl_convert
@@ -25,11 +24,12 @@ from accuracy_reasons import reason_for
 
 from pgheadroom.accuracy import BOUNDS, Figure
 from pgheadroom.errors import TwinError
-from pgheadroom.lab import reading
-from pgheadroom.lab.record import write_atomically
-from pgheadroom.outcome import SHARES
+from pgheadroom.files import write_atomically
+from pgheadroom.forms import read
+from pgheadroom.lab.record import FRAME
+from pgheadroom.outcome import SHARES, middle
 from pgheadroom.profile import read_profile
-from pgheadroom.prove import prove
+from pgheadroom.prove import Proof, ProofCell, prove
 from pgheadroom.report import charts
 from pgheadroom.report.proof import accuracy as accuracy_figures
 from pgheadroom.report.proof import figures as proof_figures
@@ -107,7 +107,13 @@ RUNS = (
     *(Run(name, f"experiments/accuracy/{name}.toml") for name in STATISTICAL),
 )
 
-Proof = dict[str, Any]
+
+@dataclass(frozen=True)
+class Refusal:
+    """What the twin does not play: on which server, and why, in its words."""
+
+    server: str
+    reason: str
 
 
 def main() -> None:
@@ -144,18 +150,24 @@ def _play(run: Run, programs: ServerPrograms, folder: Path) -> None:
     write_atomically(path, json.dumps(proof, indent=1) + "\n")
 
 
-def _read(folder: Path) -> Iterator[tuple[tuple[str, str], Proof]]:
+def _read(folder: Path) -> Iterator[tuple[tuple[str, str], Proof | Refusal]]:
     """The proofs of a record by run and version, runs in their order, newest server first."""
     for run in RUNS:
         paths = folder.glob(f"{run.name}-[0-9]*.json")
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
         for proof in sorted(found, key=lambda item: -float(item["server"].split(".")[0])):
-            yield (run.name, proof["server"]), proof
+            own = {name: value for name, value in proof.items() if name not in FRAME}
+            if proof["kind"] == "refusal":
+                yield (run.name, proof["server"]), Refusal(**own)
+            else:
+                yield (run.name, proof["server"]), read(Proof, own, exact=True)
 
 
-def page(proofs: Mapping[tuple[str, str], Proof], goldens: Mapping[tuple[str, str], Proof]) -> str:
+def page(
+    proofs: Mapping[tuple[str, str], Proof | Refusal], goldens: Mapping[tuple[str, str], Proof]
+) -> str:
     """The whole page."""
-    played = {key: proof for key, proof in proofs.items() if proof["kind"] == "proof"}
+    played = {key: proof for key, proof in proofs.items() if isinstance(proof, Proof)}
     servers = sorted({server for _, server in played}, key=lambda text: -float(text.split(".")[0]))
     lines = [
         "# Accuracy",
@@ -176,11 +188,11 @@ def page(proofs: Mapping[tuple[str, str], Proof], goldens: Mapping[tuple[str, st
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _figures(proof: Proof) -> list[tuple[Mapping[str, Any], Figure]]:
+def _figures(proof: Proof) -> list[tuple[ProofCell, Figure]]:
     """Every figure that both players have, of every cell and every table."""
     return [
         (cell, figure)
-        for cell in proof["cells"]
+        for cell in proof.cells
         for figure in proof_tables.figures_of(cell)
         if figure.verdict != "not compared" or figure.error is not None
     ]
@@ -220,7 +232,7 @@ def _pictures(played: Mapping[tuple[str, str], Proof]) -> list[str]:
 _CURVES = (("versions", "Where the new row versions went"), ("wal", "WAL per update"))
 
 
-def _runs(proofs: Mapping[tuple[str, str], Proof]) -> list[str]:
+def _runs(proofs: Mapping[tuple[str, str], Proof | Refusal]) -> list[str]:
     lines = [
         "## Runs",
         "",
@@ -230,12 +242,12 @@ def _runs(proofs: Mapping[tuple[str, str], Proof]) -> list[str]:
     paths = {run.name: run.profile for run in RUNS}
     for (name, server), proof in proofs.items():
         start = f"| {name} | [{paths[name]}](../{paths[name]}) | {server} "
-        if proof["kind"] != "proof":
+        if isinstance(proof, Refusal):
             lines.append(f"{start}| - | - | - | not played, see below |")
             continue
         figures = _figures(proof)
         same = sum(1 for _, figure in figures if figure.verdict == "exact")
-        cells = len(proof["cells"])
+        cells = len(proof.cells)
         lines.append(f"{start}| {cells} | {len(figures)} | {same} | {_largest(figures)} |")
     return [*lines, ""]
 
@@ -261,10 +273,8 @@ def _recorded(goldens: Mapping[tuple[str, str], Proof]) -> list[str]:
     return [*lines, ""]
 
 
-def _largest(figures: Sequence[tuple[Mapping[str, Any], Figure]]) -> str:
-    errors = [
-        (abs(number), figure) for _, figure in figures if (number := reading.middle(figure.error))
-    ]
+def _largest(figures: Sequence[tuple[ProofCell, Figure]]) -> str:
+    errors = [(abs(number), figure) for _, figure in figures if (number := middle(figure.error))]
     if not errors:
         return "0"
     _, figure = max(errors, key=lambda item: item[0])
@@ -284,7 +294,7 @@ def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
                     used[reason.name] = reason.text
                 why = UNEXPLAINED if reason is None else reason.name
                 rows.append(
-                    f"| {name} | {server} | {proof_words.fillfactor_label(cell['fillfactor'])} "
+                    f"| {name} | {server} | {proof_words.fillfactor_label(cell.fillfactor)} "
                     f"| {figure.table or 'all tables'} | {figure.key} "
                     f"| {column.write(figure.predicted)} | {column.write(figure.measured)} "
                     f"| {proof_words.error_text(figure.key, figure.error)} | {why} |"
@@ -296,11 +306,11 @@ def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
     return [*lines, *(f"- **{name}** {used[name]}" for name in sorted(used)), ""]
 
 
-def _refusals(proofs: Mapping[tuple[str, str], Proof]) -> list[str]:
+def _refusals(proofs: Mapping[tuple[str, str], Proof | Refusal]) -> list[str]:
     rows: dict[tuple[str, str], list[str]] = {}
     for (name, server), proof in proofs.items():
-        if proof["kind"] == "refusal":
-            rows.setdefault((name, proof["reason"]), []).append(server)
+        if isinstance(proof, Refusal):
+            rows.setdefault((name, proof.reason), []).append(server)
     if not rows:
         return []
     lines = ["## Not played", "", "Profiles that the twin refuses so far, in its words:", ""]
@@ -339,10 +349,10 @@ def _advice() -> list[str]:
 
 
 def _draw(
-    proofs: Mapping[tuple[str, str], Proof], goldens: Mapping[tuple[str, str], Proof]
+    proofs: Mapping[tuple[str, str], Proof | Refusal], goldens: Mapping[tuple[str, str], Proof]
 ) -> None:
     PICTURES.mkdir(exist_ok=True)
-    played = {key: proof for key, proof in proofs.items() if proof["kind"] == "proof"}
+    played = {key: proof for key, proof in proofs.items() if isinstance(proof, Proof)}
     everything = {**played, **goldens}
     _write("all", accuracy_figures.scatter({f"{n}, {s}": p for (n, s), p in everything.items()}))
     proof = next((proof for (name, _), proof in played.items() if name == "pgbench"), None)

@@ -9,16 +9,17 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.accuracy import error
-from pgheadroom.forms import write
 from pgheadroom.outcome import SUMMED, outcome_of, put_together
 from pgheadroom.predict.cells import fillfactor_of
 from pgheadroom.predict.twin import whole
 from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.prove import Proof, ProofCell
+from pgheadroom.types import PgVersion
 
 EXPECTED = Path(__file__).parents[1] / "golden" / "expected"
 
 
-def proofs() -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+def proofs() -> Iterator[tuple[tuple[str, str], Proof]]:
     """
     A proof for each recorded profile, by its name and the server's version.
 
@@ -33,18 +34,18 @@ def proofs() -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
                 yield (f"{kind} {name}", path.parent.name), _proof(recorded, path.parent.name)
 
 
-def _proof(recorded: Mapping[str, Any], server: str) -> dict[str, Any]:
+def _proof(recorded: Mapping[str, Any], server: str) -> Proof:
     profile: Profile = parse_profile(recorded["profile"])
     simulated = _core.simulate(json.dumps(recorded["profile"]), server)
     predicted = outcome_of(whole(simulated))
     measured = outcome_of(_measured(recorded))
-    cell = {
-        "fillfactor": fillfactor_of(profile),
-        "predicted": write(predicted),
-        "measured": write(measured),
-        "error": write(error(predicted, measured)),
-    }
-    return {"kind": "proof", "server": server, "assumed": {}, "cells": [cell]}
+    cell = ProofCell(
+        fillfactor=fillfactor_of(profile),
+        predicted=predicted,
+        measured=measured,
+        error=error(predicted, measured),
+    )
+    return Proof(server=PgVersion.parse(server), assumed={}, cells=(cell,))
 
 
 def _measured(recorded: Mapping[str, Any]) -> dict[str, Any]:

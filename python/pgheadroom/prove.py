@@ -17,14 +17,14 @@ from pgheadroom.accuracy import Figure, beyond, error
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.forms import in_file, write
-from pgheadroom.outcome import KEYS, Outcome, Value, outcome_of
+from pgheadroom.outcome import KEYS, Outcome, outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.predict.run import note
 from pgheadroom.predict.twin import Report, Simulation
-from pgheadroom.predict.variants import UNCHANGED, IndexChange, difference
+from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC, sentences
 from pgheadroom.profile import Profile
 from pgheadroom.progress import Progress
@@ -48,9 +48,7 @@ class ProofCell:
     predicted: Outcome
     measured: Outcome
     error: Outcome
-    difference: Mapping[str, Mapping[str, Value]] | None = field(
-        default=None, metadata=in_file(unless_none=True)
-    )
+    difference: Difference | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def beyond(self) -> list[Figure]:
@@ -198,10 +196,10 @@ def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:
     for n, cell in enumerate(cells):
         if cell.variant not in (None, UNCHANGED):
             before = cells[n - 1]
-            sides = {
-                "predicted": difference(cell.predicted, before.predicted),
-                "measured": difference(cell.measured, before.measured),
-            }
+            sides = Difference(
+                predicted=difference(cell.predicted, before.predicted),
+                measured=difference(cell.measured, before.measured),
+            )
             cell = replace(cell, difference=sides)  # noqa: PLW2901
         found.append(cell)
     return tuple(found)

@@ -12,12 +12,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgheadroom.outcome import middle
-from pgheadroom.predict import answer
+from pgheadroom.outcome import KEYS, Outcome, middle
+from pgheadroom.predict import PredictedCell, answer
 from pgheadroom.report.proof import answer as prediction_answer
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
+Curve = tuple[list[PredictedCell], list[object]]
 
 shares = st.one_of(
     st.sampled_from([0.0, 0.5, 0.9167, 1.0]), st.floats(min_value=0.0, max_value=1.0)
@@ -39,19 +40,25 @@ def _with_intervals(draw: st.DrawFn) -> Json:
     width = draw(st.floats(min_value=0.0, max_value=0.2))
     mid = found["hot_frac"]
     low, high = max(0.0, mid - width), min(1.0, mid + width)
-    return found | {"hot_frac": {"low": low, "mid": mid, "high": high, "level": 0.9}}
+    return found | {"hot_frac": Interval(low=low, mid=mid, high=high, level=0.9)}
 
 
 @st.composite
-def curves(draw: st.DrawFn) -> tuple[list[Json], list[object]]:
+def curves(draw: st.DrawFn) -> Curve:
     """Cells at several fillfactors; some share their figures."""
     levels = draw(st.lists(st.integers(10, 100), min_size=2, max_size=8, unique=True))
     kinds = draw(st.lists(st.one_of(_exact(), _with_intervals()), min_size=1, max_size=3))
-    return [{"predicted": draw(st.sampled_from(kinds))} for _ in levels], list(levels)
+    return [_cell(level, draw(st.sampled_from(kinds))) for level in levels], list(levels)
+
+
+def _cell(fillfactor: int, figures: Json) -> PredictedCell:
+    return PredictedCell(
+        fillfactor=fillfactor, predicted=Outcome(**(dict.fromkeys(KEYS) | figures))
+    )
 
 
 @given(curve=curves())
-def test_no_higher_setting_does_the_same(curve: tuple[list[Json], list[object]]) -> None:
+def test_no_higher_setting_does_the_same(curve: Curve) -> None:
     """The named one is as good as the best, and the first from above that is."""
     found = prediction_answer.settings(*curve)
     named = answer.enough(found)
@@ -66,7 +73,9 @@ def test_no_higher_setting_does_the_same(curve: tuple[list[Json], list[object]])
 
 
 @given(curve=curves())
-def test_lower_only_costs_space_where_it_does(curve: tuple[list[Json], list[object]]) -> None:
+def test_lower_only_costs_space_where_it_does(
+    curve: Curve,
+) -> None:
     """No lower setting saves WAL beyond noise, and one takes more room, where that is said."""
     found = prediction_answer.settings(*curve)
     named = answer.enough(found)
@@ -87,7 +96,7 @@ def test_lower_only_costs_space_where_it_does(curve: tuple[list[Json], list[obje
 
 
 @given(curve=curves(), order=st.randoms(use_true_random=False))
-def test_the_order_of_the_cells_is_none(curve: tuple[list[Json], list[object]], order: Any) -> None:
+def test_the_order_of_the_cells_is_none(curve: Curve, order: Any) -> None:
     """100,90,80 or 80..100: the same sentence."""
     pairs = list(zip(*curve, strict=True))
     order.shuffle(pairs)

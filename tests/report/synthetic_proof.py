@@ -123,6 +123,9 @@ def prediction(**options: Any) -> Json:
     found = proof(**options)
     return found | {
         "kind": "prediction",
+        "storage": "local",
+        "engine": "heap",
+        "evidence": "interval" if options.get("intervals") else "exact",
         "cells": [
             {key: cell[key] for key in ("fillfactor", "predicted")} for cell in found["cells"]
         ],

@@ -10,6 +10,8 @@ from typing import Any
 import synthetic
 import synthetic_lab
 
+import showing
+from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report.site import SiteRecord
 
 FOLDERS = (
@@ -33,7 +35,9 @@ def record(
     (folder / "samples.jsonl").write_text('{"trial": "r001_measured"}\n')
     for number, item in enumerate(series):
         (folder / "series" / f"r{number:03d}_measured.json").write_text(json.dumps(item))
-    return SiteRecord(folder=folder, result=result, series=series)
+    shown = showing.of(result)
+    assert isinstance(shown, ExperimentResult)
+    return SiteRecord(folder=folder, result=shown, series=showing.series_of(series))
 
 
 def records(parent: Path) -> list[SiteRecord]:

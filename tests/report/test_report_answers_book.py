@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from synthetic_lab import comparison, result
 
-from pgheadroom.report.views import answer as sentence
+from showing import answer as sentence
 
 READ = {"method": "insert", "step": "first-read", "wal_log_hints": "off", "repetitions": 1}
 

@@ -13,8 +13,9 @@ import synthetic
 import synthetic_lab
 import vl_convert
 
+import showing
+from pgheadroom.forms import FieldError
 from pgheadroom.report import charts as forms
-from pgheadroom.report import views
 from pgheadroom.report.charts import Chart
 
 RECORDS = Path(__file__).parents[2] / "experiments" / "record"
@@ -56,7 +57,7 @@ def titled(charts: list[Chart], title: str) -> Chart:
 @pytest.mark.parametrize("name", MADE)
 def test_every_chart_draws(name: str) -> None:
     """Vega-Lite accepts each description and draws it, with words for those who cannot see it."""
-    charts = views.charts(*MADE[name]())
+    charts = showing.charts(*MADE[name]())
     assert charts
     for chart in charts:
         alt.Chart.from_dict(chart.spec)
@@ -71,14 +72,14 @@ def test_every_chart_draws(name: str) -> None:
 def test_the_key_chart_comes_first() -> None:
     """What answers the question is the first chart, and there is one such."""
     for made in (MADE["update-cost"], MADE["fillfactor"], MADE["unknown"]):
-        sections = [chart.section for chart in views.charts(*made())]
+        sections = [chart.section for chart in showing.charts(*made())]
         assert sections[0] == "key"
         assert sections.count("key") == 1
 
 
 def test_effect_has_intervals_and_a_line_at_one() -> None:
     """Each ratio is drawn with its interval against 1; undecided ones are hollow."""
-    effect = titled(views.charts(*synthetic.fillfactor()), "Effect against fillfactor 100")
+    effect = titled(showing.charts(*synthetic.fillfactor()), "Effect against fillfactor 100")
     datasets = effect.spec["datasets"].values()
     assert [{"at": 1.0}] in datasets
     points = [row for rows in datasets for row in rows if "hollow" in row]
@@ -94,18 +95,18 @@ def test_the_effect_is_against_what_was_compared_with() -> None:
     result, _ = synthetic.fillfactor(memories=("fits",))
     for item in (*result["comparisons"], *result["controls"]):
         item["against"] = {**item["against"], "fillfactor": 90}
-    effect = titled(views.charts(result, []), "Effect against fillfactor 90")
+    effect = titled(showing.charts(result, []), "Effect against fillfactor 90")
     assert "Paired ratio to fillfactor 90;" in effect.caption
     assert "At 90: the A/A control" in effect.caption
     assert "100" not in effect.caption
     result["comparisons"][0]["against"] = {**result["comparisons"][0]["against"], "fillfactor": 80}
-    effect = titled(views.charts(result, []), "Effect")
+    effect = titled(showing.charts(result, []), "Effect")
     assert "Ratio to what each is compared with;" in effect.caption
 
 
 def test_bars_begin_at_zero() -> None:
     """A bar whose axis is cut off lies about proportions."""
-    for chart in views.charts(*synthetic.fillfactor()):
+    for chart in showing.charts(*synthetic.fillfactor()):
         for part in walk(chart.spec):
             mark = part.get("mark")
             if isinstance(mark, dict) and mark.get("type") == "bar":
@@ -114,11 +115,11 @@ def test_bars_begin_at_zero() -> None:
 
 def test_document_figures_are_marked() -> None:
     """The document's figures stand on our bars, where it has any."""
-    with_document = views.charts(synthetic.update_cost(), [])[0]
+    with_document = showing.charts(synthetic.update_cost(), [])[0]
     rows = [row for rows in with_document.spec["datasets"].values() for row in rows]
     assert any(row.get("document") == pytest.approx(272.0132) for row in rows)
     assert "document" in with_document.caption
-    without = views.charts(synthetic.update_cost(scale=10), [])[0]
+    without = showing.charts(synthetic.update_cost(scale=10), [])[0]
     assert "document" not in without.caption
 
 
@@ -126,7 +127,7 @@ def test_indexes_get_a_chart_of_time_and_wal() -> None:
     """With the factor `indexes`, time and WAL are drawn against their number, with intervals."""
     result = synthetic.update_cost(indexes=3, scale=10)
     chart = titled(
-        views.charts(result, []), "Time and WAL against the number of additional indexes"
+        showing.charts(result, []), "Time and WAL against the number of additional indexes"
     )
     rows = [row for rows in chart.spec["datasets"].values() for row in rows]
     assert {row["x"] for row in rows} == {0, 1, 2, 3}
@@ -135,7 +136,7 @@ def test_indexes_get_a_chart_of_time_and_wal() -> None:
 
 def test_series_mark_their_events() -> None:
     """Checkpoints and autovacuums are lines over the per-second series."""
-    charts = views.charts(*synthetic.fillfactor())
+    charts = showing.charts(*synthetic.fillfactor())
     speed = [chart for chart in charts if chart.title.startswith("Transactions per second")]
     assert len(speed) == 3
     events = [row for rows in speed[0].spec["datasets"].values() for row in rows if "kind" in row]
@@ -145,7 +146,7 @@ def test_series_mark_their_events() -> None:
 def test_long_series_are_joined() -> None:
     """Half a day by the second is drawn with a point per pixel, and the caption says so."""
     result, series = synthetic.fillfactor(memories=("fits",), seconds=43200)
-    chart = next(c for c in views.charts(result, series) if c.title.startswith("Transactions"))
+    chart = next(c for c in showing.charts(result, series) if c.title.startswith("Transactions"))
     assert all(len(rows) <= 600 for rows in chart.spec["datasets"].values())
     assert "72 s (mean)" in chart.caption
 
@@ -153,24 +154,40 @@ def test_long_series_are_joined() -> None:
 @pytest.mark.parametrize(
     "series",
     [
-        {},
+        {"t_s": []},
         {"t_s": [], "tps": []},
-        {"t_s": None, "tps": 3},
         {"t_s": [1], "tps": [None]},
-        {"cell": 3, "t_s": ["x", 2], "tps": [1, 2], "events": [{"t_s": None}, 3]},
+        {"t_s": [1, 2], "tps": [1]},
     ],
 )
-def test_damaged_series_are_left_out(series: dict[str, Any]) -> None:
+def test_poor_series_are_left_out(series: dict[str, Any]) -> None:
     """A series without points draws nothing and breaks nothing."""
     result, _ = synthetic.fillfactor()
-    for chart in views.charts(result, [series]):
+    for chart in showing.charts(result, [{"cell": {}, "repetition": 1} | series]):
         vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
+
+
+@pytest.mark.parametrize(
+    ("at", "series"),
+    [
+        ("cell", {"cell": 3}),
+        ("t_s", {"t_s": None}),
+        (r"t_s\[0\]", {"t_s": ["x", 2]}),
+        ("tps", {"tps": 3}),
+        (r"events\[0\].t_s", {"events": [{"t_s": None, "kind": "checkpoint", "text": ""}]}),
+        (r"events\[0\]", {"events": [3]}),
+    ],
+)
+def test_damaged_series_are_refused(at: str, series: dict[str, Any]) -> None:
+    """Where they are read, with the place."""
+    with pytest.raises(FieldError, match=f"^{at}: found"):
+        showing.series_of([{"cell": {}, "repetition": 1, "t_s": []} | series])
 
 
 def test_results_without_values_have_no_chart() -> None:
     """No numbers, no picture: an empty frame would look like a finding."""
     for name in ("update-cost", "fillfactor", "x"):
-        assert views.charts({"name": name, "cells": [{}]}, []) == []
+        assert showing.charts({"name": name, "cells": [{}]}, []) == []
 
 
 def test_foreign_text_is_in_no_expression() -> None:
@@ -187,7 +204,7 @@ def test_foreign_text_is_in_no_expression() -> None:
     for cell in result["cells"]:
         cell[name] = cell.pop("step")
         cell[name + "m"] = cell.pop("rows_per_s")
-    for chart in views.charts(result, []):
+    for chart in showing.charts(result, []):
         bare = {key: item for key, item in chart.spec.items() if key != "datasets"}
         assert '\\"' not in json.dumps(bare).replace("\\\\", "")
         assert "\\\\" not in json.dumps(bare)
@@ -209,7 +226,7 @@ def test_events_outside_the_window_stay_outside() -> None:
             {"t_s": -5, "kind": "autovacuum", "duration_s": 1, "text": "ended before"},
             {"t_s": 9999, "kind": "checkpoint", "duration_s": 1, "text": "after"},
         ]
-    chart = next(c for c in views.charts(result, series) if c.title.startswith("Transactions"))
+    chart = next(c for c in showing.charts(result, series) if c.title.startswith("Transactions"))
     events = [row for rows in chart.spec["datasets"].values() for row in rows if "kind" in row]
     assert {row["said"] for row in events} == {"began before"}
     assert {(row["begin"], row["until"]) for row in events} == {(0, 3)}
@@ -223,7 +240,7 @@ def test_ratios_that_reach_far_have_a_logarithmic_axis() -> None:
     """With two pairs an interval may reach from 0.05 to 41: a linear axis would hide half of it."""
     result, _ = synthetic.fillfactor(memories=("fits",))
     result["comparisons"][0]["ratio"] = {"low": 0.05, "mid": 1.5, "high": 41.5, "level": 0.95}
-    effect = titled(views.charts(result, []), "Effect against fillfactor 100")
+    effect = titled(showing.charts(result, []), "Effect against fillfactor 100")
     scales = [part["scale"] for part in walk(effect.spec) if part.get("field") == "mid"]
     assert any(scale.get("type") == "log" for scale in scales)
     assert "logarithmic" in effect.caption
@@ -231,9 +248,9 @@ def test_ratios_that_reach_far_have_a_logarithmic_axis() -> None:
 
 def test_tprocc_goes_by_what_varies() -> None:
     """Users across where there are several; else a bar for each fillfactor, with its interval."""
-    several = views.charts(recorded("tprocc"), [])
+    several = showing.charts(recorded("tprocc"), [])
     titled(several, "Throughput and processors by users")
-    one = views.charts(recorded("tprocc-throughput"), [])
+    one = showing.charts(recorded("tprocc-throughput"), [])
     shown = titled(one, "Throughput and processors by fillfactor")
     rows = [row for data in shown.spec["datasets"].values() for row in data if "mid" in row]
     assert {row["x"] for row in rows} == {"100", "80", "60", "40"}
@@ -249,7 +266,7 @@ def test_caches_are_marked_where_the_grid_reaches_them() -> None:
             cell["data_frac"] = 0.4 * cell["data_scale"]
             cell["memory_frac"] = cell["data_frac"] / memory_over_buffers
         chart = titled(
-            views.charts(result, []), "The knees: where data exceed shared_buffers, and memory"
+            showing.charts(result, []), "The knees: where data exceed shared_buffers, and memory"
         )
         assert vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
         rows = [row for data in chart.spec["datasets"].values() for row in data if "at" in row]

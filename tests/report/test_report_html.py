@@ -15,6 +15,7 @@ import pytest
 import synthetic
 from browser import CHROMIUM, with_browser
 
+import showing
 from pgheadroom.report import html
 
 LOADING = {"src", "href", "srcset", "data", "action", "formaction", "poster", "background"}
@@ -63,7 +64,7 @@ def pages() -> dict[str, str]:
         "none": [],
     }
     return {
-        name: html.render(given, title=f"{name} <b>&")  # type: ignore[arg-type]
+        name: showing.page(given, title=f"{name} <b>&")  # type: ignore[arg-type]
         for name, given in records.items()
     }
 
@@ -168,7 +169,7 @@ def test_alarms_come_first() -> None:
     result: dict[str, Any] = synthetic.update_cost()
     result["complete"] = False
     result["controls"][0]["ratio"] = synthetic.interval(1.2, 0.05)
-    words = Page(html.render([(result, [])], title="t")).words
+    words = Page(showing.page([(result, [])], title="t")).words
     assert words.index("not complete") < words.index("In 6 of the 6 cells")
     assert words.index("A/A control of update_ms excludes 1") < words.index("In 6 of the 6 cells")
 

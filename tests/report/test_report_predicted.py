@@ -8,8 +8,8 @@ import altair as alt
 import synthetic
 import vl_convert
 
+import showing
 from pgheadroom.report import charts as forms
-from pgheadroom.report import views
 
 TITLE = "Predicted beside measured"
 
@@ -37,7 +37,7 @@ def test_a_prediction_that_groups_share_is_drawn_once() -> None:
     """Three sizes of memory are measured, and one prediction stands beside them: it draws."""
     result, series = synthetic.fillfactor(seconds=3)
     _foreseen(result, ("hot_frac", "heap_pages"), by_group=False)
-    chart = next(item for item in views.charts(result, series) if item.title == TITLE)
+    chart = next(item for item in showing.charts(result, series) if item.title == TITLE)
     assert _groups(chart) == {
         "measured · fits", "measured · twice", "measured · ten times", "predicted",
     }  # fmt: skip
@@ -50,7 +50,7 @@ def test_predictions_that_differ_have_groups_of_their_own() -> None:
     """Otherwise one would hide the others."""
     result, series = synthetic.fillfactor(memories=("fits", "twice"), seconds=3)
     _foreseen(result, ("hot_frac",), by_group=True)
-    chart = next(item for item in views.charts(result, series) if item.title == TITLE)
+    chart = next(item for item in showing.charts(result, series) if item.title == TITLE)
     assert {"predicted · fits", "predicted · twice"} < _groups(chart)
 
 
@@ -58,7 +58,7 @@ def test_each_measure_stands_beside_its_prediction() -> None:
     """In pairs of columns, evidence named; and not once more among further measures."""
     result, _ = synthetic.fillfactor(memories=("fits",), seconds=3)
     _foreseen(result, ("hot_frac", "wal_bytes_per_tx"), by_group=True)
-    tables = views.tables(result)
+    tables = showing.tables(result)
     table = next(item for item in tables if item.title == "Measured beside predicted")
     keys = [column.key for column in table.columns if column.group is not None]
     assert keys == [
@@ -71,9 +71,9 @@ def test_each_measure_stands_beside_its_prediction() -> None:
 
 def test_update_cost_marks_its_predictions() -> None:
     """A circle on each bar, which the caption explains; without predictions there is none."""
-    plain = views.charts(synthetic.update_cost(), [])[0]
+    plain = showing.charts(synthetic.update_cost(), [])[0]
     assert "circle" not in plain.caption
     result = synthetic.update_cost()
-    chart = views.charts(_foreseen(result, ("pages_dirtied",), by_group=True), [])[0]
+    chart = showing.charts(_foreseen(result, ("pages_dirtied",), by_group=True), [])[0]
     assert "The circle is predicted." in chart.caption
     alt.Chart.from_dict(chart.spec)

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.predict import predict
+import showing
+from pgheadroom.predict import PredictedCell, predict
 from pgheadroom.profile import parse_profile
 from pgheadroom.report.proof import answer as prediction_answer
-from pgheadroom.report.proof import tables as proof_tables
+from pgheadroom.report.proof import heading
 
 Json = dict[str, Any]
 
 
-def _cell(hot: object, wal: float | None, heap: float) -> Json:
-    return {"predicted": {"hot_frac": hot, "wal_bytes_per_update": wal, "heap_pages": heap}}
+def _cell(hot: object, wal: float | None, heap: float) -> PredictedCell:
+    figures = {"hot_frac": hot, "wal_bytes_per_update": wal, "heap_pages": heap}
+    return showing.cell({"predicted": figures})
 
 
 def _spread(low: float, mid: float, high: float) -> Json:
@@ -70,7 +72,7 @@ ACCOUNTS = {
         ),
     ],
 )  # fmt: skip
-def test_which_fillfactor_is_enough(cells: dict[int, Json], said: str) -> None:
+def test_which_fillfactor_is_enough(cells: dict[int, PredictedCell], said: str) -> None:
     """Of equal ones the highest, with the trade against the highest that was asked for."""
     assert prediction_answer.sentence(list(cells.values()), list(cells)) == said
 
@@ -80,7 +82,7 @@ def test_nothing_is_named_without_a_choice() -> None:
     cells = list(ACCOUNTS.values())
     assert prediction_answer.sentence(cells[:1], [100]) is None
     assert prediction_answer.sentence(cells[:2], ["a 100, b 90", "a 90, b 100"]) is None
-    assert prediction_answer.sentence([{}, {"predicted": []}], [100, 90]) is None
+    assert prediction_answer.sentence([showing.cell({})] * 2, [100, 90]) is None
 
 
 def test_a_prediction_answers_with_it() -> None:
@@ -113,8 +115,8 @@ def test_a_prediction_answers_with_it() -> None:
             "run": {"operations": 4000},
         }
     )
-    found = predict(profile, [50, 70, 95, 100], server="18.4").to_json()
-    (said, *_) = proof_tables.findings(found)
+    found = predict(profile, [50, 70, 95, 100], server="18.4")
+    (said, *_) = heading.findings(found)
     assert said.startswith("Fillfactor 95 is enough: HOT 9")
     assert " -> 100 %, " in said
     assert said.endswith(" against 100; lower only costs space.")

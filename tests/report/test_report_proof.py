@@ -14,8 +14,12 @@ import vl_convert
 from rich.console import Console
 from test_report_html import Page, browse, with_browser
 
+import showing
 from pgheadroom.outcome import KEYS
-from pgheadroom.report import charts, html, text, views
+from pgheadroom.predict import Prediction
+from pgheadroom.prove import Proof
+from pgheadroom.report import charts, text
+from pgheadroom.report.proof import heading as proof_heading
 from pgheadroom.report.proof import tables as proof_tables
 from pgheadroom.report.proof import words as proof_words
 
@@ -33,24 +37,30 @@ SHAPES: dict[str, Json] = {
 }
 
 
+def _read(result: Json) -> Proof | Prediction:
+    found = showing.of(result)
+    assert isinstance(found, Proof | Prediction)
+    return found
+
+
 def _text(result: Json, *, width: int = 100, brief: bool = True, colour: bool = False) -> str:
     stream = io.StringIO()
     console = Console(
         file=stream, width=width, highlight=False, force_terminal=colour, no_color=not colour
     )
-    text.print_tables(views.tables(proof_tables.described(result), brief=brief), console)
+    text.print_tables(showing.tables(result, brief=brief), console)
     return stream.getvalue()
 
 
 def test_agreement_is_said_first() -> None:
     """How many figures are equal, and that none differs; a single table is not counted twice."""
-    (said,) = proof_tables.findings(SHAPES["exact"])
+    (said,) = proof_heading.findings(_read(SHAPES["exact"]))
     assert said == f"All {5 * len(KEYS)} figures in 5 cells are equal."
 
 
 def test_what_differs_is_named_with_both_values() -> None:
     """The worst first, one sentence a figure however many cells it differs in."""
-    said = proof_tables.findings(SHAPES["off"])
+    said = proof_heading.findings(_read(SHAPES["off"]))
     assert said[0].startswith("35 of 80")
     assert "n_tup_newpage_upd differs in 5 cells" in said[1]
     assert "predicted 5, measured 0" in said[1]
@@ -60,7 +70,7 @@ def test_what_differs_is_named_with_both_values() -> None:
 
 def test_intervals_say_how_many_hold() -> None:
     """Their coverage beside the one that they state, and what is beyond its bound."""
-    said = proof_tables.findings(SHAPES["intervals"])
+    said = proof_heading.findings(_read(SHAPES["intervals"]))
     assert re.search(r"\d+ of \d+ intervals hold what was measured \(\d+ %; 90 %", said[1])
     assert "heap_pages is beyond its bound in 5 cells" in said[2]
 
@@ -105,23 +115,23 @@ def test_fits_the_terminal(name: str, width: int) -> None:
 
 def test_csv_has_every_figure_of_every_table() -> None:
     """One row each, both sides, the interval's ends, the error; nothing is lost."""
-    rows = list(csv.DictReader(io.StringIO(proof_tables.as_csv(SHAPES["intervals"]))))
+    rows = list(csv.DictReader(io.StringIO(proof_tables.as_csv(_read(SHAPES["intervals"])))))
     assert len(rows) == 5 * 2 * len(KEYS)
     row = next(
         r for r in rows if (r["fillfactor"], r["table"], r["figure"]) == ("90", "", "hot_frac")
     )
     assert float(row["predicted_low"]) < float(row["predicted"]) < float(row["predicted_high"])
     assert float(row["error"]) == pytest.approx(-0.004)
-    plain = list(csv.DictReader(io.StringIO(proof_tables.as_csv(SHAPES["prediction"]))))
+    plain = list(csv.DictReader(io.StringIO(proof_tables.as_csv(_read(SHAPES["prediction"])))))
     assert "measured" not in plain[0]
-    by_table = list(csv.DictReader(io.StringIO(proof_tables.as_csv(SHAPES["tables"]))))
+    by_table = list(csv.DictReader(io.StringIO(proof_tables.as_csv(_read(SHAPES["tables"])))))
     assert by_table[-1]["fillfactor"] == '{"a": 70, "b": 70, "still": 100}'
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_charts_draw(name: str) -> None:
     """Every chart compiles; a single cell has none, for a curve of one point says nothing."""
-    drawn = views.charts(SHAPES[name], [])
+    drawn = showing.charts(SHAPES[name], [])
     assert bool(drawn) == (name != "one cell")
     for chart in drawn:
         svg = vl_convert.vegalite_to_svg(charts.resolved(chart.spec))
@@ -133,7 +143,7 @@ def test_charts_draw(name: str) -> None:
 
 def test_the_chart_of_wal_has_the_words_of_the_table() -> None:
     """All WAL over the updates, with inserts and images: not what `advise` calls WAL per update."""
-    chart = next(c for c in views.charts(SHAPES["exact"], []) if "WAL" in c.title)
+    chart = next(c for c in showing.charts(SHAPES["exact"], []) if "WAL" in c.title)
     words = proof_words.TITLES["wal_bytes_per_update"]
     assert chart.title.lower() == words.lower()
     titles = [part["title"]["text"] for part in chart.spec["vconcat"]]
@@ -143,7 +153,7 @@ def test_the_chart_of_wal_has_the_words_of_the_table() -> None:
 
 def test_measured_are_points_and_predicted_is_the_line() -> None:
     """What was measured is never joined: between the points nothing was."""
-    chart = views.charts(SHAPES["exact"], [])[0]
+    chart = showing.charts(SHAPES["exact"], [])[0]
     layers = chart.spec["vconcat"][0]["layer"]
     datasets = chart.spec["datasets"]
     sides = {
@@ -153,16 +163,14 @@ def test_measured_are_points_and_predicted_is_the_line() -> None:
     assert sides["line"] == {"predicted"}
     assert {row["side"] for row in datasets[layers[-1]["data"]["name"]]} == {"measured"}
     assert "area" not in sides
-    banded = views.charts(SHAPES["intervals"], [])[0].spec["vconcat"][0]["layer"]
+    banded = showing.charts(SHAPES["intervals"], [])[0].spec["vconcat"][0]["layer"]
     assert banded[0]["mark"]["type"] == "area"
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     return {
-        name: html.render(
-            [(proof_tables.described(result, command="pgheadroom prove x.toml"), ())], title=name
-        )
+        name: showing.page([(result, ())], command="pgheadroom prove x.toml", title=name)
         for name, result in SHAPES.items()
     }
 

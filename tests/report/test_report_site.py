@@ -18,9 +18,10 @@ import pytest
 import synthetic_lab
 import synthetic_site
 
+import showing
 from pgheadroom.cli.site_folder import check_replaceable, write_site
 from pgheadroom.errors import InputError
-from pgheadroom.report import html, site
+from pgheadroom.report import site
 from pgheadroom.report.site import SiteFile, SiteRecord
 
 PAGES = ("2026-01-02-update-cost", "2026-01-02-update-cost-2", "b-fill-factor", "hostile",
@@ -303,7 +304,7 @@ write_site(files(), Path({str(target)!r}))
 
 def test_one_page_still_holds_everything(records: list[SiteRecord]) -> None:
     """The page of `--html` is as it was: no address, no folder of data, and the answer."""
-    page = Addresses(html.render([(records[0].result, [])], title="one"))
+    page = Addresses(showing.page([(records[0].result, [])], title="one"))
     assert all(href.startswith("#") for href in page.hrefs)
     assert "#data" not in page.hrefs
     assert "is 0.264 times [0.260, 0.270]" in page.words

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 from typing import Any
@@ -15,22 +16,23 @@ import synthetic
 from rich.cells import cell_len
 from rich.console import Console
 
+import showing
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError
 from pgheadroom.lab import reading
-from pgheadroom.report import text, views
+from pgheadroom.report import text
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
 
 
 def printed(result: dict[str, Any], width: int = 120, **options: Any) -> str:
     out = io.StringIO()
-    text.print_tables(views.tables(result), Console(file=out, width=width, **options))
+    text.print_tables(showing.tables(result), Console(file=out, width=width, **options))
     return out.getvalue()
 
 
 def titled(result: dict[str, Any], title: str) -> Table:
-    return next(table for table in views.tables(result) if table.title == title)
+    return next(table for table in showing.tables(result) if table.title == title)
 
 
 def test_update_cost_stands_beside_the_document() -> None:
@@ -57,7 +59,7 @@ def test_cells_without_a_document_figure_show_none() -> None:
 
 def test_another_scale_shows_no_document_columns() -> None:
     """The document measured at scale 100 only; at another scale its figures would mislead."""
-    tables = views.tables(synthetic.update_cost(scale=10))
+    tables = showing.tables(synthetic.update_cost(scale=10))
     assert tables[0].title == "One UPDATE"
     assert "scale 100" in (tables[0].note or "")
     assert not [column for column in tables[0].columns if "document" in column.key]
@@ -88,10 +90,10 @@ def test_undecided_says_why() -> None:
 
 def test_evidence_is_said_of_every_table_of_numbers() -> None:
     """Each number says whether it was measured, predicted, estimated or assumed."""
-    generic = {table.title: table.evidence() for table in views.tables(synthetic.unknown())}
+    generic = {table.title: table.evidence() for table in showing.tables(synthetic.unknown())}
     assert generic["Results"] == "Measured: rows_per_s; predicted: heap_pages."
     result, _ = synthetic.fillfactor()
-    for table in views.tables(result):
+    for table in showing.tables(result):
         if table.section in ("results", "comparisons", "controls"):
             assert table.evidence() or "measured" in (table.note or ""), table.title
 
@@ -102,7 +104,7 @@ def test_no_measure_is_lost() -> None:
     result["measures"].append(synthetic.measure("surprise", None, None, "new"))
     for cell in result["cells"]:
         cell["surprise"] = 7
-    shown = {column.key for table in views.tables(result) for column in table.columns}
+    shown = {column.key for table in showing.tables(result) for column in table.columns}
     assert {measure["name"] for measure in result["measures"]} <= shown
 
 
@@ -143,34 +145,54 @@ DAMAGED: list[dict[str, Any]] = [
     {},
     {"name": "fillfactor"},
     {"name": "update-cost", "cells": []},
-    {"name": None, "cells": None, "factors": "x", "measures": 3, "comparisons": [None, {}]},
-    {"name": "fillfactor", "factors": [{"name": "fillfactor"}], "cells": [{}, 7, None]},
-    {"name": "update-cost", "cells": [{"wal_bytes": math.nan, "wal_bytes_interval": {"low": 1}}],
-     "measures": [{"name": "wal_bytes"}], "factors": [{"name": "fillfactor", "levels": None}]},
-    {"references": [{"columns": ["a"], "rows": [[1, 2], "x", None]}, {"rows": [[1]]}]},
-    {"environment": [], "assumed": "x", "findings": 4, "warnings": None, "controls": {"a": 1}},
-    {"comparisons": [{"measure": ["x"], "cell": 3, "ratio": {"low": 2, "mid": 1, "high": 0}}]},
+    {"name": "fillfactor", "factors": [{"name": "fillfactor"}], "cells": [{}, {"fillfactor": []}]},
+    {"name": "update-cost", "cells": [{"wal_bytes": "many", "wal_bytes_interval": {"low": 1}}],
+     "measures": [{"name": "wal_bytes"}], "factors": [{"name": "fillfactor", "levels": []}]},
+    {"references": [{"title": " ", "columns": ["a"], "rows": [[1, 2], [{"low": 1}]]}]},
 ]  # fmt: skip
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("name", {"name": None}),
+    ("cells", {"cells": None}),
+    ("cells[1]", {"cells": [{}, 7]}),
+    ("factors", {"factors": "x"}),
+    ("factors[0].levels", {"factors": [{"name": "a", "levels": None}]}),
+    ("measures", {"measures": 3}),
+    ("references[0].rows[0]", {"references": [{"title": "t", "columns": ["a"], "rows": ["x"]}]}),
+    ("references[0].columns", {"references": [{"title": "t", "rows": [[1]]}]}),
+    ("environment", {"environment": []}),
+    ("environment.cores", {"environment": {"cores": "four"}}),
+    ("findings", {"findings": 4}),
+    ("warnings", {"warnings": None}),
+    ("assumed", {"assumed": "x"}),
+    ("controls", {"controls": {"a": 1}}),
+    ("comparisons[0].measure", {"comparisons": [{"measure": ["x"]}]}),
+    ("series[0].file", {"series": [{"cell": {}, "repetition": 1}]}),
+    ("cells[0].wal_bytes", {"cells": [{"wal_bytes": math.nan}]}),
+    ("seed", {"seed": "1"}),
+]
 
 
 @pytest.mark.parametrize("result", DAMAGED)
 def test_damaged_results_do_not_break_it(result: dict[str, Any]) -> None:
-    """What is missing is left out; factors and measures that are none are refused with where."""
-    if result.get("factors") == "x" or "levels" in (result.get("factors") or ({},))[0]:
-        with pytest.raises(FieldError, match=r"^factors.*expected a list"):
-            views.tables(result)
-        return
-    tables = views.tables(result)
+    """What is missing, or is none in a cell, is left out."""
+    tables = showing.tables(result)
     printed(result)
     text.as_markdown(tables)
-    text.as_csv(result)
+    text.as_csv(showing.experiment(result))
+
+
+@pytest.mark.parametrize(("at", "result"), REFUSED, ids=[at for at, _ in REFUSED])
+def test_what_a_result_cannot_hold_is_refused(at: str, result: dict[str, Any]) -> None:
+    """Where it is read, with its place; nothing behind that looks again."""
+    with pytest.raises(FieldError, match=rf"^{re.escape(at)}: .*expected"):
+        showing.of(result)
 
 
 def test_one_cell_keeps_its_factors() -> None:
     """With a single cell no factor varies, yet the reader must see which cell it is."""
     result = synthetic.update_cost()
     result["cells"] = result["cells"][:1]
-    assert "filler_length" in [column.key for column in views.tables(result)[0].columns]
+    assert "filler_length" in [column.key for column in showing.tables(result)[0].columns]
 
 
 def test_decimals_follow_the_column() -> None:
@@ -192,7 +214,7 @@ def test_shares_near_all_keep_their_misses() -> None:
 
 def test_brief_leaves_out_the_settings() -> None:
     """A terminal should not be flooded with every setting of a server."""
-    sections = {table.section for table in views.tables(synthetic.update_cost(), brief=True)}
+    sections = {table.section for table in showing.tables(synthetic.update_cost(), brief=True)}
     assert not sections & {"method", "place"}
     assert "results" in sections
 
@@ -200,11 +222,11 @@ def test_brief_leaves_out_the_settings() -> None:
 def test_markdown_escapes_names() -> None:
     """A name cannot end a cell, begin HTML or make a link."""
     result, _ = synthetic.hostile()
-    out = text.as_markdown(views.tables(result))
+    out = text.as_markdown(showing.tables(result))
     assert "<script" not in out
     assert "<img" not in out
     assert "](http" not in out
-    table = text.as_markdown(views.tables(synthetic.update_cost())[:1]).splitlines()
+    table = text.as_markdown(showing.tables(synthetic.update_cost())[:1]).splitlines()
     bars = {line.count("|") for line in table if line.startswith("|")}
     assert bars == {13}
 
@@ -212,7 +234,7 @@ def test_markdown_escapes_names() -> None:
 def test_csv_is_flat_and_complete() -> None:
     """One row a cell: factors, measures and intervals, numbers as they are."""
     result = synthetic.update_cost()
-    rows = list(csv.DictReader(io.StringIO(text.as_csv(result))))
+    rows = list(csv.DictReader(io.StringIO(text.as_csv(showing.experiment(result)))))
     assert len(rows) == 8
     assert rows[0]["wal_bytes"] == "2720132"
     assert float(rows[2]["wal_bytes_low"]) < 719714 < float(rows[2]["wal_bytes_high"])
@@ -224,10 +246,14 @@ def test_csv_is_flat_and_complete() -> None:
 def test_csv_keeps_spreadsheets_from_running_names() -> None:
     """Text that begins like a formula is quoted with an apostrophe; numbers are not touched."""
     result, _ = synthetic.hostile()
-    values = [value for row in csv.reader(io.StringIO(text.as_csv(result))) for value in row]
+    values = [
+        value
+        for row in csv.reader(io.StringIO(text.as_csv(showing.experiment(result))))
+        for value in row
+    ]
     assert not [value for value in values if value.startswith("=")]
     signed = {"factors": [{"name": "x"}], "cells": [{"x": -5}]}
-    assert text.as_csv(signed) == "x\n-5\n"
+    assert text.as_csv(showing.experiment(signed)) == "x\n-5\n"
 
 
 def test_json_is_the_result() -> None:
@@ -254,7 +280,7 @@ def test_importing_is_cheap() -> None:
     """`pgheadroom --help` must not pay for charts: the slow libraries come when they are used."""
     code = """if True:
         import sys
-        from pgheadroom.report import html, table, text, views
+        from pgheadroom.report import html, table, text
         print([name for name in ("altair", "vl_convert", "jinja2", "rich") if name in sys.modules])
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

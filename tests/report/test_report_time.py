@@ -11,11 +11,11 @@ import pytest
 import vl_convert
 from rich.console import Console
 
-from pgheadroom.predict import Rewrite, Timing, predict
+import showing
+from pgheadroom.predict import Prediction, Rewrite, Timing, predict
 from pgheadroom.profile import parse_profile
-from pgheadroom.report import charts, html, text, views
-from pgheadroom.report.proof import tables as proof_tables
-from pgheadroom.report.proof import time_tables
+from pgheadroom.report import charts, text, views
+from pgheadroom.report.proof import heading, time_tables
 
 Json = dict[str, Any]
 HOSTILE = "t <script>alert(1)</script>"
@@ -23,8 +23,8 @@ SERVER = {"autovacuum": True, "autovacuum_naptime_s": 2, "checkpoint_interval_s"
 
 
 @cache
-def _result(shape: str) -> Json:
-    """A prediction of a small table, as its file has it."""
+def _result(shape: str) -> Prediction:
+    """A prediction of a small table."""
     levels, before, server, name = {
         "one cell": (None, None, SERVER, "t"),
         "curve": ([100, 90, 80, 70, 60, 50, 40, 30], None, SERVER, "t"),
@@ -64,7 +64,7 @@ def _result(shape: str) -> Json:
             "run": {"operations": 4000},
         }
     )
-    found = predict(
+    return predict(
         profile,
         levels,
         server="18.4",
@@ -73,7 +73,6 @@ def _result(shape: str) -> Json:
         from_fillfactor=before,
         rewrite=rewrite,
     )
-    return proof_tables.described(found.to_json(), command="pgheadroom predict p.toml --series")
 
 
 SHAPES = ("one cell", "curve", "change", "full", "online", "hostile")
@@ -82,13 +81,13 @@ SHAPES = ("one cell", "curve", "change", "full", "online", "hostile")
 def _text(result: Json, *, width: int = 100, brief: bool = True) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, highlight=False, no_color=True)
-    text.print_tables(views.tables(result, brief=brief), console)
+    text.print_tables(showing.tables(result, brief=brief), console)
     return stream.getvalue()
 
 
 def test_what_the_server_does_is_said() -> None:
     """How long the run is, and how often autovacuum and checkpoints come."""
-    said = proof_tables.findings(_result("one cell"))
+    said = heading.findings(_result("one cell"))
     assert re.search(
         r"In 80 s the server does by itself: .*autoanalyze.* and 2 checkpoints", said[-1]
     )
@@ -97,7 +96,7 @@ def test_what_the_server_does_is_said() -> None:
 def test_a_change_is_the_answer() -> None:
     """From where to where, when it has taken effect, and what a rewrite would give."""
     result = _result("change")
-    said = proof_tables.findings(result)
+    said = heading.findings(result)
     assert len(said) == 2
     assert re.match(
         r"From 100 to 90 without a rewrite: HOT (comes to \S+ % within \d+ s \(|is \S+ % from the "
@@ -105,7 +104,7 @@ def test_a_change_is_the_answer() -> None:
         said[0],
     )
     assert "if rewritten at the start" in said[0]
-    assert "not rewritten" in result["question"]
+    assert "not rewritten" in (views.heading(result).question or "")
     assert "Loaded at 100, altered when the run begins" in _text(result)
 
 
@@ -124,14 +123,14 @@ def test_a_long_curve_shows_a_few_cells() -> None:
     shown = _text(_result("curve"), width=120)
     assert re.findall(r"^ fillfactor (\d+) *$", shown, re.MULTILINE) == ["100", "60", "30"]
     assert "5 more fillfactors" in shown
-    assert time_tables.chosen([{}] * 8, 3) == [0, 4, 7]
-    assert time_tables.chosen([{}] * 2, 3) == [0, 1]
+    assert time_tables.chosen([showing.cell({})] * 8, 3) == [0, 4, 7]
+    assert time_tables.chosen([showing.cell({})] * 2, 3) == [0, 1]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_charts_draw(shape: str) -> None:
     """Lines over time compile; they come first where they are the answer."""
-    drawn = views.charts(_result(shape), [])
+    drawn = showing.charts(_result(shape), [])
     (chart,) = [chart for chart in drawn if chart.title == "Over simulated time"]
     svg = vl_convert.vegalite_to_svg(charts.resolved(chart.spec))
     assert "<svg" in svg
@@ -146,7 +145,7 @@ def test_charts_draw(shape: str) -> None:
 
 def test_both_states_are_drawn() -> None:
     """Altered and rewritten, window by window."""
-    chart = views.charts(_result("change"), [])[0]
+    chart = showing.charts(_result("change"), [])[0]
     (line,) = chart.spec["vconcat"][0]["layer"]
     rows = chart.spec["datasets"][line["data"]["name"]]
     assert {row["side"] for row in rows} == {"altered", "rewritten"}
@@ -159,14 +158,12 @@ def test_both_states_are_drawn() -> None:
 def test_the_moment_of_a_rewrite_is_shown(shape: str, when: str) -> None:
     """In the sentence, the table, the lines of a terminal, and as a mark in each panel."""
     result = _result(shape)
-    assert all(
-        re.search(rf"if rewritten .*{when}", said) for said in proof_tables.findings(result)[:2]
-    )
+    assert all(re.search(rf"if rewritten .*{when}", said) for said in heading.findings(result)[:2])
     shown = _text(result, width=120)
     assert f"Rewritten {when}" in shown
     assert f"fillfactor 80, rewritten {when}" in shown
     assert ("A model." in shown) == (shape == "online")
-    (chart,) = [one for one in views.charts(result, []) if one.title == "Over simulated time"]
+    (chart,) = [one for one in showing.charts(result, []) if one.title == "Over simulated time"]
     for panel in chart.spec["vconcat"]:
         line, *marks = panel["layer"]
         rows = chart.spec["datasets"][line["data"]["name"]]
@@ -180,7 +177,7 @@ def test_growth_is_said() -> None:
     """The worst cell of each table, in a sentence; what is steady needs none."""
     growth = {"pages_added_frac": 0.2, "by_rows_frac": 0.0, "verdict": "without bound"}
     steady = {"pages_added_frac": 0.0, "by_rows_frac": 0.0, "verdict": "steady"}
-    cells = [{"growth": {"t": steady}}, {"growth": {"t": growth}}]
+    cells = [showing.cell({"growth": {"t": found}}) for found in (steady, growth)]
     assert time_tables.findings(cells, [90, 80]) == [
         "t at fillfactor 80 grows without bound, as fast at the end as before: the last quarter of "
         "the run adds 20.0 % to its heap."
@@ -211,7 +208,7 @@ def test_growth_is_said() -> None:
 def test_where_growth_leads(growth: Json, said: str) -> None:
     """Size and way, never an end that the run does not show."""
     cell = {"growth": {"t": {"pages_added_frac": 0.2, "by_rows_frac": 0.05} | growth}}
-    assert time_tables.findings([cell], [90]) == [said]
+    assert time_tables.findings([showing.cell(cell)], [90]) == [said]
 
 
 @pytest.mark.parametrize(
@@ -236,13 +233,13 @@ def test_what_a_rewrite_would_give(rewritten: float | None, later: float | None,
         cell["rewritten_later"] = {
             "how": "full", "at_s": 60.0, "until_s": 60.0, "effect": {"final_hot_frac": later}
         }  # fmt: skip
-    (found,) = time_tables.findings([cell], [85])
+    (found,) = time_tables.findings([showing.cell(cell)], [85])
     assert found.endswith(said)
 
 
 def test_the_page_holds_it_all() -> None:
     """Chart and tables under their own heading; a table's name cannot become a script."""
-    page = html.render([(_result("hostile"), ())], title="t")
+    page = showing.page([(_result("hostile"), ())], title="t")
     assert "Over time" in page
     assert "Window by window" in page
     assert "<script>alert" not in page

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
-from pgheadroom.forms import write
 from pgheadroom.lab import budget, conduct
 from pgheadroom.lab.design import Request, Trial
+from pgheadroom.lab.experiment import compared_cells
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import compare
 from pgheadroom.types import PgVersion
 
@@ -28,14 +28,9 @@ NOISE = (0.0, 9.0, -7.0, 3.0, 8.0, -5.0)
 CELLS = {int(cell["fillfactor"]): cell for cell in REQUEST.cells()}
 
 
-def _item(fillfactor: int, ratios: list[float], measure: str = "tps") -> dict[str, Any]:
+def _item(fillfactor: int, ratios: list[float], measure: str = "tps") -> ComparedCells:
     found = compare(ratios, [1.0] * len(ratios))
-    return {
-        "measure": measure,
-        "cell": CELLS[fillfactor],
-        "against": CELLS[100],
-        **write(found),
-    }
+    return compared_cells(found, measure=measure, cell=CELLS[fillfactor], against=CELLS[100])
 
 
 def _pilot(repetition: int) -> list[Trial]:
@@ -83,7 +78,8 @@ def test_a_round_belongs_to_the_trial_that_plays_it() -> None:
     """The cell of a comparison may have a round; the trial that measures it has none."""
     trial = Trial(cell={"engine": "heap"}, repetition=6)
     item = _item(90, [1.0, 1.3, 0.8, 1.1, 0.9])
-    item |= {"cell": {"engine": "heap", "round": 10}, "against": {"engine": "heap", "round": 0}}
+    of = {"engine": "heap"}
+    item = replace(item, cell={**of, "round": 10}, against={**of, "round": 0})
     assert budget.next_block(REQUEST, [trial], budget.unanswered([item])) == [trial]
 
 
@@ -137,7 +133,8 @@ def test_a_narrow_comparison_that_its_control_leaves_undecided_says_so() -> None
     """No number of blocks "for 2 %" where there are fewer to go than there were."""
     ratios = [1.001, 1.002, 1.0, 1.001, 1.0]
     aa = compare([1.05, 1.051, 1.049, 1.05, 1.052], [1.0] * 5)
-    item = _item(90, ratios) | write(compare(ratios, [1.0] * 5, aa=aa))
+    found = compare(ratios, [1.0] * 5, aa=aa)
+    item = replace(_item(90, ratios), verdict=str(found.verdict), reason=found.reason)
     (open_,) = budget.unanswered([item])
     assert "undecided because the A/A control shows" in conduct.why_stopped([open_])
     assert "blocks for 2 %" not in conduct.why_stopped([open_])
@@ -156,6 +153,6 @@ def test_the_blocks_that_are_needed_grow_with_the_square_of_the_width() -> None:
 
 def test_with_controls_alone_whole_blocks_are_repeated() -> None:
     """An experiment whose law needs all cells, as the indexes', gets all of them each time."""
-    item = _item(90, [0.9, 1.1, 1.0, 1.05, 0.95]) | {"cell": CELLS[100]}
+    item = replace(_item(90, [0.9, 1.1, 1.0, 1.05, 0.95]), cell=CELLS[100])
     block = budget.next_block(REQUEST, _pilot(6), budget.unanswered([item]))
     assert len(block) == len(_pilot(6))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import showing
 from pgheadroom.cli.lab_run import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab import predicted
@@ -20,7 +21,6 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.merge import merge
 from pgheadroom.lab.record import Record, TrialSample
-from pgheadroom.report import html
 from pgheadroom.stats import ComparisonVerdict, compare_unpaired, median
 from pgheadroom.types import PgVersion
 
@@ -296,7 +296,7 @@ def test_the_commands_repeat_what_the_pages_show(
     merged = merge([a.folder, b.folder], Path("c")).read_result()
     assert merged["command"] == "pgheadroom lab merge a 'b b' -o c"
     _record(Path("d"), _request(seed=3))
-    page = html.render([(merge([Path("c"), Path("d")], Path("e")).read_result(), [])], title="x")
+    page = showing.page([(merge([Path("c"), Path("d")], Path("e")).read_result(), [])], title="x")
     shown = unescape(page[page.index("The same again</h2>") :])
     wanted = [
         "# c:", "pgheadroom lab merge a 'b b' -o c", "# a, in c:", "pgheadroom lab run --seed 1",

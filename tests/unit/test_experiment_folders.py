@@ -14,19 +14,21 @@ from typing import Any
 
 import pytest
 
+import showing
 from pgheadroom.errors import InputError
 from pgheadroom.forms import write
 from pgheadroom.lab import experiments
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.experiment import Experiment
-from pgheadroom.lab.presentation import KEY, Presentation
+from pgheadroom.lab.presentation import Presentation
 from pgheadroom.lab.presented import presented
 from pgheadroom.lab.record import TrialSample
-from pgheadroom.report import text, views
+from pgheadroom.report import text
 from pgheadroom.types import PgVersion
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pgheadroom"
+KEY = "presentation"
 FOLDER = PACKAGE / "lab" / "experiments"
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/experiment.py"))
 RECORDS = sorted((ROOT / "experiments" / "record").glob("*/result.json"))
@@ -102,12 +104,12 @@ def test_declared_names_exist(experiment: Experiment) -> None:
 def test_a_kept_presentation_shows_the_same(path: Path) -> None:
     """A result that keeps its presentation is shown as its experiment has it, known or not."""
     result = json.loads(path.read_text(encoding="utf-8"))
-    own = presented(result)
+    own = presented(showing.experiment(result))
     kept = json.loads(json.dumps(result | {KEY: own.to_json()}))
-    assert presented(kept) == own
+    assert presented(showing.experiment(kept)) == own
     elsewhere = kept | {"name": "of-somebody-else"}
-    assert views.answer(elsewhere) == views.answer(result)
-    assert text.as_markdown(views.tables(elsewhere)) == text.as_markdown(views.tables(result))
+    assert showing.answer(elsewhere) == showing.answer(result)
+    assert text.as_markdown(showing.tables(elsewhere)) == text.as_markdown(showing.tables(result))
 
 
 def test_a_damaged_presentation_says_where() -> None:
@@ -116,21 +118,22 @@ def test_a_damaged_presentation_says_where() -> None:
     with pytest.raises(
         InputError, match=r"presentation\.tables\[0\]\.measures: found 3, expected a list"
     ):
-        presented({"name": "x", KEY: form})
+        presented(showing.experiment({KEY: form}))
     form = Presentation().to_json() | {"figures": [{"kind": "pie"}]}
     with pytest.raises(InputError, match=r"figures\[0\]\.kind: found 'pie', expected one of over"):
-        presented({"name": "x", KEY: form})
+        presented(showing.experiment({KEY: form}))
     form = Presentation().to_json() | {"figures": [{"kind": "course", "titel": "T"}]}
     with pytest.raises(InputError, match=r"figures\[0\]\.titel: unknown.* did you mean title"):
-        presented({"name": "x", KEY: form})
+        presented(showing.experiment({KEY: form}))
 
 
 def test_a_foreign_presentation_acts_on_nothing() -> None:
     """Its rows fit their columns, and its texts act on no terminal and end no expression."""
     columns = [{"name": "a", "title": "A"}, {"name": "b", "title": "B"}]
     table = {"kind": "given", "title": "T", "columns": columns, "rows": [[1]]}
+    form = Presentation().to_json() | {"tables": [table]}
     with pytest.raises(InputError, match="a row has not the 2 values"):
-        presented({"name": "x", KEY: Presentation().to_json() | {"tables": [table]}})
+        presented(showing.experiment({KEY: form}))
     result = json.loads(RECORDS[0].read_text(encoding="utf-8"))
     hostile = '\x1b[2J\\" + alert(1) + "'
     figure = {"kind": "levels", "title": hostile, "across": hostile, "measures": ["tps"]}
@@ -139,8 +142,8 @@ def test_a_foreign_presentation_acts_on_nothing() -> None:
     ]}  # fmt: skip
     forms = {"answer": hostile, "figures": [figure, curves], "tables": [table | {"rows": []}]}
     shown = result | {KEY: Presentation().to_json() | forms}
-    assert "\x1b" not in (views.answer(shown) or "")
-    charts = views.charts(shown, [])
+    assert "\x1b" not in (showing.answer(shown) or "")
+    charts = showing.charts(shown, [])
     assert charts
     for chart in charts:
         assert "\\u001b" not in json.dumps(chart.spec)
@@ -205,10 +208,10 @@ def test_a_new_experiment_is_one_folder(newcomer: Experiment) -> None:
         "factors": [{"name": "nulls", "levels": [0, 8]}],
         "measures": write(newcomer.measures),
         "cells": summary.cells,
-        "comparisons": summary.comparisons,
-        "controls": summary.controls,
+        "comparisons": write(summary.comparisons),
+        "controls": write(summary.controls),
     }
-    assert "heap_pages at nulls 8 against nulls 0" in (views.answer(result) or "")
-    shown = text.as_markdown(views.tables(result))
+    assert "heap_pages at nulls 8 against nulls 0" in (showing.answer(result) or "")
+    shown = text.as_markdown(showing.tables(result))
     assert "### Size and time" in shown
-    assert [chart.section for chart in views.charts(result, [])] == ["key"]
+    assert [chart.section for chart in showing.charts(result, [])] == ["key"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+import showing
 from pgheadroom.lab.record import Record
-from pgheadroom.report import views
 
 TABLES = ("stock", "order_line", "customer", "orders", "district")
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def test_a_record_is_whole(folder: Path) -> None:
     record = Record.open(folder)
     result = record.read_result()
     assert result["complete"] is True
-    assert views.answer(result)
+    assert showing.answer(result)
     assert result["environment"]["settings"]
     for name in ("request.json", "environment.json", "result.json"):
         assert not re.search(r"/(home|root|tmp|work|var)/", (folder / name).read_text("utf-8")), (

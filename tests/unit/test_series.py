@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pgheadroom.lab.design import Trial
+from pgheadroom.lab.record import framed
 from pgheadroom.lab.series import log_events, of_window, per_second
 from pgheadroom.servers.pgbench import TransactionLog
 
@@ -31,6 +32,9 @@ sync files=0, longest=0.000 s, average=0.000 s; distance=1 kB, estimate=1 kB; ls
 START_S = datetime.datetime(2026, 11, 20, 12, 0, 1, tzinfo=datetime.UTC).timestamp()
 
 
+TRIAL = Trial(cell={"clients": 1}, repetition=1, arm="measured")
+
+
 def _server(tmp_path: Path) -> Any:
     path = tmp_path / "server.log"
     path.write_text(LOG)
@@ -40,12 +44,12 @@ def _server(tmp_path: Path) -> Any:
 def test_events_in_the_window_with_their_begin(tmp_path: Path) -> None:
     """Only what overlaps the window; a checkpoint that is still running has no duration."""
     events = log_events(_server(tmp_path), START_S, START_S + 10)
-    assert [(event["kind"], event["t_s"], event["duration_s"]) for event in events] == [
+    assert [(event.kind, event.t_s, event.duration_s) for event in events] == [
         ("autovacuum", pytest.approx(1.5), 2.5),
         ("autoanalyze", pytest.approx(4.9), 0.1),
         ("checkpoint", pytest.approx(7.0), None),
     ]
-    assert "pgbench_accounts" in events[0]["text"]
+    assert "pgbench_accounts" in events[0].text
 
 
 def test_a_borrowed_server_has_no_events() -> None:
@@ -66,20 +70,20 @@ def test_seconds_hold_their_own_transactions() -> None:
         heap_bytes=[8192, 8192, 24576],
         index_bytes=[0, 0, 0],
     )
-    series = per_second(log, sampler, start_s=100.0, window_s=3.5)  # type: ignore[arg-type]
-    assert series["t_s"] == [1.0, 2.0, 3.0]
-    assert series["tps"] == [2.0, 0.0, 1.0]
-    assert series["latency_ms_mean"] == [2.0, None, 5.0]
-    assert series["latency_ms_max"] == [3.0, None, 5.0]
-    assert series["wal_bytes_per_s"] == [1000.0, 2000.0, 2000.0]
-    assert series["heap_bytes"] == [8192.0, 16384.0, 24576.0]
+    series = per_second(TRIAL, log, sampler, start_s=100.0, window_s=3.5)  # type: ignore[arg-type]
+    assert series.t_s == (1.0, 2.0, 3.0)
+    assert series.tps == (2.0, 0.0, 1.0)
+    assert series.latency_ms_mean == (2.0, None, 5.0)
+    assert series.latency_ms_max == (3.0, None, 5.0)
+    assert series.wal_bytes_per_s == (1000.0, 2000.0, 2000.0)
+    assert series.heap_bytes == (8192.0, 16384.0, 24576.0)
 
 
 def test_without_samples_the_sampled_series_are_absent() -> None:
     """Absent, not zero."""
     log = TransactionLog(ends_s=np.array([100.5]), latency_ms=np.array([1.0]), script=np.array([0]))
     sampler = SimpleNamespace(t_s=[], wal_bytes=[], heap_bytes=[], index_bytes=[])
-    series = per_second(log, sampler, start_s=100.0, window_s=1)  # type: ignore[arg-type]
+    series = per_second(TRIAL, log, sampler, start_s=100.0, window_s=1)  # type: ignore[arg-type]
     assert "wal_bytes_per_s" not in series
 
 
@@ -99,9 +103,10 @@ def test_a_window_without_a_sampler_has_a_series_and_its_steadiness(
         ends_s=ends, latency_ms=np.ones(len(ends)), script=np.zeros(len(ends), dtype=int)
     )
     trial = Trial(cell={"clients": 2}, repetition=3, arm="control")
-    form, said = of_window(
+    found, said = of_window(
         _server(tmp_path), trial, log, start_s=START_S, end_s=START_S + 80, window_s=80
     )
+    form = framed("series", found)
     assert len(said) == notes
     assert (form["kind"], form["cell"], form["repetition"]) == ("series", {"clients": 2}, 3)
     assert form["arm"] == "control"

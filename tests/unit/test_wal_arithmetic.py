@@ -12,6 +12,8 @@ from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.experiments.load_methods import model as load_model
 from pgheadroom.lab.experiments.load_methods.script import keys
 from pgheadroom.lab.experiments.read_writes import model as read_writes_model
+from pgheadroom.lab.result import ComparedCells
+from pgheadroom.types import Interval
 
 
 @pytest.mark.parametrize(("extends_by_many", "pages"), [(False, 124), (True, 160)])
@@ -102,9 +104,11 @@ def test_a_first_read_of_a_hundred_pages() -> None:
 
 def test_findings_name_differences_and_count_the_rest() -> None:
     """Sixty comparisons are no findings; the few that show a difference are."""
-    ratio = {"low": 1.5, "mid": 2.0, "high": 2.5}
+    ratio = Interval(low=1.5, mid=2.0, high=2.5, level=0.95)
     comparisons = [
-        {"cell": {"n": n}, "against": {"n": 1}, "ratio": ratio, "verdict": verdict, "reason": "r"}
+        ComparedCells(
+            measure="ms", cell={"n": n}, against={"n": 1}, ratio=ratio, verdict=verdict, reason="r"
+        )
         for n, verdict in ((2, "higher"), (3, "no difference shown"), (4, "undecided"))
     ]
     assert differences(comparisons, "Time", lambda cell: f"n {cell['n']}") == [

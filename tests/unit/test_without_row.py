@@ -9,7 +9,7 @@ from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.predict import predict
 from pgheadroom.predict.run import Prediction
 from pgheadroom.profile import parse_profile
-from pgheadroom.report.proof.tables import described
+from pgheadroom.report import views
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ def test_a_queue_that_runs_empty_is_said() -> None:
     )
     data = empty.to_json()
     assert data["cells"][0]["predicted"]["operations_without_row"] == {"0": 700}
-    assert described(data)["warnings"] == list(empty.warnings)
+    assert views.heading(empty).warnings == empty.warnings
     form = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
     assert read(Prediction, form).cells == empty.cells
     full = predict(parse_profile(_profile(990, [DELETE])))

@@ -25,7 +25,7 @@ from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version
 from pgheadroom.predict.run import PredictedCell
 from pgheadroom.predict.spread import OfSamples, spread
-from pgheadroom.predict.variants import IndexChange, changed, difference, name_of
+from pgheadroom.predict.variants import Difference, IndexChange, changed, difference, name_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.types import PgVersion
@@ -94,7 +94,7 @@ def what_if(
                     fillfactor=fillfactor,
                     predicted=then,
                     variant=name_of(changes),
-                    difference={"predicted": difference(then, now)},
+                    difference=Difference(predicted=difference(then, now)),
                 )
             )
     return Prediction(

@@ -148,7 +148,7 @@ def report(
     results = [record.read_result() for record in opened]
     if site is not None:
         if html is not None:
-            lab_output.put_html(opened, html, title=str(results[0]["title"]))
+            lab_output.put_html(opened, html, title=results[0].title)
         if form is Format.TEXT and to is None and not whole:
             lab_output.print_answers(results)
         else:
@@ -161,7 +161,7 @@ def report(
         if html.exists():
             raise InputError(f"{html} exists: say with --html where the page may be written")
     html = html or opened[0].folder / "report.html"
-    lab_output.put_html(opened, html, title=str(results[0]["title"]))
+    lab_output.put_html(opened, html, title=results[0].title)
     lab_output.put_results(results, form, to, whole=whole)
     sys.stderr.write(f"Report: {html.absolute()}\n")
 
@@ -190,7 +190,7 @@ def compare(
         from pgheadroom.report import html as page  # noqa: PLC0415 - slow to import
 
         output.check_writable(html)
-        write_atomically(html, page.render([(result, [])], title=str(result["title"])))
+        write_atomically(html, page.render([page.Shown.of(result)], title=result.title))
     lab_output.put_results([result], form, to)
 
 
@@ -207,8 +207,8 @@ def merge_records(
         raise InputError("one record was given: expected two or more to merge")
     merged = merge(records, to)
     result = merged.read_result()
-    lab_output.put_html([merged], to / "report.html", title=str(result["title"]))
-    repetitions = max(cell["repetitions"] for cell in result["cells"])
+    lab_output.put_html([merged], to / "report.html", title=result.title)
+    repetitions = max(cell["repetitions"] for cell in result.cells)
     sys.stderr.write(
         f"Record: {to}, {len(merged.samples)} trials, up to {repetitions} repetitions of a cell\n"
         f"Report: {(to / 'report.html').absolute()}\n"

@@ -4,9 +4,8 @@ How results of the laboratory go out: one or several, their page, their site.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -15,13 +14,13 @@ from pgheadroom.cli.options import Format
 from pgheadroom.cli.output import Terminal
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.forms import write as written
 from pgheadroom.lab.record import Record
+from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import text
 
 
 def put_results(
-    results: Sequence[Mapping[str, Any]],
+    results: Sequence[ExperimentResult],
     form: Format,
     to: Path | None,
     *,
@@ -31,7 +30,7 @@ def put_results(
     Write results to a file or standard output.
 
     Args:
-        results: Results of kind "experiment".
+        results: Of experiments.
         form: Their form.
         to: The file, or None for standard output.
         whole: In a terminal, also what surrounds the results: factors, measures, environment.
@@ -53,52 +52,27 @@ def put_results(
     output.put(
         form,
         to,
-        json=lambda: text.as_json(written(results[0])),
+        json=lambda: text.as_json(results[0].to_json()),
         csv=lambda: text.as_csv(results[0]),
         markdown=lambda: "\n".join(map(views.as_markdown, results)),
         show=show,
     )
 
 
-def _print(result: Mapping[str, Any], console: Console, *, whole: bool) -> None:
+def _print(result: ExperimentResult, console: Console, *, whole: bool) -> None:
     """Print the answer, what was found, what to beware of, and the tables."""
     from pgheadroom.report import views  # noqa: PLC0415 - slow to import
 
-    console.print(f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False)
-    answer = views.answer(result)
-    if answer is not None:
-        console.print(f"= {answer}", markup=False)
-    for finding in result["findings"]:
-        console.print(f"* {finding}", markup=False)
-    for warning in result["warnings"]:
-        console.print(f"! {warning}", markup=False)
-    for name, how in result.get("assumed", {}).items():
-        console.print(f"~ {name}: {how}", markup=False)
-    console.print()
-    text.print_tables(views.tables(result, brief=not whole), console)
+    output.print_result(views.heading(result), views.tables(result, brief=not whole), console)
 
 
-def put_html(
-    records: Sequence[Record],
-    path: Path,
-    *,
-    title: str,
-    proofs: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """
-    Write one self-contained page for the results of some records.
-
-    Args:
-        records: Experiments.
-        path: Where the page goes.
-        title: Its title.
-        proofs: Proofs to show behind them, as `proof_tables.described` gives them.
-    """
+def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
+    """Write one self-contained page for the results of some records."""
     from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
 
     output.check_writable(path)
-    parts = [(record.read_result(), record.read_series()) for record in records]
-    write_atomically(path, html.render([*parts, *((proof, ()) for proof in proofs)], title=title))
+    shown = [html.Shown.of(each.read_result(), each.read_series()) for each in records]
+    write_atomically(path, html.render(shown, title=title))
 
 
 def put_site(records: Sequence[Record], folder: Path) -> None:
@@ -115,13 +89,12 @@ def put_site(records: Sequence[Record], folder: Path) -> None:
     write_site(site.files(shown), folder)
 
 
-def print_answers(results: Sequence[Mapping[str, Any]]) -> None:
+def print_answers(results: Sequence[ExperimentResult]) -> None:
     """Print each result's title and its answer on standard output."""
     from pgheadroom.report import views  # noqa: PLC0415 - slow to import
 
     console = Terminal(highlight=False)
     for result in results:
-        console.print(
-            f"{result['title']}, PostgreSQL {result['server']}", style="bold", markup=False
-        )
-        console.print(f"= {views.answer(result) or 'no figure yet'}", markup=False)
+        head = views.heading(result)
+        console.print(f"{head.title}, PostgreSQL {head.server}", style="bold", markup=False)
+        console.print(f"= {head.answer or 'no figure yet'}", markup=False)

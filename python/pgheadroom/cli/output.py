@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
     from pgheadroom.progress import RunState
+    from pgheadroom.report.heading import Heading
+    from pgheadroom.report.table import Table
 
 _FILE_WIDTH = 120
 
@@ -77,6 +79,20 @@ def put(
         stream = io.StringIO()
         show(Terminal(file=stream, width=_FILE_WIDTH, highlight=False), True)
         write(stream.getvalue(), to)
+
+
+def print_result(head: Heading, tables: Iterable[Table], console: Console) -> None:
+    """Print a result: its title, the answer, what was found, what to beware of, its tables."""
+    from pgheadroom.report import text  # noqa: PLC0415 - slow to import
+
+    console.print(f"{head.title}, PostgreSQL {head.server}", style="bold", markup=False)
+    if head.answer is not None:
+        console.print(f"= {head.answer}", markup=False)
+    for mark, lines in (("*", head.findings), ("!", head.warnings), ("~", head.assumed)):
+        for line in lines:
+            console.print(f"{mark} {line}", markup=False)
+    console.print()
+    text.print_tables(tables, console)
 
 
 def write(content: str, to: Path | None) -> None:

@@ -209,7 +209,7 @@ def predict_command(
         from pgheadroom.advise.what_if import what_if  # noqa: PLC0415 - a quarter of the start
 
         found = what_if(read, changes, table, levels, server=server)
-        put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+        put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
         said(html)
         return
     with counted("predict") as report:
@@ -229,7 +229,7 @@ def predict_command(
             sample_pages=sample_pages,
             report=report,
         )
-    put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+    put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
 
 

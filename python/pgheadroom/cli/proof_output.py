@@ -4,20 +4,21 @@ How a proof or a prediction goes out, and its page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
 from pgheadroom.files import write_atomically
 from pgheadroom.report import text
 
+if TYPE_CHECKING:
+    from pgheadroom.predict import Prediction
+    from pgheadroom.prove import Proof
+
 
 def put_proof(
-    result: Mapping[str, Any],
+    result: Proof | Prediction,
     form: Format,
     to: Path | None,
     *,
@@ -28,7 +29,7 @@ def put_proof(
     Write a proof or a prediction to a file or standard output, and its page.
 
     Args:
-        result: Of kind "proof" or "prediction".
+        result: What was proved or predicted.
         form: Its form.
         to: The file, or None for standard output.
         page: Where the HTML page goes, if one is wanted.
@@ -37,31 +38,19 @@ def put_proof(
     from pgheadroom.report import views  # noqa: PLC0415 - slow to import
     from pgheadroom.report.proof import tables as proof_tables  # noqa: PLC0415 - slow to import
 
-    shown = proof_tables.described(result, command=command)
+    head = views.heading(result, command=command)
     if page is not None:
         from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
 
-        write_atomically(page, html.render([(shown, ())], title=str(shown["title"])))
+        shown = html.Shown.of(result, command=command)
+        write_atomically(page, html.render([shown], title=head.title))
     output.put(
         form,
         to,
-        json=lambda: text.as_json(result),
+        json=lambda: text.as_json(result.to_json()),
         csv=lambda: proof_tables.as_csv(result),
-        markdown=lambda: views.as_markdown(shown),
-        show=lambda console, filed: _print(shown, console, brief=not filed),
+        markdown=lambda: views.as_markdown(result, command=command),
+        show=lambda console, filed: output.print_result(
+            head, views.tables(result, brief=not filed), console
+        ),
     )
-
-
-def _print(shown: Mapping[str, Any], console: Console, *, brief: bool) -> None:
-    """Print what `proof_tables.described` gives: title, findings, tables."""
-    from pgheadroom.report import views  # noqa: PLC0415 - slow to import
-
-    console.print(f"{shown['title']}, PostgreSQL {shown['server']}", style="bold", markup=False)
-    for finding in shown["findings"]:
-        console.print(f"* {finding}", markup=False)
-    for warning in shown["warnings"]:
-        console.print(f"! {warning}", markup=False)
-    for line in shown["assumed"].get("twin.approximations", ()):
-        console.print(f"~ {line}", markup=False)
-    console.print()
-    text.print_tables(views.tables(shown, brief=brief), console)

@@ -80,7 +80,7 @@ def prove_command(
             report=report,
             say=_say,
         )
-    put_proof(found.to_json(), form, to, page=html, command=command_line(sys.argv[1:]))
+    put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
     if fail_over and found.beyond:
         count = len(found.beyond)

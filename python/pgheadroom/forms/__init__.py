@@ -15,8 +15,8 @@ are not checked again, and pydantic is loaded with the first file.
 from __future__ import annotations
 
 from pgheadroom.forms.foreign import FieldError, encodable, fail, keepable, show
-from pgheadroom.forms.form import defaults, expected_of, json_schema, read, write
-from pgheadroom.forms.kept import Kept, kept
+from pgheadroom.forms.form import defaults, expected_of, json_schema, read
+from pgheadroom.forms.kept import kept
 from pgheadroom.forms.marks import (
     Earlier,
     Expected,
@@ -27,6 +27,7 @@ from pgheadroom.forms.marks import (
     between,
     in_file,
 )
+from pgheadroom.forms.writing import Kept, write
 
 __all__ = [
     "Earlier",

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import functools
 import math
-import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgheadroom.forms.foreign import keepable
-from pgheadroom.forms.kept import Kept, reader
-from pgheadroom.forms.marks import Node, Stored, file_name
+from pgheadroom.forms.kept import reader
+from pgheadroom.forms.marks import Node, file_name
 from pgheadroom.forms.refusing import ANY_NUMBER, Found, refusal
+from pgheadroom.forms.writing import Kept, stored_fields
 
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
@@ -52,61 +52,11 @@ def read(
     return made
 
 
-def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = True) -> Any:
-    """
-    The value as JSON has it, its fields in their order.
-
-    Args:
-        value: A frozen value, or anything that stands in one.
-        nulls: Whether the file says of a field that it is None, or leaves it out.
-        added: Whether it has those fields that earlier versions do not have (`added_later`) where
-            they are as they are by default; left out, an earlier file keeps its digest.
-        whole: Whether it has fields that are as they are by default, besides a `kind`.
-    """
-    if isinstance(value, Kept):
-        return value.kept
-    if is_dataclass(value) and not isinstance(value, type):
-        made = {}
-        kind: Any = type(value)
-        for item, stored in _written(kind):
-            found = getattr(value, item.name)
-            if stored is not None and found is not None:
-                found = stored.dump(found)
-            if _is_left_out(item, value, found, nulls=nulls, added=added):
-                continue
-            if not whole and item.name != "kind" and found == _default(item):
-                continue
-            made[file_name(item)] = write(found, nulls=nulls, added=added, whole=whole)
-        return made
-    if isinstance(value, Mapping):
-        return {
-            key: write(item, nulls=nulls, added=added, whole=whole) for key, item in value.items()
-        }
-    if isinstance(value, tuple | list):
-        return [write(item, nulls=nulls, added=added, whole=whole) for item in value]
-    return value
-
-
-def _is_left_out(item: Field[Any], owner: Any, found: Any, *, nulls: bool, added: bool) -> bool:
-    marks = item.metadata
-    only = marks.get("only")
-    return (
-        (found is None and (not nulls or bool(marks.get("unless_none"))))
-        or (not found and bool(marks.get("unless_empty")))
-        or (only is not None and not only(owner))
-        or (not added and bool(marks.get("added_later")) and found == item.default)
-    )
-
-
-def _default(item: Field[Any]) -> Any:
-    return item.default if item.default_factory is MISSING else item.default_factory()
-
-
 def defaults(kind: Any) -> dict[str, Any]:
     """What the fields of a form are where the file does not have them, by their names there."""
     return {
         file_name(item): item.default if stored is None else stored.dump(item.default)
-        for item, stored in _written(kind)
+        for item, stored in stored_fields(kind)
         if item.default is not MISSING and item.default is not None
     }
 
@@ -161,19 +111,6 @@ def _tidy(schema: Any) -> Any:
     if "properties" in made:
         made.setdefault("additionalProperties", False)
     return made
-
-
-@functools.cache
-def _written(kind: type[Any]) -> tuple[tuple[Field[Any], Stored | None], ...]:
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple((item, _stored(hints[item.name])) for item in fields(kind))
-
-
-def _stored(hint: Any) -> Stored | None:
-    """How a field is stored, which may be None too."""
-    hints = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    marks = (mark for one in hints for mark in getattr(one, "__metadata__", ()))
-    return next((mark for mark in marks if isinstance(mark, Stored)), None)
 
 
 @functools.cache

@@ -4,36 +4,13 @@ Values of which a file may say more than we read: what it says is kept, and writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
 from pgheadroom.forms.foreign import encodable, keepable, show
 
 T = TypeVar("T")
-
-
-class Kept(Mapping[str, Any]):
-    """
-    Base of such a form: its fields are what we rely on, `kept` is all that stands in the file.
-
-    As a mapping it is what is kept.
-    """
-
-    __slots__ = ("kept",)
-    kept: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.kept)
-
-    def __len__(self) -> int:
-        return len(self.kept)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({dict(self.kept)!r})"
 
 
 @dataclass_transform(

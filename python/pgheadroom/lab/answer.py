@@ -36,7 +36,7 @@ def sentence(result: Result, own: Answer | None = None) -> str | None:
         Printable text; None for a result without any number.
     """
     said = (own(result) if own is not None else None) or _generic(result)
-    if said is not None and result.get("complete") is False:
+    if said is not None and not result.complete:
         return f"So far, with the run not complete: {said}"
     return said
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict
 from pgheadroom.types import Interval
 
@@ -63,17 +64,16 @@ class Compared:
 def comparisons(result: Result, measure: str | None = None) -> list[Compared]:
     """The comparisons of a result, those of one measure if it is named, in the file's order."""
     found = []
-    for item in reading.mappings(result.get("comparisons")):
-        name = item.get("measure")
-        if not isinstance(name, str) or measure not in (None, name):
+    for item in result.comparisons:
+        if measure not in (None, item.measure):
             continue
         verdict, reason = _verdict(item, result)
         found.append(
             Compared(
-                measure=name,
-                cell=reading.mapping(item.get("cell")),
-                against=reading.mapping(item.get("against")),
-                ratio=reading.interval(item.get("ratio")),
+                measure=item.measure,
+                cell=item.cell,
+                against=item.against,
+                ratio=item.ratio,
                 verdict=verdict,
                 reason=reason,
             )
@@ -81,20 +81,18 @@ def comparisons(result: Result, measure: str | None = None) -> list[Compared]:
     return found
 
 
-def _verdict(item: Mapping[str, Any], result: Result) -> tuple[ComparisonVerdict, str]:
+def _verdict(item: ComparedCells, result: Result) -> tuple[ComparisonVerdict, str]:
     """The verdict that a comparison's own numbers allow, and why it is undecided if it is."""
-    pairs = reading.number(item.get("pairs")) or 0
-    stated = item.get("verdict")
-    ratio = reading.interval(item.get("ratio"))
+    pairs, stated, ratio = item.pairs or 0, item.verdict, item.ratio
     if pairs < PAIRS_MIN:
-        return ComparisonVerdict.UNDECIDED, too_few(int(pairs), "interleaved pair")
+        return ComparisonVerdict.UNDECIDED, too_few(pairs, "interleaved pair")
     control = _control(item, result)
     if control is not None and control.excludes(1):
         return ComparisonVerdict.UNDECIDED, (
             f"the A/A control shows {control.low:.3f} to {control.high:.3f} where 1 is the truth"
         )
     if stated == ComparisonVerdict.EQUAL:
-        return ComparisonVerdict.EQUAL, f"equal in all {pairs:g} pairs"
+        return ComparisonVerdict.EQUAL, f"equal in all {pairs} pairs"
     if ratio is not None and stated == ComparisonVerdict.HIGHER and ratio.low > 1:
         return ComparisonVerdict.HIGHER, ""
     if ratio is not None and stated == ComparisonVerdict.LOWER and ratio.high < 1:
@@ -103,18 +101,16 @@ def _verdict(item: Mapping[str, Any], result: Result) -> tuple[ComparisonVerdict
         return ComparisonVerdict.NOT_SHOWN, ""
     if stated in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER, ComparisonVerdict.NOT_SHOWN):
         return ComparisonVerdict.UNDECIDED, "its interval does not bear its verdict out"
-    return ComparisonVerdict.UNDECIDED, reading.text(
-        item.get("reason")
-    ) or "the result states no verdict"
+    return ComparisonVerdict.UNDECIDED, (
+        reading.text(item.reason) or "the result states no verdict"
+    )
 
 
-def _control(item: Mapping[str, Any], result: Result) -> Interval | None:
+def _control(item: ComparedCells, result: Result) -> Interval | None:
     """The A/A control of a comparison: the same measure in the cell that it is compared with."""
-    for control in reading.mappings(result.get("controls")):
-        if control.get("measure") == item.get("measure") and control.get("cell") == item.get(
-            "against"
-        ):
-            return reading.interval(control.get("ratio"))
+    for control in result.controls:
+        if control.measure == item.measure and control.cell == item.against:
+            return control.ratio
     return None
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom.lab.design import Request, Trial, interleave
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict, half_width, is_answered
-from pgheadroom.types import Interval
 
 WIDEST_SHARE = 0.5
 """Comparisons at least so wide as the widest are repeated with it (arbitrary)."""
@@ -40,34 +40,33 @@ class Open:
     reason: str | None = None
 
 
-def unanswered(comparisons: Sequence[Mapping[str, Any]]) -> list[Open]:
+def unanswered(comparisons: Sequence[ComparedCells]) -> list[Open]:
     """
     The comparisons that more blocks could still sharpen, the widest first.
 
     Args:
-        comparisons: As in a result file.
+        comparisons: Of a result.
     """
     found = []
     for item in comparisons:
-        pairs, form = int(item["pairs"]), item["ratio"]
-        ratio = None if form is None else Interval(**form)
-        if item["verdict"] == ComparisonVerdict.EQUAL:
+        pairs, ratio = item.pairs or 0, item.ratio
+        if item.verdict == ComparisonVerdict.EQUAL:
             continue
         narrow = ratio is not None and is_answered(ratio, pairs)
         if pairs >= PAIRS_MIN:
             if ratio is None:
                 continue  # values that are not above 0 have no ratio, however many there are
-            if narrow and item["verdict"] != ComparisonVerdict.UNDECIDED:
+            if narrow and item.verdict != ComparisonVerdict.UNDECIDED:
                 continue
         found.append(
             Open(
-                cell=item["cell"],
-                against=item["against"],
-                control=item.get("control", item["against"]),
-                measure=str(item["measure"]),
+                cell=item.cell,
+                against=item.against,
+                control=item.against if item.control is None else item.control,
+                measure=item.measure,
                 half_width=math.inf if ratio is None else half_width(ratio),
                 pairs=pairs,
-                reason=str(item["reason"]) if narrow else None,
+                reason=item.reason if narrow else None,
             )
         )
     return sorted(found, key=lambda each: -each.half_width)

@@ -9,17 +9,24 @@ the machine may have been another one, or busier.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError
-from pgheadroom.forms import write
+from pgheadroom.forms import read
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
-from pgheadroom.lab.environment import VARY, command_line
-from pgheadroom.lab.experiment import COMPARED, Experiment, comparison_json, summarise_cells
+from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.experiment import COMPARED, Experiment, compared_cells, summarise_cells
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Record, TrialSample
+from pgheadroom.lab.record import Environment, Record, TrialSample
+from pgheadroom.lab.result import (
+    ComparedCells,
+    ExperimentResult,
+    FactorLevels,
+    Surroundings,
+    levels_of,
+)
 from pgheadroom.stats import Comparison, compare_unpaired
 
 FACTOR = COMPARED
@@ -33,19 +40,19 @@ class _Side:
     label: str
     record: Record
     request: Request
-    environment: Mapping[str, Any]
+    environment: Environment
     samples: Sequence[TrialSample]
 
     @property
     def said(self) -> str:
         started = self.samples[0].started_at if self.samples else "?"
         return (
-            f"{self.label}: {self.record.folder}, PostgreSQL {self.environment.get('server')}, "
+            f"{self.label}: {self.record.folder}, PostgreSQL {self.environment.server}, "
             f"scale {self.request.scale}, begun {started}"
         )
 
 
-def compare_records(first: Record, second: Record) -> dict[str, Any]:
+def compare_records(first: Record, second: Record) -> ExperimentResult:
     """
     Both records as one result.
 
@@ -79,72 +86,58 @@ def compare_records(first: Record, second: Record) -> dict[str, Any]:
             f"{first.folder} and {second.folder} have no cell in common: expected records whose "
             "factors share at least one combination of levels"
         )
-    return {
-        "schema_version": 1,
-        "kind": "experiment",
-        "tool_version": pgheadroom.__version__,
-        "name": experiment.name,
-        "title": f"{experiment.title}: two records compared",
-        "question": experiment.question,
-        "source": experiment.source,
-        "server": " and ".join(
-            dict.fromkeys(str(side.environment.get("server")) for side in sides)
+    return ExperimentResult(
+        tool_version=pgheadroom.__version__,
+        name=experiment.name,
+        title=f"{experiment.title}: two records compared",
+        question=experiment.question,
+        source=experiment.source,
+        server=" and ".join(dict.fromkeys(side.environment.server for side in sides)),
+        command=command_line(["lab", "compare", *(str(s.record.folder) for s in sides)]),
+        seed=sides[0].request.seed,
+        scale=sides[0].request.scale,
+        complete=True,
+        factors=tuple(_factors(experiment, sides)),
+        measures=experiment.measures,
+        cells=tuple(cells),
+        comparisons=tuple(comparisons),
+        findings=(*(side.said for side in sides), *_findings(comparisons)),
+        warnings=tuple(_differences(sides)),
+        environment=read(
+            Surroundings, {side.label: _told(side.environment) for side in sides}, exact=True
         ),
-        "command": command_line(["lab", "compare", *(str(s.record.folder) for s in sides)]),
-        "seed": sides[0].request.seed,
-        "scale": sides[0].request.scale,
-        "complete": True,
-        "factors": _factors(experiment, sides),
-        "options": {},
-        "measures": write(experiment.measures),
-        "cells": cells,
-        "comparisons": comparisons,
-        "controls": [],
-        "references": [],
-        "findings": [*(side.said for side in sides), *_findings(comparisons)],
-        "warnings": _differences(sides),
-        "assumed": {},
-        "environment": {side.label: _told(side.environment) for side in sides},
-        "series": [],
-    }
+    )
 
 
 def _side(label: str, record: Record) -> _Side:
-    request = record.request
+    request, environment = record.request, record.read_environment()
+    if environment is None:
+        raise InputError(f"{record.folder} has no finished trial yet: it cannot be compared")
     return _Side(
         label=label,
         record=record,
         request=request,
-        environment=record.read_environment() or {},
+        environment=environment,
         samples=get(request.experiment).expand(request, record.samples),
     )
 
 
-def _told(environment: Mapping[str, Any]) -> dict[str, Any]:
+def _told(environment: Environment) -> dict[str, Any]:
     flat = {name: value for name, value in environment.items() if not isinstance(value, Mapping)}
     return {name: value for name, value in flat.items() if name not in ("schema_version", "kind")}
 
 
-def _factors(experiment: Experiment, sides: Sequence[_Side]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
-        {"name": FACTOR, "description": "which record", "unit": None, "levels": list(LABELS)}
-    ]
+def _factors(experiment: Experiment, sides: Sequence[_Side]) -> list[FactorLevels]:
+    found = [FactorLevels(name=FACTOR, description="which record", levels=LABELS)]
     names = dict.fromkeys(name for side in sides for name in side.request.levels)
     for factor in experiment.factors_for(names):
         levels = [level for side in sides for level in side.request.levels.get(factor.name, ())]
         if levels:
-            found.append(
-                {
-                    "name": factor.name,
-                    "description": factor.description,
-                    "unit": factor.unit,
-                    "levels": list(dict.fromkeys(levels)),
-                }
-            )
+            found.append(levels_of(factor, list(dict.fromkeys(levels))))
     return found
 
 
-def _comparisons(experiment: Experiment, sides: Sequence[_Side]) -> list[dict[str, Any]]:
+def _comparisons(experiment: Experiment, sides: Sequence[_Side]) -> list[ComparedCells]:
     """B over A for each common cell and measure."""
     a, b = sides
     common = {cell_key(cell) for cell in a.request.cells()}
@@ -157,7 +150,7 @@ def _comparisons(experiment: Experiment, sides: Sequence[_Side]) -> list[dict[st
             if not all(values):
                 continue
             compared = compare_unpaired(*values, clock=measure.is_clock)
-            found.append(_json(compared, measure, cell))
+            found.append(_compared(compared, measure, cell))
     return found
 
 
@@ -171,22 +164,22 @@ def _values(side: _Side, cell: Cell, measure: Measure) -> list[float]:
     ]
 
 
-def _json(compared: Comparison, measure: Measure, cell: Cell) -> dict[str, Any]:
-    form = comparison_json(
+def _compared(compared: Comparison, measure: Measure, cell: Cell) -> ComparedCells:
+    found = compared_cells(
         compared,
         measure=measure.name,
         cell={FACTOR: LABELS[1], **cell},
         against={FACTOR: LABELS[0], **cell},
     )
-    return form | {"method": "Welch's t on logarithms, not paired"}
+    return replace(found, method="Welch's t on logarithms, not paired")
 
 
-def _findings(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+def _findings(comparisons: Sequence[ComparedCells]) -> list[str]:
     """How many comparisons say what, by measure, those with a verdict first."""
     by_measure: dict[str, dict[str, int]] = {}
     for item in comparisons:
-        counts = by_measure.setdefault(str(item["measure"]), {})
-        counts[str(item["verdict"])] = counts.get(str(item["verdict"]), 0) + 1
+        counts = by_measure.setdefault(item.measure, {})
+        counts[item.verdict] = counts.get(item.verdict, 0) + 1
     said = []
     for measure, counts in by_measure.items():
         parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
@@ -205,8 +198,8 @@ def _differences(sides: Sequence[_Side]) -> list[str]:
         pairs[name] = (a.request.options.get(name), b.request.options.get(name))
     for name in ("server", "cpu", "cores", "memory_bytes", "filesystem", "kernel", "tool_version"):
         pairs[name] = (a.environment.get(name), b.environment.get(name))
-    settings = [each.environment.get("settings") or {} for each in sides]
-    varied = {name for each in sides for name in each.environment.get(VARY) or {}}
+    settings = [each.environment.settings or {} for each in sides]
+    varied = {name for each in sides for name in each.environment.settings_that_vary or {}}
     for name in sorted({*settings[0], *settings[1]}):
         if name not in ("port", "cluster_name", "unix_socket_directories", *varied):
             pairs[name] = (settings[0].get(name), settings[1].get(name))

@@ -4,13 +4,14 @@ Cells against the cell they are compared with, each measure with its A/A control
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom.lab.design import Cell, Request, Trial, interleave
-from pgheadroom.lab.experiment import compare_cells, comparison_json
+from pgheadroom.lab.experiment import compare_cells, compared_cells
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import ComparisonVerdict
 
 CONTROL_ARMS = ("control", "measured")
@@ -23,8 +24,8 @@ NO_CONTROL = "no A/A control"
 class Contrasts:
     """Entries of a result's `comparisons` and `controls`, by measure."""
 
-    comparisons: list[dict[str, Any]] = field(default_factory=list)
-    controls: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[ComparedCells] = field(default_factory=list)
+    controls: list[ComparedCells] = field(default_factory=list)
 
 
 def contrast(
@@ -64,7 +65,7 @@ def contrast(
             )
             if alike not in seen and aa.pairs:
                 found.controls.append(
-                    comparison_json(aa, measure=measure, cell=alike, against=alike)
+                    compared_cells(aa, measure=measure, cell=alike, against=alike)
                 )
             seen.append(alike)
             if cell == against:
@@ -79,7 +80,7 @@ def contrast(
             if compared.pairs:
                 elsewhere = alike if aa.pairs and alike != against else None
                 found.comparisons.append(
-                    comparison_json(
+                    compared_cells(
                         compared, measure=measure, cell=cell, against=against, control=elsewhere
                     )
                 )
@@ -112,21 +113,18 @@ def blocks(
     return interleave(listed, seed=request.seed)
 
 
-def ratio_words(comparison: dict[str, Any]) -> str:
+def ratio_words(comparison: ComparedCells) -> str:
     """A comparison's outcome in words: a ratio with its interval and verdict, or why undecided."""
-    ratio = comparison["ratio"]
-    if comparison["verdict"] == ComparisonVerdict.EQUAL:
+    ratio = comparison.ratio
+    if comparison.verdict == ComparisonVerdict.EQUAL:
         return "equal"
-    if comparison["verdict"] == ComparisonVerdict.UNDECIDED or ratio is None:
-        return f"undecided ({comparison['reason']})"
-    return (
-        f"{ratio['mid']:.3f} times [{ratio['low']:.3f}, {ratio['high']:.3f}], "
-        f"{comparison['verdict']}"
-    )
+    if comparison.verdict == ComparisonVerdict.UNDECIDED or ratio is None:
+        return f"undecided ({comparison.reason})"
+    return f"{ratio.mid:.3f} times [{ratio.low:.3f}, {ratio.high:.3f}], {comparison.verdict}"
 
 
 def differences(
-    comparisons: Sequence[dict[str, Any]], what: str, label: Callable[[dict[str, Any]], str]
+    comparisons: Sequence[ComparedCells], what: str, label: Callable[[Mapping[str, Any]], str]
 ) -> list[str]:
     """
     A sentence for each comparison that shows a difference, and how many show none.
@@ -136,14 +134,14 @@ def differences(
         what: That measure in words, beginning with a capital letter.
         label: A cell in words.
     """
-    decided = [item for item in comparisons if item["verdict"] != ComparisonVerdict.UNDECIDED]
+    decided = [item for item in comparisons if item.verdict != ComparisonVerdict.UNDECIDED]
     shown = [
         item
         for item in decided
-        if item["verdict"] in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER)
+        if item.verdict in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER)
     ]
     said = [
-        f"({label(item['cell'])}) {what} against {label(item['against'])}: {ratio_words(item)}."
+        f"({label(item.cell)}) {what} against {label(item.against)}: {ratio_words(item)}."
         for item in shown
     ]
     if len(decided) > len(shown):

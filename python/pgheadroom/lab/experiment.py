@@ -25,7 +25,8 @@ from pgheadroom.lab.presentation import (
     TableForm,
 )
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.record import SecondsSeries, TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.stats import PAIRS_MIN, Comparison, compare, median, median_interval
 from pgheadroom.types import PgVersion
 
@@ -40,7 +41,7 @@ class TrialOutcome:
     measures: dict[str, float | None]
     notes: tuple[str, ...] = ()
     assumed: dict[str, str] = field(default_factory=dict)
-    series: dict[str, Any] | None = None
+    series: SecondsSeries | None = None
     environment: dict[str, Any] | None = None
 
 
@@ -49,9 +50,9 @@ class Summary:
     """The part of a result that depends on the experiment."""
 
     cells: list[dict[str, Any]]
-    comparisons: list[dict[str, Any]] = field(default_factory=list)
-    controls: list[dict[str, Any]] = field(default_factory=list)
-    references: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[ComparedCells] = field(default_factory=list)
+    controls: list[ComparedCells] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -241,14 +242,14 @@ def compare_cells(
     return compare([series[0][r] for r in common], [series[1][r] for r in common], aa=aa)
 
 
-def comparison_json(
+def compared_cells(
     comparison: Comparison,
     *,
     measure: str,
     cell: Mapping[str, Value],
     against: Mapping[str, Value],
     control: Mapping[str, Value] | None = None,
-) -> dict[str, Any]:
+) -> ComparedCells:
     """
     One entry of a result's `comparisons` or `controls`.
 
@@ -257,12 +258,16 @@ def comparison_json(
         measure: Name of the measure.
         cell: What is compared.
         against: What it is compared with.
-        control: The cell whose A/A control decided, where that is not `against`; left out if None.
+        control: The cell whose A/A control decided, where that is not `against`.
     """
-    return {
-        "measure": measure,
-        "cell": dict(cell),
-        "against": dict(against),
-        **({} if control is None else {"control": dict(control)}),
-        **write(comparison),
-    }
+    return ComparedCells(
+        measure=measure,
+        cell=dict(cell),
+        against=dict(against),
+        control=None if control is None else dict(control),
+        ratio=comparison.ratio,
+        pairs=comparison.pairs,
+        method=comparison.method,
+        verdict=str(comparison.verdict),
+        reason=comparison.reason,
+    )

@@ -19,7 +19,7 @@ from pgheadroom.lab import conduct
 from pgheadroom.lab.design import Request, Trial, cell_key
 from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Origin, Record, TrialSample, read_json
+from pgheadroom.lab.record import Environment, Origin, Record, TrialSample, read_json
 from pgheadroom.lab.run import write_result
 from pgheadroom.types import PgVersion
 
@@ -32,7 +32,7 @@ class _Source:
 
     record: Record
     request: Request
-    environment: Mapping[str, Any]
+    environment: Environment
 
     @property
     def folder(self) -> Path:
@@ -81,7 +81,7 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
         record.write("environment.json", _joined(sources, into))
         said = f"{len(blocks)} blocks, merged from {len(folders)} records"
         conduct.write(record, said, warnings=[*_machines(sources), *_same_draws(blocks)])
-        version = PgVersion.parse(str(sources[0].environment["server"]))
+        version = PgVersion.parse(sources[0].environment.server)
         write_result(experiment, merged, record, version)
     return record
 
@@ -91,7 +91,9 @@ def _source(folder: Path) -> _Source:
     environment = record.read_environment()
     if environment is None or not record.samples:
         raise InputError(f"{folder} has no finished trial yet: it cannot be merged")
-    if "merged_from" in environment and any(each.drawn_from is None for each in record.samples):
+    if environment.merged_from is not None and any(
+        each.drawn_from is None for each in record.samples
+    ):
         raise InputError(
             f"{folder} was merged by a version that did not keep what each trial drew: merge the "
             "records that it was made of instead"
@@ -108,7 +110,7 @@ def _check(sources: Sequence[_Source]) -> None:
             "scale": (first.request.scale, other.request.scale),
             "levels": (first.request.levels, other.request.levels),
             "options": (first.request.options, other.request.options),
-            "server": (first.environment["server"], other.environment["server"]),
+            "server": (first.environment.server, other.environment.server),
         }
         for name, (ours, theirs) in pairs.items():
             if ours != theirs:
@@ -167,7 +169,7 @@ def _joined(sources: Sequence[_Source], into: Path) -> dict[str, Any]:
     machines: dict[str, Any] = {}
     for source in sources:
         folder, environment = str(source.folder), source.environment
-        commands[folder] = environment.get("command")
+        commands[folder] = environment.command
         machines[folder] = json.dumps({name: environment.get(name) for name in _MACHINE})
         # What a source was itself merged from, so that every trial's command stays known.
         for into_too, key in ((commands, "merged_from"), (machines, "merged_machines")):

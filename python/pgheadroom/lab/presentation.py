@@ -18,9 +18,6 @@ from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Value
 from pgheadroom.quoting import printable
 
-KEY = "presentation"
-"""Where a result keeps it."""
-
 # Tables ------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,8 @@ side. One of an experiment that is not known here is shown in full, without figu
 
 from __future__ import annotations
 
-from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence
-from pgheadroom.lab.presentation import KEY, Presentation
+from pgheadroom.lab.presentation import Presentation
 from pgheadroom.lab.reading import Result
 
 
@@ -20,11 +19,9 @@ def presented(result: Result) -> Presentation:
     Raises:
         InputError: It keeps one that this version cannot read.
     """
-    kept = reading.mapping(result.get(KEY))
-    if kept:
-        return Presentation.from_json(kept)
+    if result.presentation:
+        return Presentation.from_json(result.presentation)
     from pgheadroom.lab import experiments  # noqa: PLC0415 - slow to import, and seldom asked
 
-    name = result.get("name")
-    known = next((experiment for experiment in experiments.ALL if experiment.name == name), None)
+    known = next((each for each in experiments.ALL if each.name == result.name), None)
     return Presentation(answer=sentence(result)) if known is None else known.presentation(result)

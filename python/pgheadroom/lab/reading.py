@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from pgheadroom import quoting
-from pgheadroom.forms import read, write
+from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.result import ExperimentResult, FactorLevels
 from pgheadroom.types import Interval
 
-T = TypeVar("T")
-
-Result = Mapping[str, Any]
+Result = ExperimentResult
 Number = int | float
 Value = None | bool | int | float | str | Interval
 
@@ -90,7 +88,6 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 def factors(result: Result) -> tuple[FactorLevels, ...]:
     """The factors of a result; levels that only its cells show are added behind the stated ones."""
-    stated = _typed(result, tuple[FactorLevels, ...], "factors")
     return tuple(
         replace(
             factor,
@@ -98,7 +95,7 @@ def factors(result: Result) -> tuple[FactorLevels, ...]:
             unit=text(factor.unit),
             levels=_levels(factor, cells(result)),
         )
-        for factor in stated
+        for factor in result.factors
     )
 
 
@@ -108,14 +105,6 @@ def _levels(factor: FactorLevels, found: Sequence[Mapping[str, Any]]) -> tuple[A
         if factor.name in cell and cell[factor.name] not in levels:
             levels.append(cell[factor.name])
     return tuple(levels)
-
-
-def _typed(result: Result, kind: type[T], name: str) -> T:
-    """A part of a result that was read, or of one that is just being made."""
-    if isinstance(result, ExperimentResult):
-        made: T = getattr(result, name)
-        return made
-    return read(kind, result.get(name) or (), at=name, exact=True)
 
 
 def varying(result: Result) -> tuple[FactorLevels, ...]:
@@ -133,13 +122,13 @@ def measures(result: Result) -> tuple[Measure, ...]:
     """The measures of a result, in its order."""
     return tuple(
         replace(measure, description=text(measure.description) or "", unit=text(measure.unit))
-        for measure in _typed(result, tuple[Measure, ...], "measures")
+        for measure in result.measures
     )
 
 
 def cells(result: Result) -> tuple[Mapping[str, Any], ...]:
     """The cells of a result."""
-    return mappings(result.get("cells"))
+    return result.cells
 
 
 def value(cell: Mapping[str, Any], measure: str) -> Value:

@@ -29,7 +29,7 @@ from pgheadroom.files import file_error, write_atomically
 from pgheadroom.forms import FieldError, Kept, Text, in_file, kept, read, write
 from pgheadroom.input_file import exists, load_json, read_bytes, read_text
 from pgheadroom.lab.design import SCHEMA_VERSION, Level, Request
-from pgheadroom.lab.result import ExperimentResult
+from pgheadroom.lab.result import ExperimentResult, Surroundings
 
 T = TypeVar("T")
 
@@ -79,17 +79,48 @@ class Environment(Kept):
     settings: Mapping[str, str | None] | None = None
     build: Mapping[str, str | None] | None = None
     settings_that_vary: Mapping[str, tuple[str | None, ...]] | None = None
+    merged_from: Mapping[str, str | None] | None = None
+
+    def surroundings(self) -> Surroundings:
+        """The same as a result has it, which says server and command elsewhere."""
+        elsewhere = (*FRAME, "command", "server")
+        kept = {name: value for name, value in self.items() if name not in elsewhere}
+        return read(Surroundings, kept, exact=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """What a server did by itself: when it began, in seconds, and how long it took if it ended."""
+
+    t_s: float
+    kind: str
+    duration_s: float | None = None
+    text: str
+
+
+Column = tuple[float | None, ...]
+"""A value for each second of a series; None where there was none."""
 
 
 @kept
 class SecondsSeries(Kept):
-    """A window second by second: `series/*.json`, with the columns that were sampled."""
+    """
+    A window second by second: `series/*.json`; what was not sampled is None.
+
+    A second without a transaction has tps 0 and no latencies.
+    """
 
     cell: Mapping[str, Level]
     repetition: int
     arm: str
     t_s: tuple[float, ...]
-    events: tuple[Mapping[str, Any], ...] = ()
+    tps: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    latency_ms_mean: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    latency_ms_max: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    wal_bytes_per_s: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    heap_bytes: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    index_bytes: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    events: tuple[LogEvent, ...] = ()
 
 
 def framed(kind: str, value: object) -> dict[str, Any]:

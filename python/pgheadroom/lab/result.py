@@ -7,15 +7,16 @@ factors and measures, and `reading` gets at them by these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgheadroom.forms import Kept, Text, kept
-from pgheadroom.lab.design import Measure
+from pgheadroom.forms import Kept, Text, in_file, kept, write
+from pgheadroom.lab.design import SCHEMA_VERSION, Factor, Level, Measure
 from pgheadroom.types import Interval
 
 Cell = Mapping[str, Any]
+KIND = "experiment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +36,28 @@ class FactorLevels:
         )
 
 
+def levels_of(factor: Factor, levels: Sequence[Any]) -> FactorLevels:
+    """A factor of an experiment with the levels that it takes."""
+    return FactorLevels(
+        name=factor.name,
+        description=factor.description,
+        unit=factor.unit,
+        levels=tuple(levels),
+    )
+
+
 @kept
 class ComparedCells(Kept):
-    """A measure in a cell against another one; `comparisons` and `controls` of a result."""
+    """
+    A measure in a cell against another one; `comparisons` and `controls` of a result.
+
+    `control` is the cell whose A/A control decided, where that is not `against`.
+    """
 
     measure: str
     cell: Cell
     against: Cell
+    control: Cell | None = field(default=None, metadata=in_file(unless_none=True))
     ratio: Interval | None = None
     pairs: int | None = None
     method: str | None = None
@@ -50,23 +66,69 @@ class ComparedCells(Kept):
 
 
 @kept
-class ExperimentResult(Kept):
-    """What a run of an experiment gave: `result.json`."""
+class Reference(Kept):
+    """Figures of a document, as a table of its own; `evidence` None: printed by the document."""
 
+    title: str
+    source: str | None = None
+    evidence: str | None = field(default=None, metadata=in_file(unless_none=True))
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesFile:
+    """Where the series of a cell's repetition lies in the record."""
+
+    cell: Mapping[str, Level]
+    repetition: int
+    file: str
+
+
+@kept
+class Surroundings(Kept):
+    """What `environment.json` says besides server and command; of two records, each by its name."""
+
+    cores: int | None = None
+    merged_from: Mapping[str, str | None] | None = None
+
+
+@kept
+class ExperimentResult(Kept):
+    """
+    What a run of an experiment gave: `result.json`.
+
+    `presentation` is how it is shown, a form of its own that `Presentation` reads.
+    """
+
+    tool_version: str | None = None
     name: Text
     title: str
     question: str | None = None
     source: str | None = None
     server: str
     command: str | None = None
+    seed: int | None = None
+    scale: int | None = None
+    repetitions: int | None = field(default=None, metadata=in_file(unless_none=True))
+    started_at: str | None = field(default=None, metadata=in_file(unless_none=True))
+    duration_s: float | None = field(default=None, metadata=in_file(unless_none=True))
     complete: bool
     factors: tuple[FactorLevels, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     measures: tuple[Measure, ...] = ()
     cells: tuple[Cell, ...]
     comparisons: tuple[ComparedCells, ...] = ()
     controls: tuple[ComparedCells, ...] = ()
-    references: tuple[Mapping[str, Any], ...] = ()
+    references: tuple[Reference, ...] = ()
     findings: tuple[str, ...]
     warnings: tuple[str, ...]
     assumed: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    environment: Surroundings = field(default_factory=Surroundings)
+    series: tuple[SeriesFile, ...] = ()
+    presentation: Mapping[str, Any] | None = field(default=None, metadata=in_file(unless_none=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        return {"schema_version": SCHEMA_VERSION, "kind": KIND, **write(self)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,7 +18,6 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, LabError
-from pgheadroom.forms import write
 from pgheadroom.lab import budget, conduct, guards
 from pgheadroom.lab.borrowed_place import BorrowedPlace
 from pgheadroom.lab.design import Request, Trial, cell_key, check_request
@@ -26,8 +25,8 @@ from pgheadroom.lab.environment import describe_machine, joined
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
-from pgheadroom.lab.presentation import KEY
-from pgheadroom.lab.record import Record, TrialSample
+from pgheadroom.lab.record import Record, TrialSample, framed
+from pgheadroom.lab.result import ExperimentResult, SeriesFile, Surroundings, levels_of
 from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.progress import RunState
 from pgheadroom.schedule import run_pieces
@@ -110,7 +109,7 @@ def _is_unfinished(folder: Path, request: Request) -> bool:
 
 def _is_settled(record: Record, request: Request) -> bool:
     """Whether a result says all: of the whole plan, and of a budget's blocks that have ended."""
-    if not (record.folder / "result.json").exists() or not record.read_result()["complete"]:
+    if not (record.folder / "result.json").exists() or not record.read_result().complete:
         return False
     return conduct.read(record, request).ended
 
@@ -124,7 +123,7 @@ def run(
     report: Callable[[RunState], None],
     budget_s: float | None = None,
     executor: Executor | None = None,
-) -> dict[str, Any]:
+) -> ExperimentResult:
     """
     Play all trials of a request that the record does not hold yet, and write the result.
 
@@ -217,9 +216,9 @@ def _open(
 def _check_server(record: Record, place: Place) -> None:
     """A record that goes on must go on with the same server version."""
     environment = record.read_environment()
-    if environment is not None and environment["server"] != str(place.version):
+    if environment is not None and environment.server != str(place.version):
         raise InputError(
-            f"{record.folder} was begun on PostgreSQL {environment['server']} and the server is "
+            f"{record.folder} was begun on PostgreSQL {environment.server} and the server is "
             f"now {place.version}: name the former with --server, or begin anew with --fresh"
         )
 
@@ -268,10 +267,10 @@ class _Player:
             known = self._record.read_environment()
             if known is None:
                 self._write_environment(outcome.environment)
-            elif (both := joined(known, outcome.environment)) != known:
+            elif (both := joined(known, outcome.environment)) != dict(known):
                 self._record.write("environment.json", both)
         if outcome.series is not None:
-            self._record.write(f"series/{trial.id}.json", outcome.series)
+            self._record.write(f"series/{trial.id}.json", framed("series", outcome.series))
         return TrialSample(
             trial=trial.id,
             cell=dict(trial.cell),
@@ -307,7 +306,7 @@ class _Player:
 
 def write_result(
     experiment: Experiment, request: Request, record: Record, version: PgVersion
-) -> dict[str, Any]:
+) -> ExperimentResult:
     """
     Summarise the samples of a record into `result.json`.
 
@@ -317,13 +316,17 @@ def write_result(
     """
     samples = record.samples
     missing = _missing(experiment, request, record)
-    environment: Mapping[str, Any] = record.read_environment() or {}
+    environment = record.read_environment()
     summary = experiment.summarise(request, version, samples)
     known = conduct.read(record, request)
     assumed = {name: how for sample in samples for name, how in sample.assumed.items()}
     if known.repetitions is not None:
         assumed["repetitions"] = known.repetitions
-    warnings = [*known.warnings, *guards.assertions(environment), *summary.warnings]
+    warnings = [
+        *known.warnings,
+        *([] if environment is None else guards.assertions(environment)),
+        *summary.warnings,
+    ]
     if any(measure.is_clock for measure in experiment.measures):
         warnings.extend(guards.quiet_host(samples))
     warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
@@ -331,55 +334,49 @@ def write_result(
         warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial.")
     elif not known.ended:
         warnings.insert(0, _STOPPED_AMONG_FURTHER)
-    result = {
-        "schema_version": 1,
-        "kind": "experiment",
-        "tool_version": pgheadroom.__version__,
-        "name": experiment.name,
-        "title": experiment.title,
-        "question": experiment.question,
-        "source": experiment.source,
-        "server": str(version),
-        "command": environment.get("command"),
-        "seed": request.seed,
-        "scale": request.scale,
-        "repetitions": request.repetitions,
-        "started_at": samples[0].started_at if samples else None,
-        "duration_s": round(sum(sample.duration_s for sample in samples), 1),
-        "complete": missing == 0 and known.ended,
-        "factors": [
-            {
-                "name": factor.name,
-                "description": factor.description,
-                "unit": factor.unit,
-                "levels": list(request.levels[factor.name]),
-            }
+    result = ExperimentResult(
+        tool_version=pgheadroom.__version__,
+        name=experiment.name,
+        title=experiment.title,
+        question=experiment.question,
+        source=experiment.source,
+        server=str(version),
+        command=None if environment is None else environment.command,
+        seed=request.seed,
+        scale=request.scale,
+        repetitions=request.repetitions,
+        started_at=samples[0].started_at if samples else None,
+        duration_s=round(sum(sample.duration_s for sample in samples), 1),
+        complete=missing == 0 and known.ended,
+        factors=tuple(
+            levels_of(factor, request.levels[factor.name])
             for factor in experiment.factors_for(request.levels)
             if factor.name in request.levels
-        ],
-        "options": dict(request.options),
-        "measures": write(experiment.measures),
-        "cells": summary.cells,
-        "comparisons": summary.comparisons,
-        "controls": summary.controls,
-        "references": summary.references,
-        "findings": summary.findings,
-        "warnings": warnings,
-        "assumed": assumed,
-        "environment": {
-            name: value
-            for name, value in environment.items()
-            if name not in ("schema_version", "kind", "command", "server")
-        },
-        "series": [
-            {"cell": sample.cell, "repetition": sample.repetition, "file": f"series/{file.name}"}
-            for sample in sorted(samples, key=lambda sample: sample.arm != "measured")
-            if (file := record.folder / "series" / f"{sample.trial}.json").exists()
-        ],
-    }
-    result[KEY] = experiment.presentation(result).to_json()
-    record.write("result.json", result)
+        ),
+        options=dict(request.options),
+        measures=experiment.measures,
+        cells=tuple(summary.cells),
+        comparisons=tuple(summary.comparisons),
+        controls=tuple(summary.controls),
+        references=tuple(summary.references),
+        findings=tuple(summary.findings),
+        warnings=tuple(warnings),
+        assumed=assumed,
+        environment=Surroundings() if environment is None else environment.surroundings(),
+        series=tuple(_series(record)),
+    )
+    shown = experiment.presentation(result).to_json()
+    result = replace(result, presentation=shown)
+    record.write("result.json", result.to_json())
     return result
+
+
+def _series(record: Record) -> Iterator[SeriesFile]:
+    """Where the series of each sample lie, those of the measured arm first."""
+    for sample in sorted(record.samples, key=lambda sample: sample.arm != "measured"):
+        name = f"series/{sample.trial}.json"
+        if (record.folder / name).exists():
+            yield SeriesFile(cell=sample.cell, repetition=sample.repetition, file=name)
 
 
 def _missing(experiment: Experiment, request: Request, record: Record) -> int:
@@ -422,5 +419,5 @@ def summarise_record(folder: Path) -> Record:
         )
     experiment = get(request.experiment)
     check_request(request, experiment.factors_for(request.levels), experiment.options)
-    write_result(experiment, request, record, PgVersion.parse(str(environment["server"])))
+    write_result(experiment, request, record, PgVersion.parse(environment.server))
     return record

@@ -12,14 +12,16 @@ import datetime
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pgheadroom.lab import guards
 from pgheadroom.lab.design import Trial
 from pgheadroom.lab.place import SAMPLER_DATABASE, Running
+from pgheadroom.lab.record import LogEvent, SecondsSeries
 from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.units import PAGE_BYTES
 
@@ -125,9 +127,9 @@ def of_window(
     end_s: float,
     window_s: float,
     sampler: Sampler | None = None,
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[SecondsSeries, list[str]]:
     """
-    The series file of a throughput window, and what is to be noted of its throughput.
+    The series of a throughput window, and what is to be noted of its throughput.
 
     Args:
         server: The running server, whose log tells what it did meanwhile.
@@ -138,71 +140,70 @@ def of_window(
         window_s: The length that it was asked for.
         sampler: What was sampled beside; None where nothing was.
     """
-    by_second = per_second(log, sampler, start_s=start_s, window_s=window_s)
-    notes = guards.steady([tps or 0.0 for tps in by_second["tps"]])
-    return series_file(trial, by_second, log_events(server, start_s, end_s)), notes
+    found = per_second(
+        trial,
+        log,
+        sampler,
+        start_s=start_s,
+        window_s=window_s,
+        events=log_events(server, start_s, end_s),
+    )
+    return found, guards.steady([tps or 0.0 for tps in found.tps or ()])
 
 
 def per_second(
-    log: TransactionLog, sampler: Sampler | None, *, start_s: float, window_s: float
-) -> dict[str, list[float | None]]:
+    trial: Trial,
+    log: TransactionLog,
+    sampler: Sampler | None,
+    *,
+    start_s: float,
+    window_s: float,
+    events: Sequence[LogEvent] = (),
+) -> SecondsSeries:
     """
     Series over the whole seconds of a window.
 
     Args:
+        trial: Whose window it is.
         log: Every transaction.
         sampler: What was sampled beside; None where nothing was.
         start_s: Begin of the window, epoch seconds.
         window_s: Its length.
-
-    Returns:
-        Lists of equal length under the names of a series file; the sampled ones are absent when
-        nothing was sampled. A second without a transaction has tps 0 and null latencies.
+        events: What the server did meanwhile.
     """
     import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
 
     seconds = max(int(window_s), 1)
     index = np.floor(log.ends_s - start_s).astype(int)
-    columns: dict[str, list[float | None]] = {
-        "t_s": [float(second + 1) for second in range(seconds)],
-        "tps": [],
-        "latency_ms_mean": [],
-        "latency_ms_max": [],
-    }
-    for second in range(seconds):
-        inside = log.latency_ms[index == second]
-        columns["tps"].append(float(len(inside)))
-        columns["latency_ms_mean"].append(float(inside.mean()) if len(inside) else None)
-        columns["latency_ms_max"].append(float(inside.max()) if len(inside) else None)
-    if sampler is not None and len(sampler.t_s) >= 2:
-        ends = [start_s + second for second in range(seconds + 1)]
-        wal = np.interp(ends, sampler.t_s, sampler.wal_bytes)
-        columns["wal_bytes_per_s"] = [float(step) for step in np.diff(wal)]
-        for name, values in (
-            ("heap_bytes", sampler.heap_bytes),
-            ("index_bytes", sampler.index_bytes),
-        ):
-            at_ends = np.interp(ends[1:], sampler.t_s, values)
-            columns[name] = [float(value // PAGE_BYTES * PAGE_BYTES) for value in at_ends]
-    return columns
+    inside = [log.latency_ms[index == second] for second in range(seconds)]
+    found = SecondsSeries(
+        cell=dict(trial.cell),
+        repetition=trial.repetition,
+        arm=trial.arm,
+        t_s=tuple(float(second + 1) for second in range(seconds)),
+        tps=tuple(float(len(each)) for each in inside),
+        latency_ms_mean=tuple(float(each.mean()) if len(each) else None for each in inside),
+        latency_ms_max=tuple(float(each.max()) if len(each) else None for each in inside),
+        events=tuple(events),
+    )
+    if sampler is None or len(sampler.t_s) < 2:
+        return found
+    ends = [start_s + second for second in range(seconds + 1)]
+
+    def at_ends(values: Sequence[int]) -> tuple[float, ...]:
+        here = np.interp(ends[1:], sampler.t_s, values)
+        return tuple(float(value // PAGE_BYTES * PAGE_BYTES) for value in here)
+
+    wal = np.interp(ends, sampler.t_s, sampler.wal_bytes)
+    return replace(
+        found,
+        wal_bytes_per_s=tuple(float(step) for step in np.diff(wal)),
+        heap_bytes=at_ends(sampler.heap_bytes),
+        index_bytes=at_ends(sampler.index_bytes),
+    )
 
 
-def series_file(
-    trial: Trial, by_second: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """What a record keeps of a window in `series/`: `per_second` and `log_events` of a trial."""
-    return {
-        "schema_version": 1,
-        "kind": "series",
-        "cell": dict(trial.cell),
-        "repetition": trial.repetition,
-        "arm": trial.arm,
-        **by_second,
-        "events": list(events),
-    }
-
-
-def log_events(server: Running, start_s: float, end_s: float) -> list[dict[str, Any]]:
+def log_events(server: Running, start_s: float, end_s: float) -> list[LogEvent]:
     """
     Checkpoints, autovacuums and autoanalyzes in a window, out of the server's own log.
 
@@ -217,17 +218,14 @@ def log_events(server: Running, start_s: float, end_s: float) -> list[dict[str, 
     if server.cluster is None:
         return []
     text = server.cluster.log_path.read_text(encoding="utf-8", errors="replace")
-    events = [
-        event
+    return [
+        replace(event, t_s=round(event.t_s - start_s, 3))
         for event in _events(text.splitlines())
-        if start_s <= event["t_s"] + (event["duration_s"] or 0) and event["t_s"] <= end_s
+        if start_s <= event.t_s + (event.duration_s or 0) and event.t_s <= end_s
     ]
-    for event in events:
-        event["t_s"] = round(event["t_s"] - start_s, 3)
-    return events
 
 
-def _events(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _events(lines: Sequence[str]) -> Iterator[LogEvent]:
     """All events of a log, with epoch seconds."""
     begun: tuple[float, str] | None = None
     for number, line in enumerate(lines):
@@ -252,8 +250,8 @@ def _events(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield _event(begun[0], "checkpoint", None, f"{begun[1]} (not complete at the end)")
 
 
-def _event(t_s: float, kind: str, duration_s: float | None, text: str) -> dict[str, Any]:
-    return {"t_s": t_s, "kind": kind, "duration_s": duration_s, "text": text}
+def _event(t_s: float, kind: str, duration_s: float | None, text: str) -> LogEvent:
+    return LogEvent(t_s=t_s, kind=kind, duration_s=duration_s, text=text)
 
 
 def _elapsed_s(lines: Sequence[str]) -> float:

@@ -13,7 +13,7 @@ import pgheadroom
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import ParameterError
 from pgheadroom.forms import in_file, write
-from pgheadroom.outcome import KEYS, Outcome, Value
+from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.predict.cells import (
     Cell,
     Fillfactor,
@@ -43,7 +43,7 @@ from pgheadroom.predict.run_plan import (
 from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
 from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.twin import Report, Simulation, predict_cells
-from pgheadroom.predict.variants import IndexChange, difference
+from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.predict.without_row import sentences
 from pgheadroom.profile import Profile
@@ -85,7 +85,7 @@ class PredictedCell:
     variant: str | None = field(default=None, metadata=WHERE_ANY)
     from_fillfactor: int | None = field(default=None, metadata=WHERE_ANY)
     predicted: Outcome
-    difference: Mapping[str, Mapping[str, Value]] | None = field(default=None, metadata=WHERE_ANY)
+    difference: Difference | None = field(default=None, metadata=WHERE_ANY)
     by_itself: ByItself | None = field(default=None, metadata=WHERE_ANY)
     effect: TakesEffect | None = field(default=None, metadata=WHERE_ANY)
     series: InColumns | None = field(default=None, metadata=WHERE_ANY)
@@ -260,7 +260,7 @@ def _cells(
             fillfactor=cell.fillfactor,
             predicted=shown[n].outcome,
             variant=cell.variant,
-            difference=None if variant is None else {"predicted": variant},
+            difference=None if variant is None else Difference(predicted=variant),
             by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
             series=shown[n].series,
             growth=_growth(shown[n], cell.profile, None if rewritten is None else rewritten[n]),

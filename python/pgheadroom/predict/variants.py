@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pgheadroom.errors import ParameterError
+from pgheadroom.forms import in_file
 from pgheadroom.outcome import Outcome, Value, middle
 from pgheadroom.profile import IndexProfile, Profile, TableProfile
 from pgheadroom.profile.check import check
@@ -118,6 +119,14 @@ def changed(profile: Profile, changes: Sequence[IndexChange]) -> Profile:
 def name_of(changes: Sequence[IndexChange]) -> str:
     """The variant's name in results."""
     return "; ".join(map(str, changes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a variant changes of the figures of `COMPARED`, by each player that played both."""
+
+    predicted: Mapping[str, Value]
+    measured: Mapping[str, Value] | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 def difference(variant: Outcome, unchanged: Outcome) -> dict[str, Value]:

@@ -15,17 +15,18 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom import units
 from pgheadroom.lab import reading
 from pgheadroom.report import html_tables, views
 from pgheadroom.report.page import asset, page
 
 if TYPE_CHECKING:
+    from pgheadroom.lab.record import SecondsSeries
     from pgheadroom.report.charts import Chart
+    from pgheadroom.report.heading import Heading
     from pgheadroom.report.table import Table
 
 _PARTS = (
@@ -72,25 +73,54 @@ class SitePage:
     files: Sequence[DataFile]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A result as a page takes it."""
+
+    heading: Heading
+    tables: Sequence[Table]
+    charts: Sequence[Chart]
+
+    @classmethod
+    def of(
+        cls,
+        result: views.Result,
+        series: Sequence[SecondsSeries] = (),
+        *,
+        command: str | None = None,
+    ) -> Shown:
+        """
+        A result of any kind.
+
+        Args:
+            result: The result.
+            series: The series files of its record.
+            command: What repeats it, where the result does not say it.
+        """
+        return cls(
+            heading=views.heading(result, command=command),
+            tables=views.tables(result),
+            charts=views.charts(result, series),
+        )
+
+
 def render(
-    records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]],
+    results: Sequence[Shown],
     *,
     title: str,
     place: SitePage | None = None,
 ) -> str:
     """
-    Make the page of one or several records.
+    Make the page of one or several results.
 
     Args:
-        records: Results of kind "experiment", each with the series files of its record.
-        title: Title of the page; its heading too when there are several records.
+        results: What is shown, in this order.
+        title: Title of the page; its heading too when there are several results.
         place: Where the page stands in a site; None for one that holds everything itself.
     """
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
-    shown = [
-        _record(number, result, series) for number, (result, series) in enumerate(records, start=1)
-    ]
+    shown = [_record(number, result) for number, result in enumerate(results, start=1)]
     drawn = any(record["charts"] for record in shown)
     inline = chart_library() if drawn and place is None else ""
     script = asset("page.js")
@@ -111,59 +141,44 @@ def render(
         place=place,
         library=Markup(inline),  # noqa: S704 - the chart library
         script=Markup(script),  # noqa: S704 - a file of ours
-        version=versions([result for result, _ in records]),
+        version=versions([result.heading for result in results]),
     )
 
 
-def _record(
-    place: int, result: Mapping[str, Any], series: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _record(place: int, result: Shown) -> dict[str, Any]:
     ident = f"record-{place}"
-    charts = views.charts(result, series)
-    findings = reading.texts(result.get("findings"))
+    head = result.heading
     figures = [
         _figure(
             f"{ident}-figure-{index}",
             chart,
             picture=index <= _MOST_PICTURES,
-            command=reading.text(result.get("command")),
+            command=head.command,
         )
-        for index, chart in enumerate(charts, start=1)
+        for index, chart in enumerate(result.charts, start=1)
     ]
     return {
         "id": ident,
-        "kind": kind(result),
-        "title": heading(result),
-        "place": ", ".join(value for term, value in meta(result) if term in ("Server", "Started")),
-        "question": reading.text(result.get("question")),
-        "answer": views.answer(result),
-        "warnings": alarms(result),
-        "findings": findings,
+        "kind": head.kind,
+        "title": head.title,
+        "place": ", ".join(value for term, value in head.meta if term in ("Server", "Started")),
+        "question": head.question,
+        "answer": head.answer,
+        "warnings": head.alarms,
+        "findings": head.findings,
         # Whole sentences make a paragraph; anything else reads better as a list.
-        "prose": len(findings) <= _MOST_SENTENCES and all(said.endswith(".") for said in findings),
-        "meta": meta(result),
+        "prose": len(head.findings) <= _MOST_SENTENCES
+        and all(said.endswith(".") for said in head.findings),
+        "meta": head.meta,
         "charts": figures,
         "key": [figure for figure in figures if figure["section"] == "key"],
-        "parts": _parts(ident, result, views.tables(result), figures),
+        "parts": _parts(ident, head, result.tables, figures),
     }
-
-
-def heading(result: Mapping[str, Any]) -> str:
-    """A result's title, or what stands in for it."""
-    named = reading.text(result.get("title")) or reading.text(result.get("name"))
-    return named or "A result without a title"
-
-
-def kind(result: Mapping[str, Any]) -> str:
-    """What it is, for the line above the title."""
-    if result.get("kind") in ("proof", "prediction"):
-        return str(result["kind"])
-    return f"experiment {reading.text(result.get('name')) or 'without a name'}"
 
 
 def _parts(
     ident: str,
-    result: Mapping[str, Any],
+    head: Heading,
     tables: Sequence[Table],
     figures: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
@@ -180,27 +195,17 @@ def _parts(
                 {"id": f"{ident}-{section}", "title": title, "charts": drawn, "lead": None,
                  "first": own[:1], "tables": own[1:], "command": None}
             )  # fmt: skip
-    command = reading.text(result.get("command"))
-    if command:
-        source = reading.text(result.get("source"))
-        lead = f"Where the experiment comes from: {source}. " if source else ""
-        before = _merged(result)
-        lead += "These commands repeat it, the last of" if before else "This command repeats it:"
-        lead += " them with what the others made:" if before else ""
+    if head.command:
+        lead = f"Where the experiment comes from: {head.source}. " if head.source else ""
+        lead += (
+            "These commands repeat it, the last of" if head.merged else "This command repeats it:"
+        )
+        lead += " them with what the others made:" if head.merged else ""
         parts.append(
             {"id": f"{ident}-again", "title": "The same again", "charts": [], "first": [],
-             "tables": [], "lead": lead, "command": "\n".join([*before, command])}
+             "tables": [], "lead": lead, "command": "\n".join([*head.merged, head.command])}
         )  # fmt: skip
     return parts
-
-
-def _merged(result: Mapping[str, Any]) -> list[str]:
-    """The commands of the records that this one was merged from, each with its record's folder."""
-    commands = reading.mapping(reading.mapping(result.get("environment")).get("merged_from"))
-    return [
-        f"# {reading.printable(folder)}:\n{reading.text(command) or '# not known'}"
-        for folder, command in commands.items()
-    ]
 
 
 def _figure(ident: str, chart: Chart, *, picture: bool, command: str | None) -> dict[str, Any]:
@@ -242,61 +247,9 @@ def still(spec: Mapping[str, Any]) -> str:
     return svg
 
 
-def alarms(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a reader must know before the answer."""
-    found = []
-    if result.get("complete") is False:
-        found.append("This run is not complete: cells or repetitions are missing.")
-    noisy = []
-    for control in reading.mappings(result.get("controls")):
-        ratio = reading.interval(control.get("ratio"))
-        if ratio is not None and ratio.excludes(1.0):
-            noisy.append(reading.printable(control.get("measure")))
-    if noisy:
-        found.append(
-            f"An A/A control of {', '.join(dict.fromkeys(noisy))} excludes 1 although both of its "
-            "sides are equal: differences of that size in this record may be noise."
-        )
-    return (*found, *reading.texts(result.get("warnings")))
-
-
-def meta(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """When, where and how much: terms with their values, without those that are not known."""
-    machine = reading.mapping(result.get("environment"))
-    duration = reading.number(result.get("duration_s"))
-    started = reading.text(result.get("started_at"))
-    repetitions = sorted(
-        {found for cell in reading.cells(result)
-         if (found := reading.number(cell.get("repetitions"))) is not None}
-    )  # fmt: skip
-    span = [reading.label(item) for item in (*repetitions[:1], *repetitions[1:][-1:])]
-    items = [
-        ("Server", _after("PostgreSQL ", result.get("server"))),
-        ("Scale", _shown(result.get("scale"))),
-        ("Cells", str(len(reading.cells(result)))),
-        ("Repetitions", " to ".join(span) or None),
-        ("Seed", _shown(result.get("seed"))),
-        ("Started", re.sub(r"T(\d\d:\d\d).*", r" \1 UTC", started)
-         if started and started.endswith(("+00:00", "Z")) else started),
-        ("Took", units.show_duration(duration) if duration is not None else None),
-        ("Cores", _shown(machine.get("cores"))),
-        ("Made by", _after("pgheadroom ", result.get("tool_version"))),
-    ]  # fmt: skip
-    return [(term, value) for term, value in items if value]
-
-
-def _after(word: str, value: object) -> str | None:
-    found = reading.text(value)
-    return f"{word}{found}" if found else None
-
-
-def _shown(value: object) -> str | None:
-    return None if value is None else reading.label(value)
-
-
-def versions(results: Sequence[Mapping[str, Any]]) -> str:
+def versions(headings: Iterable[Heading]) -> str:
     """The versions of pgheadroom that made these results, each once."""
-    found = [reading.text(result.get("tool_version")) for result in results]
+    found = (heading.tool_version for heading in headings)
     return ", ".join(dict.fromkeys(version for version in found if version))
 
 

@@ -29,6 +29,8 @@ from typing import Any
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.lab import reading
+from pgheadroom.lab.record import SecondsSeries
+from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import html, text, views
 from pgheadroom.report.page import page
 
@@ -68,8 +70,8 @@ class SiteRecord:
     """A record folder with what was read from it."""
 
     folder: Path
-    result: Mapping[str, Any]
-    series: Sequence[Mapping[str, Any]]
+    result: ExperimentResult
+    series: Sequence[SecondsSeries]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +143,12 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
                 for file, (content, holds) in data.items()
             ],
         )
-        title = html.heading(record.result)
-        page = html.render([(record.result, record.series)], title=title, place=place)
+        shown = html.Shown.of(record.result, record.series)
+        page = html.render([shown], title=shown.heading.title, place=place)
         yield SiteFile(path=f"{name}.html", content=page.encode())
         for file, (content, _) in data.items():
             yield SiteFile(path=f"data/{name}/{file}", content=content)
-        cards.append(_card(len(cards) + 1, name, record, place))
+        cards.append(_card(len(cards) + 1, name, shown, place))
     yield SiteFile(path="index.html", content=_overview(cards, records).encode())
 
 
@@ -211,28 +213,26 @@ def _archive(name: str, content: Mapping[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def _card(number: int, name: str, record: SiteRecord, place: html.SitePage) -> dict[str, Any]:
+def _card(number: int, name: str, shown: html.Shown, place: html.SitePage) -> dict[str, Any]:
     """A record as the overview shows it."""
-    result = record.result
-    charts = views.charts(result, record.series)
+    head, charts = shown.heading, shown.charts
     chart = next((chart for chart in charts if chart.section == "key"), next(iter(charts), None))
-    complete = result.get("complete")
     return {
         "id": f"record-{number}",
         "href": f"{name}.html",
         "name": name,
-        "kind": html.kind(result),
-        "title": html.heading(result),
-        "question": reading.text(result.get("question")),
-        "answer": views.answer(result) or "The experiment has no figure yet.",
-        "state": "complete" if complete is True else "not complete",
-        "warnings": len(html.alarms(result)),
+        "kind": head.kind,
+        "title": head.title,
+        "question": head.question,
+        "answer": head.answer or "The experiment has no figure yet.",
+        "state": "complete" if head.complete else "not complete",
+        "warnings": len(head.alarms),
         "meta": [
             (term, value)
-            for term, value in html.meta(result)
+            for term, value in head.meta
             if term in ("Server", "Scale", "Cells", "Repetitions", "Started")
         ],
-        "command": reading.text(result.get("command")),
+        "command": head.command,
         "picture": None if chart is None else _picture(chart.spec, number),
         "caption": None if chart is None else chart.title,
         "alt": None if chart is None else chart.alt,
@@ -265,5 +265,5 @@ def _picture(spec: Mapping[str, Any], number: int) -> object:
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], records: Sequence[SiteRecord]) -> str:
-    version = html.versions([record.result for record in records])
+    version = html.versions(views.heading(record.result) for record in records)
     return page("site.html.j2", "site.css", cards=cards, version=version)

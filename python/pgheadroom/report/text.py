@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.quoting import printable_json
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table, Written, range_note, tone
@@ -52,7 +53,7 @@ def as_markdown(tables: Iterable[Table]) -> str:
     return "\n".join(_markdown_table(table) for table in tables)
 
 
-def as_csv(result: Mapping[str, Any]) -> str:
+def as_csv(result: ExperimentResult) -> str:
     """
     The cells of a result, one row each: factors, measures, and each interval as three columns.
 
@@ -322,7 +323,7 @@ def markdown_text(content: str) -> str:
 
 
 def _csv_names(
-    result: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
+    result: ExperimentResult, cells: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, bool]]:
     """Names of the columns in order, with whether an interval stands beside."""
     stated = [factor.name for factor in reading.factors(result)]

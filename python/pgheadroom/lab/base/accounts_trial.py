@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
@@ -19,6 +18,7 @@ from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.servers.pgbench import PgbenchReport, TransactionLog, read_logs
 from pgheadroom.units import PAGE_BYTES, setting_bytes, show_bytes
@@ -282,7 +282,7 @@ def _difference(before: int | None, after: int | None) -> int | None:
 
 def _time(
     server: Running, request: Request, trial: Trial, statements_source: str
-) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+) -> tuple[dict[str, float | None], SecondsSeries, list[str]]:
     """The throughput window: a fixed time, sampled every second from outside the database."""
     window_s = int(request.options["window_s"])
     driver.durable(server)

@@ -22,6 +22,7 @@ from pgheadroom.lab.experiment import (
     summarise_cells,
 )
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.types import PgVersion
 
 
@@ -30,7 +31,7 @@ class Comparing(Experiment):
 
     compared: tuple[str, ...]
     """Measures that get a ratio."""
-    documents: tuple[dict[str, Any], ...] = ()
+    documents: tuple[Reference, ...] = ()
     """What a document says, as `references` of a result."""
     steps: tuple[str, ...] = ()
     """What one trial goes through, where each is a cell: the levels of the factor `step`."""
@@ -76,7 +77,7 @@ class Comparing(Experiment):
         self,
         request: Request,  # noqa: ARG002
         cells: Sequence[dict[str, Any]],  # noqa: ARG002
-        comparisons: Sequence[dict[str, Any]],  # noqa: ARG002
+        comparisons: Sequence[ComparedCells],  # noqa: ARG002
     ) -> list[str]:
         """What was found, in sentences."""
         return []

@@ -72,12 +72,8 @@ def drawn(result: Result, form: Against, *, is_key: bool) -> Chart | None:
     ]
     if form.axis is not None:
         cells = [{**cell, form.axis: cell.get(form.across)} for cell in cells]
-        colours = [
-            item
-            for item in reading.mappings(result.get("factors"))
-            if item.get("name") in form.factors
-        ]
-        result = {**result, "factors": colours}
+        colours = [item for item in result.factors if item.name in form.factors]
+        result = replace(result, factors=tuple(colours))
         across = _axis(cells, form.axis)
     else:
         named = [item for item in reading.factors(result) if item.name == form.across]

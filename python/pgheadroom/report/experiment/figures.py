@@ -6,18 +6,18 @@ The only module of the tables and figures that imports the chart library.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pgheadroom.lab import presentation as forms
 from pgheadroom.lab.presentation import FigureForm, Presentation
 from pgheadroom.lab.reading import Result
+from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.report.charts import Chart
 from pgheadroom.report.experiment import against, bars, courses, levels, paired, series
 
 
 def charts(
-    result: Result, declared: Presentation, over_time: Sequence[Mapping[str, Any]]
+    result: Result, declared: Presentation, over_time: Sequence[SecondsSeries]
 ) -> list[Chart]:
     """The declared figures that can be drawn, then those over time."""
     found: list[Chart] = []

@@ -13,6 +13,7 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import Levels, Percentiles, Ratios
 from pgheadroom.lab.reading import Result, Value, group_label
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -78,23 +79,22 @@ def ratios(result: Result, form: Ratios, *, is_key: bool) -> Chart | None:
     across = _Across(result, form)
     items = [
         (item, control)
-        for key, control in (("comparisons", False), ("controls", True))
-        for item in reading.mappings(result.get(key))
+        for found, control in ((result.comparisons, False), (result.controls, True))
+        for item in found
     ]
-    named = list(dict.fromkeys(str(item.get("measure")) for item, _ in items))
+    named = list(dict.fromkeys(item.measure for item, _ in items))
     first = form.measures
     names = sorted(named, key=lambda name: first.index(name) if name in first else 99)
     panels, values = [], []
     for name in names[:_MOST_EFFECTS]:
         rows: list[Row] = []
         for item, control in items:
-            ratio = reading.interval(item.get("ratio"))
-            if item.get("measure") != name or ratio is None:
+            if item.measure != name or item.ratio is None:
                 continue
-            found = _ratio_row(across, item, ratio, control=control)
-            if found is not None:
-                rows.append(found)
-                values.append(ratio)
+            row_ = _ratio_row(across, item, item.ratio, control=control)
+            if row_ is not None:
+                rows.append(row_)
+                values.append(item.ratio)
         if any(not item["control"] for item in rows):
             panels.append(
                 Panel(
@@ -137,9 +137,7 @@ def _caption(
 def _against(result: Result, across: str) -> str | None:
     """The level that all others are compared with, None where it is no single one."""
     levels = {
-        reading.label(against[across])
-        for item in reading.mappings(result.get("comparisons"))
-        if across in (against := reading.mapping(item.get("against")))
+        reading.label(item.against[across]) for item in result.comparisons if across in item.against
     }
     return levels.pop() if len(levels) == 1 else None
 
@@ -151,11 +149,10 @@ def _far_apart(rows: Sequence[Row]) -> bool:
 
 
 def _ratio_row(
-    across: _Across, item: Mapping[str, Any], ratio: Interval, *, control: bool
+    across: _Across, item: ComparedCells, ratio: Interval, *, control: bool
 ) -> Row | None:
-    cell = reading.mapping(item.get("cell"))
-    verdict = reading.text(item.get("verdict")) or "undecided"
-    found = across.row(cell, ratio, Column("ratio", "ratio", style="ratio"))
+    verdict = reading.text(item.verdict) or "undecided"
+    found = across.row(item.cell, ratio, Column("ratio", "ratio", style="ratio"))
     if found is not None:
         where = found["where"]
         found["where"] = f"A/A control, {where}" if control else where

@@ -8,14 +8,14 @@ each group of cells that share everything but the compared factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
+from pgheadroom.lab.record import Column, SecondsSeries
 from pgheadroom.report.charts import Canvas, Chart, Row, View, axis_format, layered
 
 _MOST_FIGURES = 12
@@ -36,9 +36,9 @@ _EVENTS = {
 
 @dataclass(frozen=True)
 class _Kind:
-    """A series that is drawn: its key, heading, divisor and how seconds are joined."""
+    """A series that is drawn: its column, heading, divisor and how seconds are joined."""
 
-    key: str
+    column: Callable[[SecondsSeries], Column | None]
     title: str
     unit: str
     divisor: float = 1.0
@@ -47,14 +47,21 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("tps", "Transactions per second", "1/s"),
-    _Kind("wal_bytes_per_s", "WAL written", "MiB/s", _MIB),
-    _Kind("latency_ms_max", "Longest transaction in each second", "ms", join="max"),
-    _Kind("heap_bytes", "Growth of the heap since the start", "MiB", _MIB, "last", growth=True),
+    _Kind(lambda it: it.tps, "Transactions per second", "1/s"),
+    _Kind(lambda it: it.wal_bytes_per_s, "WAL written", "MiB/s", _MIB),
+    _Kind(lambda it: it.latency_ms_max, "Longest transaction in each second", "ms", join="max"),
+    _Kind(
+        lambda it: it.heap_bytes,
+        "Growth of the heap since the start",
+        "MiB",
+        _MIB,
+        "last",
+        growth=True,
+    ),
 )
 
 
-def charts(result: Result, series: Sequence[Mapping[str, Any]], below: str | None) -> list[Chart]:
+def charts(result: Result, series: Sequence[SecondsSeries], below: str | None) -> list[Chart]:
     """
     The figures over time; of each cell, the first repetition that has a series.
 
@@ -69,9 +76,9 @@ def charts(result: Result, series: Sequence[Mapping[str, Any]], below: str | Non
         return []
     compared = _compared(result, firsts, below)
     varying = {factor.name for factor in reading.varying(result)}
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[SecondsSeries]] = {}
     for item in firsts:
-        cell = reading.mapping(item.get("cell"))
+        cell = item.cell
         rest = reading.at(cell, [name for name in cell if name != compared and name in varying])
         groups.setdefault(rest, []).append(item)
     found = []
@@ -83,29 +90,26 @@ def charts(result: Result, series: Sequence[Mapping[str, Any]], below: str | Non
     return found[:_MOST_FIGURES]
 
 
-def _first_repetitions(series: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    firsts: dict[str, Mapping[str, Any]] = {}
+def _first_repetitions(series: Sequence[SecondsSeries]) -> list[SecondsSeries]:
+    firsts: dict[str, SecondsSeries] = {}
     for item in series:
-        cell = reading.mapping(item.get("cell"))
-        place = reading.at(cell, list(cell))
+        place = reading.at(item.cell, list(item.cell))
         best = firsts.get(place)
-        number = reading.number(item.get("repetition")) or 0
-        if best is None or number < (reading.number(best.get("repetition")) or 0):
+        if best is None or item.repetition < best.repetition:
             firsts[place] = item
     return list(firsts.values())
 
 
-def _compared(result: Result, series: Sequence[Mapping[str, Any]], below: str | None) -> str | None:
+def _compared(result: Result, series: Sequence[SecondsSeries], below: str | None) -> str | None:
     """The factor whose levels stand below each other."""
     names = [factor.name for factor in reading.varying(result)]
     if below in names:
         return below
-    cells = [reading.mapping(item.get("cell")) for item in series]
-    return next((name for name in names if any(name in cell for cell in cells)), None)
+    return next((name for name in names if any(name in item.cell for item in series)), None)
 
 
 def _figure(
-    kind: _Kind, rest: str, items: Sequence[Mapping[str, Any]], compared: str | None
+    kind: _Kind, rest: str, items: Sequence[SecondsSeries], compared: str | None
 ) -> Chart | None:
     lines = [(item, points) for item in items if (points := _points(kind, item))]
     if not lines:
@@ -142,14 +146,11 @@ def _figure(
     return Chart(title, caption, spec, words, "time")
 
 
-def _points(kind: _Kind, item: Mapping[str, Any]) -> list[Row]:
-    times, values = item.get("t_s"), item.get(kind.key)
-    if not isinstance(times, Sequence) or not isinstance(values, Sequence):
-        return []
+def _points(kind: _Kind, item: SecondsSeries) -> list[Row]:
     pairs = [
         (float(t), float(y) / kind.divisor)
-        for stated, value in zip(times, values, strict=False)
-        if (t := reading.number(stated)) is not None and (y := reading.number(value)) is not None
+        for t, y in zip(item.t_s, kind.column(item) or (), strict=False)
+        if y is not None
     ]
     if not pairs:
         return []
@@ -173,13 +174,12 @@ def _joined(kind: _Kind, ys: Sequence[float]) -> float:
     return ys[-1] if kind.join == "last" else math.fsum(ys) / len(ys)
 
 
-def _events(item: Mapping[str, Any], kind: str, end: float) -> list[Row]:
+def _events(item: SecondsSeries, kind: str, end: float) -> list[Row]:
     found = []
-    for event in reading.mappings(item.get("events")):
-        at = reading.number(event.get("t_s"))
-        if at is None or event.get("kind") != kind:
+    for event in item.events:
+        if event.kind != kind:
             continue
-        lasted = reading.number(event.get("duration_s")) or 0
+        at, lasted = event.t_s, event.duration_s or 0
         until = at + max(0.0, float(lasted))
         if until < 0 or at > end:
             continue
@@ -189,7 +189,7 @@ def _events(item: Mapping[str, Any], kind: str, end: float) -> list[Row]:
                 "begin": max(0.0, float(at)),
                 "until": min(until, end),
                 "kind": kind,
-                "said": reading.text(event.get("text")) or kind,
+                "said": reading.text(event.text) or kind,
                 "lasted": f"{lasted:.1f} s" if lasted else "-",
             }
         )
@@ -199,15 +199,14 @@ def _events(item: Mapping[str, Any], kind: str, end: float) -> list[Row]:
 def _panel(
     canvas: Canvas,
     kind: _Kind,
-    item: Mapping[str, Any],
+    item: SecondsSeries,
     points: list[Row],
     compared: str | None,
     domain: tuple[float, float],
     end: float,
     kinds: Sequence[str],
 ) -> View:
-    cell = reading.mapping(item.get("cell"))
-    heading = reading.at(cell, [compared] if compared else list(cell))
+    heading = reading.at(item.cell, [compared] if compared else list(item.cell))
     seconds = alt.Axis(title="seconds since the start", grid=False, tickCount=8)
     window = alt.Scale(domain=[0, end], nice=False)
     time = alt.X("t:Q", axis=seconds, scale=window)

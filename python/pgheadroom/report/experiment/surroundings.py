@@ -13,6 +13,7 @@ from pgheadroom import units
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.report.columns import by_name
 from pgheadroom.report.table import Column, Section, Table
 
@@ -27,10 +28,10 @@ _BETTER = {
 def surrounding(result: Result) -> list[Table]:
     """Comparisons, controls, references, assumptions, method, environment; those that have rows."""
     tables = [
-        _ratios(result, "comparisons", "Comparisons"),
-        _ratios(result, "controls", "A/A controls"),
+        _ratios(result, result.comparisons, "comparisons", "Comparisons"),
+        _ratios(result, result.controls, "controls", "A/A controls"),
         *_references(result),
-        _pairs(result.get("assumed"), "How it was obtained, and what was assumed", "assumed"),
+        _pairs(result.assumed, "How it was obtained, and what was assumed", "assumed"),
         _factors_table(result),
         _measures_table(result),
         *_environment(result),
@@ -38,23 +39,23 @@ def surrounding(result: Result) -> list[Table]:
     return [table for table in tables if table is not None]
 
 
-def _ratios(result: Result, key: Section, title: str) -> Table | None:
-    items = reading.mappings(result.get(key))
+def _ratios(
+    result: Result, items: Sequence[ComparedCells], key: Section, title: str
+) -> Table | None:
     if not items:
         return None
     known = by_name(result)
     names = _told_apart(result, items)
     rows = []
     for item in sorted(items, key=lambda item: _place_of(item, items)):
-        cell, against = reading.mapping(item.get("cell")), reading.mapping(item.get("against"))
-        measure = str(item.get("measure") or "")
+        measure = known.get(item.measure)
         rows.append(
             (
-                _measure_heading(measure, known.get(measure)),
-                *(compared(cell, against, name) for name in names),
-                reading.interval(item.get("ratio")),
-                reading.number(item.get("pairs")),
-                verdict(item, known.get(measure)),
+                _measure_heading(item.measure, measure),
+                *(compared(item.cell, item.against, name) for name in names),
+                item.ratio,
+                item.pairs,
+                verdict(item, measure),
             )
         )
     columns = (
@@ -76,9 +77,9 @@ def _ratios(result: Result, key: Section, title: str) -> Table | None:
     return Table(title, columns, tuple(rows), note, key, headed=True)
 
 
-def _told_apart(result: Result, items: Sequence[Mapping[str, Any]]) -> list[str]:
+def _told_apart(result: Result, items: Sequence[ComparedCells]) -> list[str]:
     """The factors that the comparisons' cells differ in, in the order of the factors."""
-    sides = [reading.mapping(item.get(side)) for item in items for side in ("cell", "against")]
+    sides = [side for item in items for side in (item.cell, item.against)]
     stated = [factor.name for factor in reading.factors(result)]
     names = [*stated, *(name for side in sides for name in side)]
     varying = {factor.name for factor in reading.varying(result)}
@@ -90,9 +91,9 @@ def _told_apart(result: Result, items: Sequence[Mapping[str, Any]]) -> list[str]
     ]
 
 
-def _place_of(item: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> int:
+def _place_of(item: ComparedCells, items: Sequence[ComparedCells]) -> int:
     """Where the item's measure comes first, so that a measure's rows stand together."""
-    return [other.get("measure") for other in items].index(item.get("measure"))
+    return [other.measure for other in items].index(item.measure)
 
 
 def _measure_heading(name: str, measure: Measure | None) -> str:
@@ -108,36 +109,30 @@ def compared(cell: Mapping[str, Any], against: Mapping[str, Any], name: str) -> 
     return ours if ours == theirs else f"{ours} vs {theirs}"
 
 
-def verdict(item: Mapping[str, Any], measure: Measure | None) -> str:
+def verdict(item: ComparedCells, measure: Measure | None) -> str:
     """The verdict of a comparison: whether it is better where the measure says so, and why."""
-    found = reading.text(item.get("verdict")) or "undecided"
+    found = reading.text(item.verdict) or "undecided"
     said = _BETTER.get((found, (measure.better if measure else None) or ""), found)
-    reason = reading.text(item.get("reason"))
+    reason = reading.text(item.reason)
     return f"{said}: {reason}" if reason else said
 
 
-def _evidence(items: Iterable[Mapping[str, Any]], known: Mapping[str, Measure]) -> str | None:
-    kinds = {
-        known[str(item.get("measure"))].evidence
-        for item in items
-        if str(item.get("measure")) in known
-    }
+def _evidence(items: Iterable[ComparedCells], known: Mapping[str, Measure]) -> str | None:
+    kinds = {known[item.measure].evidence for item in items if item.measure in known}
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def _references(result: Result) -> list[Table]:
     tables = []
-    for item in reading.mappings(result.get("references")):
-        titles = reading.texts(item.get("columns"))
+    for item in result.references:
+        titles = reading.texts(item.columns)
         rows = [
-            tuple(_plain(value) for value in row)
-            for row in item.get("rows") or ()
-            if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(titles)
+            tuple(_plain(value) for value in row) for row in item.rows if len(row) == len(titles)
         ]
         if not titles:
             continue
         columns = []
-        said_evidence = reading.text(item.get("evidence")) or "printed by the document"
+        said_evidence = reading.text(item.evidence) or "printed by the document"
         for place, name in enumerate(titles):
             numeric = all(not isinstance(row[place], str) for row in rows)
             columns.append(
@@ -149,11 +144,11 @@ def _references(result: Result) -> list[Table]:
                     evidence=said_evidence,
                 )
             )
-        source, note = reading.text(item.get("source")), reading.text(item.get("note"))
+        source, note = reading.text(item.source), reading.text(item.note)
         said = [f"Source: {source}." if source else None, note]
         tables.append(
             Table(
-                reading.text(item.get("title")) or "Reference",
+                reading.text(item.title) or "Reference",
                 tuple(columns),
                 tuple(rows),
                 " ".join(part for part in said if part) or None,
@@ -171,10 +166,10 @@ def _plain(value: object) -> object:
     return reading.printable(value) if found is None else found
 
 
-def _pairs(value: object, title: str, section: Section, note: str | None = None) -> Table | None:
+def _pairs(value: Mapping[str, Any], title: str, section: Section) -> Table | None:
     rows = [
         (reading.printable(name), shown(str(name), item))
-        for name, item in reading.mapping(value).items()
+        for name, item in value.items()
         if not isinstance(item, Mapping)
     ]
     if not rows:
@@ -183,7 +178,7 @@ def _pairs(value: object, title: str, section: Section, note: str | None = None)
         Column("name", "name", align="left", style="text", lead=True),
         Column("value", "value", align="left", style="text"),
     )
-    return Table(title, columns, tuple(rows), note, section)
+    return Table(title, columns, tuple(rows), None, section)
 
 
 def shown(name: str, value: object) -> str:
@@ -197,7 +192,7 @@ def shown(name: str, value: object) -> str:
 
 
 def _environment(result: Result) -> list[Table | None]:
-    environment = reading.mapping(result.get("environment"))
+    environment = result.environment
     return [
         _pairs(environment, "Environment", "place"),
         *(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
@@ -12,6 +12,9 @@ from pgheadroom.outcome import middle
 from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, Row, layered
 from pgheadroom.report.proof.tables import figures_of
 from pgheadroom.report.proof.words import error_text
+
+if TYPE_CHECKING:
+    from pgheadroom.prove import Proof
 
 _KEYS = (
     ("heap_pages", "heap pages"),
@@ -24,7 +27,7 @@ _KEYS = (
 )
 
 
-def scatter(proofs: Mapping[str, Mapping[str, Any]]) -> Chart:
+def scatter(proofs: Mapping[str, Proof]) -> Chart:
     """
     Predicted against measured on logarithmic axes, all tables of each cell together.
 
@@ -39,11 +42,11 @@ def scatter(proofs: Mapping[str, Mapping[str, Any]]) -> Chart:
     return Chart(title, said, spec, said)
 
 
-def _rows(name: str, proof: Mapping[str, Any]) -> list[Row]:
+def _rows(name: str, proof: Proof) -> list[Row]:
     """The figures of a proof above 0, which a logarithm needs."""
     titles = dict(_KEYS)
     found = []
-    for cell in proof["cells"]:
+    for cell in proof.cells:
         for figure in figures_of(cell):
             predicted, measured = middle(figure.predicted), middle(figure.measured)
             if figure.table is None and figure.key in titles and predicted and measured:

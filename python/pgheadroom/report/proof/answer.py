@@ -1,17 +1,18 @@
 """
-The settings of a prediction as the file has them, for its answer.
+The settings of a prediction, for its answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pgheadroom.lab import reading
 from pgheadroom.predict import answer
 from pgheadroom.predict.answer import Setting
 
-Cell = Mapping[str, Any]
+if TYPE_CHECKING:
+    from pgheadroom.report.proof.words import Cell
 
 
 def sentence(cells: Sequence[Cell], labels: Sequence[object]) -> str | None:
@@ -26,13 +27,13 @@ def settings(cells: Sequence[Cell], labels: Sequence[object]) -> list[Setting]:
         fillfactor = reading.number(label)
         if fillfactor is None:
             return []
-        figures = reading.mapping(cell.get("predicted"))
+        figures = cell.predicted
         found.append(
             Setting(
                 fillfactor=fillfactor,
-                hot=reading.figure(figures.get("hot_frac")),
-                wal=reading.figure(figures.get("wal_bytes_per_update")),
-                heap=reading.figure(figures.get("heap_pages")),
+                hot=figures.hot_frac,
+                wal=figures.wal_bytes_per_update,
+                heap=figures.heap_pages,
             )
         )
     return sorted(found, key=lambda setting: -setting.fillfactor)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
 from pgheadroom.lab import reading
+from pgheadroom.outcome import middle
+from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     PALETTE,
@@ -22,8 +24,12 @@ from pgheadroom.report.charts import (
     row,
     share_format,
 )
-from pgheadroom.report.proof import variant_tables
+from pgheadroom.report.proof import time_figures, time_tables, variant_tables
 from pgheadroom.report.proof.words import column_of, varied
+
+if TYPE_CHECKING:
+    from pgheadroom.prove import Proof
+    from pgheadroom.report.proof.words import Cell
 
 _CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -48,9 +54,19 @@ _WHOLE = "all tables"
 _SIDES = ("predicted", "measured")
 
 
-def charts(result: Mapping[str, Any]) -> list[Chart]:
+def all_charts(result: Proof | Prediction) -> list[Chart]:
+    """The curves, and what is over simulated time."""
+    if not isinstance(result, Prediction):
+        return charts(result)
+    if time_tables.is_change(result.cells):
+        return time_figures.charts(result, section="key")
+    curves = charts(result)
+    return curves + time_figures.charts(result, section="time" if curves else "key")
+
+
+def charts(result: Proof | Prediction) -> list[Chart]:
     """HOT share, WAL, size and modified pages against fillfactor; none for a single cell."""
-    cells = reading.cells(result)
+    cells = result.cells
     places = varied(cells)
     if len(cells) < 2 or not all(isinstance(place, int) for place in places):
         return []
@@ -63,19 +79,14 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
     ]
 
 
-def _names(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _names(cells: Sequence[Cell]) -> list[str]:
     """All tables together; and each that has updates, or each variant, when there are several."""
     if variant_tables.has_variants(cells):
         return list(dict.fromkeys(variant_tables.label(cell) for cell in cells))
-    tables = reading.mapping(cells[0]["predicted"].get("by_table"))
     updated = [
         name
-        for name, table in tables.items()
-        if any(
-            reading.middle(reading.figure(cell["predicted"]["by_table"][name]["n_tup_upd"]))
-            for cell in cells
-        )
-        and table
+        for name in cells[0].predicted.by_table
+        if any(middle(cell.predicted.by_table[name].n_tup_upd) for cell in cells)
     ]
     return [_WHOLE, *updated][:MOST_GROUPS] if len(updated) > 1 else [_WHOLE]
 
@@ -83,11 +94,11 @@ def _names(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 def _chart(
     title: str,
     keys: Sequence[tuple[str, str]],
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
     places: Sequence[object],
 ) -> Chart | None:
     names = _names(cells)
-    proof = "measured" in cells[0]
+    proof = not isinstance(cells[0], PredictedCell)
     canvas, views, panels = Canvas(), [], []
     for key, heading in keys:
         rows = [item for name in names for item in _rows(cells, places, name, key)]
@@ -108,22 +119,21 @@ def _chart(
     return Chart(title, marks, canvas.finish(views, spacing=16), alternative(title, panels))
 
 
-def _rows(
-    cells: Sequence[Mapping[str, Any]], places: Sequence[object], name: str, key: str
-) -> list[Row]:
+def _rows(cells: Sequence[Cell], places: Sequence[object], name: str, key: str) -> list[Row]:
     found = []
     variants = variant_tables.has_variants(cells)
     for place, cell in zip(places, cells, strict=True):
         if variants and variant_tables.label(cell) != name:
             continue
-        for side in _SIDES:
-            part = reading.mapping(cell.get(side))
-            if name != _WHOLE and not variants:
-                part = reading.mapping(reading.mapping(part.get("by_table")).get(name))
+        sides = {"predicted": cell.predicted}
+        if not isinstance(cell, PredictedCell):
+            sides["measured"] = cell.measured
+        for side, whole in sides.items():
+            part = whole if name == _WHOLE or variants else whole.by_table[name]
             where = f"fillfactor {place}, {reading.printable(name)}, {side}"
             item = row(
                 place,
-                reading.figure(part.get(key)),
+                part.value(key),
                 group=reading.printable(name),
                 where=where,
                 column=column_of(key),

@@ -7,12 +7,14 @@ example; its times differ from run to run, since nobody knows how long autovacuu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import altair as alt
 
 from pgheadroom.lab import reading
+from pgheadroom.predict.rewriting import RewrittenLater
+from pgheadroom.predict.run import PredictedCell, Prediction, Rewritten
 from pgheadroom.report.charts import (
     PALETTE,
     Canvas,
@@ -41,18 +43,16 @@ _EVENT_COLOURS = {
     "checkpoint": "var(--c2)",
 }
 
-Cell = Mapping[str, Any]
 
-
-def charts(result: Mapping[str, Any], *, section: str = "time") -> list[Chart]:
+def charts(result: Prediction, *, section: Literal["key", "time"] = "time") -> list[Chart]:
     """HOT share, heap, WAL and modified pages over time; none without a series."""
-    cells = [cell for cell in reading.cells(result) if "series" in cell]
-    if not cells:
+    cells = [cell for cell in result.cells if cell.series is not None]
+    if not cells or cells[0].series is None:
         return []
     names = labels(cells)
-    pairs = any("rewritten" in cell for cell in cells)
+    pairs = any(cell.rewritten is not None for cell in cells)
     places = chosen(cells, _MOST_PAIRS) if pairs else chosen(cells)
-    end = float(cells[0]["series"]["t_s"][-1])
+    end = round(cells[0].series.t_s[-1], 3)
     canvas, views, panels = Canvas(), [], []
     groups = [f"fillfactor {reading.label(names[place])}" for place in places]
     for key, heading in FIGURES:
@@ -79,17 +79,16 @@ def charts(result: Mapping[str, Any], *, section: str = "time") -> list[Chart]:
     for view in views[:-1]:
         _without_time(view)
     words = alternative("Over simulated time", panels)
-    first: Any = "key" if section == "key" else "time"
-    return [Chart("Over simulated time", caption, canvas.finish(views, spacing=10), words, first)]
+    return [Chart("Over simulated time", caption, canvas.finish(views, spacing=10), words, section)]
 
 
-def _caption(cells: Sequence[Cell], places: Sequence[int], *, pairs: bool) -> str:
+def _caption(cells: Sequence[PredictedCell], places: Sequence[int], *, pairs: bool) -> str:
     said = "Predicted by the twin; each point is a window's own, sizes are those at its end."
     if pairs:
-        start = reading.label(cells[0].get("from_fillfactor"))
+        start = reading.label(cells[0].from_fillfactor)
         said += f" Full lines: loaded at {start} and altered at 0 s. Dashed: rewritten at 0 s."
-        later = reading.mapping(cells[0].get("rewritten_later"))
-        if later:
+        later = cells[0].rewritten_later
+        if later is not None:
             said += f" Dotted, upright line: rewritten {moment(later)}."
     if len(places) < len(cells):
         said += f" {len(places)} of {len(cells)} fillfactors; the JSON has all."
@@ -98,18 +97,21 @@ def _caption(cells: Sequence[Cell], places: Sequence[int], *, pairs: bool) -> st
     return said
 
 
-def _rows(cell: Cell, group: str, key: str) -> list[Row]:
+def _rows(cell: PredictedCell, group: str, key: str) -> list[Row]:
     found = []
-    sides = {"altered" if "rewritten" in cell else "": cell}
-    for side, name in (("rewritten", "rewritten"), ("rewritten later", "rewritten_later")):
-        if name in cell:
-            sides[side] = cell[name]
+    sides: dict[str, PredictedCell | Rewritten | RewrittenLater | None] = {
+        "altered" if cell.rewritten is not None else "": cell,
+        "rewritten": cell.rewritten,
+        "rewritten later": cell.rewritten_later,
+    }
     for side, part in sides.items():
-        series = reading.mapping(part.get("series"))
+        if part is None or part.series is None:
+            continue
         start = 0.0
-        for t, item in zip(series.get("t_s", ()), series.get(key, ()), strict=True):
+        for end, item in zip(part.series.t_s, part.series.column(key), strict=True):
+            t = round(end, 3)
             where = f"{group}{', ' if side else ''}{side}, {start:.0f} to {t:.0f} s"
-            made = row(t, reading.figure(item), group=group, where=where, column=column_of(key))
+            made = row(t, item, group=group, where=where, column=column_of(key))
             start = t
             if made is not None:
                 found.append(made | {"side": side})
@@ -152,13 +154,13 @@ def _panel(
     return layered(layers, heading, _HEIGHT)
 
 
-def _mark(canvas: Canvas, view: View, cell: Cell, end: float) -> None:
+def _mark(canvas: Canvas, view: View, cell: PredictedCell, end: float) -> None:
     """Draw when tables are rewritten in the middle of the run: an upright line, or a band."""
-    later = reading.mapping(cell.get("rewritten_later"))
-    at, until = reading.number(later.get("at_s")), reading.number(later.get("until_s"))
-    if at is None or until is None:
+    later = cell.rewritten_later
+    if later is None or later.at_s is None or later.until_s is None:
         return
-    row = {"x": float(at), "until": float(until), "said": moment(later)}
+    at, until = round(later.at_s, 3), round(later.until_s, 3)
+    row = {"x": at, "until": until, "said": moment(later)}
     base = alt.Chart(canvas.data([row]))
     tooltip = [alt.Tooltip("said:N", title="rewritten")]
     colour = alt.value("var(--c6)")
@@ -175,24 +177,20 @@ def _time(end: float) -> alt.X:
     return alt.X("x:Q", axis=axis, scale=alt.Scale(domain=[0, end], nice=False))
 
 
-def _events(cell: Cell, end: float) -> list[Row]:
+def _events(cell: PredictedCell, end: float) -> list[Row]:
     found = []
-    for item in reading.mappings(reading.mapping(cell.get("by_itself")).get("example")):
-        began = reading.number(item.get("began_s"))
-        if began is None:
-            continue
-        kind = str(item.get("kind"))
-        table = item.get("table")
-        ended = reading.number(item.get("ended_s"))
+    for item in () if cell.by_itself is None else cell.by_itself.happened:
+        began = round(item.began_s, 3)
+        ended = None if item.ended_s is None else round(item.ended_s, 3)
         lasted = "goes on after the run" if ended is None else f"{ended - began:.2f} s"
-        pages = reading.number(item.get("pages")) or 0
+        table = f" {reading.printable(item.table)}" if item.table else ""
         found.append(
             {
                 "x": float(began),
                 "until": end if ended is None else float(ended),
-                "kind": kind,
-                "lane": title_text(f"{kind} {reading.printable(table)}" if table else kind),
-                "said": f"{lasted}, {pages} pages",
+                "kind": item.kind,
+                "lane": title_text(f"{item.kind}{table}"),
+                "said": f"{lasted}, {item.pages} pages",
             }
         )
     return found

@@ -6,13 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pgheadroom.lab import reading
-from pgheadroom.outcome import SHARES
+from pgheadroom.outcome import SHARES, Value, middle
+from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report.table import Column, Table
 
-UNCHANGED = "unchanged"
+if TYPE_CHECKING:
+    from pgheadroom.prove import ProofCell
+
+    Cell = ProofCell | PredictedCell
+
 TITLES: Mapping[str, tuple[str, str]] = {
     "hot_frac": ("HOT updates", "points"),
     "index_pages": ("indexes", "pages"),
@@ -29,18 +34,15 @@ _MODELS: Mapping[str, str] = {
     "values in undo pages. Five constants from published figures of one statement.",
 }
 
-Cell = Mapping[str, Any]
-
 
 def has_variants(cells: Sequence[Cell]) -> bool:
     """Whether variants stand beside the unchanged profile."""
-    return any(cell.get("variant") is not None for cell in cells)
+    return any(cell.variant is not None for cell in cells)
 
 
 def label(cell: Cell) -> str:
     """A cell's variant; empty where none was asked for."""
-    found = cell.get("variant")
-    return "" if found is None else reading.printable(str(found))
+    return "" if cell.variant is None else reading.printable(cell.variant)
 
 
 def suffix(cell: Cell) -> str:
@@ -49,41 +51,39 @@ def suffix(cell: Cell) -> str:
     return f", {name}" if name else ""
 
 
-def models(result: Mapping[str, Any]) -> list[str]:
+def models(result: Prediction) -> list[str]:
     """What of the result is no PostgreSQL that can be asked, in sentences."""
-    asked = (str(result.get(name)) for name in ("storage", "engine"))
-    return [_MODELS[name] for name in asked if name in _MODELS]
+    return [_MODELS[name] for name in (result.storage, result.engine) if name in _MODELS]
 
 
 def sentences(cells: Sequence[Cell]) -> list[str]:
     """What the variant changes, a sentence at the first and the last fillfactor."""
     said: list[str] = []
     for before, cell in pairwise(cells):
-        found = reading.mapping(reading.mapping(cell.get("difference")).get("predicted"))
-        if not found:
+        if cell.difference is None:
             continue
+        found = cell.difference.predicted
         parts = []
         for key, (title, unit) in TITLES.items():
-            change = reading.middle(reading.number(found.get(key)))
+            change = middle(found.get(key))
             if change is None:
                 continue
-            now = _written(key, cell["predicted"].get(key))
-            was = _written(key, before["predicted"].get(key))
+            now = _written(key, cell.predicted.value(key))
+            was = _written(key, before.predicted.value(key))
             parts.append(
                 f"{title} {was} to {now} {unit if key not in SHARES else '%'}"
                 if change
                 else f"{title} unchanged at {now} {unit if key not in SHARES else '%'}"
             )
-        where = reading.label(cell["fillfactor"])
-        at = f" (fillfactor {where})" if isinstance(cell["fillfactor"], int) else ""
+        at = f" (fillfactor {cell.fillfactor})" if isinstance(cell.fillfactor, int) else ""
         said.append(f"{label(cell)}{at}: {'; '.join(parts)}.")
     return said if len(said) < 2 else [said[0], said[-1]]
 
 
-def _written(key: str, found: object) -> str:
+def _written(key: str, found: Value) -> str:
     share = key in SHARES
     column = Column(key=key, title=key, style="share" if share else "number", digits=None)
-    return str(column.write(reading.figure(found)))
+    return str(column.write(found))
 
 
 def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
@@ -95,16 +95,16 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
         places: What tells their fillfactors apart, one each.
     """
     rows: list[tuple[object, ...]] = []
-    proof = any("measured" in cell for cell in cells)
-    sides = ("predicted", "measured") if proof else ("predicted",)
+    proof = not all(isinstance(cell, PredictedCell) for cell in cells)
     for place, cell in zip(places, cells, strict=True):
-        difference = reading.mapping(cell.get("difference"))
-        if not difference:
+        if cell.difference is None:
             continue
+        sides = [cell.difference.predicted]
+        if proof:
+            sides.append(cell.difference.measured or {})
         row: list[object] = [place, label(cell)]
         for key in TITLES:
-            for side in sides:
-                row.append(_signed(key, reading.mapping(difference.get(side)).get(key)))
+            row += [_signed(key, side.get(key)) for side in sides]
         rows.append(tuple(row))
     if not rows:
         return None
@@ -115,7 +115,7 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
         Column(key="variant", title="variant", align="left", style="text", lead=True),
     ]
     for key, (title, unit) in TITLES.items():
-        for side in sides:
+        for side in ("predicted", "measured") if proof else ("predicted",):
             group = title if proof else None
             name = side if proof else title
             columns.append(
@@ -135,10 +135,18 @@ def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None
     keys = ("pages_per_range_start", "pages_per_range", "correlation_start", "correlation")
     variants = has_variants(cells)
     for place, cell in zip(places, cells, strict=True):
-        for name, found in reading.mapping(cell.get("order")).items():
-            own = reading.mapping(cell["fillfactor"]).get(name, place)
-            lead = [own, label(cell)] if variants else [own]
-            numbers = [reading.number(reading.mapping(found).get(key)) for key in keys]
+        if not isinstance(cell, PredictedCell):
+            continue
+        for name, found in (cell.order or {}).items():
+            own = cell.fillfactor
+            own_place = place if isinstance(own, int) else own.get(name, place)
+            lead = [own_place, label(cell)] if variants else [own_place]
+            numbers = (
+                found.pages_per_range_start,
+                found.pages_per_range,
+                found.correlation_start,
+                found.correlation,
+            )
             rows.append((*lead, reading.printable(name), *numbers))
     if not rows:
         return None
@@ -159,8 +167,8 @@ def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None
     return Table(title="Order of rows by key", columns=columns, rows=tuple(rows))
 
 
-def _signed(key: str, found: object) -> str:
-    number = reading.middle(reading.figure(found))
+def _signed(key: str, found: Value) -> str:
+    number = middle(found)
     if number is None:
         return "-"
     if number == 0:

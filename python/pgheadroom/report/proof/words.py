@@ -5,12 +5,19 @@ How figures, errors and cells of a proof are called and written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pgheadroom.lab import reading
-from pgheadroom.outcome import SHARES, Value
+from pgheadroom.outcome import SHARES, Value, middle
+from pgheadroom.predict import PredictedCell
+from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.report.proof import variant_tables
 from pgheadroom.report.table import Column
+
+if TYPE_CHECKING:
+    from pgheadroom.prove import ProofCell
+
+    Cell = ProofCell | PredictedCell
 
 TITLES: Mapping[str, str] = {
     "hot_frac": "HOT updates",
@@ -22,7 +29,6 @@ TITLES: Mapping[str, str] = {
     "wal_bytes": "WAL",
     "pages_modified": "modified",
 }
-Cell = Mapping[str, Any]
 
 
 def column_of(key: str, *, title: str | None = None, group: str | None = None) -> Column:
@@ -50,7 +56,7 @@ def unit_of(key: str) -> str | None:
 
 def error_text(key: str, found: Value) -> str:
     """An error for people: points of a share, else per cent; `0` only when it is none."""
-    number = reading.middle(found)
+    number = middle(found)
     if number is None:
         return "-"
     if number == 0:
@@ -59,7 +65,7 @@ def error_text(key: str, found: Value) -> str:
     return f"{shown} {'points' if key in SHARES else '%'}"
 
 
-def fillfactor_label(found: object) -> str:
+def fillfactor_label(found: Fillfactor) -> str:
     """A cell's fillfactor: the number, or by table."""
     if isinstance(found, Mapping):
         return ", ".join(f"{reading.printable(name)} {number}" for name, number in found.items())
@@ -68,7 +74,12 @@ def fillfactor_label(found: object) -> str:
 
 def cell_label(cell: Cell) -> str:
     """A cell's fillfactor and its variant."""
-    return fillfactor_label(cell["fillfactor"]) + variant_tables.suffix(cell)
+    return fillfactor_label(cell.fillfactor) + variant_tables.suffix(cell)
+
+
+def from_fillfactor(cell: Cell) -> int | None:
+    """At which the tables were loaded, where a prediction alters them when the run begins."""
+    return cell.from_fillfactor if isinstance(cell, PredictedCell) else None
 
 
 def varied(cells: Sequence[Cell]) -> list[object]:
@@ -78,13 +89,13 @@ def varied(cells: Sequence[Cell]) -> list[object]:
     A cell has a number for all tables or numbers by table; the tables that do not change from
     cell to cell are left out.
     """
-    found = [cell["fillfactor"] for cell in cells]
+    found = [cell.fillfactor for cell in cells]
     names = {name for item in found if isinstance(item, Mapping) for name in item}
     if not names:
-        return found
+        return list(found)
     spread = [item if isinstance(item, Mapping) else dict.fromkeys(names, item) for item in found]
     changing = [name for name in spread[0] if len({item.get(name) for item in spread}) > 1]
-    before = cells[0].get("from_fillfactor")
+    before = from_fillfactor(cells[0])
     if not changing and before is not None:  # one cell: the tables that were altered
         changing = [name for name, number in spread[0].items() if number != before]
     labels: list[object] = []

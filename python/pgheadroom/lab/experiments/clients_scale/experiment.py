@@ -26,6 +26,7 @@ from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import FigureForm
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
@@ -151,7 +152,7 @@ class ClientsScale(Comparing):
         known = {measure.name for measure in MEASURES}
         series = outcome.series
         if series is not None:
-            series = {**series, "cell": dict(trial.cell)}
+            series = replace(series, cell=dict(trial.cell))
         return replace(
             outcome,
             measures={name: value for name, value in found.items() if name in known},
@@ -162,7 +163,7 @@ class ClientsScale(Comparing):
         self,
         request: Request,
         cells: Sequence[dict[str, Any]],
-        comparisons: Sequence[dict[str, Any]],
+        comparisons: Sequence[ComparedCells],
     ) -> list[str]:
         """What is found in memory; the knees; the peak; ratios with a verdict."""
         return _findings(request, cells, comparisons)
@@ -186,7 +187,7 @@ class ClientsScale(Comparing):
 
 
 def _findings(
-    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]]
+    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[ComparedCells]
 ) -> list[str]:
     """First the counter: what is found in memory at each scale; then ratios with a verdict."""
     if not cells:
@@ -216,11 +217,11 @@ def _findings(
             f"{best['clients']} clients at data_scale {best['data_scale']}."
         )
     for item in comparisons:
-        if item["measure"] == "tps":
-            cell = item["cell"]
+        if item.measure == "tps":
+            cell = item.cell
             said.append(
                 f"(data_scale {cell['data_scale']}) {cell['clients']} clients against "
-                f"{item['against']['clients']}: throughput {ratio_words(item)}."
+                f"{item.against['clients']}: throughput {ratio_words(item)}."
             )
     return said
 

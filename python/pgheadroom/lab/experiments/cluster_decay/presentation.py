@@ -135,18 +135,18 @@ def _own(result: Result, names: Sequence[str], measure: str) -> list[forms.Curve
 
 def _document(result: Result) -> list[forms.Curve]:
     found = []
-    for reference in reading.mappings(result.get("references")):
-        columns = reading.texts(reference.get("columns"))
+    for reference in result.references:
+        columns = reference.columns
         if "round" not in columns or "range SELECT ms" not in columns:
             continue
         place = columns.index("range SELECT ms")
         values = {
             float(number): float(value)
-            for item in reference.get("rows") or ()
+            for item in reference.rows
             if (number := reading.number(item[columns.index("round")])) is not None
             and (value := reading.number(item[place])) is not None
         }
-        patched = "patch" in (reading.text(reference.get("title")) or "")
+        patched = "patch" in reference.title
         found += _relative(values, "document, patch" if patched else "document, as it was")
     return found
 

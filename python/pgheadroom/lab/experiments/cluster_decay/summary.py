@@ -9,8 +9,9 @@ from typing import Any
 
 from pgheadroom.lab import rounds
 from pgheadroom.lab.design import Cell, Measure, Request
-from pgheadroom.lab.experiment import Summary, compare_cells, comparison_json, summarise_cells
+from pgheadroom.lab.experiment import Summary, compare_cells, compared_cells, summarise_cells
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.stats import PAIRS_MIN, Comparison, ComparisonVerdict
 from pgheadroom.units import show_bytes
 
@@ -120,14 +121,14 @@ def _decay(group: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _compared(
     request: Request, samples: Sequence[TrialSample]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[ComparedCells], list[ComparedCells]]:
     """Engines against the reference, within each group of the other factors, and the controls."""
     against_engine = reference(request)
     # All rounds, not only those that were asked for: a sum of the others would be of fewer.
     played = rounds.expand(samples, "round")
     last = max(int(level) for level in request.levels["round"])
-    comparisons: list[dict[str, Any]] = []
-    controls: list[dict[str, Any]] = []
+    comparisons: list[ComparedCells] = []
+    controls: list[ComparedCells] = []
     for measure in (*LAST, *SUMS):
         label: str | int = last if measure in LAST else f"1 to {last}"
         of = (
@@ -151,13 +152,13 @@ def _compared(
 
 
 def _add(
-    into: list[dict[str, Any]], found: Comparison, measure: str, cell: Cell, against: Cell
+    into: list[ComparedCells], found: Comparison, measure: str, cell: Cell, against: Cell
 ) -> None:
     if found.pairs:
-        into.append(comparison_json(found, measure=measure, cell=cell, against=against))
+        into.append(compared_cells(found, measure=measure, cell=cell, against=against))
 
 
-def _ratios(comparisons: Sequence[dict[str, Any]]) -> list[str]:
+def _ratios(comparisons: Sequence[ComparedCells]) -> list[str]:
     """What another engine changes, with its interval or why it is undecided."""
     words = {
         "insert_ms": "INSERT time, all rounds",
@@ -166,17 +167,15 @@ def _ratios(comparisons: Sequence[dict[str, Any]]) -> list[str]:
     }
     said = []
     for item in comparisons:
-        if item["measure"] not in words:
+        if item.measure not in words:
             continue
-        cell, against, ratio = item["cell"], item["against"], item["ratio"]
-        found = f"undecided ({item['reason']})"
-        if item["verdict"] != ComparisonVerdict.UNDECIDED and ratio is not None:
-            found = (
-                f"{ratio['mid']:.2f} times [{ratio['low']:.2f}, {ratio['high']:.2f}], "
-                f"{item['verdict']}"
-            )
+        ratio = item.ratio
+        found = f"undecided ({item.reason})"
+        if item.verdict != ComparisonVerdict.UNDECIDED and ratio is not None:
+            found = f"{ratio.mid:.2f} times [{ratio.low:.2f}, {ratio.high:.2f}], {item.verdict}"
         said.append(
-            f"({_label(cell)}) {words[item['measure']]}, against {against['engine']}: {found}."
+            f"({_label(item.cell)}) {words[item.measure]}, against {item.against['engine']}: "
+            f"{found}."
         )
     return said
 
@@ -283,21 +282,21 @@ def _rounds(count: int) -> str:
     return "round" if count == 1 else f"{count} rounds"
 
 
-def _references() -> list[dict[str, Any]]:
+def _references() -> list[Reference]:
     """The document's two runs, as it prints them, in milliseconds."""
     source = (
         "Tom Lane, Re: [PATCHES] Maintaining cluster order on insert (pgsql-hackers, 2007); "
         "1,000,000 rows, 80 MB of buffers, a workstation with one IDE disk"
     )
-    columns = ["round", "DELETE ms", "VACUUM ms", "INSERT ms", "range SELECT ms", "count ms"]
+    columns = ("round", "DELETE ms", "VACUUM ms", "INSERT ms", "range SELECT ms", "count ms")
     return [
-        {
-            "title": title,
-            "source": source,
-            "columns": columns,
-            "rows": [[number, *row] for number, row in enumerate(rows, start=1)],
-            "note": "the first range SELECT is a start-up transient, as the document says",
-        }
+        Reference(
+            title=title,
+            source=source,
+            columns=columns,
+            rows=tuple((number, *row) for number, row in enumerate(rows, start=1)),
+            note="the first range SELECT is a start-up transient, as the document says",
+        )
         for title, rows in (
             ("The document's run of PostgreSQL as it was", DOCUMENT_HEAD),
             ("The document's run with the cluster-order patch", DOCUMENT_PATCH),

@@ -11,7 +11,7 @@ The disk's own rate is measured right before and after each window.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom import _core
@@ -28,7 +28,8 @@ from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.commit_cost import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.record import SecondsSeries, TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import read_logs
 from pgheadroom.types import PgVersion
@@ -42,21 +43,21 @@ manual on asynchronous commit)."""
 _BY_DATA_SYNC = ("fdatasync", "fsync")
 """Methods that sync by a call of its own, which is counted; the others sync while they write."""
 
-BOOK = {
-    "title": "What the book has",
-    "source": "chapters 2, 3 and 6 of the book (F1 to F4, F28)",
-    "columns": ["what", "commits or syncs a second"],
-    "rows": [
-        ["one client, disk of 5,400 / 7,200 / 10,000 / 15,000 rpm", "90 / 120 / 166 / 250"],
-        ["measured, 7,200 rpm, write cache off", "105 (sysbench 104.8)"],
-        ["the same, cache on and not safe", "1,048"],
-        ["controller with battery-backed cache, one disk / RAID 0 of three", "10,212 / 10,855"],
-        ["many clients, group commit", "above 500 is normal"],
-        ["synchronous_commit off", "at most 600 ms of commits can be lost, by default"],
-    ],
-    "note": "far more commits than the medium can sync mean a volatile cache, and data at risk; "
+BOOK = Reference(
+    title="What the book has",
+    source="chapters 2, 3 and 6 of the book (F1 to F4, F28)",
+    columns=("what", "commits or syncs a second"),
+    rows=(
+        ("one client, disk of 5,400 / 7,200 / 10,000 / 15,000 rpm", "90 / 120 / 166 / 250"),
+        ("measured, 7,200 rpm, write cache off", "105 (sysbench 104.8)"),
+        ("the same, cache on and not safe", "1,048"),
+        ("controller with battery-backed cache, one disk / RAID 0 of three", "10,212 / 10,855"),
+        ("many clients, group commit", "above 500 is normal"),
+        ("synchronous_commit off", "at most 600 ms of commits can be lost, by default"),
+    ),
+    note="far more commits than the medium can sync mean a volatile cache, and data at risk; "
     "flash with power-loss protection is the exception since",
-}
+)
 
 MEASURES = (
     Measure(name="tps", description="commits per second", unit="1/s", better="higher"),
@@ -213,7 +214,7 @@ class CommitCost(Comparing):
         self,
         request: Request,  # noqa: ARG002
         cells: Sequence[dict[str, Any]],
-        comparisons: Sequence[dict[str, Any]],
+        comparisons: Sequence[ComparedCells],
     ) -> list[str]:
         """The disk's rate beside one client's; groups; ratios with a verdict."""
         return [*_findings(cells), *differences(comparisons, "Commits a second", _label)]
@@ -238,7 +239,7 @@ def _fewest(request: Request) -> int:
     return min(int(level) for level in request.levels["clients"])
 
 
-def _label(cell: dict[str, Any]) -> str:
+def _label(cell: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{name} {cell[name]}" for name in _SETTINGS if name in cell)
     count = cell["clients"]
     clients = "1 client" if count == 1 else f"{count} clients"
@@ -254,7 +255,7 @@ def _create(server: Running) -> None:
 
 def _window(
     server: Running, request: Request, trial: Trial
-) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+) -> tuple[dict[str, float | None], SecondsSeries, list[str]]:
     """Measures of the window, its series, and what is to be noted."""
     import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
 

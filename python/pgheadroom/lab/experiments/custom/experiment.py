@@ -28,6 +28,7 @@ from pgheadroom.lab.experiments.custom import measure as custom_measure
 from pgheadroom.lab.experiments.custom import predicted as custom_predicted
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import ComparisonVerdict
 from pgheadroom.types import PgVersion
 
@@ -210,26 +211,22 @@ def _pairs(request: Request) -> list[tuple[Cell, Cell]]:
     ]
 
 
-def _findings(comparisons: Sequence[dict[str, object]]) -> list[str]:
+def _findings(comparisons: Sequence[ComparedCells]) -> list[str]:
     """What is higher or lower, in a sentence for each comparison that has a verdict."""
     said = []
     for item in comparisons:
-        cell, against, ratio = item["cell"], item["against"], item["ratio"]
-        assert isinstance(cell, dict), "a comparison has two cells"
-        assert isinstance(against, dict), "a comparison has two cells"
-        if item["verdict"] not in (
-            ComparisonVerdict.HIGHER,
-            ComparisonVerdict.LOWER,
-        ) or not isinstance(ratio, dict):
+        cell, against = item.cell, item.against
+        shown = item.verdict in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER)
+        if not shown or item.ratio is None:
             continue
         changed = [name for name in cell if cell[name] != against[name]]
         rest = ", ".join(f"{name} {cell[name]}" for name in cell if name not in changed)
         what = ", ".join(f"{name} {cell[name]} against {against[name]}" for name in changed)
-        said.append(f"{f'({rest}) ' if rest else ''}{what}: {item['measure']} {ratio_words(item)}.")
+        said.append(f"{f'({rest}) ' if rest else ''}{what}: {item.measure} {ratio_words(item)}.")
     if said:
         return said
-    if comparisons and all(item["verdict"] == ComparisonVerdict.UNDECIDED for item in comparisons):
-        return [f"Undecided: {comparisons[0]['reason']}."]
+    if comparisons and all(item.verdict == ComparisonVerdict.UNDECIDED for item in comparisons):
+        return [f"Undecided: {comparisons[0].reason}."]
     return ["No difference between levels is shown."]
 
 

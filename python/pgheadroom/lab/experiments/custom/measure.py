@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import driver, guards
@@ -18,6 +18,7 @@ from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.custom.load import Work, load, work_of
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.servers.pgbench import PgbenchReport, read_logs
 
@@ -230,7 +231,7 @@ def _count(
 
 def _time(
     server: Running, request: Request, work: Work, trial: Trial, window_s: int
-) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+) -> tuple[dict[str, float | None], SecondsSeries, list[str]]:
     """
     The throughput window, its series, and notes; sampled every second from outside the database.
 

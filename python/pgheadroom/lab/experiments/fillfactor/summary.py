@@ -17,6 +17,7 @@ from pgheadroom.lab.experiment import (
 )
 from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predicted
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.types import PgVersion
 
 COMPARED = (
@@ -30,26 +31,26 @@ COMPARED = (
     "index_pages",
 )
 
-DOCUMENT_CLAIMS = {
-    "title": "What the document says",
-    "source": "What is fillfactor and how does it affect PostgreSQL performance? (2020); "
+DOCUMENT_CLAIMS = Reference(
+    title="What the document says",
+    source="What is fillfactor and how does it affect PostgreSQL performance? (2020); "
     "PostgreSQL 12.2, scales 1000, 2500, 10000 on 16 GB, 12 hours each, 2 clients",
-    "columns": ["claim", "shown here by"],
-    "rows": [
-        [
+    columns=("claim", "shown here by"),
+    rows=(
+        (
             "on average a boost of 10 % when fillfactor is lowered by 10 or 20",
             "accounts_update_ms, ratio at 90 and 80",
-        ],
-        ["70 clearly deteriorates updates at every scale", "accounts_update_ms, ratio at 70"],
-        ["90 is a good idea when hot data is a lot bigger than memory", "memory tenfold, 90"],
-        [
+        ),
+        ("70 clearly deteriorates updates at every scale", "accounts_update_ms, ratio at 70"),
+        ("90 is a good idea when hot data is a lot bigger than memory", "memory tenfold, 90"),
+        (
             "smaller data against memory: no benefit, total TPS may fall a little",
             "memory fits, tps",
-        ],
-        ["more aggressive autovacuum would have helped further", "factor autovacuum"],
-    ],
-    "note": "its table of times is a picture that the text at hand does not carry",
-}
+        ),
+        ("more aggressive autovacuum would have helped further", "factor autovacuum"),
+    ),
+    note="its table of times is a picture that the text at hand does not carry",
+)
 
 
 def summarise(
@@ -64,8 +65,8 @@ def summarise(
     own = [measure for measure in measures if measure.evidence != "predicted"]
     cells = summarise_cells(samples, request.cells(), own)
     why_not = fillfactor_predicted.fill(request, version, samples, cells)
-    comparisons: list[dict[str, Any]] = []
-    controls: list[dict[str, Any]] = []
+    comparisons: list[ComparedCells] = []
+    controls: list[ComparedCells] = []
     findings: list[str] = []
     for group in _groups(request):
         against = {**group, "fillfactor": reference}
@@ -104,7 +105,7 @@ def _groups(request: Request) -> list[Cell]:
 def _findings(
     group: Cell,
     cells: Sequence[dict[str, Any]],
-    comparisons: Sequence[dict[str, Any]],
+    comparisons: Sequence[ComparedCells],
     reference: int,
 ) -> list[str]:
     """Sentences of a group: why updates miss HOT, what fillfactor changes, time with intervals."""
@@ -114,10 +115,10 @@ def _findings(
     findings = [*_cause(counted, reference), *_by_fillfactor(counted)]
     for measure, name in (("accounts_update_ms", "The accounts UPDATE takes"), ("tps", "TPS is")):
         parts = [
-            f"at {comparison['cell']['fillfactor']} {ratio_words(comparison)}"
+            f"at {comparison.cell['fillfactor']} {ratio_words(comparison)}"
             for comparison in comparisons
-            if comparison["measure"] == measure
-            and all(comparison["cell"][factor] == value for factor, value in group.items())
+            if comparison.measure == measure
+            and all(comparison.cell[factor] == value for factor, value in group.items())
         ]
         if parts:
             findings.append(f"{name}, against fillfactor {reference}: " + "; ".join(parts) + ".")

@@ -26,6 +26,7 @@ from pgheadroom.lab.experiments.index_walkthrough.model import DISTINCT_VALUES, 
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import Reference
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
 
@@ -54,19 +55,19 @@ _QUERIES = {
     "vacuumed": ("indexonlyscan", "SELECT count(v) FROM t WHERE v < 5", "Index Only Scan"),
 }
 
-BOOK = {
-    "title": "What the book has, on PostgreSQL 9.6",
-    "source": "chapter 9 of the book: 100,000 rows, random values, index without deduplication",
-    "columns": ["step", "blocks"],
-    "rows": [
-        ["load", "443 of the table, 276 of the index on the value"],
-        ["seq-scan", "443"],
-        ["bitmap", "443 + 29"],
-        ["clustered", "223 + 139 (50,274 rows)"],
-    ],
-    "note": "before 12 the keys that separate equal values had no heap TID, so its index is a "
+BOOK = Reference(
+    title="What the book has, on PostgreSQL 9.6",
+    source="chapter 9 of the book: 100,000 rows, random values, index without deduplication",
+    columns=("step", "blocks"),
+    rows=(
+        ("load", "443 of the table, 276 of the index on the value"),
+        ("seq-scan", "443"),
+        ("bitmap", "443 + 29"),
+        ("clustered", "223 + 139 (50,274 rows)"),
+    ),
+    note="before 12 the keys that separate equal values had no heap TID, so its index is a "
     "level lower: 274 leaves, a root and the metapage, where ours has two inner pages more",
-}
+)
 
 MEASURES = (
     Measure(name="buffers", description="blocks that the plan touched, hit or read", unit="pages"),

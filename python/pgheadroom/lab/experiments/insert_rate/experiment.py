@@ -11,7 +11,7 @@ and a fixed time with fsync on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.errors import InputError
@@ -39,23 +39,24 @@ from pgheadroom.lab.experiments.insert_rate.script import (
 from pgheadroom.lab.place import Place, Shape
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.types import PgVersion
 
 PREDICTED = ("wal_bytes_per_row", "wal_records_per_row", "heap_pages_per_million_rows")
 
-BOOK = {
-    "title": "What the book has",
-    "source": "chapters 2, 8, 12 and 17 of the book",
-    "columns": ["what", "figure"],
-    "rows": [
-        ["rows a commit that dilute its latency", "about 1,000"],
-        ["rows a commit that get most of the gain", "100 to 1,000"],
-        ["width of a row without effect on the rate", "up to 10,000 bytes, bound by commits"],
-        ["COPY without WAL, disks of its time", "86 to 88 MB/s, a core 64 % busy"],
-    ],
-    "note": "the sweep of widths repeated a letter: such a value is compressed from about 2,000 "
+BOOK = Reference(
+    title="What the book has",
+    source="chapters 2, 8, 12 and 17 of the book",
+    columns=("what", "figure"),
+    rows=(
+        ("rows a commit that dilute its latency", "about 1,000"),
+        ("rows a commit that get most of the gain", "100 to 1,000"),
+        ("width of a row without effect on the rate", "up to 10,000 bytes, bound by commits"),
+        ("COPY without WAL, disks of its time", "86 to 88 MB/s, a core 64 % busy"),
+    ),
+    note="the sweep of widths repeated a letter: such a value is compressed from about 2,000 "
     "bytes on, ours are not",
-}
+)
 
 MEASURES = (
     Measure(
@@ -230,7 +231,7 @@ class InsertRate(Comparing):
         self,
         request: Request,  # noqa: ARG002
         cells: Sequence[dict[str, Any]],
-        comparisons: Sequence[dict[str, Any]],
+        comparisons: Sequence[ComparedCells],
     ) -> list[str]:
         """Counters beside predictions, what is saved, rates."""
         return [
@@ -252,7 +253,7 @@ def _fewest(request: Request) -> int:
     return min(int(level) for level in request.levels["rows"])
 
 
-def _label(cell: dict[str, Any]) -> str:
+def _label(cell: Mapping[str, Any]) -> str:
     clients = f", {cell['clients']} clients" if cell["clients"] != 1 else ""
     index = ", serial key" if cell["index"] == "serial" else ""
     return (

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import MeasurementInvalid
@@ -17,6 +16,7 @@ from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.experiments.insert_rate import model as insert_model
 from pgheadroom.lab.experiments.insert_rate.script import TABLE
 from pgheadroom.lab.place import Running
+from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import PgbenchReport, read_logs
 
@@ -112,7 +112,7 @@ def count(
 
 def time_window(
     server: Running, request: Request, trial: Trial, script: Sequence[str]
-) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+) -> tuple[dict[str, float | None], SecondsSeries, list[str]]:
     """
     The throughput window: fsync on, a checkpoint before.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom import _core
@@ -33,6 +33,7 @@ from pgheadroom.lab.experiments.load_methods import script as load_script
 from pgheadroom.lab.experiments.load_methods.script import METHODS, TABLE, VALUE_BYTES
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import ComparedCells, Reference
 
 ROWS_PER_SCALE = 20_000
 _DATA_MIN_BYTES = 300 * 1024**2
@@ -42,19 +43,19 @@ many pages SET LOGGED can extend, less what its scan has pinned ahead (17 and la
 STEPS = {"load": "the load, with its index", "vacuum": "the first VACUUM afterwards"}
 PREDICTED = ("heap_pages", "index_pages")
 
-BOOK = {
-    "title": "What the book has",
-    "source": "chapters 10, 12 and 17 of the book",
-    "columns": ["what", "figure"],
-    "rows": [
-        ["COPY of 10,000,000 rows, plain", "7,060 ms"],
-        ["the same with FREEZE", "5,458 ms (0.77 times)"],
-        ["COPY without WAL (wal_level minimal)", "WAL 0, 86 to 88 MB/s over three disks"],
-        ["ranking, slow to fast", "single INSERTs, batches of rows, one COPY"],
-        ["indexes", "dropped before the load, rebuilt after: faster and less fragmented"],
-    ],
-    "note": "its COPY FREEZE set no visibility map, which it does from 14 on",
-}
+BOOK = Reference(
+    title="What the book has",
+    source="chapters 10, 12 and 17 of the book",
+    columns=("what", "figure"),
+    rows=(
+        ("COPY of 10,000,000 rows, plain", "7,060 ms"),
+        ("the same with FREEZE", "5,458 ms (0.77 times)"),
+        ("COPY without WAL (wal_level minimal)", "WAL 0, 86 to 88 MB/s over three disks"),
+        ("ranking, slow to fast", "single INSERTs, batches of rows, one COPY"),
+        ("indexes", "dropped before the load, rebuilt after: faster and less fragmented"),
+    ),
+    note="its COPY FREEZE set no visibility map, which it does from 14 on",
+)
 
 MEASURES = (
     Measure(
@@ -224,7 +225,7 @@ class LoadMethods(Comparing):
         self,
         request: Request,  # noqa: ARG002
         cells: Sequence[dict[str, Any]],
-        comparisons: Sequence[dict[str, Any]],
+        comparisons: Sequence[ComparedCells],
     ) -> list[str]:
         """Pages beside predictions, WAL, times."""
         return [
@@ -269,7 +270,7 @@ def _step(
     }
 
 
-def _label(cell: dict[str, Any]) -> str:
+def _label(cell: Mapping[str, Any]) -> str:
     index = "no index" if cell["index"] == "none" else f"index {cell['index']}"
     parts = [str(cell["method"]), index]
     parts += [f"{cell['order']} keys", f"wal_level {cell['wal_level']}"]
@@ -316,7 +317,7 @@ def _wal_sentences(cells: Sequence[dict[str, Any]]) -> list[str]:
     return said
 
 
-def _group(cell: dict[str, Any]) -> str:
+def _group(cell: Mapping[str, Any]) -> str:
     """What is equal in loads that are told together, in words."""
     return _label({**cell, "step": "load"}).removeprefix(f"{cell['method']}, ")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import MeasurementInvalid
@@ -33,6 +33,7 @@ from pgheadroom.lab.experiments.read_writes import model as read_writes_model
 from pgheadroom.lab.experiments.read_writes import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -50,17 +51,17 @@ READS = ("first-read", "second-read")
 
 PREDICTED = ("pages_dirtied", "wal_records", "wal_fpi", "wal_bytes")
 
-BOOK = {
-    "title": "What the book has, on PostgreSQL 9.6",
-    "source": "chapters 3 and 17 of the book",
-    "columns": ["what", "figure"],
-    "rows": [
-        ["INSERT of 100,000 integers, with the table's creation", "185 ms"],
-        ["count(*) of them, the first after the load", "14.4 ms in the executor, 32.9 ms in all"],
-    ],
-    "note": "it says that the first count also writes hint bits, but not how much; without "
+BOOK = Reference(
+    title="What the book has, on PostgreSQL 9.6",
+    source="chapters 3 and 17 of the book",
+    columns=("what", "figure"),
+    rows=(
+        ("INSERT of 100,000 integers, with the table's creation", "185 ms"),
+        ("count(*) of them, the first after the load", "14.4 ms in the executor, 32.9 ms in all"),
+    ),
+    note="it says that the first count also writes hint bits, but not how much; without "
     "checksums, its default then, that is no WAL",
-}
+)
 
 MEASURES = (
     *beside(
@@ -224,7 +225,7 @@ class ReadWrites(Comparing):
         self,
         request: Request,  # noqa: ARG002
         cells: Sequence[dict[str, Any]],
-        comparisons: Sequence[dict[str, Any]],
+        comparisons: Sequence[ComparedCells],
     ) -> list[str]:
         """What each first read wrote, measured beside predicted; its time against the second."""
         return [
@@ -360,7 +361,7 @@ def _require_pages(
         )
 
 
-def _label(cell: dict[str, Any]) -> str:
+def _label(cell: Mapping[str, Any]) -> str:
     names = ("method", "checksums", "wal_log_hints", "full_page_writes", "step")
     return ", ".join(
         str(cell[name]) if name in ("method", "step") else f"{name} {cell[name]}"

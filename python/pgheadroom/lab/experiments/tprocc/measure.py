@@ -21,6 +21,7 @@ from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.tprocc import consistency, load, run
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES, UPDATED, fillfactors
 from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.series import Sampler, of_window
 from pgheadroom.lab.wal_images import image_bytes, wal_position
 from pgheadroom.servers.pgbench import read_logs
@@ -376,7 +377,7 @@ def _count(
 
 def _time(
     server: Running, request: Request, users: run.Users, trial: Trial
-) -> tuple[dict[str, float | None], dict[str, Any], list[str]]:
+) -> tuple[dict[str, float | None], SecondsSeries, list[str]]:
     """The throughput window, after a ramp-up with fsync on."""
     window_s, rampup_s = int(request.options["window_s"]), int(request.options["rampup_s"])
     seed = driver.seed_of(request, trial) + 500

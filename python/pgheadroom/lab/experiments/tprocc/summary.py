@@ -15,6 +15,7 @@ from pgheadroom.lab.experiments.tprocc import predicted
 from pgheadroom.lab.experiments.tprocc.measure import MEASURES, transactions
 from pgheadroom.lab.experiments.tprocc.schedules import SOURCES, UPDATED
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.types import PgVersion
 
 COMPARED = (
@@ -41,26 +42,26 @@ DOCUMENT = (
     "for 300 minutes each, Aurora PostgreSQL 15.4 on db.r6g.4xlarge"
 )
 
-CLAIMS = {
-    "title": "What the document says",
-    "source": DOCUMENT,
-    "columns": ["claim", "shown here by"],
-    "rows": [
-        ["TPM rises with the users, and is higher the lower the fillfactor", "tpm"],
-        ["CPU depends on the users, not on the fillfactor", "cpu_frac"],
-        ["the share of HOT updates rises as the fillfactor falls", "<table>_hot_frac"],
-        [
+CLAIMS = Reference(
+    title="What the document says",
+    source=DOCUMENT,
+    columns=("claim", "shown here by"),
+    rows=(
+        ("TPM rises with the users, and is higher the lower the fillfactor", "tpm"),
+        ("CPU depends on the users, not on the fillfactor", "cpu_frac"),
+        ("the share of HOT updates rises as the fillfactor falls", "<table>_hot_frac"),
+        (
             "500 users: about 94 million updates an hour of stock and of order_line, 19 million of "
             "customer and of district: 4.9 to 1",
             "<table>_updates_per_h",
-        ],
-        ["loading takes as long at every fillfactor (60 to 62 minutes)", "load_s"],
-        ["more room for updates means more pages for the inserts of order_line", "data_bytes"],
-    ],
-    "note": "its throughput, CPU and HOT shares are pictures that the text at hand does not carry; "
+        ),
+        ("loading takes as long at every fillfactor (60 to 62 minutes)", "load_s"),
+        ("more room for updates means more pages for the inserts of order_line", "data_bytes"),
+    ),
+    note="its throughput, CPU and HOT shares are pictures that the text at hand does not carry; "
     "Aurora's storage takes the log and makes the pages itself, for which the twin's "
     "predicted_log_bytes_per_tx stands; its tiered cache has no counterpart here",
-}
+)
 
 
 def summarise(
@@ -86,7 +87,7 @@ def summarise(
     )
 
 
-def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[Reference]:
     """The document's table of sizes, each against fillfactor 100."""
     by_level = {cell["fillfactor"]: cell for cell in cells}
     if 100 not in by_level or not by_level[100]["data_bytes"]:
@@ -110,11 +111,11 @@ def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[dict[str, 
             ]
         )
     return [
-        {
-            "title": "Size of the database by fillfactor",
-            "source": DOCUMENT,
-            "evidence": "printed by the document, measured or predicted as the column says",
-            "columns": [
+        Reference(
+            title="Size of the database by fillfactor",
+            source=DOCUMENT,
+            evidence="printed by the document, measured or predicted as the column says",
+            columns=(
                 "fillfactor",
                 "document",
                 "against 100",
@@ -122,15 +123,15 @@ def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[dict[str, 
                 "against 100",
                 "predicted against 100",
                 "load",
-            ],
-            "rows": rows,
-            "note": "sizes of the tables and their indexes, whose fillfactor stays at 90"
+            ),
+            rows=tuple(map(tuple, rows)),
+            note="sizes of the tables and their indexes, whose fillfactor stays at 90"
             + "".join(
                 f"; {level}: {SOURCES[str(level)]}"
                 for level in request.levels["fillfactor"]
                 if str(level) in SOURCES
             ),
-        }
+        )
     ]
 
 
@@ -151,7 +152,7 @@ def _predictions(request: Request, version: PgVersion, level: Value) -> dict[str
 
 def _predicted(
     request: Request, cells: Sequence[dict[str, Any]], samples: Sequence[TrialSample]
-) -> list[dict[str, Any]]:
+) -> list[Reference]:
     """HOT share of each table, the twin's beside the range that was measured."""
     rows = []
     for level in request.levels["fillfactor"]:
@@ -177,20 +178,19 @@ def _predicted(
     if not rows:
         return []
     return [
-        {
-            "title": "HOT share by table, predicted and measured",
-            "evidence": "predicted or measured as the column says",
-            "source": "the twin, which plays a simpler workload (docs/method.md says in what)",
-            "columns": ["fillfactor", "table", "predicted", "measured", "difference"],
-            "rows": rows,
-            "note": "predicted for one user of one warehouse; measured over all users and "
-            "repetitions",
-        }
+        Reference(
+            title="HOT share by table, predicted and measured",
+            evidence="predicted or measured as the column says",
+            source="the twin, which plays a simpler workload (docs/method.md says in what)",
+            columns=("fillfactor", "table", "predicted", "measured", "difference"),
+            rows=tuple(map(tuple, rows)),
+            note="predicted for one user of one warehouse; measured over all users and repetitions",
+        )
     ]
 
 
 def _findings(
-    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]]
+    request: Request, cells: Sequence[dict[str, Any]], comparisons: Sequence[ComparedCells]
 ) -> list[str]:
     """Counters first; then orders per minute with verdicts; each for what else varies."""
     if not cells:
@@ -207,10 +207,9 @@ def _findings(
         if group == groups[0]:
             said += [f"{label}{each}" for each in _counters_said(request, mine)]
         parts = [
-            f"at {item['cell']['fillfactor']} {ratio_words(item)}"
+            f"at {item.cell['fillfactor']} {ratio_words(item)}"
             for item in comparisons
-            if item["measure"] == "nopm"
-            and all(item["cell"][name] == group[name] for name in group)
+            if item.measure == "nopm" and all(item.cell[name] == group[name] for name in group)
         ]
         if parts:
             reference = request.levels["fillfactor"][0]

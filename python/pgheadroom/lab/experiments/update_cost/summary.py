@@ -16,6 +16,7 @@ from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.experiment import Summary, compare_cells, summarise_cells
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.lab.result import Reference
 from pgheadroom.stats import PAIRS_MIN, fit_line, mean_interval, paired_ratio
 from pgheadroom.types import Interval, PgVersion
 
@@ -120,7 +121,7 @@ def _document_figures(cell: dict[str, Any], request: Request) -> dict[str, int]:
     return {}
 
 
-def _references(request: Request) -> list[dict[str, Any]]:
+def _references(request: Request) -> list[Reference]:
     note = (
         "10 million rows (scale 100), full_page_writes off; compare cells of this scale only"
         if request.scale == DOCUMENT_SCALE
@@ -129,20 +130,20 @@ def _references(request: Request) -> list[dict[str, Any]]:
     )
     source = "PostgreSQL update performance, John Doe, 6 May 2026"
     return [
-        {
-            "title": "PostgreSQL, as the document prints it",
-            "source": source,
-            "columns": COLUMNS,
-            "rows": DOCUMENT_POSTGRESQL,
-            "note": note,
-        },
-        {
-            "title": "Redrock Postgres (undo log, update in place), as the document prints it",
-            "source": source,
-            "columns": COLUMNS,
-            "rows": DOCUMENT_REDROCK,
-            "note": f"{note}; not measured by us: that server is not at hand",
-        },
+        Reference(
+            title="PostgreSQL, as the document prints it",
+            source=source,
+            columns=tuple(COLUMNS),
+            rows=tuple(map(tuple, DOCUMENT_POSTGRESQL)),
+            note=note,
+        ),
+        Reference(
+            title="Redrock Postgres (undo log, update in place), as the document prints it",
+            source=source,
+            columns=tuple(COLUMNS),
+            rows=tuple(map(tuple, DOCUMENT_REDROCK)),
+            note=f"{note}; not measured by us: that server is not at hand",
+        ),
     ]
 
 

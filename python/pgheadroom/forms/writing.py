@@ -1,0 +1,107 @@
+"""
+Values as JSON has them; of those that were read with more than their form says, all of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pgheadroom.forms.marks import Stored, file_name
+
+
+class Kept(Mapping[str, Any]):
+    """
+    Base of such a form: its fields are what we rely on, `kept` is all that stands in the file.
+
+    One of our own making has its fields and nothing else, and no `kept`. As a mapping it is what
+    stands in the file, or would.
+    """
+
+    __slots__ = ("kept",)
+    kept: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return _stands(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_stands(self))
+
+    def __len__(self) -> int:
+        return len(_stands(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self)!r})"
+
+
+def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = True) -> Any:
+    """
+    The value as JSON has it, its fields in their order.
+
+    Args:
+        value: A frozen value, or anything that stands in one.
+        nulls: Whether the file says of a field that it is None, or leaves it out.
+        added: Whether it has those fields that earlier versions do not have (`added_later`) where
+            they are as they are by default; left out, an earlier file keeps its digest.
+        whole: Whether it has fields that are as they are by default, besides a `kind`.
+    """
+    if isinstance(value, Kept) and hasattr(value, "kept"):
+        return value.kept
+    if is_dataclass(value) and not isinstance(value, type):
+        made = {}
+        kind: Any = type(value)
+        for item, stored in stored_fields(kind):
+            found = getattr(value, item.name)
+            if stored is not None and found is not None:
+                found = stored.dump(found)
+            if _is_left_out(item, value, found, nulls=nulls, added=added):
+                continue
+            if not whole and item.name != "kind" and found == _default(item):
+                continue
+            made[file_name(item)] = write(found, nulls=nulls, added=added, whole=whole)
+        return made
+    if isinstance(value, Mapping):
+        return {
+            key: write(item, nulls=nulls, added=added, whole=whole) for key, item in value.items()
+        }
+    if isinstance(value, tuple | list):
+        return [write(item, nulls=nulls, added=added, whole=whole) for item in value]
+    return value
+
+
+def _is_left_out(item: Field[Any], owner: Any, found: Any, *, nulls: bool, added: bool) -> bool:
+    marks = item.metadata
+    only = marks.get("only")
+    return (
+        (found is None and (not nulls or bool(marks.get("unless_none"))))
+        or (not found and bool(marks.get("unless_empty")))
+        or (only is not None and not only(owner))
+        or (not added and bool(marks.get("added_later")) and found == item.default)
+    )
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def _stands(value: Kept) -> Mapping[str, Any]:
+    """What stands in the file, or would."""
+    found: Mapping[str, Any] = write(value)
+    return found
+
+
+@functools.cache
+def stored_fields(kind: type[Any]) -> tuple[tuple[Field[Any], Stored | None], ...]:
+    """The fields of a form, each with how it is stored if that is otherwise."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple((item, _stored(hints[item.name])) for item in fields(kind))
+
+
+def _stored(hint: Any) -> Stored | None:
+    """How a field is stored, which may be None too."""
+    hints = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    marks = (mark for one in hints for mark in getattr(one, "__metadata__", ()))
+    return next((mark for mark in marks if isinstance(mark, Stored)), None)
