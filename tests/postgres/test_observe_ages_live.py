@@ -66,3 +66,75 @@ def test_a_queue_is_observed_and_played_in_its_steady_state(programs: ServerProg
     assert all(without == 0 for _, without in played.simulated.turns)
     inserted, deleted = (sum(played.columns[f"n_tup_{kind}"]) for kind in ("ins", "del"))
     assert inserted == deleted > ROWS
+
+
+PAID, SENT, RECEIVED = 20, 300, 900
+ORDERS = f"""
+CREATE EXTENSION pg_stat_statements;
+CREATE TABLE orders (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, status text NOT NULL,
+    paid_at timestamptz, sent_at timestamptz, parcel text, received_at timestamptz, note text);
+INSERT INTO orders (status, paid_at, sent_at, parcel, received_at, note)
+SELECT CASE WHEN i <= {2 * ROWS - RECEIVED} THEN 'received' WHEN i <= {2 * ROWS - SENT} THEN 'sent'
+            WHEN i <= {2 * ROWS - PAID} THEN 'paid' ELSE 'new' END,
+       CASE WHEN i <= {2 * ROWS - PAID} THEN now() END,
+       CASE WHEN i <= {2 * ROWS - SENT} THEN now() END,
+       CASE WHEN i <= {2 * ROWS - SENT} THEN 'JD' || 1000000000000 + i END,
+       CASE WHEN i <= {2 * ROWS - RECEIVED} THEN now() END,
+       CASE WHEN i % 5 = 0 THEN 'leave at the door' END
+FROM generate_series(1, {2 * ROWS}) i;
+VACUUM ANALYZE
+"""
+LIVES = f"""
+DO $$ DECLARE n int8; BEGIN
+  FOR i IN 1..{TURNS} LOOP
+    INSERT INTO orders (status, note)
+        VALUES ('new', CASE WHEN i % 5 = 0 THEN 'leave at the door' END) RETURNING id INTO n;
+    COMMIT;
+    UPDATE orders SET status = 'received', received_at = now() WHERE id = n - {RECEIVED}; COMMIT;
+    UPDATE orders SET status = 'sent', sent_at = now(), parcel = 'JD' || 1000000000000 + n
+        WHERE id = n - {SENT}; COMMIT;
+    UPDATE orders SET status = 'paid', paid_at = now() WHERE id = n - {PAID}; COMMIT;
+  END LOOP;
+END $$
+"""
+
+
+def test_what_a_rows_updates_fill_is_observed_and_played(programs: ServerPrograms) -> None:
+    """
+    An order is paid, sent and received: each update has its age and its growth, by sampled rows.
+
+    Played at their mean length, and at whichever age, rows of such a table would hardly ever leave
+    their page. The order in which statements are listed says nothing.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        settings = {"autovacuum": "off", "fsync": "off", "pg_stat_statements.track": "all"}
+        if not observed.start_with_contrib(cluster, settings):
+            pytest.skip(f"{programs.version} has no pg_stat_statements")
+        observed.load(cluster, ORDERS)
+
+        def lives() -> None:
+            with observed.session(cluster) as connection:
+                connection.execute(LIVES.encode())
+
+        lives()
+        recording = observed.watched(cluster, lives)
+    profile = observed.profile_of(recording)
+    updates = observed.facts(profile, "orders")["updates"]
+    assert [fill["columns"] for fill in updates["fills"]] == [
+        ["paid_at"],
+        ["sent_at", "parcel"],
+        ["received_at"],
+    ]
+    for fill, age in zip(updates["fills"], (PAID, SENT, RECEIVED), strict=True):
+        assert fill["rows"][1] == pytest.approx(age, rel=0.05, abs=3)
+    scenario = make_scenario(profile, profile.table("orders"), Knobs())
+    assert scenario is not None
+    assert any("until the updates" in said for said in scenario.assumed)
+    counters = observed.facts(profile, "orders")["counters"]
+    measured = counters["n_tup_hot_upd"] / counters["n_tup_upd"]
+    with Runner() as runner:
+        piece = Piece(scenario=scenario, version=profile.server.version, fillfactor=100, seed=0)
+        played = runner.play([piece])[0].figures()["hot_frac"]
+    print(measured, played, updates["fills"])
+    assert played == pytest.approx(measured, abs=0.05)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgheadroom.observe.ages import Ages
+from pgheadroom.observe.fills import Fill
 from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.profile import parse_profile
 
@@ -27,10 +29,21 @@ AGES = st.none() | st.builds(
     gone=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
     mixed=st.none() | st.integers(1, 5000),
 )
+FILLS = st.none() | st.builds(
+    lambda ages: Fill(
+        attnums=(3,), ages=(ages[0], ages[1], ages[2]), ever_frac=1.0, aligned_bytes=None
+    ),
+    st.lists(st.integers(0, 10**6), min_size=3, max_size=3).map(sorted),
+)
 
 
 def operations(
-    rows: int, inserts: int, deletes: int, updates: list[float], ages: Ages | None
+    rows: int,
+    inserts: int,
+    deletes: int,
+    updates: list[float],
+    ages: Ages | None,
+    fills: Sequence[Fill | None] = (None,) * 3,
 ) -> list[dict[str, Any]]:
     """As `observe` writes them."""
     return living_operations(
@@ -38,7 +51,10 @@ def operations(
         rows,
         inserts=inserts,
         deletes=deletes,
-        updates=[Updates(sets={"state": {}}, rows=count) for count in updates],
+        updates=[
+            Updates(sets={"state": {}}, rows=count, fill=fill)
+            for count, fill in zip(updates, fills, strict=False)
+        ],
         ages=ages,
         assumed=[],
     )
@@ -57,9 +73,15 @@ def touched(made: list[dict[str, Any]], kind: str) -> float:
     delete_frac=st.sampled_from([0.0, 0.2, 0.5, 0.97, 1.0, 1.02, 1.6]),
     updates=st.lists(st.floats(1, 500_000), max_size=3),
     ages=AGES,
+    fills=st.tuples(FILLS, FILLS, FILLS),
 )
 def test_a_table_is_played_as_it_was_counted(
-    rows: int, inserts: int, delete_frac: float, updates: list[float], ages: Ages | None
+    rows: int,
+    inserts: int,
+    delete_frac: float,
+    updates: list[float],
+    ages: Ages | None,
+    fills: tuple[Fill | None, ...],
 ) -> None:
     """
     Whatever was observed makes a profile, with as many rows of each kind, and no age beyond them.
@@ -68,7 +90,7 @@ def test_a_table_is_played_as_it_was_counted(
     than it inserts.
     """
     deletes = round(inserts * delete_frac)
-    made = operations(rows, inserts, deletes, updates, ages)
+    made = operations(rows, inserts, deletes, updates, ages, fills)
     parse_profile(
         {
             "schema_version": 1,
@@ -106,3 +128,22 @@ def test_what_is_not_known_is_not_made_up(rows: int, inserts: int, updates: list
             assert one["pick"] == {"distribution": "uniform", "among": "live"}
         if one["kind"] == "delete":
             assert one["pick"] == {"distribution": "oldest"}
+
+
+@given(
+    ages=st.lists(st.integers(0, 900), min_size=3, max_size=3, unique=True),
+    more=st.lists(st.sampled_from([0.0, 0.4, 1.0, 9.0]), min_size=3, max_size=3),
+    sampled=AGES,
+)
+def test_updates_that_fill_columns_come_in_their_order(
+    ages: list[int], more: list[float], sampled: Ages | None
+) -> None:
+    """Once in each row's turn, at the age that rows have, however often a statement runs."""
+    fills = [
+        Fill(attnums=(3,), ages=(age, age, age), ever_frac=1.0, aligned_bytes=None) for age in ages
+    ]
+    updates = [1000 * (1 + times) for times in more]
+    made = operations(1000, 1000, 1000, updates, sampled, fills)
+    turn = [one for one in made if one.get("transaction") == "jobs turn 1"]
+    picked = [one["pick"] for one in turn if one["kind"] == "update"][: len(ages)]
+    assert [(pick["min"], pick["max"]) for pick in picked] == [(age, age) for age in sorted(ages)]

@@ -74,7 +74,7 @@ def test_an_order_that_is_delivered_takes_eight_bytes_more() -> None:
     profile = observed()
     found = filled(profile.tables[0], writes(profile, "jobs"))
     assert found is not None
-    assert (found.column, found.grown_bytes) == ("carrier", 8)
+    assert (found.columns, found.grown_bytes) == (("carrier",), (8,))
     (change,) = found.operations[1].sets
     (string,) = found.table.columns[-1:]
     assert string.width is not None
@@ -172,6 +172,47 @@ def test_several_updates_that_fill_columns_widen_the_forecast() -> None:
     width = width_of(profile, table)
     assert width.half >= frac
     assert "NULL" in width.text
+
+
+def test_what_several_updates_fill_is_played_where_the_sample_tells() -> None:
+    """
+    The same queue, by rows that show it: of 32 bytes, then 40, then 48.
+
+    The string takes the room of rows before and after whatever their lengths; each update makes it
+    longer once, though the first runs twice.
+    """
+    data = to_json(jobs())
+    ages = (50, 700)
+    insert, *updates = data["operation"]
+    for age, one in zip(ages, updates, strict=True):
+        one["pick"] = {"distribution": "age", "min": age, "max": age}
+    again = updates[0] | {"pick": {"distribution": "age", "min": 900, "max": 900}}
+    data["operation"] = [insert, *updates, again]
+    profile = parse_profile(data)
+    (table,) = profile.tables
+    fills = [
+        {"columns": [f"at{n}"], "rows": [age] * 3, "ever_frac": 1.0}
+        | {"aligned_bytes": [32.0 + 8 * n, 40.0 + 8 * n]}
+        for n, age in enumerate(ages)
+    ]
+    seen = to_json(jobs())["table"][0]["observed"]["updates"] | {"fills": fills}
+    table = replace(table, observed=seen_of(table, updates=seen))
+    found = filled(table, writes(profile, "jobs"))
+    assert found is not None
+    assert (found.columns, found.grown_bytes) == (("at0", "at1"), (8, 8))
+    grown = [
+        [change.grows_max_bytes for change in one.sets]
+        for one in found.operations
+        if one.kind == "update"
+    ]
+    assert grown == [[8], [8], [0]]
+    string = found.table.columns[-1]
+    assert string.width is not None
+    for width in range(string.width.min_bytes, string.width.max_bytes + 1):
+        plain = profile_columns(replace(found.table, columns=found.table.columns[:-1]), {})
+        made = lengths([*plain, _core.Column("text", payload_bytes=width, name="at0")])
+        assert -(-made // 8) * 8 == 32
+    assert unplayed_growth_frac(table, writes(profile, "jobs")) == 0
 
 
 def test_growth_that_is_played_or_is_none_does_not_widen() -> None:

@@ -281,3 +281,28 @@ def test_without_a_sample_or_with_few_rows_nothing_is_said() -> None:
     found, why = ages_of(few, rates)
     assert found is None
     assert why == "10 sampled rows were written in the interval, 50 expected"
+
+
+def newest(pages: int, rng: random.Random) -> list[list[Any]]:
+    """The newest rows, each on one of so many pages, with room for 60."""
+    counts = [0] * pages
+    made: list[list[Any]] = []
+    for place in range(200):
+        page = rng.randrange(pages)
+        made.append([float(place), 0, 64, page * 1000 + counts[page] // 60])
+        counts[page] += 1
+    return made
+
+
+@pytest.mark.parametrize("pages", [1, 2, 4, 8])
+def test_sessions_that_insert_are_told_by_the_pages_of_the_newest_rows(pages: int) -> None:
+    """About as many as pages to which rows come; without the newest rows nothing is said."""
+    sample, rates = watched(queue(200), 2000)
+    rates = replace(rates, deletes=0)
+    assert ages_of(sample, rates)[0].inserting is None  # type: ignore[union-attr]
+    for seed in range(20):
+        listed = newest(pages, random.Random(seed))
+        found, why = ages_of(sample | {"nullable": [], "newest": listed}, rates)
+        assert found is not None, why
+        assert found.inserting is not None
+        assert abs(found.inserting - pages) <= max(1, pages // 2)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pgheadroom import _core
 from pgheadroom.advise.advice import Calibration, Verdict, mid
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.policy import Policy
@@ -173,7 +174,7 @@ def _filled_before(table: TableProfile) -> str | None:
     pages = float(table.observed.main_bytes or 0) / PAGE_BYTES
     if table.fillfactor == 100 or pages < _PAGES_MIN:
         return None
-    most = rows_per_page(table, table.fillfactor)
+    most = max(rows_per_page(table, table.fillfactor), _inserted_per_page(table))
     found = table.rows / pages
     if found <= most + max(_DENSER_FRAC * most, _DENSER_ROWS):
         return None
@@ -182,6 +183,14 @@ def _filled_before(table: TableProfile) -> str | None:
         f"{table.fillfactor}: they were filled before that was set, so what was measured is not "
         "what it gives"
     )
+
+
+def _inserted_per_page(table: TableProfile) -> int:
+    """Rows of the length at which they are inserted, where updates make them longer; 0: unknown."""
+    fills = None if table.observed is None else table.observed.updates.fills
+    if not fills or fills[0].aligned_bytes is None:
+        return 0
+    return _core.rows_per_page(round(fills[0].aligned_bytes[0]), table.fillfactor)
 
 
 def _longer(server: ObservedServer, updates: float) -> str:

@@ -1,20 +1,24 @@
 """
-A NULL that becomes a value makes its row longer, once: an order that is delivered.
+A NULL that becomes a value makes its row longer, once: an order that is paid, sent, and received.
 
 In a profile NULL stays NULL, and no value of fixed length makes a row longer. What does is a string
-that grows. So where a row's one update sets a column that was NULL until then, the column is played
-as a string at the end of the row that has, with its neighbours, the length of the row before, and
-after the update that of the row with the value: to MAXALIGN, which is what room on a page is
-counted in. A row that loses its null bitmap by it may be no longer than before, and stays as it is.
-A column of an index that updates set is played as filled in all rows (`filled_keys`).
+that grows. So the columns that updates fill are played as one string at the end of the row, which
+each of these updates makes longer. What counts is the room on a page, to MAXALIGN: that of rows
+before and after is as sampled, or else by the layout. The string's length is drawn from eight that
+follow on each other, so that the mean room is right whatever the lengths (all eight take the same
+room where a row has one length only). A row that loses its null bitmap by it may be no longer than
+before, and stays as it is. A column of an index that updates set is played as filled in all rows
+(`filled_keys`).
 
-That it was NULL until then is taken from the sample: rows younger than those that are updated are a
-part of the table, and the column is NULL in as large a part of it.
+Which update fills what, and at what age, is of the sample (`ObservedFill`). Profiles without that
+have it for a row's one update: rows younger than those that are updated are a part of the table,
+and the column is NULL in as large a part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from pgheadroom import _core
@@ -26,45 +30,108 @@ _WITHIN = 0.2  # of the NULL share: age and NULLs are of samples; arbitrary
 _ALIGN_BYTES = 8  # MAXIMUM_ALIGNOF
 _STRING_HEADER_BYTES = 1  # of up to 126 bytes
 _PAYLOAD_MAX = 126
-_INT2_LESS_BYTES = 2
+_SHORTER_MAX = 16  # bytes; arbitrary
+_LEFT_MIN = 0.1  # of the rows inserted: with less left to be filled all are; rates are counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
     """
-    A table whose updates fill a column, as it is played.
+    A table whose updates fill columns, as it is played.
 
-    `grown_bytes`: by how much a row is longer afterwards, to MAXALIGN.
+    `grown_bytes`: by how much a row is longer after each of them, in their order.
     """
 
     table: TableProfile
     operations: tuple[Operation, ...]
-    column: str
-    grown_bytes: int
+    columns: tuple[str, ...]
+    grown_bytes: tuple[float, ...]
 
     @property
     def text(self) -> str:
         """What is assumed."""
+        grown = " + ".join(f"{length:.3g}" for length in self.grown_bytes)
+        if len(self.columns) == 1:
+            return (
+                f"{self.columns[0]} is NULL until the update that sets it, which makes a row "
+                f"{grown} bytes longer: played as a string that grows"
+            )
         return (
-            f"{self.column} is NULL until the update that sets it, which makes a row "
-            f"{self.grown_bytes} bytes longer: played as a string that grows"
+            f"{', '.join(self.columns)} are NULL until the updates that set them, which make a row "
+            f"{grown} bytes longer: played as a string that grows"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """An update of a row's life that gives columns a value; `aligned_bytes` as sampled."""
+
+    columns: tuple[str, ...]
+    aligned_bytes: tuple[float, float] | None = None
 
 
 def filled(table: TableProfile, operations: Sequence[Operation]) -> Filled | None:
     """
-    The table and its operations with growth where an update fills a column; None where none does.
+    The table and its operations with growth where updates fill columns; None where none does.
 
     Args:
         table: As observed.
         operations: That write to it.
     """
+    steps = _steps(table, operations)
+    late = {name for step in steps for name in step.columns}
+    if not late:
+        return None
+    first, grown = _lengths(table, steps)
+    if sum(grown) <= 0:
+        return None
+    name = next(column.name for column in table.columns if column.name in late)
+    others = tuple(one for one in table.columns if one.name not in late)
+    for columns in _candidates(table, others, operations):
+        base = _mean_length(replace(table, columns=columns))
+        most = round(first - base) - _STRING_HEADER_BYTES
+        if most < 0 or most + math.ceil(sum(grown)) > _PAYLOAD_MAX:
+            continue
+        string = ColumnProfile(
+            name=name,
+            type="text",
+            values=next(one.values for one in table.columns if one.name == name),
+            width=Width(min_bytes=max(0, most - _ALIGN_BYTES + 1), max_bytes=most),
+        )
+        return Filled(
+            table=replace(table, columns=(*columns, string)),
+            operations=_growing(operations, steps, late, name, grown),
+            columns=tuple(one.name for one in table.columns if one.name in late),
+            grown_bytes=grown,
+        )
+    return None
+
+
+def _steps(table: TableProfile, operations: Sequence[Operation]) -> list[_Step]:
+    """What the updates of a row's life fill, in their order; none where nothing tells."""
     updates = [one for one in operations if one.kind == "update"]
-    ages = None if table.observed is None else table.observed.updates.ages
-    if not updates or ages is None or not ages.rows or table.rows < 1:
-        return None
+    if not updates or table.observed is None or table.rows < 1:
+        return []
     if any(one.pick is None or one.pick.distribution != "age" for one in updates):
-        return None
+        return []
+    if (fills := table.observed.updates.fills) is not None:
+        free = {one.name for one in table.columns if not _is_indexed(table, one)}
+        made = [
+            _Step(
+                columns=tuple(name for name in fill.columns if name in free),
+                aligned_bytes=fill.aligned_bytes,
+            )
+            for fill in fills
+        ]
+        return [step for step in made if step.columns]
+    return _one_step(table, updates)
+
+
+def _one_step(table: TableProfile, updates: Sequence[Operation]) -> list[_Step]:
+    """The column that a row's one update fills, by ages and NULLs alone."""
+    ages = None if table.observed is None else table.observed.updates.ages
+    if ages is None or not ages.rows:
+        return []
     young_frac = ages.rows[len(ages.rows) // 2] / table.rows
     assigned = [
         {change.column for change in one.sets if change.changed_frac > 0} for one in updates
@@ -74,8 +141,8 @@ def filled(table: TableProfile, operations: Sequence[Operation]) -> Filled | Non
             continue
         near = abs(column.null_frac - young_frac) <= _WITHIN * column.null_frac
         if column.null_frac > 0 and near and _is_fixed(column) and not _is_indexed(table, column):
-            return _grown(table, operations, column)
-    return None
+            return [_Step(columns=(column.name,))]
+    return []
 
 
 def filled_keys(
@@ -124,31 +191,21 @@ def unplayed_growth_frac(table: TableProfile, operations: Sequence[Operation]) -
     Returns:
         0 where nothing is filled, or what is filled is played.
     """
-    rows = {"insert": 0.0, "update": 0.0}
-    assigned: set[str] = set()
-    for turn in by_transaction(operations):
-        for one in turn:
-            if one.kind in rows:
-                rows[one.kind] += turn[0].weight * one.rows_mean
-            if one.kind == "update":
-                assigned |= {change.column for change in one.sets if change.changed_frac > 0}
+    rows = {kind: _rows(operations, kind) for kind in ("insert", "update")}
+    assigned = {
+        change.column
+        for one in operations
+        if one.kind == "update"
+        for change in one.sets
+        if change.changed_frac > 0
+    }
     late = {one.name for one in table.columns if one.null_frac > 0 and one.name in assigned}
     if not late or not rows["insert"] or filled(table, operations) is not None:
         return 0.0
-    columns = list(zip(profile_columns(table, {}), table.columns, strict=True))
-
-    def length(empty: set[str]) -> int:
-        given = [
-            _core.Column(found.type_name, is_null=True, name=found.name)
-            if one.name in empty or (one.null_frac > 1 / 2 and one.name not in late)
-            else found
-            for found, one in columns
-        ]
-        return _aligned(_core.RowLayout(given).tuple_bytes)
-
-    full = length(set())
+    mostly = _mostly_null(table) - late
+    full = _aligned(_length(table, mostly))
     a_row = max(1.0, rows["update"] / rows["insert"])
-    return max(0, full - length(late)) / full / a_row
+    return max(0, full - _aligned(_length(table, late | mostly))) / full / a_row
 
 
 def _is_fixed(column: ColumnProfile) -> bool:
@@ -163,75 +220,135 @@ def _is_indexed(table: TableProfile, column: ColumnProfile) -> bool:
     return table.key is not None and table.key.name == column.name
 
 
-def _grown(
-    table: TableProfile, operations: Sequence[Operation], column: ColumnProfile
-) -> Filled | None:
-    before = _length(table, without=column.name)
-    after = _length(table, without=None)
-    grown = _aligned(after) - _aligned(before)
-    if grown <= 0:
-        return None
-    others = tuple(one for one in table.columns if one.name != column.name)
-    for columns in (others, *_shorter(table, others, operations)):
-        base = _core.RowLayout(profile_columns(replace(table, columns=columns), {})).tuple_bytes
-        payload = before - base - _STRING_HEADER_BYTES
-        if payload < 0:
-            payload = _aligned(before) - base - _STRING_HEADER_BYTES
-        most = payload + after - before
-        if payload < 0 or most > _PAYLOAD_MAX:
-            continue
-        length = base + _STRING_HEADER_BYTES + payload
-        string = ColumnProfile(
-            name=column.name,
-            type="text",
-            values=column.values,
-            width=Width(min_bytes=payload, max_bytes=payload),
-        )
-        return Filled(
-            table=replace(table, columns=(*columns, string)),
-            operations=tuple(_growing(one, column.name, after - length) for one in operations),
-            column=column.name,
-            grown_bytes=grown,
-        )
-    return None
-
-
-def _shorter(
+def _candidates(
     table: TableProfile, columns: tuple[ColumnProfile, ...], operations: Sequence[Operation]
-) -> list[tuple[ColumnProfile, ...]]:
-    """The same with one number shorter, where nothing depends on it: a string has a header."""
+) -> Iterator[tuple[ColumnProfile, ...]]:
+    """
+    The other columns, and the same a little shorter: the string that is added has a header.
+
+    A string that the updates set may be shorter in rows that wait for them than in most; a number
+    on which nothing depends may be of two bytes.
+    """
+    yield columns
     assigned = {change.column for one in operations for change in one.sets}
-    return [
-        tuple(replace(one, type="int2") if one is column else one for one in columns)
-        for column in reversed(columns)
-        if column.type == "int4"
-        and column.values.kind == "constant"
-        and column.name not in assigned
-        and not _is_indexed(table, column)
+    free = [one for one in columns if not _is_indexed(table, one)]
+    for less in range(1, _SHORTER_MAX + 1):
+        for column in free:
+            if column.width is not None and column.name in assigned:
+                width = Width(
+                    min_bytes=max(0, column.width.min_bytes - less),
+                    max_bytes=max(0, column.width.max_bytes - less),
+                )
+                if width.max_bytes < column.width.max_bytes:
+                    shorter = replace(column, width=width)
+                    yield tuple(shorter if one is column else one for one in columns)
+    for column in reversed(free):
+        is_plain = column.values.kind == "constant" and column.name not in assigned
+        if column.type == "int4" and is_plain:
+            yield tuple(replace(one, type="int2") if one is column else one for one in columns)
+
+
+def _lengths(table: TableProfile, steps: Sequence[_Step]) -> tuple[float, tuple[float, ...]]:
+    """The room that a row takes before all steps, and how much more after each."""
+    waiting = {name for step in steps for name in step.columns}
+    mostly = _mostly_null(table) - waiting
+    first, before = None, _aligned(_length(table, waiting | mostly))
+    start = before
+    grown: list[float] = []
+    for step in steps:
+        waiting -= set(step.columns)
+        after = _aligned(_length(table, waiting | mostly))
+        seen = step.aligned_bytes
+        if seen is not None and first is None:
+            first = seen[0] - sum(grown)
+        grown.append(max(0.0, after - before if seen is None else seen[1] - seen[0]))
+        before = after
+    return start if first is None else first, tuple(grown)
+
+
+def _mean_length(table: TableProfile) -> float:
+    """Of a row, with columns that are NULL in some."""
+    mostly = _mostly_null(table)
+    length = _length(table, mostly)
+    changed = [
+        (one, length - _length(table, mostly ^ {one.name}))
+        for one in table.columns
+        if 0 < one.null_frac < 1
     ]
+    return length - math.fsum(
+        less * (1 - one.null_frac if one.name in mostly else one.null_frac) for one, less in changed
+    )
 
 
-def _length(table: TableProfile, *, without: str | None) -> int:
-    """Of a row, without one of its values."""
+def _mostly_null(table: TableProfile) -> Set[str]:
+    return {one.name for one in table.columns if one.null_frac > 1 / 2}
+
+
+def _length(table: TableProfile, empty: Set[str]) -> int:
+    """Of a row in which these columns have no value."""
     columns = [
-        _core.Column(found.type_name, is_null=True, name=found.name)
-        if found.name == without or one.null_frac > 1 / 2
-        else found
+        _core.Column(found.type_name, is_null=True, name=found.name) if one.name in empty else found
         for found, one in zip(profile_columns(table, {}), table.columns, strict=True)
     ]
     return _core.RowLayout(columns).tuple_bytes
 
 
-def _growing(operation: Operation, column: str, grows: int) -> Operation:
-    if operation.kind != "update":
-        return operation
-    sets = tuple(
-        replace(change, grows_min_bytes=grows, grows_max_bytes=grows)
-        if change.column == column
-        else change
-        for change in operation.sets
+def _growing(
+    operations: Sequence[Operation],
+    steps: Sequence[_Step],
+    late: Set[str],
+    string: str,
+    grown: Sequence[float],
+) -> tuple[Operation, ...]:
+    """
+    The operations on the string in place of its columns.
+
+    Of the updates that set a step's columns those are it that come at the youngest age, of as many
+    rows as are inserted: a row is filled once.
+    """
+    inserted = _rows(operations, "insert")
+    grows: dict[int, float] = {}
+    turns = {id(one): turn[0].weight for turn in by_transaction(operations) for one in turn}
+    for step, length in zip(steps, grown, strict=True):
+        left = inserted
+        found = [one for one in operations if one.kind == "update" and _has(one, step)]
+        for one in sorted(found, key=lambda one: (one.pick and one.pick.min_age_rows) or 0):
+            if left > _LEFT_MIN * inserted or not inserted:
+                grows[id(one)] = grows.get(id(one), 0.0) + length
+                left -= turns[id(one)] * one.rows_mean
+    return tuple(
+        _on_string(one, late, string, grows.get(id(one), 0.0)) if one.kind == "update" else one
+        for one in operations
     )
-    return replace(operation, sets=sets)
+
+
+def _has(operation: Operation, step: _Step) -> bool:
+    return {c.column for c in operation.sets if c.changed_frac > 0} >= set(step.columns)
+
+
+def _rows(operations: Sequence[Operation], kind: str) -> float:
+    return sum(
+        turn[0].weight * one.rows_mean
+        for turn in by_transaction(operations)
+        for one in turn
+        if one.kind == kind
+    )
+
+
+def _on_string(operation: Operation, late: Set[str], string: str, grown: float) -> Operation:
+    kept = tuple(change for change in operation.sets if change.column not in late)
+    gone = [change for change in operation.sets if change.column in late]
+    if not gone:
+        return operation
+    length = max(grown, 0.0)
+    change = replace(
+        gone[0],
+        column=string,
+        changed_frac=max(one.changed_frac for one in gone),
+        grows_min_bytes=math.floor(length),
+        grows_max_bytes=math.ceil(length),
+    )
+    return replace(operation, sets=(*kept, change))
 
 
 def _aligned(size: int) -> int:

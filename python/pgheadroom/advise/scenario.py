@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pgheadroom.advise.filling import filled, filled_keys
 from pgheadroom.advise.row import rows_per_page
-from pgheadroom.advise.younger import younger
+from pgheadroom.advise.younger import of_each, younger
 from pgheadroom.forms import between
 from pgheadroom.profile import Change, Operation, Profile, Run, ServerSettings, Snapshot
 from pgheadroom.profile.model import Pick, TableProfile, Workload, by_transaction
@@ -41,6 +41,7 @@ HORIZON_S = 30 * 86_400.0
 
 _GROWTH_MAX = 1.0  # rows inserted over rows at the start: then it is another table
 _DELETED_MAX = 0.5  # rows deleted over rows at the start, where operations know no later rows
+_CLIENTS_MAX = 8  # more pages that are filled at a time make no difference; arbitrary
 _AGE_PAGES = 10  # of rows between an insert and its update stay so many; arbitrary
 _TURNOVERS = 4.0  # how often rows are replaced in a run, where operations follow them
 _THRESHOLDS = ("autovacuum_vacuum_threshold", "autovacuum_analyze_threshold")
@@ -185,6 +186,9 @@ def make_scenario(
     if fills is not None:
         table, operations = fills.table, fills.operations
         assumed.append(fills.text)
+    clients = 1 if fills is None else _clients(table)
+    if clients > 1:
+        assumed.append(f"{clients} sessions insert, by the pages of the newest rows")
     table, said = filled_keys(table, operations)
     assumed += said
     server = _server(profile.server, assumed)
@@ -194,9 +198,10 @@ def make_scenario(
     most = _operations_max(table, work, server)
     by_work = most / (duration_s * work.per_s) * table.rows
     rows = max(1, min(table.rows, wanted, max(_ROWS_MIN, round(by_work))))
+    rows = max(1, rows // clients) * clients
     share = rows / table.rows
     per_s = work.per_s * share
-    count = max(100, min(round(duration_s * per_s), most))
+    count = max(100, min(round(duration_s * per_s), most)) // clients * clients
     duration_s = count / per_s
     updates_per_row = count * work.updates_frac / rows
     windows, steady_from = _windows(duration_s, server, updates_per_row)
@@ -204,16 +209,19 @@ def make_scenario(
         operations=count,
         duration_s=None,
         rate_per_s=None,
-        clients=1,
+        clients=clients,
         seed=1,
         snapshots=_snapshots(profile, knobs.held_s, duration_s, assumed),
     )
     workload = Workload(
-        operations=younger(
-            tuple(_turned(operation, knobs) for operation in operations),
-            rows,
-            share,
-            kept_rows=_AGE_PAGES * rows_per_page(table, 100),
+        operations=of_each(
+            younger(
+                tuple(_turned(operation, knobs) for operation in operations),
+                rows,
+                share,
+                kept_rows=_AGE_PAGES * clients * rows_per_page(table, 100),
+            ),
+            clients,
         ),
         builtin=None,
         run=run,
@@ -234,6 +242,21 @@ def make_scenario(
         longest_s=work.longest_s(server),
         sized_s=duration_s if work.growth_frac else None,
     )
+
+
+def _clients(table: TableProfile) -> int:
+    """
+    Sessions that insert, where it counts: rows are updated while their page is being filled.
+
+    Each has a page of its own (`RelationGetTargetBlock`), which so many times more rows of all pass
+    by before it is full.
+    """
+    updates = None if table.observed is None else table.observed.updates
+    if updates is None or not updates.fills or updates.inserting is None:
+        return 1
+    clients = min(updates.inserting, _CLIENTS_MAX, table.rows)
+    youngest = min(fill.rows[0] for fill in updates.fills)
+    return clients if youngest < clients * rows_per_page(table, 100) * _AGE_PAGES else 1
 
 
 def longer(scenario: Scenario) -> Scenario | None:

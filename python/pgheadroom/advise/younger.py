@@ -48,6 +48,26 @@ def younger(
     return tuple(made[id(operation)] for operation in operations)
 
 
+def of_each(operations: Sequence[Operation], clients: int) -> tuple[Operation, ...]:
+    """
+    The operations of each of several clients, whose ages count its own rows.
+
+    Args:
+        operations: With ages in rows of all.
+        clients: That insert alike.
+    """
+    made = []
+    for operation in operations:
+        pick = operation.pick
+        if pick is not None and pick.min_age_rows is not None and pick.max_age_rows is not None:
+            low, high = pick.min_age_rows // clients, pick.max_age_rows // clients
+            pick = replace(pick, min_age_rows=low, max_age_rows=high)
+        if pick is not None and pick.within_rows is not None:
+            pick = replace(pick, within_rows=max(1, pick.within_rows // clients))
+        made.append(replace(operation, pick=pick))
+    return tuple(made)
+
+
 def _younger(pick: Pick, rows: int, share: float, kept_rows: int, least: int) -> Pick:
     def shrunk(age: int) -> int:
         return min(max(round(age * share), min(age, kept_rows)), max(rows - 1, 0))

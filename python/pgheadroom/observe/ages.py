@@ -18,8 +18,10 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pgheadroom.observe.fills import RowState
 
 ROWS_MIN = 50
 """Rows written in the interval that a sample needs: fewer say nothing of ages; arbitrary."""
@@ -32,6 +34,7 @@ _LOOSE_FRAC = 0.25  # of the interval's rows, by which a column may be in disord
 _LOOSE_ROWS_FRAC = 0.01  # of the table, in disorder by which ages still are ages; arbitrary
 _OLD_INSIDE_MAX = 0.2  # of the rows inserted in the interval, by the column; arbitrary
 _INSIDE_MIN = 0.25  # of them are there, if not all were deleted; arbitrary
+_GROUP_ROWS, _GROUPS, _INSERTING_MAX = 16, 4, 32
 _NEWEST_PART = 5  # of the rows, by which those of a unit are counted; arbitrary
 _NOISE, _NOISE_FRAC = 1.5, 0.02  # what disorder does to either side; arbitrary
 _OLDEST_FRAC = 0.02
@@ -50,6 +53,10 @@ class Ages:
         gone_frac: Which share of the updates was followed by the row's deletion.
         mixed_rows: Through how many rows deletes go in a mixed order; None: by age.
         why: What it rests on, for people.
+        states: The sampled rows by age, with their NULLs.
+        nullable: The columns of their bits, by attribute number.
+        inserting: Sessions that insert, by the pages of the newest rows: each fills one of its
+            own. None: not known.
     """
 
     attnum: int
@@ -58,6 +65,9 @@ class Ages:
     gone_frac: float
     mixed_rows: int | None
     why: str
+    states: tuple[RowState, ...] = ()
+    nullable: tuple[int, ...] = ()
+    inserting: int | None = None
 
     def at(self, frac: float) -> int:
         """The age that this share of the updates does not exceed."""
@@ -129,7 +139,18 @@ def read_ages(
             refused.append(f"column {attnum}: {order}")
             continue
         drawn = 1 / found.recent_weight
-        return _ages(order, found, rates, int(attnum), drawn), ""
+        ages = _ages(order, found, rates, int(attnum), drawn)
+        per_key = _per_key(sample, rates) if place == 0 else None
+        states = _states(sample, order, found, per_key)
+        return (
+            replace(
+                ages,
+                states=states,
+                nullable=_nullable(sample),
+                inserting=_inserting(sample) if place == 0 else None,
+            ),
+            "",
+        )
     return None, "; ".join(refused) or "no column ascends with the inserts"
 
 
@@ -171,7 +192,7 @@ class _Order:
     """Rows written in the interval as (age, rows inserted since the write, rows beside)."""
 
     recent: tuple[tuple[float, float, float], ...]
-    older: tuple[float, ...]
+    older: tuple[float, ...]  # ages; both in the sample's order
 
     @classmethod
     def of(cls, found: _Sampled, rates: Rates, *, is_time: bool, is_unique: bool) -> _Order | str:
@@ -199,6 +220,77 @@ class _Order:
             share = late / (late + young)
             return f"{share:.0%} of the rows that it has inserted in the interval are older"
         return cls(recent=made, older=older)
+
+
+def _nullable(sample: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(int(number) for number in sample.get("nullable") or ())
+
+
+def _states(
+    sample: Mapping[str, Any], order: _Order, found: _Sampled, per_key: float | None
+) -> tuple[RowState, ...]:
+    """
+    The sampled rows with their NULLs; none where the sample says nothing of them.
+
+    Args:
+        sample: A row of the query `row_ages`.
+        order: Their ages by the column.
+        found: The sample by that column.
+        per_key: Rows for each key of the newest, where it is a key whose newest rows are known and
+            none is deleted: ages are by keys then, and the newest rows, of which a sample of pages
+            may have none, are all there.
+    """
+    recent, older = sample.get("recent") or [], sample.get("older") or []
+    if not _nullable(sample):
+        return ()
+    ages = [*(age for age, _, _ in order.recent), *order.older]
+    newest: list[RowState] = []
+    if per_key is not None:
+        listed = sample["newest"]
+        newest = [
+            RowState(float(place), int(row[1]), _length(row[2]), 1.0)
+            for place, row in enumerate(listed)
+        ]
+        ages = [per_key * d for d in (*(d for _, _, d in found.recent), *found.older)]
+    weights = [found.recent_weight] * len(recent) + [found.older_weight] * len(older)
+    return (
+        *newest,
+        *(
+            RowState(age, int(row[-2]), _length(row[-1]), weight)
+            for age, row, weight in zip(ages, (*recent, *older), weights, strict=True)
+            if age >= len(newest)
+        ),
+    )
+
+
+def _per_key(sample: Mapping[str, Any], rates: Rates) -> float | None:
+    """Rows a key among the newest, of the first column; None where that is not known."""
+    newest = sample.get("newest") or []
+    if rates.deletes or not newest:
+        return None
+    return len(newest) / max(float(newest[-1][0]) + 1, float(len(newest)))
+
+
+def _inserting(sample: Mapping[str, Any]) -> int | None:
+    """
+    How many pages are being filled: of so many that rows come to in turn, `n` rows show a part.
+
+    By the median over some groups of the newest rows: where a page ends, one shows two.
+    """
+    blocks = [row[3] for row in (sample.get("newest") or [])[: _GROUP_ROWS * _GROUPS]]
+    groups = [blocks[n : n + _GROUP_ROWS] for n in range(0, len(blocks), _GROUP_ROWS)]
+    whole = sorted(len(set(group)) for group in groups if len(group) == _GROUP_ROWS)
+    if len(whole) < _GROUPS:
+        return None
+    shown = whole[(len(whole) - 1) // 2]
+    return min(
+        range(1, _INSERTING_MAX + 1),
+        key=lambda pages: abs(pages * (1 - (1 - 1 / pages) ** _GROUP_ROWS) - shown),
+    )
+
+
+def _length(found: Any) -> float | None:
+    return None if found is None else float(found)
 
 
 def _age_of(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom.observe.ages import Ages
+from pgheadroom.observe.fills import Fill
 
 _WEIGHT_MAX = 2**31 - 1
 _TURN_UPDATES_MAX = 3.0
@@ -32,10 +33,24 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
-    """Rows that updates of one kind touch in the interval, and what they set."""
+    """
+    Rows that updates of one kind touch in the interval, and what they set.
+
+    `fill`: the first of them on a row gives columns a value at a known age.
+    """
 
     sets: Mapping[str, Any]
     rows: float
+    fill: Fill | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """An update that a row has, the share of the rows that have it, and what it fills."""
+
+    one: Updates
+    rate: float
+    fill: Fill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +85,9 @@ def living_operations(
     """
     unit = max(inserts, deletes)
     kept = _balanced(inserts, deletes, assumed)
-    per_row = math.fsum(one.rows for one in updates) / unit
-    apart = per_row > _TURN_UPDATES_MAX
-    slots = [] if apart else _slots(updates, unit)
+    filling, rest = _filling_slots(updates, unit)
+    apart = math.fsum(slot.rate for slot in rest) > _TURN_UPDATES_MAX
+    slots = [*filling, *([] if apart else _whole(rest))]
     group = _group(slots, ages)
     mixed = None if ages is None or not deletes else ages.mixed_rows
     oldest: Entry = {"distribution": "oldest"} | ({} if mixed is None else {"within": mixed})
@@ -80,25 +95,30 @@ def living_operations(
     if group > 1:
         insert["rows_per_statement"] = group
     parts = [_Part(insert, inserts / unit)]
-    gone = _gone(slots, ages, deletes)
-    for place, (one, rate) in enumerate(slots):
+    aged = len(slots) - len(filling)
+    gone = min(_gone(slots, ages, deletes), aged)
+    for place, slot in enumerate(slots, start=-len(filling)):
+        rate = slot.rate
         picks: list[Entry]
-        if place >= len(slots) - gone:
-            picks, rates = [oldest], [rate]
+        if slot.fill is not None:
+            picks = _filling(slot.fill, rate, rows, group)
+        elif place >= aged - gone:
+            picks = [oldest]
         else:
-            picks = _picks(ages, place, len(slots) - gone, rate, rows, group)
-            rates = [rate / len(picks)] * len(picks) if group == 1 else [rate] * len(picks)
+            picks = _picks(ages, place, aged - gone, rate, rows, group)
+        rates = [rate / len(picks)] * len(picks) if group == 1 else [rate] * len(picks)
         parts += [
-            _Part(_update(table, one, pick), each) for pick, each in zip(picks, rates, strict=True)
+            _Part(_update(table, slot.one, pick), each)
+            for pick, each in zip(picks, rates, strict=True)
         ]
     if kept:
         parts += [_Part({"table": table, "kind": "delete", "pick": oldest}, kept / unit)] * group
     made = _turns(table, parts, unit / group)
     if apart:
-        for one in updates:
+        for slot in rest:
             picks = _picks(ages, 0, 1, 0.0, rows, 1)
             made += [
-                _update(table, one, pick) | {"weight": _weight(one.rows / len(picks))}
+                _update(table, slot.one, pick) | {"weight": _weight(slot.rate * unit / len(picks))}
                 for pick in picks
             ]
     _say(ages, slots, gone, mixed, deletes, assumed, is_updated=bool(updates))
@@ -120,38 +140,73 @@ def _balanced(inserts: int, deletes: int, assumed: list[str]) -> int:
     return deletes
 
 
-def _slots(updates: Sequence[Updates], unit: int) -> list[tuple[Updates, float]]:
+def _filling_slots(updates: Sequence[Updates], unit: int) -> tuple[list[_Slot], list[_Slot]]:
+    """The updates that fill columns, one a row in their order, and all others by their rate."""
+    filling, rest = [], []
+    for one in updates:
+        left = one.rows / unit
+        if one.fill is not None:
+            part = min(left, 1.0)
+            filling.append(_Slot(one, 1.0 if part >= 1 - _WHOLE_WITHIN else part, one.fill))
+            left -= part
+            if left < _WHOLE_WITHIN:
+                continue
+        rest.append(_Slot(one, left))
+    filling.sort(key=lambda slot: slot.fill.ages[1] if slot.fill is not None else 0)
+    return filling, rest
+
+
+def _whole(slots: Sequence[_Slot]) -> list[_Slot]:
     """Each update that a row has, with the share of the rows that have it."""
     found = []
-    for one in updates:
-        whole, part = divmod(one.rows / unit, 1.0)
+    for slot in slots:
+        whole, part = divmod(slot.rate, 1.0)
         if part >= 1 - _WHOLE_WITHIN:
             whole, part = whole + 1, 0.0
-        found += [(one, 1.0)] * int(whole)
+        found += [_Slot(slot.one, 1.0)] * int(whole)
         if part >= _WHOLE_WITHIN or not whole:
-            found.append((one, part))
+            found.append(_Slot(slot.one, part))
     return found
 
 
-def _gone(slots: Sequence[tuple[Updates, float]], ages: Ages | None, deletes: int) -> int:
+def _gone(slots: Sequence[_Slot], ages: Ages | None, deletes: int) -> int:
     """How many of a row's updates come just before it is deleted."""
     if ages is None or not deletes:
         return 0
     return min(round(ages.gone_frac * len(slots)), len(slots))
 
 
-def _group(slots: Sequence[tuple[Updates, float]], ages: Ages | None) -> int:
+def _group(slots: Sequence[_Slot], ages: Ages | None) -> int:
     """Rows that are updated together, where all are, once, in their order."""
-    if ages is None or len(slots) != 1 or slots[0][1] < _ONCE_MIN or not _is_once(ages, 0, 1):
+    if ages is None or len(slots) != 1 or slots[0].rate < _ONCE_MIN:
+        return 1
+    fill = slots[0].fill
+    if not (_is_near(*fill.ages) if fill is not None else _is_once(ages, 0, 1)):
         return 1
     return max(1, min(round(ages.beside), _GROUP_MAX))
+
+
+def _filling(fill: Fill, rate: float, rows: int, group: int) -> list[Entry]:
+    """How the update that fills columns finds its row."""
+    most = max(rows - 1, 0)
+    low, mid, high = (min(age, most) for age in fill.ages)
+    if rate >= _ONCE_MIN and _is_near(low, mid, high):
+        mid = max(mid, group - 1)
+        return [{"distribution": "age", "min": mid - n, "max": mid - n} for n in range(group)]
+    return [
+        {"distribution": "age", "min": low, "max": mid},
+        {"distribution": "age", "min": mid, "max": high},
+    ]
 
 
 def _is_once(ages: Ages, place: int, places: int) -> bool:
     """Whether the ages of a row's update of this place lie so near that each row has its turn."""
     if not ages.updates:
         return False
-    low, mid, high = (ages.at((place + frac) / places) for frac in (0.05, 0.5, 0.95))
+    return _is_near(*(ages.at((place + frac) / places) for frac in (0.05, 0.5, 0.95)))
+
+
+def _is_near(low: float, mid: float, high: float) -> bool:
     return high - low <= max(2 * _ONCE_WITHIN * mid, 6 * math.sqrt(mid))
 
 
@@ -214,7 +269,7 @@ def _weight(rows: float) -> int:
 
 def _say(
     ages: Ages | None,
-    slots: Sequence[tuple[Updates, float]],
+    slots: Sequence[_Slot],
     gone: int,
     mixed: int | None,
     deletes: int,
@@ -239,5 +294,10 @@ def _say(
             f"{gone} of {len(slots)} updates of a row come just before it is deleted, for rows so "
             "updated are missing from the sample"
         )
-    if len(slots) - gone > 1:
+    if any(slot.fill is not None for slot in slots):
+        assumed.append(
+            "updates that give columns a value come in the order, and at the ages, in which "
+            "sampled rows have them"
+        )
+    if sum(slot.fill is None for slot in slots) - gone > 1:
         assumed.append("which of a row's updates comes first is not known: in the order listed")

@@ -14,6 +14,7 @@ from typing import Any
 
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.fills import Fill, read_fills
 from pgheadroom.observe.key_entry import is_in_order
 from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.observe.sample import Skew
@@ -64,7 +65,13 @@ def make_operations(
     if inserts and (updates or deletes):
         unknown = {"evidence": "unknown", "why": why}
         observed["ages"] = unknown if known is None else known.to_json()
-    if table.key_attnum is not None and _is_living(inserts, updates, deletes, skew, known):
+    fills = () if known is None or not updates else _fills(classes, known)
+    if any(fills):
+        names = {number: column.label for number, column in table.columns.items()}
+        observed["fills"] = [one.to_json(names) for one in _in_order(fills)]
+        observed["inserting"] = None if known is None else known.inserting
+    is_aged = known is not None and bool(known.updates or any(fills))
+    if table.key_attnum is not None and _is_living(inserts, updates, deletes, skew, is_aged):
         assumed.append("each row inserted by a statement of its own")
         made = living_operations(
             name,
@@ -72,7 +79,11 @@ def make_operations(
             inserts=inserts,
             deletes=deletes,
             updates=[
-                Updates(sets=one.sets, rows=one.rows)
+                Updates(
+                    sets=one.sets,
+                    rows=one.rows,
+                    fill=None if one.place is None or not fills else fills[one.place],
+                )
                 for one in (_sets(table, classes, shares, assumed) if updates else ())
             ],
             ages=known,
@@ -235,23 +246,36 @@ def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: boo
     return max(1.0, amount / found.calls) if is_left_known else None
 
 
-def _is_living(inserts: int, updates: int, deletes: int, skew: Skew, ages: Ages | None) -> bool:
+def _fills(classes: Sequence[UpdateClass], ages: Ages) -> tuple[Fill | None, ...]:
+    return read_fills(ages.states, ages.nullable, [found.attnums for found in classes])
+
+
+def _in_order(fills: Sequence[Fill | None]) -> list[Fill]:
+    return sorted((one for one in fills if one is not None), key=lambda one: one.ages[1])
+
+
+def _is_living(inserts: int, updates: int, deletes: int, skew: Skew, is_aged: bool) -> bool:
     """Whether the operations have to follow the rows that are there."""
     if not inserts:
         return False
     if deletes:
         is_hot = skew.pick["distribution"] != "uniform"
         return not (is_hot and deletes <= _REPLACED_MAX * updates)
-    return ages is not None and bool(ages.updates) and inserts > _INSERTS_FEW * updates
+    return is_aged and inserts > _INSERTS_FEW * updates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sets:
-    """What updates of a kind set, how many rows they touch, and how many a statement."""
+    """
+    What updates of a kind set, how many rows they touch, and how many a statement.
+
+    `place` is that of their class, None for those that no source knows.
+    """
 
     sets: dict[str, Any]
     rows: float
     per_statement: int = 1
+    place: int | None = None
 
 
 def _updates(
@@ -285,7 +309,9 @@ def _sets(
     if lost <= shares.resolution:
         lost = 0.0
     known = updates * (1 - lost)
-    for found, frac, each in zip(classes, shares.fracs, shares.per_statement, strict=True):
+    for place, (found, frac, each) in enumerate(
+        zip(classes, shares.fracs, shares.per_statement, strict=True)
+    ):
         rows = known * (frac or 0.0)
         numbers = [n for n in found.attnums if n != table.key_attnum and n in table.columns]
         if len(numbers) < len(found.attnums):
@@ -295,7 +321,8 @@ def _sets(
             for number in numbers
         }
         if sets and rows >= 0.5:
-            made.append(_Sets(sets=sets, rows=rows, per_statement=round(each or 1)))
+            each_rows = round(each or 1)
+            made.append(_Sets(sets=sets, rows=rows, per_statement=each_rows, place=place))
     if made:
         assumed.append("an assigned column changes its value, at the same length")
     if lost * updates >= 0.5 or not made:

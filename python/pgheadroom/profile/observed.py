@@ -169,12 +169,33 @@ class ObservedAges(Kept):
 
 
 @kept
+class ObservedFill(Kept):
+    """
+    Columns that one update of a row gives a value.
+
+    `rows` inserted since the row was, as quantiles 5, 50, 95 %; `ever_frac` of the rows have it at
+    some age; `aligned_bytes`: how long they are before and after, to MAXALIGN, None: not known.
+    """
+
+    columns: Texts
+    rows: tuple[Whole, Whole, Whole]
+    ever_frac: Frac
+    aligned_bytes: tuple[Bytes, Bytes] | None = None
+
+
+@kept
 class ObservedUpdates(Kept):
-    """A table's updates by class, and the part of them that no class explains."""
+    """
+    A table's updates by class, and the part of them that no class explains.
+
+    `inserting`: sessions that insert, by the pages on which the newest rows are.
+    """
 
     classes: tuple[UpdateClass, ...]
     pick: ObservedPick
     ages: ObservedAges | None = None
+    fills: tuple[ObservedFill, ...] | None = None
+    inserting: Annotated[int, between(1, 2**15 - 1)] | None = None
     source: str | None = None
     unattributed_frac: Frac | None = None
     unattributed_resolution: Frac | None = None
