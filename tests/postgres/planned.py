@@ -12,7 +12,6 @@ import observed
 
 from pgheadroom.advise.advice import Advice, Observation, Point, TableAdvice, Transition, Verdict
 from pgheadroom.advise.policy import make_policy
-from pgheadroom.forms import write
 from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan, plan_text
 from pgheadroom.plan.record import record_path
@@ -87,7 +86,7 @@ def advice_of(profile: Profile, tables: tuple[TableAdvice, ...]) -> Advice:
             broken=(),
             modules=observed["modules"],
         ),
-        policy=write(make_policy()),
+        policy=make_policy().stated(),
         first=(),
         tables=tables,
         partitioned=(),

@@ -14,6 +14,7 @@ import observed
 import pytest
 
 from pgheadroom.advise import Advice, Options, TableAdvice, advise
+from pgheadroom.advise.advice import mid
 from pgheadroom.cli.app import run
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile, to_json
@@ -159,7 +160,7 @@ def _check_others(lived: _Lived, major: int, without_index: float) -> None:
     assert [remark.kind for remark in tickets.remarks].count("index") == 1
     (remark,) = (remark for remark in tickets.remarks if remark.kind == "index")
     assert "tickets_status" in remark.text
-    foreseen = remark.gain["hot_frac"]["then"]["mid"]
+    foreseen = mid(remark.gain["hot_frac"].then)
     assert abs(foreseen - without_index) < 0.03, f"{without_index} without the index"
     assert without_index > 0.9
     assert (calm.verdict, calm.hot_frac) == ("KEEP", 1.0), calm.reason

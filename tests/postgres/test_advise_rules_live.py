@@ -92,4 +92,4 @@ def test_the_index_named_by_rule_is_the_one_that_ends_hot(
         assert tables[name].verdict == "KEEP", tables[name].reason
         assert tables[name].decided_by == "rule"
     assert before["free"] > 0
-    assert advice.budget["played"] == 0
+    assert advice.budget.played == 0

@@ -10,15 +10,17 @@ from pgheadroom.advise.advice import (
     Blamed,
     Calibration,
     Cause,
+    Gain,
     Observation,
+    Partitions,
     Point,
     Remark,
     TableAdvice,
     Transition,
     Verdict,
+    Verdicts,
 )
 from pgheadroom.advise.policy import make_policy, with_cost
-from pgheadroom.forms import write
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
@@ -125,8 +127,8 @@ def table(
             Remark(
                 kind="index", text=f"Without {name}_state_idx these updates could be HOT.",
                 evidence="predicted",
-                gain={"hot_frac": {"now": 0.334, "then": write(around(0.95))},
-                      "wal_bytes_per_update": {"now": 440.0, "then": 190.0}},
+                gain={"hot_frac": Gain(now=0.334, then=around(0.95)),
+                      "wal_bytes_per_update": Gain(now=440.0, then=190.0)},
                 statements=({"sql": "DROP INDEX CONCURRENTLY x;", "undo": "CREATE INDEX x;"},),
             ),
         ) if change else (),
@@ -157,7 +159,7 @@ def advice(*tables: TableAdvice, **given: Any) -> Advice:
             broken=(),
             modules={},
         ),
-        policy=write(make_policy()),
+        policy=make_policy().stated(),
         first=(
             Remark(
                 kind="horizon",
@@ -190,14 +192,14 @@ def partitioned() -> Advice:
         table("part_old", "KEEP", oid=40010),
         table("part_odd", "ABSTAIN", oid=40011),
     )
-    summary = {
-        "schema": "sales",
-        "name": "events",
-        "partitions": [part.table for part in own],
-        "verdicts": {"CHANGE": 3, "KEEP": 1, "ABSTAIN": 1},
-        "advised_fillfactors": [85],
-        "updates_per_s": 12.5,
-    }
+    summary = Partitions(
+        schema="sales",
+        name="events",
+        partitions=tuple(part.table for part in own),
+        verdicts=Verdicts(change=3, keep=1, abstain=1),
+        advised_fillfactors=(85,),
+        updates_per_s=12.5,
+    )
     return replace(advice(*own), partitioned=(summary,))
 
 

@@ -14,6 +14,7 @@ from pgheadroom.advise.advice import (
     Blamed,
     Calibration,
     Cause,
+    Gain,
     Observation,
     Point,
     Remark,
@@ -22,7 +23,6 @@ from pgheadroom.advise.advice import (
 )
 from pgheadroom.advise.policy import make_policy, with_cost
 from pgheadroom.errors import InputError
-from pgheadroom.forms import write
 from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
 
@@ -98,7 +98,7 @@ def _advice() -> Advice:
                 kind="index",
                 text="x",
                 evidence="predicted",
-                gain={"hot_frac": {"now": 0.4, "then": 0.9}},
+                gain={"hot_frac": Gain(now=0.4, then=0.9)},
                 statements=({"sql": "a", "undo": "b"},),
             ),
         ),
@@ -119,7 +119,7 @@ def _advice() -> Advice:
             broken=(),
             modules={"pg_repack": "1.5"},
         ),
-        policy=write(make_policy()),
+        policy=make_policy().stated(),
         first=(),
         tables=(table,),
         partitioned=(),

@@ -154,8 +154,8 @@ def test_tables_that_were_not_reached_say_so_and_rules_hold_without_a_play() -> 
     assert left.verdict == "ABSTAIN"
     assert "not weighed: 0 of 3 tables were played" in left.reason
     assert "--budget" in left.reason
-    assert found.budget["not_weighed"] == ["t3"], "rules decide the others"
-    assert found.budget["played"] == 0
+    assert found.budget.not_weighed == ("t3",), "rules decide the others"
+    assert found.budget.played == 0
     assert [finding.name for finding in found.indexes] == ["t1_state"]
     assert found.indexes[0].evidence == "estimated"
     assert Advice.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -8,9 +8,10 @@ from typing import Any
 import observed_table as made
 import pytest
 
-from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark
+from pgheadroom.advise.advice import Blamed, Gain, IndexFinding, Point, Remark
 from pgheadroom.advise.remark_index import Reads, index_remark, reads_of, rule_remark
 from pgheadroom.advise.remarks import first_remarks, table_remarks
+from pgheadroom.outcome import middle
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
 
@@ -111,7 +112,7 @@ def test_autovacuum_of_a_big_table_comes_with_its_undo() -> None:
     profile = _with_server(made.profile_of(BUSY, rows=100_000_000))
     remark = _kinds(profile)["autovacuum"]
     assert "waits for 20,000,050 dead rows" in remark.text
-    assert remark.gain["dead_rows"]["then"] < 1_000_000
+    assert (middle(remark.gain["dead_rows"].then) or 0) < 1_000_000
     (statement,) = remark.statements
     assert statement == {
         "sql": 'ALTER TABLE "public"."jobs" SET (autovacuum_vacuum_scale_factor = 0.007);',
@@ -145,7 +146,7 @@ def test_columns_in_a_bad_order_are_counted() -> None:
     ]
     profile = _with_server(made.profile_of(BUSY, columns=columns, indexes=[made.PKEY]))
     remark = _kinds(profile)["column_order"]
-    assert remark.gain["row_bytes"] == {"now": 60, "then": 52}
+    assert remark.gain["row_bytes"] == Gain(now=60, then=52)
     assert "id, c, a, b" in remark.text
     few = replace(profile, tables=(replace(profile.tables[0], rows=2),))
     assert "column_order" not in _kinds(few), "16 bytes in all are no advice"
@@ -201,10 +202,9 @@ def test_an_index_is_weighed_against_its_reads() -> None:
     assert "BRIN ends no HOT" in remark.text
     assert "drop" not in remark.text.lower()
     assert remark.statements == ()
-    assert remark.gain["hot_frac"] == {
-        "now": {"low": 0.3, "mid": 0.4, "high": 0.5, "level": 0.9},
-        "then": 0.99,
-    }
+    assert remark.gain["hot_frac"] == Gain(
+        now=Interval(low=0.3, mid=0.4, high=0.5, level=0.9), then=0.99
+    )
     old = index_remark(BLAMED, _reads(), NOW, THEN, major=15)
     assert old is not None
     assert "BRIN" not in old.text
@@ -274,7 +274,7 @@ def test_a_share_that_nobody_knows_is_no_gain() -> None:
     assert rule_remark(finding, BLAMED, _reads(), major=18).gain == {}
     known = replace(finding, hot_frac_then=0.99)
     gain = rule_remark(known, BLAMED, _reads(), major=18).gain
-    assert gain == {"hot_frac": {"now": None, "then": 0.99}}
+    assert gain == {"hot_frac": Gain(now=None, then=0.99)}
 
 
 def test_no_gain_is_no_remark() -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_advice.workloads import CYCLE_S, Workload
-from pgheadroom.advise.policy import DAY_S, Prices, cost_a_day, make_policy
+from pgheadroom.advise.advice import Prices
+from pgheadroom.advise.policy import DAY_S, cost_a_day, make_policy
 
 FILLFACTORS = (100, 90, 80, 70, 95, 85, 60, 50, 75)
 """Measured for every workload, beside the current one and what any rule or advice names."""

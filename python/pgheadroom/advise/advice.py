@@ -39,6 +39,84 @@ CAUSES: tuple[CauseKind, ...] = ("hot", "indexed_column", "no_room", "row_grew",
 """Every update of the interval belongs to one of these."""
 
 
+Goal = Literal["balanced", "wal", "size", "latency"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Of a day, in units of one GB kept for a day."""
+
+    kept_gb: float = 1.0
+    wal_gb: float = 5.0
+    written_mpages: float = 2.0
+    read_mpages: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedPolicy:
+    """
+    By what was decided, as `policy.Policy` explains it.
+
+    None where an advice of an earlier version did not ask for it.
+    """
+
+    goal: Goal
+    prices: Prices
+    max_growth_frac: float | None
+    min_gain_frac: float
+    images_gain_frac: float | None = field(default=None, metadata=in_file(unless_none=True))
+    gain_per_growth: float | None = field(default=None, metadata=in_file(unless_none=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """
+    What the time for simulations was enough for.
+
+    Attributes:
+        cpu_s: Processor time that was allowed.
+        worth: Tables that were worth playing.
+        played: Of them those that were.
+        not_weighed: Names of those for which nothing was left.
+
+    A file of an earlier version may say none of it.
+    """
+
+    cpu_s: float | None = field(default=None, metadata=in_file(unless_none=True))
+    worth: int | None = field(default=None, metadata=in_file(unless_none=True))
+    played: int | None = field(default=None, metadata=in_file(unless_none=True))
+    not_weighed: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """Tables by their verdict."""
+
+    change: int = field(metadata=in_file("CHANGE"))
+    keep: int = field(metadata=in_file("KEEP"))
+    abstain: int = field(metadata=in_file("ABSTAIN"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """A partitioned table: its partitions by name, their verdicts counted, what is advised."""
+
+    schema: str = "public"
+    name: str
+    partitions: tuple[str, ...]
+    verdicts: Verdicts
+    advised_fillfactors: tuple[int, ...]
+    updates_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """A measure as it is, and as it would be."""
+
+    now: Value
+    then: Value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blamed:
     """
@@ -252,7 +330,7 @@ class Calibration:
     observed_newpage_frac: float | None
     predicted_newpage_frac: Value
     agrees: bool
-    fitted: Mapping[str, Any]
+    fitted: Mapping[str, Value]
     note: str
     observed_wal_bytes_per_update: Value = None
     predicted_wal_bytes_per_update: Value = None
@@ -292,7 +370,7 @@ class Remark:
         kind: What it is about.
         text: One or two sentences for people.
         evidence: Where its figures are from.
-        gain: Measures with and without, as `{"hot_frac": {"now": ..., "then": ...}}`.
+        gain: Measures as they are and as they would be.
         statements: Statements that would act on it: `{"sql": ..., "undo": ...}`; never part of a
             plan unless they are safe and reversible.
     """
@@ -300,7 +378,7 @@ class Remark:
     kind: RemarkKind
     text: str
     evidence: Evidence
-    gain: Mapping[str, Any]
+    gain: Mapping[str, Gain]
     statements: tuple[Mapping[str, str], ...] = ()
 
 
@@ -406,21 +484,19 @@ class Advice(Tabular):
     All tables, ranked by gain.
 
     `first` are findings about the whole server that go before everything else (a horizon that is
-    held: no fillfactor helps then). `policy` is that of `policy.py`, with its prices.
-    `partitioned` sums up the partitions of each parent. `indexes` are those that end HOT, of all
-    tables, by the WAL that they cost; `budget` says what the time for simulations was enough for:
-    `{"cpu_s": ..., "worth": ..., "played": ..., "not_weighed": [names]}`.
+    held: no fillfactor helps then). `partitioned` sums up the partitions of each parent. `indexes`
+    are those that end HOT, of all tables, by the WAL that they cost.
     """
 
     tool_version: str
     observation: Observation
-    policy: Mapping[str, Any]
+    policy: StatedPolicy
     first: tuple[Remark, ...]
     # An advice of an earlier version has neither.
     indexes: tuple[IndexFinding, ...] = ()
-    budget: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
     tables: tuple[TableAdvice, ...]
-    partitioned: tuple[Mapping[str, Any], ...]
+    partitioned: tuple[Partitions, ...]
     assumed: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:

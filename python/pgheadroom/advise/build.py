@@ -9,13 +9,22 @@ the pace of the machine. Those that were not reached say so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import Advice, Observation, TableAdvice, mid
+from pgheadroom.advise.advice import (
+    Advice,
+    Budget,
+    Observation,
+    Partitions,
+    TableAdvice,
+    Verdicts,
+    mid,
+)
 from pgheadroom.advise.index_finding import ranked
 from pgheadroom.advise.policy import DEFAULT_POLICY, Policy
 from pgheadroom.advise.remarks import first_remarks
@@ -24,7 +33,6 @@ from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.forms import write
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedServer
@@ -100,18 +108,18 @@ def advise(
     return Advice(
         tool_version=pgheadroom.__version__,
         observation=_observation(observed),
-        policy=write(options.policy),
+        policy=options.policy.stated(),
         first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
         partitioned=_partitioned(observed, made),
         assumed=(*observed.assumed, *map(str, told.values())),
         indexes=ranked(finding for case in cases for finding in case.findings),
-        budget={
-            "cpu_s": options.budget_s,
-            "worth": len(worth),
-            "played": played,
-            "not_weighed": [case.name for case in worth if case.is_not_weighed],
-        },
+        budget=Budget(
+            cpu_s=options.budget_s,
+            worth=len(worth),
+            played=played,
+            not_weighed=tuple(case.name for case in worth if case.is_not_weighed),
+        ),
     )
 
 
@@ -166,30 +174,27 @@ def _rank(table: TableAdvice) -> tuple[int, float, float]:
     return order, -saved, -table.updates_per_s
 
 
-def _partitioned(
-    observed: ObservedServer, tables: Sequence[TableAdvice]
-) -> tuple[Mapping[str, Any], ...]:
+def _partitioned(observed: ObservedServer, tables: Sequence[TableAdvice]) -> tuple[Partitions, ...]:
     """Each partitioned table, with its partitions' verdicts counted."""
     made = []
     for parent in observed.partitioned:
         schema, name = parent.schema, parent.name
         full = name if schema == "public" else f"{schema}.{name}"
         own = [table for table in tables if table.parent == full]
-        verdicts = {
-            verdict: sum(table.verdict == verdict for table in own)
-            for verdict in ("CHANGE", "KEEP", "ABSTAIN")
-        }
+        count = Counter(table.verdict for table in own)
         advised = sorted(
             {t.advised_fillfactor for t in own if t.verdict == "CHANGE" and t.advised_fillfactor}
         )
         made.append(
-            {
-                "schema": schema,
-                "name": name,
-                "partitions": [table.table for table in own],
-                "verdicts": verdicts,
-                "advised_fillfactors": advised,
-                "updates_per_s": sum(table.updates_per_s for table in own),
-            }
+            Partitions(
+                schema=schema,
+                name=name,
+                partitions=tuple(table.table for table in own),
+                verdicts=Verdicts(
+                    change=count["CHANGE"], keep=count["KEEP"], abstain=count["ABSTAIN"]
+                ),
+                advised_fillfactors=tuple(advised),
+                updates_per_s=sum(table.updates_per_s for table in own),
+            )
         )
     return tuple(made)

@@ -21,26 +21,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
-from pgheadroom.advise.advice import Point
+from pgheadroom.advise.advice import Goal, Point, Prices, StatedPolicy
 from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
-Goal = Literal["balanced", "wal", "size", "latency"]
 GB = 1e9
 DAY_S = 86_400.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """Of a day, in units of one GB kept for a day."""
-
-    kept_gb: float = 1.0
-    wal_gb: float = 5.0
-    written_mpages: float = 2.0
-    read_mpages: float = 1.0
 
 
 _GOALS: Mapping[Goal, Prices] = {
@@ -69,11 +58,22 @@ class Policy:
     """
 
     goal: Goal = "balanced"
-    prices: Prices = Prices()
+    prices: Prices = Prices()  # noqa: RUF009 - frozen
     max_growth_frac: float | None = None
     min_gain_frac: float = 0.02
     images_gain_frac: float = 0.03
     gain_per_growth: float = 0.1
+
+    def stated(self) -> StatedPolicy:
+        """The same as an advice says it."""
+        return StatedPolicy(
+            goal=self.goal,
+            prices=self.prices,
+            max_growth_frac=self.max_growth_frac,
+            min_gain_frac=self.min_gain_frac,
+            images_gain_frac=self.images_gain_frac,
+            gain_per_growth=self.gain_per_growth,
+        )
 
 
 # A goal for which space hardly counts takes a larger heap for a tenth of that, too.

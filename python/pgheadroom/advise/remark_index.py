@@ -7,10 +7,8 @@ Never a drop: reads say what an index is worth, and only its users know what nee
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pgheadroom.advise.advice import Blamed, IndexFinding, Point, Remark
-from pgheadroom.forms import write
+from pgheadroom.advise.advice import Blamed, Gain, IndexFinding, Point, Remark
 from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.units import show_bytes, show_shares
@@ -136,7 +134,7 @@ def index_remark(
         text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
     text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
     gain = {
-        name: {"now": write(getattr(now, name)), "then": write(getattr(then, name))}
+        name: Gain(now=getattr(now, name), then=getattr(then, name))
         for name in ("hot_frac", "wal_bytes_per_update", "index_bytes")
     }
     return Remark(kind="index", text=text, evidence="predicted", gain=gain)
@@ -177,10 +175,10 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
     text += f". {_reads_text(blamed, reads)}"
     if finding.enforces is None:
         text += _alternatives(blamed, reads, major)
-    gain: dict[str, Any] = {}
+    gain: dict[str, Gain] = {}
     shares = (finding.hot_frac_now, finding.hot_frac_then)
     if finding.enforces is None and shares != (None, None):
-        gain = {"hot_frac": {"now": write(shares[0]), "then": write(shares[1])}}
+        gain = {"hot_frac": Gain(now=shares[0], then=shares[1])}
     return Remark(kind="index", text=text, evidence=finding.evidence, gain=gain)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pgheadroom import _core, quoting
-from pgheadroom.advise.advice import Remark
+from pgheadroom.advise.advice import Gain, Remark
 from pgheadroom.advise.room import growth_of, held_frac
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.updates import updates_of
@@ -217,7 +217,7 @@ def _autovacuum(table: TableProfile, profile: Profile) -> Remark | None:
         f"interval's rate {show_duration(every_s)}. Once the fillfactor is right, a scale factor "
         f"of {wanted:g} keeps that at {then:,.0f} rows, at the price of more frequent vacuums.",
         evidence="estimated",
-        gain={"dead_rows": {"now": round(dead), "then": round(then)}},
+        gain={"dead_rows": Gain(now=round(dead), then=round(then))},
         statements=_statements(table, profile, "autovacuum_vacuum_scale_factor", f"{wanted:g}"),
     )
 
@@ -277,11 +277,8 @@ def _column_order(table: TableProfile) -> Remark | None:
         "copied: worth it where that happens anyhow.",
         evidence="estimated",
         gain={
-            "row_bytes": {"now": row.page_bytes, "then": best.page_bytes},
-            "heap_bytes": {
-                "now": row.page_bytes * table.rows,
-                "then": best.page_bytes * table.rows,
-            },
+            "row_bytes": Gain(now=row.page_bytes, then=best.page_bytes),
+            "heap_bytes": Gain(now=row.page_bytes * table.rows, then=best.page_bytes * table.rows),
         },
     )
 

@@ -84,7 +84,7 @@ def _meta(advice: Advice) -> list[tuple[str, str]]:
         ("Database", reading.text(seen.database)),
         ("Observed", advice_view.observed_at(seen)),
         ("Names", "masked" if seen.masked else None),
-        ("Goal", reading.text(advice.policy["goal"])),
+        ("Goal", advice.policy.goal),
         ("Made by", f"pgheadroom {reading.printable(advice.tool_version)}"),
     ]
     return [(term, value) for term, value in items if value]

@@ -4,10 +4,18 @@ The tables that an advice has of one table and of its policy: causes, indexes, c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
-from pgheadroom.advise.advice import CAUSES, Advice, CauseKind, IndexFinding, Point, TableAdvice
+from pgheadroom.advise.advice import (
+    CAUSES,
+    Advice,
+    CauseKind,
+    IndexFinding,
+    Partitions,
+    Point,
+    Prices,
+    TableAdvice,
+)
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle, scaled
 from pgheadroom.report.table import Column, Table
@@ -26,12 +34,20 @@ _PARTITIONS_SHOWN = 12
 """Points of a curve in a small table."""
 
 
-_PRICES: Mapping[str, tuple[str, str]] = {
-    "kept_gb": ("kept", "a GB of heap and indexes, kept for a day"),
-    "wal_gb": ("wal", "a GB of WAL, full-page images included"),
-    "written_mpages": ("written", "a million pages dirtied, once a checkpoint distance"),
-    "read_mpages": ("read", "a million pages read by sequential scans and by misses of updates"),
-}
+_PRICES: tuple[tuple[str, Callable[[Prices], float], str], ...] = (
+    ("kept", lambda it: it.kept_gb, "a GB of heap and indexes, kept for a day"),
+    ("wal", lambda it: it.wal_gb, "a GB of WAL, full-page images included"),
+    (
+        "written",
+        lambda it: it.written_mpages,
+        "a million pages dirtied, once a checkpoint distance",
+    ),
+    (
+        "read",
+        lambda it: it.read_mpages,
+        "a million pages read by sequential scans and by misses of updates",
+    ),
+)
 
 
 FORMULA = (
@@ -233,15 +249,14 @@ def mark(table: TableAdvice, point: Point) -> str:
 
 def prices(advice: Advice) -> Table:
     """The prices in force."""
-    known = advice.policy["prices"]
     return Table(
-        title=f"Prices of the goal {reading.printable(advice.policy['goal'])}",
+        title=f"Prices of the goal {advice.policy.goal}",
         columns=(
             Column(key="price", title="price", align="left", style="text", lead=True),
             Column(key="value", title="of", unit="GB kept"),
             Column(key="what", title="for", align="left", style="text"),
         ),
-        rows=tuple((_PRICES[key][0], known[key], _PRICES[key][1]) for key in _PRICES),
+        rows=tuple((title, price(advice.policy.prices), what) for title, price, what in _PRICES),
         section="assumed",
         note=f"Assumed, to be replaced by --price: {FORMULA}",
     )
@@ -267,12 +282,12 @@ def partitioned(advice: Advice) -> Table | None:
     )
 
 
-def _partitioned_row(advice: Advice, item: Mapping[str, Any]) -> tuple[Value | str, ...]:
+def _partitioned_row(advice: Advice, item: Partitions) -> tuple[Value | str, ...]:
     verdicts = {table.table: table.verdict for table in advice.tables}
-    schema, name = item.get("schema", "public"), item["name"]
+    schema, name = item.schema, item.name
 
     def named(verdict: str) -> str | None:
-        own = [part for part in item["partitions"] if verdicts.get(part) == verdict]
+        own = [part for part in item.partitions if verdicts.get(part) == verdict]
         shown = ", ".join(map(reading.printable, own[:_PARTITIONS_SHOWN]))
         more = len(own) - _PARTITIONS_SHOWN
         return (f"{shown} and {more} more" if more > 0 else shown) or None
@@ -282,8 +297,8 @@ def _partitioned_row(advice: Advice, item: Mapping[str, Any]) -> tuple[Value | s
         named("CHANGE"),
         named("KEEP"),
         named("ABSTAIN"),
-        ", ".join(map(str, item["advised_fillfactors"])) or None,
-        item["updates_per_s"],
+        ", ".join(map(str, item.advised_fillfactors)) or None,
+        item.updates_per_s,
     )
 
 

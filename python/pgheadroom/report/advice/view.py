@@ -8,9 +8,7 @@ what is said of them is decided here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom.advise.advice import (
     CAUSES,
@@ -18,6 +16,7 @@ from pgheadroom.advise.advice import (
     Observation,
     Point,
     Remark,
+    StatedPolicy,
     TableAdvice,
 )
 from pgheadroom.advise.shares import AGREES_WITHIN
@@ -81,28 +80,28 @@ def summary(advice: Advice) -> list[str]:
     ]
     said += budget(advice)
     policy = advice.policy
-    growth = policy.get("max_growth_frac")
+    growth = policy.max_growth_frac
     limit = "" if growth is None else f", heap may grow by {growth * 100:.4g} %"
     said.append(
-        f"Goal {reading.printable(policy['goal'])}{limit}; a change has to save "
-        f"{policy['min_gain_frac'] * 100:.4g} % of the cost{_room_price(policy)}."
+        f"Goal {policy.goal}{limit}; a change has to save "
+        f"{policy.min_gain_frac * 100:.4g} % of the cost{_room_price(policy)}."
     )
     return said
 
 
-def _room_price(policy: Mapping[str, Any]) -> str:
+def _room_price(policy: StatedPolicy) -> str:
     """What a larger heap has to save beside; a file of an earlier version has no such price."""
-    price = policy.get("gain_per_growth")
+    price = policy.gain_per_growth
     return f", and {price * 10:.4g} % more for each 10 % that the heap grows" if price else ""
 
 
 def budget(advice: Advice) -> list[str]:
     """What the time for simulations was enough for; nothing where it was not needed."""
     found = advice.budget
-    worth, left = found.get("worth"), found.get("not_weighed") or ()
-    if not worth:
+    if not found.worth or found.played is None or found.cpu_s is None:
         return []
-    played, allowed = found["played"], f"{show_duration(found['cpu_s'])} of processor time"
+    worth, left, played = found.worth, found.not_weighed or (), found.played
+    allowed = f"{show_duration(found.cpu_s)} of processor time"
     if not left:
         noun = "table was" if played == 1 else "tables were"
         return [f"{played} {noun} played, within {allowed}; the others counters decide."]
@@ -211,10 +210,8 @@ def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> D
 def remark_text(remark: Remark) -> str:
     """A remark with its gain, in one line."""
     parts = [
-        f"{reading.printable(measure)} "
-        + " -> ".join(_written(measure, given(item.get("now")), given(item.get("then"))))
+        f"{reading.printable(measure)} " + " -> ".join(_written(measure, item.now, item.then))
         for measure, item in remark.gain.items()
-        if isinstance(item, Mapping)
     ]
     gain = f" ({'; '.join(parts)})" if parts else ""
     return f"{remark.kind}: {reading.printable(remark.text)}{gain} [{remark.evidence}]"
