@@ -15,20 +15,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pgheadroom import results
 from pgheadroom.defaults import BUDGET_S, LENGTH_S, SEEDS_DEFAULT
 from pgheadroom.errors import ParameterError
 from pgheadroom.profile import Profile
 from pgheadroom.profile import read_profile as _read_profile
-
-if TYPE_CHECKING:
-    from pgheadroom.advise import Advice
-    from pgheadroom.layout import Layout
-    from pgheadroom.predict import Prediction
-    from pgheadroom.progress import Progress
-    from pgheadroom.prove import Proof
-    from pgheadroom.wal import WalStats
+from pgheadroom.progress import Progress
 
 Source = Profile | str | os.PathLike[str]
 """A profile, or the path of its file."""
@@ -102,7 +95,7 @@ def advise(
     max_growth: float | None = None,
     budget_s: float = BUDGET_S,
     progress: Progress | None = None,
-) -> Advice:
+) -> results.Advice:
     """
     Advise on every table of an observed profile: CHANGE, KEEP or ABSTAIN, with curve and causes.
 
@@ -137,7 +130,7 @@ def predict(
     windows: int = 0,
     sample_pages: int | None = None,
     progress: Progress | None = None,
-) -> Prediction:
+) -> results.Prediction:
     """
     Predict HOT updates, pages and WAL by the twin; no server takes part.
 
@@ -183,7 +176,7 @@ def prove(
     server: str | None = None,
     seeds: int = SEEDS_DEFAULT,
     progress: Progress | None = None,
-) -> Proof:
+) -> results.Proof:
     """
     Play a profile on a throw-away server and in the twin, figure by figure.
 
@@ -215,7 +208,7 @@ def prove(
     )
 
 
-def layout(source: Source = "", *, table: str | None = None, sample: bool = True) -> Layout:
+def layout(source: Source = "", *, table: str | None = None, sample: bool = True) -> results.Layout:
     """
     Where a row's bytes go, column by column, and the room that each fillfactor leaves.
 
@@ -251,7 +244,7 @@ def read_wal(
     timeline: int | None = None,
     names: str | os.PathLike[str] | None = None,
     by: str | None = None,
-) -> WalStats:
+) -> results.WalStats:
     """
     Sum write-ahead log by relation and cause.
 

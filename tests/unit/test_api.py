@@ -8,6 +8,7 @@ import ast
 import json
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -50,6 +51,16 @@ def test_type_checkers_know_every_function() -> None:
     imports = (node for node in checked.body if isinstance(node, ast.ImportFrom))
     known = {name.asname or name.name for node in imports for name in node.names}
     assert known == set(FUNCTIONS) == set(ph.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_annotations_are_there_at_runtime(name: str) -> None:
+    """Programs that read hints found names of type checking: `Prediction` was not defined."""
+    hints = typing.get_type_hints(getattr(ph, name))
+    homes = {"advise": "Advice", "layout": "Layout", "prove": "Proof", "predict": "Prediction"}
+    expected = homes.get(name, "WalStats" if name == "read_wal" else "Profile")
+    assert hints["return"].__name__ == expected
+    assert all(not isinstance(hint, str) for hint in hints.values())
 
 
 def test_a_profile_is_read_without_the_rest() -> None:

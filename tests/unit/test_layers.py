@@ -30,6 +30,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("verify",),
     ("watch",),
     ("report",),
+    ("results",),
     ("api",),
     ("cli",),
 )

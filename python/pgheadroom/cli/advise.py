@@ -7,12 +7,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgheadroom.advise import Advice, Options, advise, make_policy
-from pgheadroom.cli import observe, output
+from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
     DbnameOption,
     HostOption,
@@ -24,91 +23,110 @@ from pgheadroom.cli.connection import (
     profile_or_connection,
 )
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.options import Format, FormatOption, OutputOption
-from pgheadroom.cli.predict import HtmlOption, check_outputs, said
+from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
+from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.plan import Plan, check_plannable, check_rewrite, make_plan, plan_text
-from pgheadroom.plan.text import as_markdown, as_text
-from pgheadroom.profile import Profile, read_profile
 from pgheadroom.progress import RunState
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
+if TYPE_CHECKING:
+    from pgheadroom.advise import Advice
+    from pgheadroom.plan import Plan
+    from pgheadroom.profile import Profile
+
+
+_TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A profile that `observe` wrote, the folder of its psql script, or a connection "
+        "(without it, as libpq's PG*), which is then observed first."
+    ),
+]
+_GoalOption = Annotated[
+    str, typer.Option(metavar="NAME", help="balanced, wal, size or latency: what to save.")
+]
+_PriceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=N",
+        help="Instead of the goal's: kept_gb, wal_gb, written_mpages, read_mpages; again for "
+        "more. The unit is one GB kept for a day.",
+    ),
+]
+_MaxGrowthOption = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="The heap may grow by this part: 0.1 or 10%."),
+]
+_TableOption = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
+]
+_BudgetOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Processor time for simulations, all cores together; the tables with most WAL at "
+        "stake come first. 0: by counters and rules alone.",
+    ),
+]
+_LengthOption = Annotated[
+    str | None,
+    typer.Option("--for", help="How long to observe a connection, e.g. 2m (default: 5m)."),
+]
+_NoSampleOption = Annotated[
+    bool, typer.Option("--no-sample", help="Of a connection: read no rows.")
+]
+_VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Every table in full, not only changes.")
+]
+_PlanOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plan",
+        help="Write the statements with their undo here, for `apply` (JSON); a name that ends "
+        "in .md has them for a change request, in .sql for psql; again for more.",
+    ),
+]
+_RewriteOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="In the plan: none, auto (the best the server has), or repack, pg_squeeze, "
+        "pg_repack, vacuum-full (default: none).",
+    ),
+]
+
 
 def advise_command(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="A profile that `observe` wrote, the folder of its psql script, or a connection "
-            "(without it, as libpq's PG*), which is then observed first."
-        ),
-    ] = "",
-    goal: Annotated[
-        str, typer.Option(metavar="NAME", help="balanced, wal, size or latency: what to save.")
-    ] = "balanced",
-    price: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=N",
-            help="Instead of the goal's: kept_gb, wal_gb, written_mpages, read_mpages; again for "
-            "more. The unit is one GB kept for a day.",
-        ),
-    ] = None,
-    max_growth: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="The heap may grow by this part: 0.1 or 10%."),
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
-    ] = None,
-    budget: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Processor time for simulations, all cores together; the tables with most WAL at "
-            "stake come first. 0: by counters and rules alone.",
-        ),
-    ] = f"{BUDGET_S:g}s",
-    length: Annotated[
-        str | None,
-        typer.Option("--for", help="How long to observe a connection, e.g. 2m (default: 5m)."),
-    ] = None,
-    no_sample: Annotated[
-        bool, typer.Option("--no-sample", help="Of a connection: read no rows.")
-    ] = False,
+    target: _TargetArgument = "",
+    goal: _GoalOption = "balanced",
+    price: _PriceOption = None,
+    max_growth: _MaxGrowthOption = None,
+    table: _TableOption = None,
+    budget: _BudgetOption = f"{BUDGET_S:g}s",
+    length: _LengthOption = None,
+    no_sample: _NoSampleOption = False,
     log: LogOption = None,
     statements: StatementsOption = None,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,
     dbname: DbnameOption = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Every table in full, not only changes.")
-    ] = False,
-    plan: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--plan",
-            help="Write the statements with their undo here, for `apply` (JSON); a name that ends "
-            "in .md has them for a change request, in .sql for psql; again for more.",
-        ),
-    ] = None,
-    rewrite: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="In the plan: none, auto (the best the server has), or repack, pg_squeeze, "
-            "pg_repack, vacuum-full (default: none).",
-        ),
-    ] = None,
+    verbose: _VerboseOption = False,
+    plan: _PlanOption = None,
+    rewrite: _RewriteOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
+    # Help does without the work.
+    from pgheadroom.advise import Options, advise, make_policy  # noqa: PLC0415
+    from pgheadroom.plan import check_plannable, check_rewrite, make_plan  # noqa: PLC0415
+
     check_outputs(to, html)
     check_outputs(*(plan or ()))
     if not plan:
@@ -123,40 +141,15 @@ def advise_command(
     check_rewrite(how)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget, may_be_zero=True)
-    parameters = parameters_of(host, port, user, dbname)
-    path = profile_or_connection(target, parameters)
-    profile: Profile
-    if path is not None and not path.is_dir():
-        refuse(
-            {
-                "--for": length,
-                "--no-sample": no_sample,
-                "--log": log,
-                "--statements": statements,
-            },
-            where=f"here, for {target} is a profile",
-            instead="it belongs to `pgheadroom observe`, which made it",
-        )
-        profile = read_profile(path)
-    else:
-        if path is not None:
-            refuse(
-                {"--for": length, "--no-sample": no_sample},
-                where=f"here, for {target} is what the psql script wrote",
-                instead="give it to `pgheadroom observe --print-sql`, which prints the script",
-            )
-        profile = observe.observed(
-            target if path is None else "",
-            parameters,
-            source=path,
-            length=length or observe.LENGTH,
-            tables=tuple(table or ()),
-            mask=False,
-            no_sample=no_sample,
-            logs=tuple(log or ()),
-            statements=tuple(statements or ()),
-        )
-        observe.summarize(profile)
+    profile = _profile(
+        target,
+        parameters_of(host, port, user, dbname),
+        length=length,
+        no_sample=no_sample,
+        tables=tuple(table or ()),
+        logs=tuple(log or ()),
+        statements=tuple(statements or ()),
+    )
     if plan:
         check_plannable(profile)
     options = Options(policy=policy, budget_s=budget_s, tables=tuple(table or ()))
@@ -172,6 +165,50 @@ def advise_command(
     said(html)
     if plan:
         _write_plan(make_plan(found, profile, rewrite=how), plan)
+
+
+def _profile(
+    target: str,
+    parameters: dict[str, str],
+    *,
+    length: str | None,
+    no_sample: bool,
+    tables: tuple[str, ...],
+    logs: tuple[Path, ...],
+    statements: tuple[Path, ...],
+) -> Profile:
+    """The profile that a target names, or a connection's, observed now."""
+    from pgheadroom.cli import observe  # noqa: PLC0415 - help does without
+    from pgheadroom.profile import read_profile  # noqa: PLC0415 - help does without
+
+    path = profile_or_connection(target, parameters)
+    asked: dict[str, object] = {"--for": length, "--no-sample": no_sample}
+    if path is not None and not path.is_dir():
+        refuse(
+            {**asked, "--log": logs, "--statements": statements},
+            where=f"here, for {target} is a profile",
+            instead="it belongs to `pgheadroom observe`, which made it",
+        )
+        return read_profile(path)
+    if path is not None:
+        refuse(
+            asked,
+            where=f"here, for {target} is what the psql script wrote",
+            instead="give it to `pgheadroom observe --print-sql`, which prints the script",
+        )
+    profile = observe.observed(
+        target if path is None else "",
+        parameters,
+        source=path,
+        length=length or observe.LENGTH,
+        tables=tables,
+        mask=False,
+        no_sample=no_sample,
+        logs=logs,
+        statements=statements,
+    )
+    observe.summarize(profile)
+    return profile
 
 
 def put_advice(
@@ -203,6 +240,9 @@ def put_advice(
 
 
 def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
+    from pgheadroom.plan import plan_text  # noqa: PLC0415 - see above
+    from pgheadroom.plan.text import as_markdown, as_text  # noqa: PLC0415 - see above
+
     count = len(plan.steps)
     for path in paths:
         form = {".md": as_markdown, ".sql": as_text}.get(path.suffix, plan_text)

@@ -36,31 +36,39 @@ _RETRIES_MAX = 1000
 _WIDTH_MIN = 20
 
 
+_UndoOption = Annotated[
+    bool, typer.Option("--undo", help="Take back what was done, last step first.")
+]
+_SkipOption = Annotated[
+    list[str] | None,
+    typer.Option("--skip", metavar="TABLE", help="Leave this table alone; may be repeated."),
+]
+_DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Check and show everything; change nothing.")
+]
+_LockTimeoutOption = Annotated[
+    str,
+    typer.Option(help="How long a try waits for its lock; longer than deadlock_timeout (1 s)."),
+]
+_BackoffOption = Annotated[
+    str, typer.Option(help="Pause before the second try; it doubles up to 30 s.")
+]
+_StatementTimeoutOption = Annotated[
+    str | None, typer.Option(help="For each statement; without it, the role's own.")
+]
+
+
 def apply_command(
     plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take back what was done, last step first.")
-    ] = False,
-    skip: Annotated[
-        list[str] | None,
-        typer.Option("--skip", metavar="TABLE", help="Leave this table alone; may be repeated."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and show everything; change nothing.")
-    ] = False,
-    lock_timeout: Annotated[
-        str,
-        typer.Option(help="How long a try waits for its lock; longer than deadlock_timeout (1 s)."),
-    ] = "2s",
+    undo: _UndoOption = False,
+    skip: _SkipOption = None,
+    dry_run: _DryRunOption = False,
+    lock_timeout: _LockTimeoutOption = "2s",
     lock_retries: Annotated[int, typer.Option(help="Further tries after the first.")] = 10,
-    backoff: Annotated[
-        str, typer.Option(help="Pause before the second try; it doubles up to 30 s.")
-    ] = "1s",
-    statement_timeout: Annotated[
-        str | None, typer.Option(help="For each statement; without it, the role's own.")
-    ] = None,
+    backoff: _BackoffOption = "1s",
+    statement_timeout: _StatementTimeoutOption = None,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,12 +13,11 @@ from rich.console import Console
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.input_file import read_standard_input, read_text
-from pgheadroom.migration import MigrationCheck, check_migration, read_migration
-from pgheadroom.profile import read_profile
 from pgheadroom.progress import RunState
-from pgheadroom.report import migration as migration_report
-from pgheadroom.report import text
 from pgheadroom.units import parse_setting_bytes
+
+if TYPE_CHECKING:
+    from pgheadroom.migration import MigrationCheck
 
 FINDINGS = 1
 _SQL_BYTES_MAX = 16 * 1024**2  # a migration, not a dump; arbitrary
@@ -62,6 +61,10 @@ def check_command(
     the measured one; where nothing can be played it is estimated from that. Exit code 1 if a table
     loses HOT, 0 if none does. Nothing is executed, no server is needed.
     """
+    # Help does without the work.
+    from pgheadroom.migration import check_migration, read_migration  # noqa: PLC0415
+    from pgheadroom.profile import read_profile  # noqa: PLC0415
+
     over = parse_setting_bytes(rewrite_over)
     if to is not None:
         output.check_writable(to)
@@ -89,6 +92,9 @@ def _read(path: Path) -> str:
 
 
 def _put(result: MigrationCheck, form: Format, to: Path | None) -> None:
+    from pgheadroom.report import migration as migration_report  # noqa: PLC0415 - see above
+    from pgheadroom.report import text  # noqa: PLC0415 - see above
+
     output.put(
         form,
         to,
@@ -100,12 +106,18 @@ def _put(result: MigrationCheck, form: Format, to: Path | None) -> None:
 
 
 def _markdown(result: MigrationCheck) -> str:
+    from pgheadroom.report import migration as migration_report  # noqa: PLC0415 - see above
+    from pgheadroom.report import text  # noqa: PLC0415 - see above
+
     listed = [f"- {text.markdown_text(line)}" for line in migration_report.lines(result)]
     head = [f"# {migration_report.summary(result)}", "", *listed, ""]
     return "\n".join([*head, text.as_markdown(migration_report.tables(result))])
 
 
 def _print(result: MigrationCheck, console: Console) -> None:
+    from pgheadroom.report import migration as migration_report  # noqa: PLC0415 - see above
+    from pgheadroom.report import text  # noqa: PLC0415 - see above
+
     console.print(migration_report.summary(result), style="bold", markup=False)
     for line in migration_report.lines(result):
         console.print(f"* {line}", markup=False)

@@ -45,40 +45,50 @@ _TABLES_SHOWN = 10
 _LAST_RESORTS = ("/dev/shm", "/var/tmp")  # noqa: S108 - files in them are made by mkstemp
 
 
+_LengthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help="How long to watch, e.g. 2m (default: 5m); counters are read at both ends.",
+    ),
+]
+_ToOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the profile here (JSON).")
+]
+_TableOption = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
+]
+_MaskOption = Annotated[
+    bool, typer.Option("--mask", help="Pseudonyms for names; no statement texts, no literals.")
+]
+_NoSampleOption = Annotated[
+    bool,
+    typer.Option("--no-sample", help="Read no rows (at most 1,000 pages a table otherwise)."),
+]
+_PrintGrantsOption = Annotated[
+    bool, typer.Option("--print-grants", help="Print what would let the role see more.")
+]
+_PrintSqlOption = Annotated[
+    bool, typer.Option("--print-sql", help="Print all statements as a psql script; no server.")
+]
+_SourceOption = Annotated[
+    Path | None, typer.Option("--from", help="Read what the psql script has written here.")
+]
+
+
 def observe_command(
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
-    length: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help="How long to watch, e.g. 2m (default: 5m); counters are read at both ends.",
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the profile here (JSON).")
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
-    ] = None,
-    mask: Annotated[
-        bool, typer.Option("--mask", help="Pseudonyms for names; no statement texts, no literals.")
-    ] = False,
-    no_sample: Annotated[
-        bool,
-        typer.Option("--no-sample", help="Read no rows (at most 1,000 pages a table otherwise)."),
-    ] = False,
+    length: _LengthOption = None,
+    to: _ToOption = None,
+    table: _TableOption = None,
+    mask: _MaskOption = False,
+    no_sample: _NoSampleOption = False,
     log: LogOption = None,
     statements: StatementsOption = None,
-    print_grants: Annotated[
-        bool, typer.Option("--print-grants", help="Print what would let the role see more.")
-    ] = False,
-    print_sql: Annotated[
-        bool, typer.Option("--print-sql", help="Print all statements as a psql script; no server.")
-    ] = False,
-    source: Annotated[
-        Path | None, typer.Option("--from", help="Read what the psql script has written here.")
-    ] = None,
+    print_grants: _PrintGrantsOption = False,
+    print_sql: _PrintSqlOption = False,
+    source: _SourceOption = None,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,

@@ -26,3 +26,6 @@ FormatOption = Annotated[
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the data to this file instead.")
 ]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with charts here too.")
+]

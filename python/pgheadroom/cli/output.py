@@ -117,6 +117,19 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path.parent} does not exist: make the folder first")
 
 
+def check_outputs(*paths: Path | None) -> None:
+    """Refuse files that cannot be written before the work and not after it."""
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+
+
+def said(page: Path | None) -> None:
+    """Tell where the page lies."""
+    if page is not None:
+        sys.stderr.write(f"Report: {page.absolute()}\n")
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[RunState], None]]:
     """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,13 @@ import typer
 
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.cli.options import (
+    Format,
+    FormatOption,
+    HtmlOption,
+    OutputOption,
+)
+from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.cli.proof_output import put_proof
 from pgheadroom.cli.rewriting import (
     RewriteForOption,
@@ -82,9 +88,6 @@ SeedsOption = Annotated[
         f"(default: {SEEDS_DEFAULT}).",
     ),
 ]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", help="Write a page with charts here too.")
-]
 TpsOption = Annotated[
     float | None,
     typer.Option(
@@ -129,17 +132,20 @@ SampleOption = Annotated[
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
 
+_ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Version that the twin follows (18, 16.14), or a folder with server programs; "
+        "it wins over the profile's."
+    ),
+]
+
+
 def predict_command(
     profile: ProfileArgument,
     fillfactor: FillfactorOption = None,
     table: TableOption = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help="Version that the twin follows (18, 16.14), or a folder with server programs; "
-            "it wins over the profile's."
-        ),
-    ] = None,
+    server: _ServerOption = None,
     seeds: SeedsOption = None,
     without_index: WithoutOption = None,
     narrow_index: NarrowOption = None,
@@ -166,23 +172,16 @@ def predict_command(
     levels = parse_fillfactors(fillfactor)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
     read = read_profile(profile)
-    if from_fillfactor is not None and (levels is None or page is not None):
-        raise InputError(
-            "--from-fillfactor goes with --fillfactor, the setting that is changed to, and not "
-            "with --page"
-        )
+    _check_from(from_fillfactor, alone=levels is None, page=page)
     asked = rewrite_of(rewrite, rewrite_how, rewrite_for, from_fillfactor)
     if not series:
         refuse({"--windows": windows}, where="without a series", instead="--series shows windows")
     if page is not None:
-        if changes or order or (storage, engine) != (StorageName.LOCAL, EngineName.HEAP):
-            raise InputError("--page: a page lives in the profile as it is, expected no variant")
-        if sample_pages is not None:
-            raise InputError("--page: a page lives in the whole table, expected no --sample-pages")
-        refuse(
+        as_it_is = (storage, engine) == (StorageName.LOCAL, EngineName.HEAP)
+        _refuse_beside_page(
             {"--series": series, "--seeds": seeds},
-            where="with --page, which tells the life of one page in one run",
-            instead="leave --page out for the figures of the whole",
+            varied=bool(changes or order or not as_it_is),
+            sampled=sample_pages is not None,
         )
         predict_page.show_page_life(
             read, page, table, levels, server=server, tps=tps, form=form, to=to, html=html
@@ -190,22 +189,11 @@ def predict_command(
         said(html)
         return
     if changes and read.server.observed is not None:
-        own: dict[str, object] = {
-            "--series": series,
-            "--from-fillfactor": from_fillfactor,
-            "--sample-pages": sample_pages,
-            "--seeds": seeds,
-            "--tps": tps,
-            "--order": order,
-            "--storage": storage is not StorageName.LOCAL,
-            "--engine": engine is not EngineName.HEAP,
-        }
-        refuse(
-            own,
-            where="for other indexes of an observed profile, whose table is calibrated and played "
-            "to its steady state as advice plays it",
-            instead="leave it out, or the options for indexes",
-        )
+        played = {"--series": series, "--seeds": seeds, "--tps": tps, "--order": order}
+        loaded = {"--from-fillfactor": from_fillfactor, "--sample-pages": sample_pages}
+        model = {"--storage": storage is not StorageName.LOCAL}
+        model["--engine"] = engine is not EngineName.HEAP
+        _refuse_of_observed({**played, **loaded, **model})
         from pgheadroom.advise.what_if import what_if  # noqa: PLC0415 - a quarter of the start
 
         found = what_if(read, changes, table, levels, server=server)
@@ -233,6 +221,35 @@ def predict_command(
     said(html)
 
 
+def _check_from(from_fillfactor: int | None, *, alone: bool, page: int | None) -> None:
+    if from_fillfactor is not None and (alone or page is not None):
+        raise InputError(
+            "--from-fillfactor goes with --fillfactor, the setting that is changed to, and not "
+            "with --page"
+        )
+
+
+def _refuse_beside_page(given: Mapping[str, object], *, varied: bool, sampled: bool) -> None:
+    if varied:
+        raise InputError("--page: a page lives in the profile as it is, expected no variant")
+    if sampled:
+        raise InputError("--page: a page lives in the whole table, expected no --sample-pages")
+    refuse(
+        given,
+        where="with --page, which tells the life of one page in one run",
+        instead="leave --page out for the figures of the whole",
+    )
+
+
+def _refuse_of_observed(given: Mapping[str, object]) -> None:
+    refuse(
+        given,
+        where="for other indexes of an observed profile, whose table is calibrated and played to "
+        "its steady state as advice plays it",
+        instead="leave it out, or the options for indexes",
+    )
+
+
 def parse_fillfactors(text: str | None) -> list[int] | None:
     """
     Fillfactors out of `100,90` or `50..100:5`, in that order.
@@ -251,19 +268,6 @@ def parse_fillfactors(text: str | None) -> list[int] | None:
         return [int(level) for level in factor.parse(text)]
     except InputError as error:
         raise InputError(str(error).replace("--fillfactor=", "--fillfactor ")) from None
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """Refuse files that cannot be written before the work and not after it."""
-    for path in paths:
-        if path is not None:
-            output.check_writable(path)
-
-
-def said(page: Path | None) -> None:
-    """Tell where the page lies."""
-    if page is not None:
-        sys.stderr.write(f"Report: {page.absolute()}\n")
 
 
 @contextmanager

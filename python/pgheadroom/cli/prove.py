@@ -9,17 +9,15 @@ from typing import Annotated
 
 import typer
 
-from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
+from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.cli.predict import (
     FillfactorOption,
-    HtmlOption,
     ProfileArgument,
     SeedsOption,
     TableOption,
-    check_outputs,
     counted,
     parse_fillfactors,
-    said,
 )
 from pgheadroom.cli.proof_output import put_proof
 from pgheadroom.cli.variants import (

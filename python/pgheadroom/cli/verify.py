@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,18 +20,11 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
-from pgheadroom.observe import find_classes, observe
-from pgheadroom.plan.reading import read_plan
-from pgheadroom.plan.record import read_record, record_path
 from pgheadroom.quoting import printable
-from pgheadroom.report import text
-from pgheadroom.report import verification as verification_report
-from pgheadroom.sources.log import read_statements
-from pgheadroom.sources.log_reading import LogWatch
-from pgheadroom.sources.observing import Request, watch
-from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s
-from pgheadroom.verify import Verification, verify
+
+if TYPE_CHECKING:
+    from pgheadroom.verify import Verification
 
 APPLICATION_NAME = "pgheadroom verify"
 
@@ -72,6 +65,16 @@ def verify_command(
 
     Exit code 0: all held; 1: one failed; 6: none failed, and not all could be judged.
     """
+    # Help does without the work.
+    from pgheadroom.observe import find_classes, observe  # noqa: PLC0415
+    from pgheadroom.plan.reading import read_plan  # noqa: PLC0415
+    from pgheadroom.plan.record import read_record, record_path  # noqa: PLC0415
+    from pgheadroom.sources.log import read_statements  # noqa: PLC0415
+    from pgheadroom.sources.log_reading import LogWatch  # noqa: PLC0415
+    from pgheadroom.sources.observing import Request, watch  # noqa: PLC0415
+    from pgheadroom.sources.session import read_only_session  # noqa: PLC0415
+    from pgheadroom.verify import verify  # noqa: PLC0415
+
     length_s = parse_duration_s(length)
     if to is not None:
         output.check_writable(to)
@@ -102,6 +105,9 @@ def verify_command(
 
 
 def _put(result: Verification, form: Format, to: Path | None) -> None:
+    from pgheadroom.report import text  # noqa: PLC0415 - see above
+    from pgheadroom.report import verification as verification_report  # noqa: PLC0415 - see above
+
     output.put(
         form,
         to,
@@ -113,6 +119,9 @@ def _put(result: Verification, form: Format, to: Path | None) -> None:
 
 
 def _print(result: Verification, console: Console) -> None:
+    from pgheadroom.report import text  # noqa: PLC0415 - see above
+    from pgheadroom.report import verification as verification_report  # noqa: PLC0415 - see above
+
     console.print(verification_report.title(result), style="bold", markup=False)
     for line in verification_report.findings(result):
         console.print(f"* {line}", markup=False)

@@ -55,71 +55,84 @@ app = typer.Typer(
 )
 
 
+_PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Segments, folders of them (pg_wal, an archive; .partial, .gz, .lz4 and .zst too) "
+        "or patterns; - for standard input; with --for a connection.",
+    ),
+]
+_BeginOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        help="Records from this position (16/B374D848) or time (2026-11-23T08:30; UTC where "
+        "no zone is named) on.",
+    ),
+]
+_EndOption = Annotated[
+    str | None, typer.Option("--to", help="Records that end there or before; as --from.")
+]
+_TimelineOption = Annotated[
+    int | None, typer.Option(min=1, help="Follow this timeline instead of the newest.")
+]
+_NamesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        help="What relations are called: a file of `wal names`, a profile of `observe`, or a "
+        "connection, whose databases are asked.",
+    ),
+]
+_ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        help="And by checkpoint cycle (checkpoint), by transaction (transaction), or in slices "
+        "of time (10m).",
+    ),
+]
+_RestoreCommandOption = Annotated[
+    str | None,
+    typer.Option(
+        "--restore-command",
+        help="Instead of files: fetch segments by this program, as servers have it "
+        "('wal-g wal-fetch %f %p'), from --from on until one is lacking (timeline 1 unless "
+        "--timeline).",
+    ),
+]
+_LengthOption = Annotated[
+    str | None,
+    typer.Option("--for", help="Read a running server for so long (5m); PATH is a connection."),
+]
+_PrintGrantsOption = Annotated[
+    bool,
+    typer.Option("--print-grants", help="Print what would let the role read a server's log."),
+]
+_AllowGapsOption = Annotated[
+    bool, typer.Option("--allow-gaps", help="Exit with 0 although a part could not be read.")
+]
+_HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write an HTML page here too: bars, and WAL over time."),
+]
+
+
 @app.command("stats")
 def stats(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Segments, folders of them (pg_wal, an archive; .partial, .gz, .lz4 and .zst too) "
-            "or patterns; - for standard input; with --for a connection.",
-        ),
-    ] = None,
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            help="Records from this position (16/B374D848) or time (2026-11-23T08:30; UTC where "
-            "no zone is named) on.",
-        ),
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", help="Records that end there or before; as --from.")
-    ] = None,
-    timeline: Annotated[
-        int | None, typer.Option(min=1, help="Follow this timeline instead of the newest.")
-    ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            "--names",
-            help="What relations are called: a file of `wal names`, a profile of `observe`, or a "
-            "connection, whose databases are asked.",
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            help="And by checkpoint cycle (checkpoint), by transaction (transaction), or in slices "
-            "of time (10m).",
-        ),
-    ] = None,
-    restore_command: Annotated[
-        str | None,
-        typer.Option(
-            "--restore-command",
-            help="Instead of files: fetch segments by this program, as servers have it "
-            "('wal-g wal-fetch %f %p'), from --from on until one is lacking (timeline 1 unless "
-            "--timeline).",
-        ),
-    ] = None,
-    length: Annotated[
-        str | None,
-        typer.Option("--for", help="Read a running server for so long (5m); PATH is a connection."),
-    ] = None,
-    print_grants: Annotated[
-        bool,
-        typer.Option("--print-grants", help="Print what would let the role read a server's log."),
-    ] = False,
-    allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Exit with 0 although a part could not be read.")
-    ] = False,
+    paths: _PathsArgument = None,
+    begin: _BeginOption = None,
+    end: _EndOption = None,
+    timeline: _TimelineOption = None,
+    names: _NamesOption = None,
+    by: _ByOption = None,
+    restore_command: _RestoreCommandOption = None,
+    length: _LengthOption = None,
+    print_grants: _PrintGrantsOption = False,
+    allow_gaps: _AllowGapsOption = False,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write an HTML page here too: bars, and WAL over time."),
-    ] = None,
+    html: _HtmlOption = None,
 ) -> None:
     """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
     if print_grants:
