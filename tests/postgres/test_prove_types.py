@@ -7,12 +7,14 @@ version repeats of the old one left out; so one wrong byte of a value shows.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pgheadroom.errors import LabError
 from pgheadroom.profile import parse_profile
-from pgheadroom.profile.column_types import FORMS
+from pgheadroom.profile.column_types import EXTENSIONS, FORMS
 from pgheadroom.prove import prove
 from pgheadroom.servers import ServerPrograms
 
@@ -37,7 +39,8 @@ WIDTHS: dict[str, Json] = {
     "tsvector": {"min_bytes": 9, "max_bytes": 90},
     "int4[]": {"min_bytes": 24, "max_bytes": 60},
 }
-TYPES = [name for name in FORMS if name != "xml"]  # for which a server is built with libxml
+TYPES = [name for name in FORMS if name not in ("xml", *EXTENSIONS)]
+"""A server may be built without libxml, and without contrib modules."""
 MANY_VALUES = {"kind": "random", "ndistinct": 300}
 FEW_VALUES = {"kind": "random", "ndistinct": 7}
 GROWS = {"grows_bytes": {"min": 0, "max": 5}}
@@ -107,6 +110,25 @@ def test_every_type_in_a_btree(programs: ServerPrograms, values: Json) -> None:
     indexes.append({"name": "several", "columns": names[12:15], "include": ["c15", names[-1]]})
     sets = {name: {"changed_frac": 0.1} for name in names}
     assert _wrong(_profile(columns, indexes, sets), programs) == []
+
+
+@pytest.mark.contrib
+def test_types_of_extensions(programs: ServerPrograms) -> None:
+    """citext, hstore and ltree in rows and B-trees; a server without them says so."""
+    columns = _columns([*EXTENSIONS], MANY_VALUES)
+    for column in columns:
+        column["width"] = {"min_bytes": 14, "max_bytes": 60}
+    names = [column["name"] for column in columns]
+    indexes = [{"name": f"i{name}", "columns": [name]} for name in names]
+    data = _profile(columns, indexes, {name: {"changed_frac": 0.3} for name in names})
+    shared = programs.bin_dir.parent / "share"
+    if any(shared.rglob("citext.control")) or any(
+        Path("/usr/share/postgresql").glob(f"{programs.version.major}/extension/citext.control")
+    ):
+        assert _wrong(data, programs) == []
+    else:
+        with pytest.raises(LabError, match="no extension citext"):
+            _wrong(data, programs)
 
 
 @pytest.mark.pg(">= 18, < 19")

@@ -10,6 +10,9 @@
 //! jsonb         {"v": "digits"}             count | two entries | v | digits
 //! tsvector      'digits', no positions      count | entry | digits
 //! text[]        {digits}                    dimensions .. bound | length | digits | zeros
+//! citext        digits                      the digits
+//! hstore        "v"=>"digits"               count | two entries | v | digits
+//! ltree         digits, one label           count | length | digits | zeros
 //! int4[]        {N,N,...}                   dimensions .. bound | elements
 //! ```
 //!
@@ -31,6 +34,9 @@ pub(crate) enum Wrap {
     Texts,
     /// An array of one varchar.
     Varchars,
+    Citext,
+    Hstore,
+    Ltree,
 }
 
 /// Bytes of a `name`. Source: `NAMEDATALEN`, src/include/pg_config_manual.h.
@@ -57,6 +63,9 @@ impl Wrap {
             "tsvector" => Self::TsVector,
             "text[]" => Self::Texts,
             "varchar[]" => Self::Varchars,
+            "citext" => Self::Citext,
+            "hstore" => Self::Hstore,
+            "ltree" => Self::Ltree,
             _ => return None,
         })
     }
@@ -65,7 +74,19 @@ impl Wrap {
     fn before(self, digits: u32) -> Vec<u8> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
         match self {
-            Self::None | Self::Uuid | Self::Name | Self::Bytea => Vec::new(),
+            Self::None | Self::Uuid | Self::Name | Self::Bytea | Self::Citext => Vec::new(),
+            Self::Hstore => {
+                // Where each string ends, the first with the mark of the first.
+                // Source: `HStore`, `HENTRY_ISFIRST`, contrib/hstore/hstore.h.
+                let mut head: Vec<u8> = words(&[0x8000_0001, 0x8000_0001, digits + 1]);
+                head.push(b'v');
+                head
+            }
+            // Source: `ltree` and `ltree_level`, contrib/ltree/ltree.h.
+            Self::Ltree => {
+                let length = u16::try_from(digits).unwrap_or(u16::MAX).to_le_bytes();
+                vec![1, 0, 0, 0, length[0], length[1]]
+            }
             Self::Json => b"{\"v\":\"".to_vec(),
             Self::Xml => b"<v>".to_vec(),
             Self::Jsonb => {
@@ -93,11 +114,12 @@ impl Wrap {
     /// Bytes of a value beside its digits.
     pub const fn overhead_bytes(self) -> u32 {
         match self {
-            Self::None | Self::Uuid | Self::Bytea => 0,
+            Self::None | Self::Uuid | Self::Bytea | Self::Citext => 0,
             Self::Name => NAME_BYTES - NAME_DIGITS,
             Self::Json => 8,
             Self::Xml => 7,
-            Self::Jsonb => 13,
+            Self::Jsonb | Self::Hstore => 13,
+            Self::Ltree => 6,
             Self::TsVector => 8,
             Self::Texts | Self::Varchars => ARRAY_HEAD + 4,
         }
@@ -108,6 +130,8 @@ impl Wrap {
         let bytes = digits + self.overhead_bytes();
         match self {
             Self::Texts | Self::Varchars => bytes.next_multiple_of(4),
+            // A level is a multiple of 8, behind the number of levels.
+            Self::Ltree => 4 + (bytes - 4).next_multiple_of(8),
             _ => bytes,
         }
     }
@@ -249,6 +273,8 @@ mod tests {
             Wrap::Jsonb,
             Wrap::TsVector,
             Wrap::Texts,
+            Wrap::Hstore,
+            Wrap::Ltree,
         ] {
             for digits in ["", "a", "0123456"] {
                 let count = u32::try_from(digits.len()).unwrap();

@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, canonical_type, string_width
+from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, catalog_type, string_width
 from pgheadroom.profile.column_types import FORMS, Kind, base_of, payload_bytes, width_range
 from pgheadroom.profile.model import INTEGER_MAX
 from pgheadroom.sources.recording import Row
@@ -174,8 +174,8 @@ def _type(
     indexed: bool,
     observed: dict[str, Any],
 ) -> dict[str, Any]:
-    spelled, typlen = str(row["type"]), int(row["typlen"])
-    canonical = None if row["is_user_type"] else canonical_type(spelled)
+    typlen = int(row["typlen"])
+    canonical = catalog_type(row)
     base = base_of(canonical or "")
     constant = distinct == 1 or (distinct is None and not indexed)
     kind = "constant" if constant else "random"
@@ -244,7 +244,7 @@ def _values(kind: str, distinct: int | None, rows: int, base: str) -> dict[str, 
 
 def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
     """An integer that is not longer than the key's own values, if it can count the rows."""
-    canonical = None if row["is_user_type"] else canonical_type(str(row["type"]))
+    canonical = catalog_type(row)
     if canonical in INTEGER_MAX and rows <= INTEGER_MAX[canonical]:
         return canonical
     stored = int(row["typlen"])
@@ -265,7 +265,7 @@ def _key_rest(
     observed: dict[str, Any],
 ) -> dict[str, Any] | None:
     """A second column for the bytes of a key that is longer than an integer."""
-    canonical = None if row["is_user_type"] else canonical_type(str(row["type"]))
+    canonical = catalog_type(row)
     if canonical == key_type:
         return None
     stored = float(row["typlen"])

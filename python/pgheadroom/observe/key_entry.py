@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgheadroom.observe.widths import ColumnWidth, canonical_type, string_width
+from pgheadroom.observe.widths import ColumnWidth, catalog_type, string_width
 from pgheadroom.profile.column_types import base_of
 from pgheadroom.profile.keys import HASHED_BYTES_MIN, ORDERED_BYTES_MIN
 from pgheadroom.sources.recording import Row
@@ -36,7 +36,7 @@ def key_entry(
         rows: Rows of the table.
         observed: What was observed of the column; how its order is known is added.
     """
-    canonical = None if row["is_user_type"] else canonical_type(str(row["type"]))
+    canonical = catalog_type(row)
     base = base_of(canonical or "")
     if base == "numeric" and width is not None and abs(width.mean_bytes - _counted(rows)) <= 2:
         return {"type": canonical, "values": {"kind": "serial"}}

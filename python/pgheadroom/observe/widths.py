@@ -7,7 +7,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pgheadroom.profile.column_types import EXTENSIONS
 from pgheadroom.profile.spelling import type_name
+from pgheadroom.sources.recording import Row
 
 _SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
 WIDTH_MAX = 1024**2
@@ -20,6 +22,15 @@ class ColumnWidth:
     mean_bytes: float
     deviation_bytes: float
     evidence: str
+
+
+def catalog_type(row: Row) -> str | None:
+    """The type of a row of the query `columns`, built in or of an extension that profiles know."""
+    spelled = str(row["type"])
+    if not row["is_user_type"]:
+        return canonical_type(spelled)
+    name = spelled.rpartition(".")[2]
+    return name if name in EXTENSIONS else None
 
 
 def canonical_type(spelled: str) -> str | None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
+from pgheadroom.errors import LabError
 from pgheadroom.play.values import column_list, row_values
 from pgheadroom.profile import ForeignKey, IndexProfile, Profile, TableProfile
+from pgheadroom.profile.column_types import EXTENSIONS
 
 if TYPE_CHECKING:
     import psycopg
@@ -25,6 +27,8 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
         connection: A session in an empty database, in autocommit mode.
         profile: A profile with tables of its own.
     """
+    for extension in extensions(profile):
+        _create_extension(connection, extension)
     for table in profile.tables:
         connection.execute(create_table(table).encode())
         connection.execute(fill_table(table).encode())
@@ -35,6 +39,24 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
             connection.execute(add_foreign_key(profile, table, foreign_key).encode())
     for table in profile.tables:
         connection.execute(f"VACUUM ANALYZE {quoting.identifier(table.name)}".encode())
+
+
+def extensions(profile: Profile) -> tuple[str, ...]:
+    """The extensions whose types the profile has."""
+    types = (column.base_type for table in profile.tables for column in table.columns)
+    return tuple(dict.fromkeys(EXTENSIONS[name] for name in types if name in EXTENSIONS))
+
+
+def _create_extension(connection: psycopg.Connection[Any], name: str) -> None:
+    row = connection.execute(
+        "SELECT count(*) FROM pg_available_extensions WHERE name = %s", (name,)
+    ).fetchone()
+    if row is None or not row[0]:
+        raise LabError(
+            f"this server has no extension {name}, which a type of the profile is of: expected one "
+            "with contrib modules (make servers; --server FOLDER)"
+        )
+    connection.execute(f"CREATE EXTENSION IF NOT EXISTS {quoting.identifier(name)}".encode())
 
 
 def create_table(table: TableProfile) -> str:

@@ -49,6 +49,26 @@ def _macaddr(digits: int, modulus: str) -> Counted:
     return Counted(value=made, changed=made.replace("{n}", f"{number} + 1"))
 
 
+def _moved(name: str, step: str) -> str:
+    """A range that begins and ends later; both ends of NULL would be a range without ends."""
+    moved = f"{name}(lower({{old}}) + {step}, upper({{old}}) + {step})"
+    return f"CASE WHEN {{old}} IS NOT NULL THEN {moved} END"
+
+
+def _range(element: str, length: str, step: str) -> Counted:
+    number = f"CAST({{n}} AS {element})"
+    name = f"{element}range"
+    return Counted(value=f"{name}({number}, {number} + {length})", changed=_moved(name, step))
+
+
+def _times(start: str, name: str) -> Counted:
+    begins = f"{start} + {{n}} * interval '1 second'"
+    return Counted(
+        value=f"{name}({begins}, {begins} + interval '1 second')",
+        changed=_moved(name, _MICROSECOND),
+    )
+
+
 _BITS = "CAST(mod({n}, {modulus}::int8) AS bit({bits}))"
 
 COUNTED: Mapping[str, Counted] = {
@@ -76,6 +96,15 @@ COUNTED: Mapping[str, Counted] = {
         changed="CAST({old} + 1 AS cidr)",
     ),
     "point": Counted(value="point(CAST({n} AS float8), 0)", changed="{old} + point(1, 0)"),
+    "int4range": _range("int4", "1", "1"),
+    "int8range": _range("int8", "1", "1"),
+    "daterange": Counted(
+        value="daterange(date '2000-01-01' + CAST({n} AS int4), "
+        "date '2000-01-01' + CAST({n} AS int4) + 1)",
+        changed=_moved("daterange", "1"),
+    ),
+    "tsrange": _times("timestamp '2000-01-01 00:00:00'", "tsrange"),
+    "tstzrange": _times("timestamptz '2000-01-01 00:00:00+00'", "tstzrange"),
     "bit": Counted(value=_BITS, changed=_BITS.replace("{n}", "CAST({old} AS int8) + 1")),
     "varbit": Counted(
         value=f"CAST({_BITS} AS varbit)",
@@ -104,6 +133,13 @@ WRAPPED: Mapping[str, Wrapped] = {
         value="array_to_tsvector(ARRAY[{digits}])",
         inside="(tsvector_to_array({old}))[1]",
         overhead_bytes=8,
+    ),
+    "citext": Wrapped(
+        value="CAST({digits} AS citext)", inside="CAST({old} AS text)", overhead_bytes=0
+    ),
+    "hstore": Wrapped(value="hstore('v', {digits})", inside="({old} -> 'v')", overhead_bytes=13),
+    "ltree": Wrapped(
+        value="CAST({digits} AS ltree)", inside="CAST({old} AS text)", overhead_bytes=6
     ),
     "text[]": Wrapped(value="ARRAY[{digits}]", inside="({old})[1]", overhead_bytes=24),
     "varchar[]": Wrapped(

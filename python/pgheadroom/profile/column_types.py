@@ -16,6 +16,8 @@ UNKNOWN_WIDTH_BYTES = 32
 """What PostgreSQL's planner assumes of a type (`get_typavgwidth`, lsyscache.c)."""
 _ARRAY_BYTES = 20  # dimensions, offset, element type, length, lower bound
 _TSVECTOR_WORD_MAX = 2046  # `MAXSTRLEN`, src/include/tsearch/ts_type.h
+_LTREE_WORD_MIN = 1
+_LTREE_BYTES_MAX = 6 + 255  # `LTREE_LABEL_MAX_CHARS`, contrib/ltree/ltree.h (15)
 NAME_DIGITS = 32
 """Characters of a `name`, which a B-tree keeps as a cstring."""
 BITS_MAX = 62
@@ -118,6 +120,14 @@ FORMS: Mapping[str, ColumnForm] = {
     "bit": _counted(),
     "varbit": _counted(),
     "point": _counted(btree=False, brin=False),
+    "int4range": _counted(payload_bytes=13, brin=False),
+    "int8range": _counted(payload_bytes=21, brin=False),
+    "daterange": _counted(payload_bytes=13, brin=False),
+    "tsrange": _counted(payload_bytes=21, brin=False),
+    "tstzrange": _counted(payload_bytes=21, brin=False),
+    "citext": _wrapped(0),
+    "hstore": _wrapped(13),
+    "ltree": _wrapped(6 + _LTREE_WORD_MIN, most_bytes=_LTREE_BYTES_MAX, grows=False),
     "xml": _wrapped(7, btree=False),
     "tsvector": _wrapped(9, most_bytes=8 + _TSVECTOR_WORD_MAX, grows=False),
     "int2[]": _integers(2),
@@ -132,14 +142,21 @@ KINDS: Mapping[str, Kind] = {name: form.kind for name, form in FORMS.items()}
 """Types that a profile's columns may have."""
 
 
-_WITHOUT_HASH = frozenset({"bit", "varbit", "money", "json", "xml", "point", "tsvector"})
-_SPGIST = frozenset({"text", "varchar", "inet", "cidr", "point"})
+EXTENSIONS: Mapping[str, str] = {"citext": "citext", "hstore": "hstore", "ltree": "ltree"}
+"""Which extension a server needs for a type."""
+
+RANGES = frozenset({"int4range", "int8range", "daterange", "tsrange", "tstzrange"})
+_WITHOUT_HASH = frozenset({"bit", "varbit", "money", "json", "xml", "point", "tsvector", "ltree"})
+_SPGIST = frozenset({"text", "varchar", "inet", "cidr", "point", *RANGES})
+_GIN = frozenset({"jsonb", "tsvector", "hstore", *(name for name in FORMS if name.endswith("[]"))})
 _BY_METHOD: Mapping[str, frozenset[str]] = {
     "btree": frozenset(name for name, form in FORMS.items() if form.btree),
     "brin": frozenset(name for name, form in FORMS.items() if form.brin),
     "hash": frozenset(FORMS) - _WITHOUT_HASH,
-    "gin": frozenset({"jsonb", "tsvector", *(name for name in FORMS if name.endswith("[]"))}),
-    "gist": frozenset({"point", "tsvector"}),
+    "gin": frozenset(
+        {"jsonb", "tsvector", "hstore", *(name for name in FORMS if name.endswith("[]"))}
+    ),
+    "gist": frozenset({"point", "tsvector", "hstore", "ltree", *RANGES}),
     "spgist": _SPGIST,
 }
 """Types that have a default operator class, by access method (pg_opclass, 15 to 19)."""

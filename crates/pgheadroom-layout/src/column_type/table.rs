@@ -198,4 +198,8 @@ pub(super) const TYPES: &[TypeSpec] = &[
     varlena("refcursor", Int, Extended, 0, &[]),
     varlena("oidvector", Int, Plain, 20, &[]),
     varlena("int2vector", Int, Plain, 20, &[]),
+    // Of extensions.
+    varlena("citext", Int, Extended, 0, &[]),
+    varlena("hstore", Int, Extended, 4, &[]),
+    varlena("ltree", Int, Extended, 4, &[]),
 ];

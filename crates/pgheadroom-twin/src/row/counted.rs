@@ -13,6 +13,9 @@
 //! inet, cidr 10.0.0.0 + N modulo 2^24             family, bits 32, 4 bytes      the next address
 //! point      (N, 0)                               two float8                    N + 1
 //! bit, varbit N modulo 2^bits                     their number, then the bits   N + 1
+//! int4range  [N, N + 1), likewise int8range       type, both ends, flags        N + 1
+//! daterange  2000-01-01 and N days, a day long    the same                      a day later
+//! tsrange    2000-01-01 and N s, a second long    the same; and tstzrange       a us later
 //! ```
 //!
 //! The order of the numbers is the order of the types' B-tree operators. The same in SQL is in
@@ -34,12 +37,41 @@ pub(crate) enum Counted {
     Inet,
     Cidr,
     Point,
+    /// A range, from its beginning on.
+    Range(Range),
     /// `bit(n)`, and `varbit(n)` with all its bits.
     Bits {
         bits: u8,
     },
 }
 
+/// Ranges of a fixed length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Range {
+    Int4,
+    Int8,
+    Date,
+    Timestamp,
+    TimestampTz,
+}
+
+impl Range {
+    /// Its number in `pg_type`, the bytes of an end, and how long it is.
+    ///
+    /// Source: src/include/catalog/pg_type.dat.
+    const fn form(self) -> (u32, usize, i64) {
+        match self {
+            Self::Int4 => (3904, 4, 1),
+            Self::Int8 => (3926, 8, 1),
+            Self::Date => (3912, 4, 1),
+            Self::Timestamp => (3908, 8, 1_000_000),
+            Self::TimestampTz => (3910, 8, 1_000_000),
+        }
+    }
+}
+
+/// The lower end is part of it. Source: `RANGE_LB_INC`, src/include/utils/rangetypes.h.
+const RANGE_LB_INC: u8 = 2;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 const CENTS: i64 = 100;
 const MAC_MODULUS: i64 = 1 << 48;
@@ -66,6 +98,11 @@ impl Counted {
             "inet" => Self::Inet,
             "cidr" => Self::Cidr,
             "point" => Self::Point,
+            "int4range" => Self::Range(Range::Int4),
+            "int8range" => Self::Range(Range::Int8),
+            "daterange" => Self::Range(Range::Date),
+            "tsrange" => Self::Range(Range::Timestamp),
+            "tstzrange" => Self::Range(Range::TimestampTz),
             "bit" | "varbit" => {
                 let bits: u8 = modifier?.parse().ok()?;
                 if u32::from(bits) > BITS_MAX {
@@ -89,6 +126,14 @@ impl Counted {
             Self::MacAddr8 => Some(number.rem_euclid(MOST_MODULUS)),
             Self::Inet | Self::Cidr => Some(ADDRESS_FIRST + number.rem_euclid(ADDRESSES)),
             Self::Point => Some(number),
+            Self::Range(Range::Timestamp | Range::TimestampTz) => Some(microseconds(number)),
+            Self::Range(Range::Int8) => number.checked_add(1).map(|_| number),
+            Self::Range(Range::Int4 | Range::Date) => {
+                let end = i32::try_from(number)
+                    .ok()
+                    .and_then(|day| day.checked_add(1));
+                end.map(|_| number)
+            }
             Self::Bits { bits } => Some(number.rem_euclid(1 << bits)),
         }
     }
@@ -103,6 +148,8 @@ impl Counted {
             Self::MacAddr => Some((slot + 1) % MAC_MODULUS),
             Self::MacAddr8 => Some((slot + 1) % MOST_MODULUS),
             Self::Inet | Self::Cidr | Self::Interval | Self::Point => slot.checked_add(1),
+            Self::Range(Range::Timestamp | Range::TimestampTz) => slot.checked_add(1),
+            Self::Range(_) => self.of_number(slot.checked_add(1)?),
             Self::Bits { bits } => Some((slot + 1) % (1 << bits)),
         }
     }
@@ -117,7 +164,8 @@ impl Counted {
             Self::Letter => (1, Some(1)),
             Self::MacAddr => (4, Some(6)),
             Self::MacAddr8 => (4, Some(8)),
-            Self::Inet | Self::Cidr | Self::Bits { .. } => (4, None),
+            Self::Range(range) if range.form().1 == 8 => (8, None),
+            Self::Inet | Self::Cidr | Self::Bits { .. } | Self::Range(_) => (4, None),
         }
     }
 
@@ -126,6 +174,8 @@ impl Counted {
         match self {
             Self::Inet | Self::Cidr => Some(6),
             Self::Bits { bits } => Some(4 + (bits as u32).div_ceil(8)),
+            #[allow(clippy::cast_possible_truncation)] // 4 or 8
+            Self::Range(range) => Some(5 + 2 * range.form().1 as u32),
             _ => None,
         }
     }
@@ -153,6 +203,14 @@ impl Counted {
                 out.extend_from_slice(&INET_HEAD);
                 out.extend_from_slice(&slot.to_be_bytes()[4..]);
             }
+            Self::Range(range) => {
+                let (oid, bytes, length) = range.form();
+                out.extend_from_slice(&oid.to_le_bytes());
+                for end in [slot, slot + length] {
+                    out.extend_from_slice(&end.to_le_bytes()[..bytes]);
+                }
+                out.push(RANGE_LB_INC);
+            }
             Self::Bits { bits } => {
                 out.extend_from_slice(&u32::from(bits).to_le_bytes());
                 let bytes = usize::from(bits).div_ceil(8);
@@ -172,7 +230,7 @@ impl Counted {
     ///
     /// Source: `btequalimage` among the support functions in src/include/catalog/pg_amproc.dat.
     pub const fn has_equal_image(self) -> bool {
-        !matches!(self, Self::Interval)
+        !matches!(self, Self::Interval | Self::Range(_))
     }
 }
 
@@ -196,6 +254,8 @@ mod tests {
             bytes(Counted::Bits { bits: 9 }, 3, 0),
             [9, 0, 0, 0, 1, 0x80]
         );
+        let range = bytes(Counted::Range(Range::Int4), 258, 0);
+        assert_eq!(range, [64, 15, 0, 0, 2, 1, 0, 0, 3, 1, 0, 0, 2]);
         let interval = bytes(Counted::Interval, 1, 16);
         assert_eq!(interval.len(), 16);
         assert_eq!(interval[..4], 1_000_000_u32.to_le_bytes());
