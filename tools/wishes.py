@@ -78,9 +78,22 @@ TYPE_LINES = (
     "name",
     '"char"',
     "citext",
+    "hstore",
+    "ltree",
+    "int4range",
+    "tstzrange",
     "oid",
     "varbit(8)",
 )
+KEYS: Mapping[str, Json] = {
+    "key uuid": {"type": "uuid"},
+    "key uuid in order": {"type": "uuid", "values": {"kind": "serial", "ordered": True}},
+    "key text": {"type": "text", "width": 36},
+    "key numeric": {"type": "numeric"},
+    "key (tenant, uuid)": {"type": "uuid", "values": {"kind": "serial"}},
+    "range of uuid keys": {"type": "uuid"},
+    "key date": {"type": "date"},
+}
 EXPRESSIONS = (
     "date_trunc('day', w)",
     "(w::date)",
@@ -214,6 +227,7 @@ def wishes() -> Iterator[tuple[str, Json]]:
     yield "nothing", copy.deepcopy(BASE)
     for name in TYPE_LINES:
         yield f"type {name}", _with_column(name)
+    yield from _keys()
     fixed = _with_column("text")
     fixed["table"][0]["columns"][-1]["width"] = 36
     yield "text fixed width", fixed
@@ -246,6 +260,23 @@ def wishes() -> Iterator[tuple[str, Json]]:
         yield name, data
     for name, rows in ROWS.items():
         yield name, _changed("table", {"rows": rows})
+
+
+def _keys() -> Iterator[tuple[str, Json]]:
+    """Keys that are no integers."""
+    for name, key in KEYS.items():
+        data = copy.deepcopy(BASE)
+        data["table"][0]["columns"][0] |= key
+        if "tenant" in name:
+            data["table"][0]["columns"][1] |= {
+                "name": "tenant",
+                "values": {"kind": "random", "ndistinct": 9},
+            }
+            data["table"][0]["columns"].append({"name": "n", "type": "int4"})
+            data["table"][0]["indexes"][0]["columns"] = ["tenant", "id"]
+        if "range" in name:
+            data["operation"][0]["rows_per_statement"] = 3
+        yield name, data
 
 
 def _with_column(type_name: str) -> Json:

@@ -47,6 +47,7 @@ __all__ = [
     "log_time_ms",
     "needed_bytes",
     "normalized_statements",
+    "not_evaluated",
     "places_digest",
     "relation_places",
     "rows_per_page",
@@ -777,6 +778,9 @@ def trigger_assigns(source: str, /) -> list[str] | None:
 
 def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
+
+def not_evaluated(expression: str, columns: Sequence[tuple[str, str]], /) -> str | None:
+    """Why the twin cannot evaluate an expression over columns of these names and types."""
 
 def expression_reads(expression: str, /, *, table: str) -> str:
     """JSON: `columns`, `whole_row`, `may_be_row`, `functions`, `text`, or `reason`, ..."""

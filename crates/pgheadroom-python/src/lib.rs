@@ -52,7 +52,7 @@ mod _core {
     use super::serverlog::{LogFound, LogScan, log_prefix_has, log_time_ms};
 
     #[pymodule_export]
-    use super::settings::{setting_becomes, setting_names};
+    use super::settings::{not_evaluated, setting_becomes, setting_names};
 
     #[pymodule_export]
     use super::sql::{

@@ -1,7 +1,11 @@
-//! The tables of settings and storage parameters for Python.
+//! What the twin knows, for Python: settings and storage parameters, and which expressions.
 
+use pgheadroom_twin::executor::ColumnDefinition;
+use pgheadroom_twin::expression::{Expression, ExpressionError};
 use pgheadroom_twin::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, names};
 use pyo3::prelude::*;
+
+use crate::error::CoreError;
 
 const fn table(of_tables: bool) -> &'static str {
     if of_tables {
@@ -9,6 +13,24 @@ const fn table(of_tables: bool) -> &'static str {
     } else {
         SETTINGS
     }
+}
+
+/// Why the twin cannot evaluate an expression over columns of these names and types; None where it
+/// can.
+#[pyfunction]
+#[pyo3(signature = (expression, columns, /))]
+pub fn not_evaluated(
+    expression: &str,
+    columns: Vec<(String, String)>,
+) -> Result<Option<String>, CoreError> {
+    let columns = columns.iter();
+    let columns = columns.map(|(name, type_name)| ColumnDefinition::new(name, type_name));
+    let columns = columns.collect::<Result<Vec<_>, _>>();
+    let columns = columns.map_err(|error| CoreError::input(error.to_string()))?;
+    Ok(match Expression::parse(expression, &columns) {
+        Err(ExpressionError::Unsupported { what, .. }) => Some(what),
+        _ => None,
+    })
 }
 
 /// Every setting, or every storage parameter, that is known.

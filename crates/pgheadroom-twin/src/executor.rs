@@ -68,7 +68,7 @@ pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
 pub use session::SessionId;
 pub(crate) use steady::Target;
-pub use table::{Table, TableDefinition};
+pub use table::{StorageParameters, Table, TableDefinition};
 pub use vacuum::{Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
@@ -277,6 +277,20 @@ impl Database {
     /// A checkpoint begins; the pages that it is to write, which stay dirty until then.
     pub fn begin_checkpoint(&mut self) -> Vec<(ForkId, BlockNumber)> {
         self.wal.begin_checkpoint()
+    }
+
+    /// CREATE TABLE ... WITH, of the table and of its TOAST table.
+    pub fn set_parameters(
+        &mut self,
+        table: TableId,
+        own: StorageParameters,
+        toast: StorageParameters,
+    ) {
+        let altered = &mut self.tables[table.0];
+        altered.parameters = own;
+        if let Some(its) = &mut altered.toast {
+            its.table.parameters = toast;
+        }
     }
 
     /// Starts counting rows anew, as the difference to counters read now.

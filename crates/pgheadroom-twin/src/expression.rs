@@ -7,12 +7,16 @@
 //! Knows columns, literals, `= <> < <= > >=`, AND, OR, NOT, `IS [NOT] NULL`, IN, BETWEEN,
 //! `+ - * / %` of integers and float8, `||`, casts between integers and to text, and the functions
 //! abs, coalesce, left, length, lower, md5, mod and upper. Everything else is refused by name;
-//! a collation other than C is not known either.
+//! a collation other than C is not known either. What is stated of an expression's
+//! values stands for what is not known (`stated.rs`).
 
 mod evaluate;
 mod parse;
+mod stated;
 mod token;
 mod typing;
+
+pub use stated::Statement;
 
 use crate::row::ColumnDefinition;
 use crate::row::kind::Kind;
@@ -63,6 +67,8 @@ enum Node {
     Not(Box<Node>),
     IsNull(Box<Node>),
     Call(Function, Vec<Node>),
+    /// What cannot be evaluated.
+    Stated(Box<stated::Stated>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +185,7 @@ impl Node {
         match self {
             Self::Column(column) => columns.push(*column),
             Self::Literal(_) => {}
+            Self::Stated(stated) => columns.extend(stated.columns()),
             Self::Compare(_, parts)
             | Self::ComparePadded(_, parts)
             | Self::Arithmetic(_, _, parts) => {

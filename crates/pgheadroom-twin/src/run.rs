@@ -26,7 +26,7 @@ use crate::executor::{Database, SessionId, StatementError, TableId};
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
-use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges};
+use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges, vary_stated};
 use crate::reserve::{self, Playing};
 use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
@@ -194,10 +194,12 @@ fn play_in(
     conditions: &Conditions,
     monitor: &Monitor,
 ) -> Result<(Database, Outcome), ProfileError> {
-    let spec = &ProfileSpec {
+    let mut spec = ProfileSpec {
         server: conditions.settings(&spec.server),
         ..spec.clone()
     };
+    vary_stated(&mut spec.table, conditions.interleaving);
+    let spec = &spec;
     let plan = Plan::new(spec, conditions)?;
     monitor.start(rows_to_load(spec) + plan.transactions.max(transactions_here(&plan, spec)));
     let mut db = load::database(&spec.server, version);

@@ -15,7 +15,7 @@ from typing import Any
 from pgheadroom import quoting
 from pgheadroom.observe.columns import Column
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile.column_types import FORMS, Kind, base_of, has_operators
+from pgheadroom.profile.column_types import PATTERN_OPS, base_of, has_operators
 from pgheadroom.profile.model import INTEGER_MAX
 from pgheadroom.sources.recording import Row
 
@@ -144,7 +144,7 @@ def profile_index(
         why = "not unique in the profile, where only the key is"
     if method not in ("btree", "brin"):
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
-    substituted = any(_is_not_evaluated(columns[n]) for n in index.depends if n in columns)
+    substituted = any(_is_another(columns[n]) for n in index.depends if n in columns)
     made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
     if not made.get("columns") and not made.get("expressions"):
         return None, "it has no column that a profile can have"
@@ -158,16 +158,17 @@ def profile_index(
         made["method"] = "brin"
     else:
         made |= {"unique": is_key} | _options(index.row)
+    if method == "btree" and not is_key and not index.row["has_expressions"]:
+        made |= _orders(index, columns)
     if index.row["has_predicate"]:
         made["where"], differs_too = _where(index, columns, substituted=substituted)
         differs = differs_too or differs
     return made, differs or why
 
 
-def _is_not_evaluated(column: Column) -> bool:
-    """Whether expressions over it are not played: of other types, or of those that are counted."""
-    kind = FORMS[base_of(str(column.profile["type"]))].kind
-    return column.is_substituted or kind in (Kind.COUNTED, Kind.WRAPPED)
+def _is_another(column: Column) -> bool:
+    """Whether expressions cannot stand over it as they are: of another type, or another name."""
+    return column.is_substituted or column.label != column.name
 
 
 def _listed(
@@ -212,6 +213,28 @@ def _where(
         f"{quoting.shown_identifier(columns[n].label)} IS NOT NULL" for n in named if n in columns
     )
     return where, "its predicate stands as IS NOT NULL of its columns: HOT is right, its size not"
+
+
+_ORDERS = {0: "", 1: "DESC NULLS LAST", 2: "NULLS FIRST", 3: "DESC"}
+"""By `indoption`: `INDOPTION_DESC` is 1, `INDOPTION_NULLS_FIRST` 2 (pg_index.h)."""
+
+
+def _orders(index: IndexRow, columns: Mapping[int, Column]) -> dict[str, Any]:
+    """DESC, NULLS and operator classes of its key columns, where each is one in the profile."""
+    keys = [columns[n] for n in index.keys if n in columns]
+    if len(keys) < len(index.keys) or any(len(column.labels) > 1 for column in keys):
+        return {}
+    made: dict[str, Any] = {}
+    order = [_ORDERS.get(int(option) & 3, "") for option in index.row.get("options") or ()]
+    if any(order):
+        made["order"] = order
+    classes = [
+        str(name) if name == PATTERN_OPS.get(base_of(str(column.profile["type"]))) else ""
+        for column, name in zip(keys, index.row.get("opclasses") or (), strict=False)
+    ]
+    if any(classes):
+        made["opclass"] = classes
+    return made
 
 
 def _options(row: Row) -> dict[str, Any]:

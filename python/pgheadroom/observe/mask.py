@@ -33,7 +33,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 _REMOVED: Mapping[str, tuple[str, ...]] = {
     "cluster": ("system_identifier",),
-    "index_definitions": ("key_texts", "predicate"),
+    "index_definitions": ("key_texts", "keys", "predicate"),
     "activity": ("query",),
     "statement_texts": ("query",),
     "triggers": ("source", "arguments"),

@@ -21,6 +21,7 @@ from pgheadroom.observe.indexes import (
     profile_index,
     read_index,
 )
+from pgheadroom.observe.stated import SAID, stated_of
 from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.sources.sampled import sample_summary
@@ -181,12 +182,14 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
     live = {c["attnum"]: c for c in listed if not c["is_dropped"]}
     key = choose_key(indexes, live, rows)
     columns = _columns(row, live, answers, sample, indexes, key, rows=rows, pages=pages)
+    entries = [entry for column in columns.values() for entry in column.entries]
     made_indexes, differing = _indexes(row, indexes, columns, key, taken)
+    _state(made_indexes, differing, indexes, entries, answers, rows=rows)
     profile = {
         "name": label,
         "rows": rows,
         "fillfactor": int((row["reloptions"] or {}).get("fillfactor", 100)),
-        "columns": [entry for column in columns.values() for entry in column.entries],
+        "columns": entries,
         "indexes": made_indexes,
         "reloptions": _reloptions(row),
     }
@@ -326,6 +329,31 @@ def _indexes(
         if why is not None:
             differing[name] = why
     return made, differing
+
+
+def _state(
+    made: Sequence[dict[str, Any]],
+    differing: dict[str, str],
+    indexes: Sequence[IndexRow],
+    entries: Sequence[Mapping[str, Any]],
+    answers: Answers,
+    *,
+    rows: int,
+) -> None:
+    """Adds what is known of expressions that the twin cannot evaluate."""
+    by_name = {str(index.row["name"]): index for index in indexes}
+    by_name |= {f"{index.row['schema']}.{name}": index for name, index in by_name.items()}
+    for found in made:
+        index = by_name.get(str(found["name"]))
+        if index is None:
+            continue
+        stated = stated_of(
+            index.row, index.definition, found, entries, answers.statistics, rows=rows
+        )
+        if stated:
+            found["stated"] = stated
+            texts = ", ".join(repr(one["expression"]) for one in stated)
+            differing.setdefault(str(index.row["name"]), SAID.format(texts=texts))
 
 
 def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> dict[str, Any]:

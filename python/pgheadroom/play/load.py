@@ -54,7 +54,7 @@ def _create_extension(connection: psycopg.Connection[Any], name: str) -> None:
     if row is None or not row[0]:
         raise LabError(
             f"this server has no extension {name}, which a type of the profile is of: expected one "
-            "with contrib modules (make servers; --server FOLDER)"
+            "with contrib modules (make servers has some)"
         )
     connection.execute(f"CREATE EXTENSION IF NOT EXISTS {quoting.identifier(name)}".encode())
 

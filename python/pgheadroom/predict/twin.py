@@ -20,7 +20,7 @@ from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan
 from pgheadroom.predict.series import Series, series_of
-from pgheadroom.predict.spread import WHOLE, exact, images_estimated, spread
+from pgheadroom.predict.spread import WHOLE, exact, images_estimated, made_up_of, spread
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -177,6 +177,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             samples=doubt,
             by_clock=by_itself(runs) is not None,
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
+            made_up=made_up_of(profile),
         )
     turns = turns_of(runs, 1.0 if sample is None else sample.share)
     return Simulation(

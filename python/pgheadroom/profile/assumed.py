@@ -19,6 +19,7 @@ from pgheadroom.profile.model import (
     ServerSettings,
     TableProfile,
 )
+from pgheadroom.profile.stating import said_assumed
 from pgheadroom.types import PgVersion
 
 _INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h
@@ -89,6 +90,9 @@ def _table(notes: _Notes, raw: Raw, table: TableProfile, path: str) -> None:
         notes.add(f"{path}.indexes[{n}]", index, defaults(IndexProfile), ("method", "unique"))
         if index.get("method", "btree") == "btree":
             notes.add(f"{path}.indexes[{n}]", index, {"fillfactor": _INDEX_FILLFACTOR})
+    for n, index in enumerate(table.indexes):
+        if (said := said_assumed(index)) is not None:
+            notes[f"{path}.indexes[{n}].stated"] = said
     for n, (given, column) in enumerate(zip(raw["columns"], table.columns, strict=True)):
         place = f"{path}.columns[{n}]"
         if column.kind is Kind.TIMESTAMP and "(" in given["type"]:

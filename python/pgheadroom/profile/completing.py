@@ -30,6 +30,7 @@ from pgheadroom.profile.model import (
     Width,
 )
 from pgheadroom.profile.queue_head import check_head
+from pgheadroom.profile.stating import with_stated
 
 _SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
 _ORDERED = re.compile(
@@ -89,7 +90,10 @@ def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:
                 option,
                 "a storage parameter (fillfactor has a field of its own)",
             )
-    return replace(table, columns=columns)
+    target = table.reloptions.get("toast_tuple_target")
+    if target is not None and not (target.isdecimal() and 128 <= int(target) <= 8160):
+        fail(f"{path}.reloptions.toast_tuple_target", target, "a whole number from 128 to 8160")
+    return with_stated(replace(table, columns=columns), path)
 
 
 def _check_index(index: IndexProfile, raw: Raw, path: str, names: Sequence[str]) -> None:

@@ -180,6 +180,34 @@ class ColumnProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """
+    What the values of an index's expression or predicate are, where the twin cannot evaluate it.
+
+    `columns` are those that it reads. `true_frac` is the share of rows that fulfil a predicate;
+    `changed_frac` how many of the updates that change one of its columns change its value.
+    `assumed` says that nobody stated it, so that figures go from the least to the most it may be.
+    """
+
+    expression: Text
+    type: Annotated[str, Stored(Text, type_name)] = "text"
+    width: (
+        Annotated[
+            Width,
+            Stored(Annotated[int, between(0, STRING_BYTES_MAX)] | Width, _width),
+            Expected("bytes, or { min_bytes, max_bytes }"),
+        ]
+        | None
+    ) = None
+    ndistinct: Annotated[int, between(1, 2**62)] | None = None
+    null_frac: Annotated[float, between(0, 1)] = 0.0
+    true_frac: Annotated[float, between(0, 1)] | None = None
+    changed_frac: Annotated[float, between(0, 1)] = 1.0
+    columns: Names = ()
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProfile:
     """
     An index over columns, expressions, or both, the columns first.
@@ -201,6 +229,9 @@ class IndexProfile:
     nulls_not_distinct: bool = field(default=False, metadata=in_file(unless_empty=True))
     pages_per_range: Annotated[int, between(1, 131_072)] | None = field(
         default=None, metadata=in_file(unless_none=True)
+    )
+    stated: Annotated[tuple[Stated, ...], Expected("a list of expressions and their values")] = (
+        field(default=(), metadata=in_file(unless_empty=True))
     )
 
     @property

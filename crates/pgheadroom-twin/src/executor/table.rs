@@ -1,5 +1,6 @@
 //! A table with its indexes, and the values of its rows.
 
+use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 use pgheadroom_layout::{Behaviour, HeapFillfactor, OffsetNumber};
 
 use crate::btree::Btree;
@@ -82,10 +83,29 @@ pub struct Table {
     pub(super) notes: Option<Notes>,
     /// Where the keys by which rows are found are no numbers.
     pub(super) key_numbers: Option<Box<KeyNumbers>>,
+    pub(super) parameters: StorageParameters,
     /// What its triggers need.
     pub(super) foreign_keys: ForeignKeys,
     /// Kept between scans to save allocations.
     pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
+}
+
+/// Storage parameters that are played, but for the fillfactor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageParameters {
+    /// `vacuum_truncate`: whether VACUUM gives empty pages at the end back.
+    pub truncates: bool,
+    /// `toast_tuple_target`: down to how many bytes a row is shortened that is too long.
+    pub toast_target: u32,
+}
+
+impl Default for StorageParameters {
+    fn default() -> Self {
+        Self {
+            truncates: true,
+            toast_target: TOAST_TUPLE_THRESHOLD,
+        }
+    }
 }
 
 /// Buffers of an update, kept to save allocations.
@@ -153,6 +173,7 @@ impl Table {
             changed_by: Vec::new(),
             scratch: Scratch::default(),
             key_numbers: None,
+            parameters: StorageParameters::default(),
             foreign_keys: ForeignKeys::default(),
             dead_entries: Vec::new(),
             definitions: Vec::new(),

@@ -389,7 +389,9 @@ impl Work {
         new: &mut [i64],
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
-        let most = TOAST_TUPLE_THRESHOLD - self.hoff;
+        // Of unsigned numbers, as there.
+        let target = table.parameters.toast_target;
+        let most = target.checked_sub(self.hoff).unwrap_or(u32::MAX);
         let data_bytes = |table: &Table, new: &[i64]| {
             let measured = table.row_type.measure(new, &table.texts);
             measured.tuple_bytes - measured.hoff

@@ -123,6 +123,7 @@ impl Database {
         let table = self.relation(relation);
         let options = VacuumOptions {
             has_indexes: table.has_indexes(),
+            truncate: options.truncate && table.parameters.truncates,
             ..options
         };
         RunningVacuum {

@@ -40,6 +40,7 @@ impl Node {
         Ok(match self {
             Self::Column(column) => row.value(*column),
             Self::Literal(value) => value.clone(),
+            Self::Stated(stated) => stated.value(row)?,
             Self::Compare(comparison, parts) => {
                 let (one, other) = (parts[0].evaluate(row)?, parts[1].evaluate(row)?);
                 truth_value(compare(&one, &other, false).map(|order| comparison.holds(order)))

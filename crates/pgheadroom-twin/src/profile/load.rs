@@ -14,9 +14,10 @@ use crate::executor::{
     ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, KeyOrder, PAGES_PER_RANGE,
     StatementError, TableDefinition, TableId,
 };
-use crate::expression::Expression;
+use crate::expression::{Expression, ExpressionError, Statement};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
 use crate::profile::foreign_key::foreign_keys;
+use crate::profile::settings::parameters;
 use crate::profile::{
     ColumnSpec, IndexSpec, Method, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
     WalLevel,
@@ -148,6 +149,8 @@ fn load_table(
             fillfactor: fillfactor(spec.fillfactor, &format!("{path}.fillfactor"))?,
         })
         .map_err(fails)?;
+    let of = |prefix| parameters(&spec.reloptions, prefix);
+    db.set_parameters(table, of(""), of("toast."));
     let mut loading = db.begin_load(table, &rules);
     let mut first = 1;
     while first <= spec.rows {
@@ -228,7 +231,7 @@ fn definition(
         })
     };
     let expression = |text: &String, field: &str| {
-        Expression::parse(text, columns).map_err(|error| ProfileError::Unplayable {
+        evaluated(text, spec, table, columns).map_err(|error| ProfileError::Unplayable {
             field: format!("{path}.{field}"),
             reason: error.to_string(),
         })
@@ -268,6 +271,49 @@ fn definition(
         nulls_not_distinct: spec.nulls_not_distinct,
         pages_per_range: spec.pages_per_range.unwrap_or(PAGES_PER_RANGE).max(1),
     })
+}
+
+/// An expression of an index, or what is stated of one that cannot be evaluated.
+fn evaluated(
+    text: &String,
+    index: &IndexSpec,
+    table: &TableSpec,
+    columns: &[ColumnDefinition],
+) -> Result<Expression, ExpressionError> {
+    let parsed = Expression::parse(text, columns);
+    let stated = index.stated.iter().find(|one| one.expression == *text);
+    let (Err(ExpressionError::Unsupported { .. }), Some(stated)) = (&parsed, stated) else {
+        return parsed;
+    };
+    let bytes = |bytes: i64| u32::try_from(bytes).unwrap_or(0);
+    let statement = Statement {
+        type_name: stated.type_name.clone(),
+        ndistinct: stated.ndistinct.unwrap_or(1).max(1),
+        width_bytes: stated
+            .width
+            .map(|width| (bytes(width.min_bytes), bytes(width.max_bytes))),
+        null_frac: stated.null_frac,
+        true_frac: stated.true_frac,
+        changed_frac: stated.changed_frac,
+        columns: stated.columns.clone(),
+        identity: table.key_column().unwrap_or(0),
+        salt: stated.salt,
+    };
+    Expression::stated(text, &statement, columns)
+}
+
+/// Expressions of a table's indexes of whose values is known what is stated, or assumed.
+pub(crate) fn stated_expressions(table: &TableSpec) -> Vec<String> {
+    let columns = table.columns.iter();
+    let columns = columns.map(|column| ColumnDefinition::new(&column.name, &column.type_name));
+    let Ok(columns) = columns.collect::<Result<Vec<_>, _>>() else {
+        return Vec::new();
+    };
+    let stated = table.indexes.iter().flat_map(|index| &index.stated);
+    let texts = stated.map(|stated| stated.expression.clone());
+    texts
+        .filter(|text| Expression::parse(text, &columns).is_err())
+        .collect()
 }
 
 /// `DESC`, `ASC NULLS FIRST` and the like; NULLs come first in a descending column.

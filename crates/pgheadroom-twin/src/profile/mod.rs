@@ -20,7 +20,8 @@ pub mod settings;
 mod spec;
 pub mod support;
 
-pub use index_spec::{IndexSpec, Method};
+pub(crate) use index_spec::vary_stated;
+pub use index_spec::{IndexSpec, Method, StatedSpec};
 pub use load::LoadedTable;
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, ForeignKeySpec,

@@ -3,6 +3,10 @@
 //! `settings.txt` and `storage_parameters.txt` list every name of the versions that are known; a
 //! test of the package compares them with servers.
 
+use std::collections::BTreeMap;
+
+use crate::executor::StorageParameters;
+
 /// The table of settings.
 pub const SETTINGS: &str = include_str!("settings.txt");
 /// The table of storage parameters.
@@ -71,6 +75,19 @@ fn is_same(value: &str, wanted: &str) -> bool {
         _ => None,
     };
     value.eq_ignore_ascii_case(wanted) || (truth(value).is_some() && truth(value) == truth(wanted))
+}
+
+/// Storage parameters as they are played, of the table or, with the prefix `toast.`, of its TOAST
+/// table.
+#[must_use]
+pub fn parameters(reloptions: &BTreeMap<String, String>, prefix: &str) -> StorageParameters {
+    let given = |name: &str| reloptions.get(&format!("{prefix}{name}"));
+    let known = StorageParameters::default();
+    let target = given("toast_tuple_target").and_then(|value| value.trim().parse().ok());
+    StorageParameters {
+        truncates: !given("vacuum_truncate").is_some_and(|value| is_same(value.trim(), "off")),
+        toast_target: target.unwrap_or(known.toast_target),
+    }
 }
 
 /// The names of a table, in its order.

@@ -1,5 +1,6 @@
 //! What of a profile the twin cannot play, each by its field.
 
+use crate::profile::load::stated_expressions;
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS};
 use crate::profile::{
     Compression, KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
@@ -60,6 +61,15 @@ pub fn check(
         approximations.push(
             "snapshots are taken and released between transactions, at exact fractions".to_owned(),
         );
+    }
+    for table in &spec.table {
+        for text in stated_expressions(table) {
+            approximations.push(format!(
+                "values of {text:?} in indexes of {} are made of what is stated or assumed of \
+                 them: which updates they end HOT for is played, their entries are like theirs",
+                table.name
+            ));
+        }
     }
     let is_brin = |table: &TableSpec| table.indexes.iter().any(|one| one.method == Method::Brin);
     if !conditions.rewrites.is_empty() && spec.table.iter().any(is_brin) {

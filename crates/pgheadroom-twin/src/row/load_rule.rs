@@ -114,7 +114,7 @@ impl LoadRule {
         self.value_of_number((kind, type_name), key, 0)
     }
 
-    fn value_of_number(
+    pub(crate) fn value_of_number(
         &self,
         (kind, type_name): (Kind, &str),
         number: i64,

@@ -3,6 +3,11 @@
 SELECT i.indexrelid::int8 AS oid,
        (SELECT jsonb_agg(pg_get_indexdef(i.indexrelid, k, true) ORDER BY k)
         FROM generate_series(1, i.indnkeyatts) k) AS key_texts,
+       (SELECT jsonb_agg(jsonb_build_object('name', a.attname,
+                                            'type', format_type(a.atttypid, a.atttypmod))
+                         ORDER BY a.attnum)
+        FROM pg_attribute a
+        WHERE a.attrelid = i.indexrelid AND a.attnum <= i.indnkeyatts) AS keys,
        pg_get_expr(i.indpred, i.indrelid, true) AS predicate
 FROM pg_index i
 JOIN pg_class t ON t.oid = i.indrelid

@@ -8,6 +8,10 @@ SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, n.nspname AS sc
        i.indisvalid AS is_valid, i.indisready AS is_ready, i.indislive AS is_live,
        i.indisclustered AS is_clustered, i.indisreplident AS is_replica_identity,
        i.indnkeyatts AS key_count, i.indkey::int2[] AS attnums,
+       i.indoption::int2[] AS options,
+       (SELECT jsonb_agg(CASE WHEN o.opcdefault THEN '' ELSE o.opcname END ORDER BY k.n)
+        FROM unnest(i.indclass::oid[]) WITH ORDINALITY k(oid, n)
+        JOIN pg_opclass o ON o.oid = k.oid) AS opclasses,
        c.relfilenode::int8 AS relfilenode, c.relpages, c.reltuples::float8 AS reltuples,
        (SELECT jsonb_object_agg(o.option_name, o.option_value)
         FROM pg_options_to_table(c.reloptions) o) AS reloptions,
