@@ -4,6 +4,7 @@ How far a long piece of work is: what is called meanwhile, and what the laborato
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,13 @@ class Progress(Protocol):
 
     def __call__(self, done: int, total: int, what: str, /) -> None:
         """Show it; an error raised here ends what is going on."""
+
+
+Say = Callable[[str], None]
+"""The same of work whose length nobody knows: called with what it is."""
+
+Count = Callable[[int, int], None]
+"""The same of work that is all of one kind: called with how much is done, and of how much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.predict.run import note
-from pgheadroom.predict.twin import Report, Simulation
+from pgheadroom.predict.twin import Simulation
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC, sentences
 from pgheadroom.profile import Profile
-from pgheadroom.progress import Progress
+from pgheadroom.progress import Count, Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
@@ -118,7 +118,7 @@ def prove(
     changes: Sequence[IndexChange] = (),
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
-    report: Report | None = None,
+    report: Count | None = None,
     say: Progress | None = None,
 ) -> Proof:
     """

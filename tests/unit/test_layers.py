@@ -218,3 +218,14 @@ def test_the_report_reads_values_and_no_keys() -> None:
         and isinstance(node.args[0], ast.Constant)
     }
     assert asked == {"repetitions", "twin.approximations"}
+
+
+def test_progress_has_one_home() -> None:
+    """`Say` stood in two modules, and three more forms of it in signatures."""
+    forms = ("Callable[[str], None]", "Callable[[int, int], None]", "Callable[[int, int, str]")
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if any(form in path.read_text(encoding="utf-8") for form in forms)
+    }
+    assert found == {"progress.py"}

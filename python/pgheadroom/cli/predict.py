@@ -49,7 +49,7 @@ from pgheadroom.predict import Timing, predict
 from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
 from pgheadroom.predict.series import WINDOWS_DEFAULT
 from pgheadroom.profile import read_profile
-from pgheadroom.progress import RunState
+from pgheadroom.progress import Count, RunState
 from pgheadroom.redaction import command_line
 
 ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
@@ -271,7 +271,7 @@ def parse_fillfactors(text: str | None) -> list[int] | None:
 
 
 @contextmanager
-def counted(label: str) -> Iterator[Callable[[int, int], None]]:
+def counted(label: str) -> Iterator[Count]:
     """RunState of the twin on standard error, once it takes long enough to need one."""
     started = time.monotonic()
     with ExitStack() as stack:

@@ -4,7 +4,7 @@ Each table that a migration changes: what becomes of HOT by rule, what that cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 
 import pgheadroom
@@ -16,6 +16,7 @@ from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.judging import PLAYED_MAX, TableJudging, updates_per_s
 from pgheadroom.migration.shape import Note
 from pgheadroom.profile import Profile
+from pgheadroom.progress import Progress
 
 REWRITE_OVER_BYTES = 1024**3
 """A smaller table is rewritten, scanned or indexed while writers can wait; as design says."""
@@ -32,7 +33,7 @@ def check_migration(
     table: str | None = None,
     rewrite_over_bytes: int = REWRITE_OVER_BYTES,
     executor: Executor | None = None,
-    say: Callable[[int, int, str], None] | None = None,
+    say: Progress | None = None,
 ) -> MigrationCheck:
     """
     Check a migration against an observed profile.

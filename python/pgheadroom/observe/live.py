@@ -10,6 +10,7 @@ from pathlib import Path
 from pgheadroom.observe.build import observe
 from pgheadroom.observe.classes import find_classes
 from pgheadroom.profile import Profile
+from pgheadroom.progress import Say
 from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.log_reading import LogWatch
 from pgheadroom.sources.observing import APPLICATION_NAME, Request, watch, with_gaps
@@ -17,9 +18,6 @@ from pgheadroom.sources.recording import Recording, read_files
 from pgheadroom.sources.session import read_only_session
 
 _TICK_S_MAX = 30.0
-
-Say = Callable[[str], None]
-"""Called with what is being done, in a few words."""
 
 At = Callable[[str, Recording], None]
 """Called at `start` and `end` of the interval with what was read by then."""

@@ -21,6 +21,7 @@ from pgheadroom.plan.record import Effect, Record, State, StepRecord
 from pgheadroom.plan.session import check_rights, foreign_owners, heap_bytes, holders, look_now
 from pgheadroom.plan.statements import name_of, one_line
 from pgheadroom.plan.values import Mark, Plan, Step, StepKind
+from pgheadroom.progress import Say
 
 if TYPE_CHECKING:
     import psycopg
@@ -102,7 +103,7 @@ class Applier:
         connection: psycopg.Connection[Any],
         *,
         keep: Callable[[Record], None],
-        say: Callable[[str], None],
+        say: Say,
         options: ApplyOptions,
         skip: AbstractSet[int] = frozenset(),
     ) -> None:

@@ -38,6 +38,7 @@ from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.profile import Profile
+from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
 from pgheadroom.types import PgVersion
@@ -52,7 +53,6 @@ _CLIENTS_GONE_WITHIN_S = 60.0  # a client that has lost its pgbench ends at once
 _POLL_S = 0.01
 _LOG_PREFIX = "transactions"
 
-Say = Callable[[str], None]
 Work = Callable[["Cluster"], int]
 """Does a run's transactions on a loaded server, in its database `DATABASE`; says how many."""
 

@@ -42,12 +42,13 @@ from pgheadroom.predict.run_plan import (
 )
 from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
 from pgheadroom.predict.series import InColumns
-from pgheadroom.predict.twin import Report, Simulation, predict_cells
+from pgheadroom.predict.twin import Simulation, predict_cells
 from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.predict.without_row import sentences
 from pgheadroom.profile import Profile
 from pgheadroom.profile.unpriced import said_left_out, said_unpriced, unpriced_of
+from pgheadroom.progress import Count
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
 
@@ -157,7 +158,7 @@ def predict(
     rewrite: Rewrite | None = None,
     sample_pages: int | None = None,
     executor: Executor | None = None,
-    report: Report | None = None,
+    report: Count | None = None,
 ) -> Prediction:
     """
     Predict what a profile does, without a server.

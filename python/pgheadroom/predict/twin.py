@@ -8,7 +8,7 @@ never interrupted by Ctrl-C; the calling thread is, and then tells every run to 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,10 +24,8 @@ from pgheadroom.predict.spread import WHOLE, exact, images_estimated, made_up_of
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
+from pgheadroom.progress import Count
 from pgheadroom.schedule import run_pieces
-
-Report = Callable[[int, int], None]
-"""Called with how many rows and transactions are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class Simulation:
 
 
 def predict_cells(
-    plan: RunPlan, *, executor: Executor | None = None, report: Report | None = None
+    plan: RunPlan, *, executor: Executor | None = None, report: Count | None = None
 ) -> list[Simulation]:
     """
     Run the twin on each cell of a plan.
@@ -88,7 +86,7 @@ def predict_cells(
 class _Runs:
     """Runs of the twin in one executor; whatever ends the block early ends them all."""
 
-    def __init__(self, executor: Executor | None, report: Report | None) -> None:
+    def __init__(self, executor: Executor | None, report: Count | None) -> None:
         self.cores = len(os.sched_getaffinity(0))
         self._own = ThreadPoolExecutor(self.cores) if executor is None else None
         self._executor = executor or self._own

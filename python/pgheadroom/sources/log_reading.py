@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from zoneinfo import ZoneInfo
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
+from pgheadroom.progress import Say
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.log_files import LogPlace, Part, check_log, parts_since, places
@@ -146,7 +147,7 @@ class LogWatch:
                 found = parts_since(path, name, self._before[path])
                 self._parts[path], self._lost[path] = found.parts, found.lost
 
-    def read(self, recording: Recording, say: Callable[[str], None]) -> list[StatementCounts]:
+    def read(self, recording: Recording, say: Say) -> list[StatementCounts]:
         """
         Count each log's statements of the interval.
 
@@ -206,7 +207,7 @@ class _Reading:
         logged: Logged,
         database: str,
         interval_ms: tuple[int, int] | None,
-        say: Callable[[str], None],
+        say: Say,
     ) -> None:
         self._logged = logged
         self._database = database

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import ParameterError
+from pgheadroom.progress import Say
 from pgheadroom.sources import sql
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.recording import Line, Recording, Row, line_of, parsed
@@ -121,7 +122,7 @@ class Request:
 def watch(
     connection: psycopg.Connection[Any],
     request: Request,
-    say: Callable[[str], None],
+    say: Say,
     at: Callable[[str, Recording], None] = lambda *_: None,
 ) -> Recording:
     """
@@ -201,9 +202,7 @@ def _undecoded() -> type[psycopg.abc.Loader]:
 
 
 class _Watch:
-    def __init__(
-        self, connection: psycopg.Connection[Any], request: Request, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], request: Request, say: Say) -> None:
         self._connection = connection
         self._request = request
         self._say = say

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import calendar
 import time
-from collections.abc import Callable
 from typing import Self
 
 from pgheadroom.advise.runs import Runner
@@ -19,6 +18,7 @@ from pgheadroom.plan.values import Forecast, Plan
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import TableCounters
+from pgheadroom.progress import Say
 from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, foresee
 
 UPDATES_MIN = 100
@@ -144,7 +144,7 @@ class Foreseer:
         InputError: The plan's profile is none.
     """
 
-    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, say: Say) -> None:
         self._plan = plan
         self._say = say
         self._runner = Runner(budget_s=BUDGET_S)

@@ -7,7 +7,6 @@ happened since the change; one that was rewritten against the steady state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from pgheadroom.plan.statements import one_line
 from pgheadroom.plan.values import Forecast, Mark, Plan
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
+from pgheadroom.progress import Say
 from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_duration, show_shares
@@ -65,7 +65,7 @@ def verify(
     profile: Profile,
     recording: Recording,
     *,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = lambda _: None,
 ) -> Verification:
     """
     Hold the forecasts of a plan against a new observation.

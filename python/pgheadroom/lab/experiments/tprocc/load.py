@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES, fillfactors
+from pgheadroom.progress import Count
 from pgheadroom.schedule import run_pieces
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def load(
     warehouses: int,
     level: str | int,
     workers: int,
-    report: Callable[[int, int], None] | None = None,
+    report: Count | None = None,
 ) -> float:
     """
     Load what is not loaded yet.
