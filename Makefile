@@ -18,7 +18,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-twin bench bench-advice bench-wal wal-truth accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz fuzz-inputs fuzz-profiles fuzz-twin bench bench-advice bench-wal wal-truth accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -71,6 +71,7 @@ lint: setup ## ruff and rustfmt, clippy with warnings as errors (of the build th
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --release --all-targets --locked --quiet -- -D warnings
 
 types: setup ## mypy strict, and the stub of the core against the core
@@ -99,6 +100,9 @@ fuzz-inputs: setup ## Damaged files through the real commands, whole (some minut
 
 fuzz-twin: ## Random whole profiles through the twin, none a panic; SEED=1 COUNT=20000
 	SEED=$(or $(SEED),1) PROFILES=$(or $(COUNT),20000) cargo test --profile checked --locked --package pgheadroom-twin --test random_profiles no_profile_panics
+
+fuzz-profiles: ## Profiles by libFuzzer, led by coverage, none a panic; FOR=300 (seconds)
+	fuzz/run profiles $(or $(FOR),300)
 
 fuzz: setup ## Random profiles through both players, to the unit; SEED=1 COUNT=200 CLIENTS=1 MINUTES=60
 	PYTHONPATH=tools $(BIN)/python -m fuzz_profiles --seed $(or $(SEED),1) --count $(or $(COUNT),200) --clients $(or $(CLIENTS),1) $(if $(MINUTES),--minutes $(MINUTES)) --versions $(or $(VERSIONS),18,16)
