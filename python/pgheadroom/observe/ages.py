@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.observe.fills import RowState
+from pgheadroom.profile.observed import ObservedAges
 
 ROWS_MIN = 50
 """Rows written in the interval that a sample needs: fewer say nothing of ages; arbitrary."""
@@ -73,15 +74,22 @@ class Ages:
         """The age that this share of the updates does not exceed."""
         return max(0, round(_quantile(self.updates, frac)))
 
-    def to_json(self) -> dict[str, Any]:
-        """For the output: quantiles, no single row."""
-        made: dict[str, Any] = {"evidence": "sampled", "why": self.why, "attnum": self.attnum}
-        made["gone_frac"] = round(self.gone_frac, 4)
-        if self.updates:
-            made["updates"] = len(self.updates)
-            made["rows"] = [self.at(frac) for frac in (0.05, 0.25, 0.5, 0.75, 0.95)]
-            made["beside"] = round(self.beside, 2)
-        return made
+    def observed(self) -> ObservedAges:
+        """For the profile: quantiles, no single row."""
+        found = ObservedAges(
+            evidence="sampled",
+            why=self.why,
+            attnum=self.attnum,
+            gone_frac=round(self.gone_frac, 4),
+        )
+        if not self.updates:
+            return found
+        return replace(
+            found,
+            updates=len(self.updates),
+            rows=tuple(self.at(frac) for frac in (0.05, 0.25, 0.5, 0.75, 0.95)),
+            beside=round(self.beside, 2),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pgheadroom.forms import write
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.classes import UpdateClass
 from pgheadroom.observe.fills import Fill, read_fills
@@ -19,6 +20,7 @@ from pgheadroom.observe.key_entry import is_in_order
 from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.observe.sample import Skew
 from pgheadroom.observe.tables import WatchedTable
+from pgheadroom.profile.observed import ObservedAges
 
 _WEIGHT_MAX = 2**31 - 1
 _STATEMENT_ROWS_MAX = 10_000
@@ -63,8 +65,8 @@ def make_operations(
     name = table.profile["name"]
     known, why = ages
     if inserts and (updates or deletes):
-        unknown = {"evidence": "unknown", "why": why}
-        observed["ages"] = unknown if known is None else known.to_json()
+        unknown = ObservedAges(evidence="unknown", why=why)
+        observed["ages"] = write(unknown if known is None else known.observed())
     fills = () if known is None or not updates else _fills(classes, known)
     if any(fills):
         names = {number: column.label for number, column in table.columns.items()}

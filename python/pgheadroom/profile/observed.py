@@ -9,9 +9,10 @@ what they do not read may be as it is, and is written again as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Annotated, Literal
 
-from pgheadroom.forms import Expected, Kept, between, kept
+from pgheadroom.forms import Expected, Kept, between, in_file, kept
 
 _OID_MAX = 2**32 - 1
 _SECONDS_MAX = 1e9  # thirty years
@@ -151,6 +152,9 @@ class ObservedPick(Kept):
     why: str | None = None
 
 
+UNLESS_NONE = in_file(unless_none=True)
+
+
 @kept
 class ObservedAges(Kept):
     """
@@ -160,12 +164,12 @@ class ObservedAges(Kept):
     """
 
     evidence: str
-    why: str | None = None
-    attnum: Annotated[int, between(1, 1600)] | None = None
-    updates: Whole | None = None
-    rows: tuple[Whole, ...] | None = None
-    beside: Count | None = None
-    gone_frac: Frac | None = None
+    why: str | None = field(default=None, metadata=UNLESS_NONE)
+    attnum: Annotated[int, between(1, 1600)] | None = field(default=None, metadata=UNLESS_NONE)
+    gone_frac: Frac | None = field(default=None, metadata=UNLESS_NONE)
+    updates: Whole | None = field(default=None, metadata=UNLESS_NONE)
+    rows: tuple[Whole, ...] | None = field(default=None, metadata=UNLESS_NONE)
+    beside: Count | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
