@@ -7,7 +7,6 @@ each group of cells that share everything but the compared factor.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import altair as alt
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Column, SecondsSeries
+from pgheadroom.lab.thinned import Join, thinned
 from pgheadroom.report.charts import Canvas, Chart, Row, View, axis_format, layered
 
 _MOST_FIGURES = 12
@@ -42,7 +42,7 @@ class _Kind:
     title: str
     unit: str
     divisor: float = 1.0
-    join: str = "mean"
+    join: Join = "mean"
     growth: bool = False
 
 
@@ -155,23 +155,8 @@ def _points(kind: _Kind, item: SecondsSeries) -> list[Row]:
     if not pairs:
         return []
     start = pairs[0][1] if kind.growth else 0.0
-    size = -(-len(pairs) // _MOST_POINTS)
-    span = pairs[-1][0] - pairs[0][0]
-    step = max(1, round(span / max(1, len(pairs) - 1) * size))
-    found = []
-    for place in range(0, len(pairs), size):
-        part = pairs[place : place + size]
-        ys = [y for _, y in part]
-        t = part[len(part) // 2][0]
-        found.append({"t": t, "y": round(_joined(kind, ys) - start, 6), "step": step})
-    return found
-
-
-def _joined(kind: _Kind, ys: Sequence[float]) -> float:
-    """What a picture has room for, of neighbours; the figures stay as they are in the tables."""
-    if kind.join == "max":
-        return max(ys)
-    return ys[-1] if kind.join == "last" else math.fsum(ys) / len(ys)
+    points, step = thinned(pairs, _MOST_POINTS, kind.join)
+    return [{"t": t, "y": round(y - start, 6), "step": step} for t, y in points]
 
 
 def _events(item: SecondsSeries, kind: str, end: float) -> list[Row]:
