@@ -18,6 +18,11 @@ from pgheadroom.tabular import Row, Tabular
 SCHEMA_VERSION = 1
 
 
+def share_of(part: float, whole: float) -> float:
+    """Which share of some bytes others are; none of nothing."""
+    return part / max(whole, 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """Records and bytes of a cause; a record counts once, under the cause of its own part."""

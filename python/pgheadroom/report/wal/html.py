@@ -17,6 +17,7 @@ from pgheadroom.report.wal.stats import headline, label, tables
 from pgheadroom.units import show_bytes, show_duration, show_share
 from pgheadroom.wal import Count, WalStats
 from pgheadroom.wal.course import Course
+from pgheadroom.wal.values import share_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -87,7 +88,11 @@ def _moment(text: str | None) -> str:
 def _legend(stats: WalStats, colours: Mapping[str, int]) -> list[dict[str, Any]]:
     length = max(stats.total.bytes, 1)
     found = [
-        {"css": f"k{colours[cause]}", "name": cause, "share": show_share(count.bytes / length)}
+        {
+            "css": f"k{colours[cause]}",
+            "name": cause,
+            "share": show_share(share_of(count.bytes, length)),
+        }
         for cause, count in stats.by_cause.items()
         if cause in colours
     ]
@@ -104,7 +109,7 @@ def _bars(stats: WalStats, colours: Mapping[str, int]) -> list[dict[str, Any]]:
             "name": printable(label(one)),
             "table": printable(one.table) if one.table else "",
             "bytes": show_bytes(one.bytes),
-            "share": show_share(one.bytes / max(stats.total.bytes, 1)),
+            "share": show_share(share_of(one.bytes, stats.total.bytes)),
             "parts": _parts(one.by_cause, colours, longest),
         }
         for one in stats.relations[:RELATIONS_DRAWN]

@@ -10,6 +10,7 @@ from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 from pgheadroom.units import show_bytes, show_share
 from pgheadroom.wal import Count, RelationWal, WalStats
+from pgheadroom.wal.values import share_of
 
 RELATIONS_SHOWN = 20
 """On a terminal; files have all. Arbitrary."""
@@ -40,7 +41,7 @@ def headline(result: WalStats) -> str:
     said = (
         f"WAL of PostgreSQL {result.server}, {result.start_lsn} to {result.end_lsn}, timeline "
         f"{result.timeline}: {total.records} records, {show_bytes(total.bytes)}, of it "
-        f"{show_share(total.fpi_bytes / total.bytes)} in {total.fpi} full-page images"
+        f"{show_share(share_of(total.fpi_bytes, total.bytes))} in {total.fpi} full-page images"
     )
     largest = next((one for one in result.relations if one.relfilenode is not None), None)
     if largest is None:
@@ -48,7 +49,7 @@ def headline(result: WalStats) -> str:
     cause = next(iter(largest.by_cause))
     return (
         f"{said}. Most is written by {label(largest)}: "
-        f"{show_share(largest.bytes / total.bytes)}, mostly {cause}."
+        f"{show_share(share_of(largest.bytes, total.bytes))}, mostly {cause}."
     )
 
 
@@ -90,9 +91,9 @@ def _relations(result: WalStats, *, every: bool) -> Table:
         row = [
             label(relation),
             show_bytes(relation.bytes),
-            relation.bytes / max(result.total.bytes, 1),
+            share_of(relation.bytes, result.total.bytes),
             relation.records,
-            relation.fpi_bytes / max(relation.bytes, 1),
+            share_of(relation.fpi_bytes, relation.bytes),
             _mostly(relation.by_cause, relation.bytes),
         ]
         if with_table:
@@ -106,7 +107,7 @@ def _relations(result: WalStats, *, every: bool) -> Table:
 
 
 def _mostly(causes: Mapping[str, Count], length: int) -> str:
-    shares = [(cause, count.bytes / max(length, 1)) for cause, count in causes.items()]
+    shares = [(cause, share_of(count.bytes, length)) for cause, count in causes.items()]
     return ", ".join(
         f"{cause} {show_share(share)}"
         for cause, share in shares[:_CAUSES_SHOWN]
@@ -124,7 +125,7 @@ def _causes(result: WalStats) -> Table:
             Column(key="records", title="records"),
         ),
         rows=tuple(
-            (cause, show_bytes(count.bytes), count.bytes / max(result.total.bytes, 1),
+            (cause, show_bytes(count.bytes), share_of(count.bytes, result.total.bytes),
              count.records)
             for cause, count in result.by_cause.items()
         ),
@@ -149,7 +150,7 @@ def _stretches(result: WalStats) -> Table:
             stretch.from_lsn,
             *((stretch.begins_at,) if of_time else ()),
             show_bytes(stretch.bytes),
-            stretch.fpi_bytes / max(stretch.bytes, 1),
+            share_of(stretch.fpi_bytes, stretch.bytes),
             stretch.records,
         )
         for stretch in result.stretches
@@ -179,7 +180,7 @@ def _transactions(result: WalStats, *, every: bool) -> Table:
             Column(key="from_lsn", title="from", align="left", style="text"),
         ),
         rows=tuple(
-            (one.xid, show_bytes(one.bytes), one.fpi_bytes / max(one.bytes, 1), one.records,
+            (one.xid, show_bytes(one.bytes), share_of(one.fpi_bytes, one.bytes), one.records,
              one.end, one.ended_at, one.from_lsn)
             for one in shown
         ),

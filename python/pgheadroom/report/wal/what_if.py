@@ -7,6 +7,7 @@ from __future__ import annotations
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 from pgheadroom.units import show_bytes, show_duration, show_share
+from pgheadroom.wal.values import share_of
 from pgheadroom.wal.what_if import CheckpointWal, Range, WhatIf, middle
 
 INDEXES_SHOWN = 20
@@ -26,7 +27,7 @@ def headline(result: WhatIf) -> str:
     if not knees:
         return f"{said}. No setting that was tried changes it."
     best = knees[0]
-    change = middle(best.bytes) / max(middle(now.bytes), 1) - 1
+    change = share_of(middle(best.bytes), middle(now.bytes)) - 1
     less = f"{show_share(abs(change))} {'less' if change < 0 else 'more'}"
     return (
         f"{said}. The knee is at {_setting(best)}: {show_bytes(middle(best.bytes))}, {less} than "
@@ -89,7 +90,7 @@ def _checkpoints(result: WhatIf) -> Table:
                 None if one.max_wal_size_bytes is None else show_bytes(one.max_wal_size_bytes),
                 one.checkpoints,
                 _shown(one.bytes),
-                middle(one.bytes) / max(now, 1),
+                share_of(middle(one.bytes), now),
                 _shown(one.fpi_bytes),
                 mark,
             )
@@ -148,7 +149,7 @@ def _indexes(result: WhatIf, *, every: bool) -> Table:
             Column(key="records", title="records"),
         ),
         rows=tuple(
-            (one.name, one.table, show_bytes(one.bytes), one.bytes / max(now, 1),
+            (one.name, one.table, show_bytes(one.bytes), share_of(one.bytes, now),
              show_bytes(one.fpi_bytes), one.records)
             for one in shown
         ),
