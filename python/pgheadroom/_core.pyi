@@ -433,6 +433,10 @@ class Simulated:
         """
 
     @property
+    def failed_transactions(self) -> int:
+        """Transactions of several clients that failed to serialize, or in a deadlock."""
+
+    @property
     def tables(self) -> list[TableOutcome]:
         """In the profile's order; pgbench's: accounts, branches, tellers, history."""
 

@@ -48,7 +48,15 @@ def error(predicted: Outcome, measured: Outcome) -> Outcome:
         if name in measured.by_table
     }
     without_row = _errors(predicted.operations_without_row, measured.operations_without_row)
-    return Outcome(**values, by_table=tables, operations_without_row=without_row)
+    failed = _error(
+        "failed_transactions", predicted.failed_transactions, measured.failed_transactions
+    )
+    return Outcome(
+        **values,
+        by_table=tables,
+        operations_without_row=without_row,
+        failed_transactions=failed,
+    )
 
 
 def _errors(

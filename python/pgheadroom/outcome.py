@@ -93,7 +93,9 @@ class Outcome:
     Names are PostgreSQL's where it has one; `_frac` are shares of the updates, `_pages` blocks of
     8192 bytes at the end of the window. `by_table` has the parts of a whole and is empty in a part.
     `operations_without_row` are an operation's turns that found no row, by its number from 0, where
-    they are more than 1 % of its turns; None where counters do not tell.
+    they are more than 1 % of its turns; None where counters do not tell. `failed_transactions` are
+    those of several clients that failed to serialize, or in a deadlock, and were rolled back; None
+    where there was none.
     """
 
     n_tup_ins: Value
@@ -113,6 +115,7 @@ class Outcome:
     wal_nonfpi_bytes_per_update: Value
     pages_modified: Value
     brin_pages: Value = field(default=None, metadata=in_file(unless_none=True))
+    failed_transactions: Value = field(default=None, metadata=in_file(unless_none=True))
     operations_without_row: Mapping[str, Value] | None = field(
         default_factory=dict, metadata=in_file(only=lambda it: it.operations_without_row != {})
     )

@@ -23,9 +23,9 @@ from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.cells import Fillfactor
 from pgheadroom.predict.run import note
-from pgheadroom.predict.twin import Simulation
+from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
-from pgheadroom.predict.without_row import SAID_FROM_FRAC, sentences
+from pgheadroom.predict.without_row import SAID_FROM_FRAC
 from pgheadroom.profile import Profile
 from pgheadroom.progress import Count, Progress
 from pgheadroom.servers import find_programs, is_connection
@@ -185,7 +185,7 @@ def prove(
     return Proof(
         server=played[0].server,
         assumed=assumed,
-        warnings=sentences(profile, [simulation.turns for simulation in simulated]),
+        warnings=said_before(profile, simulated),
         cells=_beside_unchanged(tuple(map(_cell, cells, simulated, played))),
     )
 
@@ -213,6 +213,10 @@ def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
         found = {n: told.get(n) for n in predicted.operations_without_row}
         known = any(value is not None for value in found.values())
         measured = replace(measured, operations_without_row=found if known else None)
+    if run.failed_transactions or predicted.failed_transactions is not None:
+        measured = replace(measured, failed_transactions=run.failed_transactions)
+        failed = predicted.failed_transactions
+        predicted = replace(predicted, failed_transactions=0 if failed is None else failed)
     return ProofCell(
         fillfactor=cell.fillfactor,
         predicted=predicted,

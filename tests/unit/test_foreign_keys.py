@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -223,16 +222,3 @@ def test_19_is_played() -> None:
 def test_no_sample_has_foreign_keys() -> None:
     """How the locks shrink with the tables was not compared with a server."""
     assert "foreign keys" in (obstacle(read_profile(ORDERS)) or "")
-
-
-@pytest.mark.parametrize("kinds", [("insert",), ("insert", "select")])
-def test_several_clients_in_repeatable_read(kinds: tuple[str, ...]) -> None:
-    """As long as nobody changes what another has changed, none fails to serialize."""
-    data = copy.deepcopy(_data())
-    data["table"][1]["rows"] = 8
-    data["operation"] = [{"table": "parent", "kind": kind} for kind in kinds]
-    data["run"] |= {"isolation": "repeatable read", "clients": 2}
-    assert parse_profile(data).workload.run.isolation == "repeatable read"
-    data["operation"].append({"table": "parent", "kind": "update", "sets": ["n"]})
-    with pytest.raises(InputError, match=r"^run\.isolation: found "):
-        parse_profile(data)

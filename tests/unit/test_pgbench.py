@@ -49,6 +49,15 @@ SQL script 2: <builtin: select only>
          0.300           0 update pgbench_accounts
 """
 
+# As pgbench.c prints it (printResults) with --failures-detailed.
+DETAILED = """\
+number of transactions actually processed: 1970/2000
+number of failed transactions: 30 (1.500%)
+number of serialization failures: 28 (1.400%)
+number of deadlock failures: 2 (0.100%)
+tps = 812.5 (without initial connection time)
+"""
+
 # Recorded: pgbench 14's form, without the column of failures.
 BEFORE_15 = """\
 number of transactions actually processed: 10
@@ -75,6 +84,14 @@ def test_several_scripts_are_weighted_by_their_transactions() -> None:
     assert (report.transactions, report.failed_transactions) == (7709, 3)
     expected = (0.128 * 5774 + 0.300 * 1935) / (5774 + 1935)
     assert report.mean_ms(UPDATE) == pytest.approx(expected)
+
+
+def test_failures_by_kind() -> None:
+    """With --failures-detailed it is said how many did not serialize; else nothing is known."""
+    report = parse_report(DETAILED)
+    assert (report.transactions, report.failed_transactions) == (1970, 30)
+    assert report.serialization_failures == 28
+    assert parse_report(ONE_SCRIPT).serialization_failures == 0
 
 
 def test_the_form_without_failures() -> None:

@@ -152,6 +152,11 @@ impl Simulated {
     }
 
     #[getter]
+    const fn failed_transactions(&self) -> u64 {
+        self.outcome.failed_transactions
+    }
+
+    #[getter]
     fn by_record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let by_record = PyDict::new(py);
         for (name, totals) in &self.outcome.by_record {

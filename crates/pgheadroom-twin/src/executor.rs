@@ -410,6 +410,9 @@ impl Database {
                 return Err(StatementError::Waits(xid));
             }
             table.lock(tid, mode, procs, wal);
+            if !table.may_update_conflict(tid, procs) {
+                return Err(StatementError::Serialization);
+            }
             return table.update(tid, assignments, procs, wal, statement);
         }
         let tid = table.insert(row, procs, wal, statement)?;

@@ -137,6 +137,8 @@ pub struct Outcome {
     pub operations: u64,
     /// Turns of each of a profile's operations.
     pub turns: Vec<Turns>,
+    /// Transactions that failed to serialize, or in a deadlock, and were rolled back.
+    pub failed_transactions: u64,
     /// Each table.
     pub tables: Vec<TableOutcome>,
     /// Records that end transactions.
@@ -504,6 +506,7 @@ fn run_with(
     Ok(Outcome {
         happened,
         turns: turns.collect(),
+        failed_transactions: clients.failed(),
         rewrites: events.rewritten().to_vec(),
         ..outcome(db, names, transactions, statements)
     })
@@ -534,6 +537,7 @@ pub(crate) fn outcome(
         transactions,
         operations,
         turns: Vec::new(),
+        failed_transactions: 0,
         tables,
         transaction_wal: wal.of_transactions(),
         by_record: by_record(db),

@@ -67,6 +67,7 @@ class Played:
     same window, for whoever doubts. `by_record` is the WAL of the tables and their transactions by
     record type: records, bytes, bytes of images. `places`, if asked for, is where everything lies.
     `turns` are those of operations, and of them those without a row, as far as counters tell.
+    `failed_transactions` are among `transactions`: pgbench rolled them back and tried none again.
     """
 
     server: PgVersion
@@ -82,6 +83,7 @@ class Played:
     places: Places | None
     turns: Mapping[str, tuple[int, int]]
     standing: Standing | None = None
+    failed_transactions: int = 0
 
 
 def play(
@@ -214,6 +216,7 @@ class _Play:
             },
             places=places,
             standing=self.standing,
+            failed_transactions=0 if report is None else report.failed_transactions,
             turns={}
             if report is None or report.failed_transactions
             else turns_without_row(self.profile, report.script_transactions, result["by_table"]),
@@ -318,11 +321,12 @@ class _Play:
         wanted = run.operations
         deadlocks.look()
         failed, ended = report.failed_transactions, report.transactions
-        # pgbench goes on after a deadlock, and counts the transaction as failed.
-        if failed > deadlocks.count or wanted not in (None, ended + failed):
+        # pgbench goes on after both, and counts the transaction as failed.
+        known = deadlocks.count + report.serialization_failures
+        if failed > known or wanted not in (None, ended + failed):
             raise MeasurementInvalid(
                 f"{ended} transactions ran and {failed} failed, {deadlocks.count} of them in "
-                f"deadlocks, expected {wanted}"
+                f"deadlocks and {report.serialization_failures} to serialize, expected {wanted}"
             )
         logs = folder.glob(f"{_LOG_PREFIX}.*")
         self.standing = standing(read_logs(logs), run.clients) if run.clients > 1 else None
@@ -331,7 +335,7 @@ class _Play:
     def _arguments(self, folder: Path) -> list[str]:
         run, workload = self.profile.workload.run, self.profile.workload
         arguments = ["-n", "-M", "prepared", "-j", "1", "-c", str(run.clients)]
-        arguments.append(f"--random-seed={run.seed}")
+        arguments += [f"--random-seed={run.seed}", "--failures-detailed"]
         if run.operations is not None:
             arguments += ["-t", str(run.operations // run.clients)]
         else:

@@ -42,10 +42,9 @@ from pgheadroom.predict.run_plan import (
 )
 from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
 from pgheadroom.predict.series import InColumns
-from pgheadroom.predict.twin import Simulation, predict_cells
+from pgheadroom.predict.twin import Simulation, predict_cells, said_before
 from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
-from pgheadroom.predict.without_row import sentences
 from pgheadroom.profile import Profile
 from pgheadroom.profile.unpriced import said_left_out, said_unpriced, unpriced_of
 from pgheadroom.progress import Count
@@ -218,7 +217,7 @@ def predict(
         engine=engine,
         evidence=_evidence(model, found[: len(cells) + len(altered)]),
         assumed=assumed,
-        warnings=sentences(profile, [simulated.turns for simulated in found]),
+        warnings=said_before(profile, found),
         cells=tuple(made),
     )
 

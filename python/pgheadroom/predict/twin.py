@@ -15,7 +15,9 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, put_together
+from pgheadroom.predict import failing, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
+from pgheadroom.predict.failing import failed_frac, failed_of
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan
@@ -36,7 +38,7 @@ class Simulation:
     `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
     that was asked for; `rewrites` what rewriting tables in the middle of the run did; `turns` those
-    of each operation of a profile.
+    of each operation of a profile; `failed_frac` the share of the transactions that failed.
     """
 
     outcome: Outcome
@@ -48,6 +50,7 @@ class Simulation:
     order: Mapping[str, KeyOrder] | None = None
     rewrites: tuple[RewriteWork, ...] = ()
     turns: Mapping[str, Turns] = field(default_factory=dict)
+    failed_frac: float = 0.0
 
 
 def predict_cells(
@@ -177,9 +180,14 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
             made_up=made_up_of(profile),
         )
-    turns = turns_of(runs, 1.0 if sample is None else sample.share)
+    share = 1.0 if sample is None else sample.share
+    turns = turns_of(runs, share)
     return Simulation(
-        outcome=replace(outcome, operations_without_row=said_of(turns)),
+        outcome=replace(
+            outcome,
+            operations_without_row=said_of(turns),
+            failed_transactions=failed_of(runs, share),
+        ),
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
         by_itself=by_itself(runs),
@@ -188,6 +196,15 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         order=order_of([run.order for run in runs]),
         rewrites=work_of(runs),
         turns=turns,
+        failed_frac=failed_frac(runs),
+    )
+
+
+def said_before(profile: Profile, cells: Sequence[Simulation]) -> tuple[str, ...]:
+    """What a reader has to know before the figures."""
+    return (
+        *without_row.sentences(profile, [cell.turns for cell in cells]),
+        *failing.sentences([cell.failed_frac for cell in cells]),
     )
 
 

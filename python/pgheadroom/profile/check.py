@@ -42,23 +42,6 @@ def check(profile: Profile) -> None:
         check_key(f"table[{n}]", table)
         _check_widths(f"table[{n}]", table)
     _check_operations(profile)
-    _check_isolation(profile)
-
-
-def _check_isolation(profile: Profile) -> None:
-    """Transactions of several clients that meet on a row fail in one another's way."""
-    workload = profile.workload
-    if workload.run.isolation == "read committed" or workload.run.clients == 1:
-        return
-    builtin = workload.builtin
-    changes = any(operation.kind not in ("insert", "select") for operation in workload.operations)
-    if changes or (builtin is not None and builtin.builtin != "select-only"):
-        fail(
-            "run.isolation",
-            workload.run.isolation,
-            f"read committed, or one client: which of the transactions of {workload.run.clients} "
-            "clients fail to serialize is not predicted",
-        )
 
 
 def _check_widths(path: str, table: TableProfile) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _STATEMENT = re.compile(r"^\s+(\d+\.\d+)\s+(?:(\d+)\s+)?(\S.*)$")
 _TRANSACTIONS = re.compile(r"number of transactions actually processed: (\d+)")
 _FAILED = re.compile(r"number of failed transactions: (\d+)")
+_SERIALIZATION = re.compile(r"number of serialization failures: (\d+)")
 _SCRIPT_TRANSACTIONS = re.compile(r"^ - (\d+) transactions \(", re.MULTILINE)
 _TPS = re.compile(r"^tps = (\d+\.\d+)", re.MULTILINE)
 
@@ -44,11 +45,12 @@ class PgbenchReport:
     What pgbench prints at its end; `tps` is without the initial connection time.
 
     `script_transactions` are those of each script, in the order of the command line; one script's
-    are all.
+    are all. `serialization_failures` are told with `--failures-detailed` alone.
     """
 
     transactions: int
     failed_transactions: int
+    serialization_failures: int
     tps: float
     script_transactions: tuple[int, ...]
     statements: tuple[StatementTime, ...]
@@ -80,7 +82,7 @@ def parse_report(text: str) -> PgbenchReport:
     total, tps = _TRANSACTIONS.search(text), _TPS.search(text)
     if total is None or tps is None:
         raise LabError(f"pgbench's report has no transactions or no tps: it ends {text[-300:]!r}")
-    failed = _FAILED.search(text)
+    failed, refused = _FAILED.search(text), _SERIALIZATION.search(text)
     statements: list[StatementTime] = []
     transactions, inside = int(total[1]), False
     for line in text.splitlines():
@@ -97,6 +99,7 @@ def parse_report(text: str) -> PgbenchReport:
     return PgbenchReport(
         transactions=int(total[1]),
         failed_transactions=int(failed[1]) if failed else 0,
+        serialization_failures=int(refused[1]) if refused else 0,
         tps=float(tps[1]),
         script_transactions=tuple(map(int, _SCRIPT_TRANSACTIONS.findall(text))) or (int(total[1]),),
         statements=tuple(statements),

@@ -145,6 +145,9 @@ impl Database {
                 if table.is_taken(found, &self.procs) {
                     continue; // SKIP LOCKED
                 }
+                if table.is_outdated(found, &self.procs, &mut self.wal) {
+                    return Err(StatementError::Serialization);
+                }
                 table.lock(found, RowLock::Update, &mut self.procs, &mut self.wal);
                 locked = Some(found.block);
                 let row = table.row_at(found);

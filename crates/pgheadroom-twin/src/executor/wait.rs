@@ -23,7 +23,7 @@ use crate::executor::table::Table;
 use crate::executor::{Action, Assignments, Database, Row, SessionId, StatementError, TableId};
 use crate::heap::RowLock;
 use crate::page::{Tid, Tuple};
-use crate::procarray::{Isolation, ProcArray};
+use crate::procarray::{Isolation, ProcArray, Snapshot};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::value::Value;
 use crate::wal::Wal;
@@ -231,6 +231,12 @@ impl Database {
     }
 }
 
+/// Whether a transaction that has committed has updated or deleted a version.
+fn is_replaced(tuple: &Tuple, procs: &ProcArray) -> bool {
+    let is_removed = tuple.xmax.is_valid() && !tuple.is_locked_only;
+    is_removed && procs.outcome(tuple.xmax) == Outcome::Committed
+}
+
 impl Table {
     /// What the active session's statement still had to do is not done.
     fn give_up(&mut self) {
@@ -312,18 +318,14 @@ impl Table {
             // A statement that locks, and no other, does so with what has come of the version too.
             self.lock_updated(&tuple, mode, procs, wal);
         }
-        let is_replaced = |tuple: &Tuple| {
-            let is_removed = tuple.xmax.is_valid() && !tuple.is_locked_only;
-            is_removed && procs.outcome(tuple.xmax) == Outcome::Committed
-        };
-        if !is_replaced(&tuple) {
+        if !is_replaced(&tuple, procs) {
             return Ok(Some(tid));
         }
         if procs.isolation() == Isolation::RepeatableRead {
             return Err(StatementError::Serialization);
         }
         let (mut at, mut version) = (tid, tuple);
-        while is_replaced(&version) {
+        while is_replaced(&version, procs) {
             let page = &self.heap.pages()[version.next.block.0 as usize];
             let next = page.tuple(version.next.offset);
             let next =
@@ -339,6 +341,31 @@ impl Table {
         self.lock(at, mode, procs, wal);
         let row = self.row_at(at);
         Ok(still_wanted(self, row)?.then_some(at))
+    }
+
+    /// Whether a version that a snapshot shows is not the newest any more: a repeatable read
+    /// transaction may not lock it.
+    ///
+    /// Source: `TM_Updated` and `TM_Deleted` in `ExecLockRows`,
+    /// src/backend/executor/nodeLockRows.c (REL_18_STABLE).
+    pub(super) fn is_outdated(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) -> bool {
+        let tuple = self.tuple_at(tid);
+        let is_outdated = is_replaced(&tuple, procs);
+        if is_outdated {
+            self.note_hints(tid, procs, wal);
+        }
+        is_outdated
+    }
+
+    /// Whether ON CONFLICT DO UPDATE may go on with the version that it has locked: of a repeatable
+    /// read transaction its snapshot has to see it.
+    ///
+    /// Source: `ExecCheckTupleVisible`, src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
+    pub(super) fn may_update_conflict(&self, tid: Tid, procs: &ProcArray) -> bool {
+        let xmin = self.tuple_at(tid).xmin;
+        procs.isolation() == Isolation::ReadCommitted
+            || procs.is_current(xmin)
+            || Snapshot(procs).outcome(xmin) == Outcome::Committed
     }
 
     /// Whether a row's newest version has a key from `low` to `high` of this index.

@@ -44,6 +44,8 @@ pub(super) struct Clients {
     postponed: Vec<usize>,
     /// Operations of a profile whose statement found no row, by number.
     without_row: Vec<usize>,
+    /// Transactions that an error has ended, as pgbench counts them.
+    failed: u64,
 }
 
 type Failed = (StatementError, TableId);
@@ -63,6 +65,7 @@ impl Clients {
             in_progress: 0,
             postponed: Vec::new(),
             without_row: Vec::new(),
+            failed: 0,
         }
     }
 
@@ -79,6 +82,11 @@ impl Clients {
     /// Numbers of operations that found no row since this was asked last.
     pub fn take_without_row(&mut self) -> std::vec::Drain<'_, usize> {
         self.without_row.drain(..)
+    }
+
+    /// Transactions that failed to serialize, or in a deadlock.
+    pub const fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// The client begins this transaction: with BEGIN, or with its only statement.
@@ -131,7 +139,7 @@ impl Clients {
                 if !is_found {
                     return Ok(None);
                 }
-                // pgbench counts a failed transaction and goes on (--max-tries=1).
+                self.failed += 1;
                 let behind = self.behind(client, db);
                 let ended = self.end(client, End::Rollback, schedule, db)?;
                 self.move_up(&behind, schedule, db);
@@ -182,7 +190,10 @@ impl Clients {
         self.after(client, done, schedule, db)
     }
 
-    /// The client's statement has come to its end, or waits.
+    /// The client's statement has come to its end, waits, or has failed to serialize: then pgbench
+    /// counts a failed transaction and goes on with the next (--max-tries=1).
+    ///
+    /// Source: `CSTATE_ERROR` and `canRetryError`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
     fn after(
         &mut self,
         client: usize,
@@ -204,6 +215,11 @@ impl Clients {
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client);
                 expect_deadlock(client, schedule, db);
+            }
+            Err(StatementError::Serialization) => {
+                self.failed += 1;
+                self.list[client].end = End::Rollback;
+                schedule.fail(client);
             }
             Err(error) => return Err((error, operation.table())),
         }

@@ -197,6 +197,11 @@ impl Schedule {
         self.push(time, Turn::EndStatement(client));
     }
 
+    /// The client's statement has failed, which ends its transaction.
+    pub fn fail(&mut self, client: usize) {
+        self.push(0.0, Turn::EndTransaction(client));
+    }
+
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, turn: Turn) {
         let time = self.draw(self.gap) + self.stand_still();
