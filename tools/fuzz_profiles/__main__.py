@@ -39,6 +39,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first profile")
     parser.add_argument("--only", type=int, default=None, help="this number alone, shown")
+    parser.add_argument(
+        "--alone", action="store_true", help="intervals of predictions without the server's run too"
+    )
     parser.add_argument("--versions", default="18,16", help="of servers, one of them a profile")
     parser.add_argument("--keep", type=Path, default=FOUND, help="folder for what is found")
     asked = parser.parse_args()
@@ -56,6 +59,8 @@ class _Series:
         self.reasons: Counter[str] = Counter()
         self.held: Counter[str] = Counter()
         self.missed: Counter[str] = Counter()
+        self.alone_held: Counter[str] = Counter()
+        self.alone_missed: Counter[str] = Counter()
 
     def run(self) -> int:
         asked = self.asked
@@ -88,11 +93,13 @@ class _Series:
         return generate(asked.seed, number, asked.clients, asked.versions.split(","))
 
     def note(self, name: str, profile: dict[str, Any], *, is_known: bool = False) -> None:
-        trial = carry_out(profile, self.folder)
+        trial = carry_out(profile, self.folder, alone=self.asked.alone and not is_known)
         if not is_known or trial.ending != "equal":  # those mended before are no part of the count
             self.endings[trial.ending] += 1
             self.held += trial.held
             self.missed += trial.missed
+            self.alone_held += trial.alone_held
+            self.alone_missed += trial.alone_missed
         if trial.ending == "refused":
             self.reasons[_kind(trial.said)] += 1
         elif trial.ending != "equal":
@@ -127,9 +134,18 @@ class _Series:
         )
         for reason, count in self.reasons.most_common(12):
             sys.stdout.write(f"    {count} refused: {reason}\n")
-        for key in sorted(set(self.held) | set(self.missed)):
-            all_of = self.held[key] + self.missed[key]
-            sys.stdout.write(f"    {key}: {self.held[key]} of {all_of} intervals held\n")
+        _write("intervals held", self.held, self.missed)
+        _write("intervals held without the run", self.alone_held, self.alone_missed)
+
+
+def _write(what: str, held: Counter[str], missed: Counter[str]) -> None:
+    """How many intervals held, by figure and of all."""
+    if not (held or missed):
+        return
+    for key in sorted(set(held) | set(missed)):
+        sys.stdout.write(f"    {key}: {held[key]} of {held[key] + missed[key]} {what}\n")
+    count = held.total() + missed.total()
+    sys.stdout.write(f"    all: {held.total()} of {count} {what} ({held.total() / count:.1%})\n")
 
 
 def _kind(said: str) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pgheadroom.accuracy import Figure, figures
 from pgheadroom.errors import HeadroomError, LabError, MeasurementInvalid
-from pgheadroom.profile import read_profile
+from pgheadroom.predict import predict
+from pgheadroom.profile import Profile, read_profile
 from pgheadroom.prove import Proof, prove
 from pgheadroom.types import Interval
 
@@ -25,22 +26,30 @@ _BUG = "a bug of pgheadroom"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """How a profile ended; `differing` are exact figures that are off, `said` is a refusal."""
+    """
+    How a profile ended; `differing` are exact figures that are off, `said` is a refusal.
+
+    `held` and `missed` are intervals of the proof, by figure; those of a prediction that was told
+    nothing of the server's run are `alone`, where they were asked for.
+    """
 
     ending: Ending
     said: str = ""
     differing: tuple[str, ...] = ()
     held: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
+    alone_held: Counter[str] = field(default_factory=Counter)
+    alone_missed: Counter[str] = field(default_factory=Counter)
 
 
-def carry_out(profile: dict[str, Any], folder: Path) -> Trial:
+def carry_out(profile: dict[str, Any], folder: Path, *, alone: bool = False) -> Trial:
     """
     Play a profile by both.
 
     Args:
         profile: As a file has it.
         folder: For the file.
+        alone: Whether it is predicted without the server's run as well, where that is possible.
     """
     path = folder / "profile.json"
     path.write_text(json.dumps(profile))
@@ -52,7 +61,24 @@ def carry_out(profile: dict[str, Any], folder: Path) -> Trial:
         return Trial(ending="failed" if is_failure else "refused", said=str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
         return Trial(ending="failed", said=f"{type(error).__name__}: {error}")
-    return _judged(proof)
+    trial = _judged(proof)
+    if alone:
+        trial = _beside_alone(trial, read_profile(path), proof)
+    return trial
+
+
+def _beside_alone(trial: Trial, profile: Profile, proof: Proof) -> Trial:
+    """The same, and how intervals did that know nothing of the run."""
+    try:
+        prediction = predict(profile, server=str(proof.server))
+    except HeadroomError:
+        return trial  # a run whose length nobody knows
+    held, missed = Counter[str](), Counter[str]()
+    for ours, theirs in zip(prediction.cells, proof.cells, strict=True):
+        for figure in figures(ours.predicted, theirs.measured):
+            if isinstance(figure.predicted, Interval) and figure.holds is not None:
+                (held if figure.holds else missed)[figure.key] += 1
+    return replace(trial, alone_held=held, alone_missed=missed)
 
 
 def _judged(proof: Proof) -> Trial:
