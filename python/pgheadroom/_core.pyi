@@ -61,6 +61,7 @@ __all__ = [
     "trigger_assigns",
     "type_names",
     "wal_courses",
+    "wal_kinds",
     "wal_packed",
     "wal_pages",
     "wal_sums",
@@ -890,6 +891,15 @@ def wal_sums(
         WalCorrupt: A file that is no WAL, or cannot be read.
         WalIncomplete: No WAL there.
         WalUnsupported: Another version's, or several servers'.
+    """
+
+def wal_kinds(major: int) -> list[tuple[str, str, str, str, str]]:
+    """
+    What records count under, by version; nothing of a version that is not read.
+
+    Returns:
+        Resource manager and record type as pg_waldump names them; the cause, of an UPDATE that
+        stays on its page; the cause of images, of blocks with an id below 3 and of one with id 3.
     """
 
 def wal_pages(

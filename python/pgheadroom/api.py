@@ -50,6 +50,7 @@ def observe(
     sample: bool = True,
     logs: Sequence[str | os.PathLike[str]] = (),
     statements: Sequence[str | os.PathLike[str]] = (),
+    wal: bool = False,
     progress: Progress | None = None,
 ) -> Profile:
     """
@@ -63,6 +64,7 @@ def observe(
         sample: Read rows, of at most 1,000 pages a table.
         logs: Server logs with statements, which are read for the interval.
         statements: Files of statements.
+        wal: Read the write-ahead log of the interval too.
         progress: Called with what is being done, in seconds of the interval.
 
     Raises:
@@ -70,20 +72,24 @@ def observe(
         InputError: A table that is not there, a file that is none.
     """
     from pgheadroom.observe import observe_live, request_of  # noqa: PLC0415 - only this function's
+    from pgheadroom.wal.beside import beside  # noqa: PLC0415 - only this function's
 
     if not 1 <= seconds <= 86400:
         raise ParameterError("seconds", f"{seconds:g}: expected 1 to 86400")
     show = progress or _quiet
     request = request_of(seconds, samples=sample, tables=_names(tables))
-    return observe_live(
-        conninfo,
-        {},
-        request,
-        mask=mask,
-        logs=tuple(map(Path, logs)),
-        statements=tuple(map(Path, statements)),
-        say=lambda what: show(0, 0, what),
-    )
+    with beside(conninfo, {}, wanted=wal) as log:
+        profile = observe_live(
+            conninfo,
+            {},
+            request,
+            mask=mask,
+            logs=tuple(map(Path, logs)),
+            statements=tuple(map(Path, statements)),
+            say=lambda what: show(0, 0, what),
+            at=lambda moment, _: log.at(moment),
+        )
+        return log.add(profile)
 
 
 def advise(

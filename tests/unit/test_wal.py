@@ -290,3 +290,13 @@ def test_marks_of_a_restore_command(tmp_path: Path) -> None:
     """As PostgreSQL fills them in."""
     filled = filled_in("get %f to=%p %% %x %", "0001", tmp_path / "p")
     assert filled == f"get 0001 to={tmp_path / 'p'} % %x %"
+
+
+def test_what_records_count_under() -> None:
+    """The core's own list, by which records are summed that a server took apart."""
+    kinds = {(rmgr, kind): causes for rmgr, kind, *causes in _core.wal_kinds(18)}
+    assert kinds["Heap", "UPDATE+INIT"][0] == "cold_update"
+    assert kinds["XLOG", "FPI_FOR_HINT"] == ["fpi_hint"] * 3
+    assert kinds["Gin", "SPLIT"] == ["index_split", "fpi_forced", "fpi_first_change"]
+    assert kinds["Transaction", "COMMIT_PREPARED"][0] == "commit"
+    assert _core.wal_kinds(14) == []

@@ -67,7 +67,7 @@ mod _core {
     use super::wal_what_if::{WalCourses, WalPacked, wal_courses, wal_packed};
 
     #[pymodule_export]
-    use super::walread::{WalSums, wal_pages, wal_sums};
+    use super::walread::{WalSums, wal_kinds, wal_pages, wal_sums};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

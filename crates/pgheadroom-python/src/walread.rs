@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::detail::End;
+use pgheadroom_walread::format::Major;
 use pgheadroom_walread::image::Pages;
 use pgheadroom_walread::piece::Piece;
 use pgheadroom_walread::run::{run, run_sink, run_stream};
@@ -275,6 +276,31 @@ pub fn wal_pages(
             (one.lsn.0, numbers, one.fork, one.blkno, one.page.ok())
         })
         .collect())
+}
+
+/// Resource manager, record type, cause, and the cause of images of the block 0 and of others.
+type KindTuple = (String, String, String, String, String);
+
+/// What records count under; see `_core.pyi`.
+#[pyfunction]
+pub fn wal_kinds(major: u32) -> Vec<KindTuple> {
+    let Some(major) = Major::of_number(major) else {
+        return Vec::new();
+    };
+    let name = |cause: Cause| Cause::name(cause.index());
+    let kinds = (0..=u8::MAX).flat_map(|id| (0..16).map(move |index| (id, index)));
+    kinds
+        .filter(|(id, index)| rmgr::type_index(*id, index << 4) == *index)
+        .map(|(id, index)| {
+            (
+                rmgr::name(id),
+                rmgr::type_name(major, id, index),
+                name(Cause::of_kind(major, id, index)),
+                name(Cause::of_image_of_kind(id, index, 0)),
+                name(Cause::of_image_of_kind(id, index, 3)),
+            )
+        })
+        .collect()
 }
 
 pub(crate) fn positions(from_lsn: Option<u64>, to_lsn: Option<u64>) -> Range {

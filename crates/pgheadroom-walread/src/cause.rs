@@ -140,7 +140,7 @@ impl Cause {
 
     /// Why a record of a kind was written, if it has one block or none.
     #[must_use]
-    pub(crate) fn of_kind(major: Major, rmgr: u8, index: u8) -> Self {
+    pub fn of_kind(major: Major, rmgr: u8, index: u8) -> Self {
         match Rmgr::of(rmgr) {
             Rmgr::Heap => heap(index & 0x7),
             Rmgr::Heap2 => heap2(major, index & 0x7),
@@ -175,18 +175,28 @@ impl Cause {
     /// (log_split_page), gin/ginbtree.c (ginPlaceToPage), gin/ginvacuum.c (xlogVacuumPage).
     #[must_use]
     pub fn of_image(record: &Record<'_>, place: usize) -> Self {
-        let index = record.info() >> 4;
         let block = &record.blocks[place];
-        let forced = match Rmgr::of(record.header.rmgr) {
+        let cause = Self::of_image_of_kind(record.header.rmgr, record.info() >> 4, block.id);
+        let is_for_comparison = block.image.is_some_and(|image| !image.is_applied);
+        if is_for_comparison && cause == Self::FpiFirstChange {
+            Self::FpiForced
+        } else {
+            cause
+        }
+    }
+
+    /// The same, by the kind of record and the block's id, of an image that is put in place.
+    #[must_use]
+    pub fn of_image_of_kind(rmgr: u8, index: u8, block_id: u8) -> Self {
+        let forced = match Rmgr::of(rmgr) {
             Rmgr::Xlog if index == 0xA => return Self::FpiHint,
             Rmgr::Xlog => index == 0xB,
             Rmgr::Hash => index == 0x5,
             // The block with id 3 is the child whose split is now complete.
-            Rmgr::Gin => index == 0x4 || (index == 0x3 && block.id < 3),
+            Rmgr::Gin => index == 0x4 || (index == 0x3 && block_id < 3),
             _ => false,
         };
-        let is_for_comparison = block.image.is_some_and(|image| !image.is_applied);
-        if forced || is_for_comparison {
+        if forced {
             Self::FpiForced
         } else {
             Self::FpiFirstChange

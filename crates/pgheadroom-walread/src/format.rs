@@ -61,6 +61,19 @@ impl Major {
         }
     }
 
+    /// The version of a number.
+    #[must_use]
+    pub const fn of_number(number: u32) -> Option<Self> {
+        match number {
+            15 => Some(Self::V15),
+            16 => Some(Self::V16),
+            17 => Some(Self::V17),
+            18 => Some(Self::V18),
+            19 => Some(Self::V19),
+            _ => None,
+        }
+    }
+
     /// The number, 15 to 19.
     #[must_use]
     pub const fn number(self) -> u32 {

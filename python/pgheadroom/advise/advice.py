@@ -32,7 +32,15 @@ Evidence = Literal["measured", "sampled", "estimated", "predicted", "assumed"]
 CauseKind = Literal["hot", "indexed_column", "no_room", "row_grew", "unknown"]
 Certainty = Literal["certain", "possible"]
 RemarkKind = Literal[
-    "horizon", "index", "autovacuum", "column_order", "row_width", "growth", "access", "workload"
+    "horizon",
+    "index",
+    "autovacuum",
+    "column_order",
+    "row_width",
+    "growth",
+    "access",
+    "workload",
+    "wal",
 ]
 
 CAUSES: tuple[CauseKind, ...] = ("hot", "indexed_column", "no_room", "row_grew", "unknown")
@@ -414,7 +422,7 @@ class TableAdvice:
         missing: What was not known and would have helped.
         decided_by: From what: `counters` and layout, a `rule` (an index, the horizon), or `twin`.
         wal_bytes_per_update: Measured in the interval: what the statements that update rows wrote,
-            images apart; None where pg_stat_statements has not counted them.
+            images apart; by the log where the profile has it. None where nobody has counted them.
     """
 
     table: str

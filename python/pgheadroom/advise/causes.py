@@ -8,8 +8,12 @@ may have changed an indexed column too. 15 does not count new pages, and everyth
 
 from __future__ import annotations
 
-from pgheadroom.advise.advice import Blamed, Cause, CauseKind, Evidence
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pgheadroom.advise.advice import Blamed, Cause, CauseKind, Evidence, mid
 from pgheadroom.advise.blame import blame, within
+from pgheadroom.advise.log_wal import LogWal, log_wal
 from pgheadroom.advise.room import Growth, Room, growth_of, room_of
 from pgheadroom.advise.row import (
     Bytes,
@@ -69,7 +73,23 @@ def causes_of(
                 wal_bytes=sizes.of(kind, part, updates),
             )
         )
-    return tuple(made)
+    logged = log_wal(table)
+    return tuple(made) if logged is None else _by_the_log(made, updates, logged)
+
+
+def _by_the_log(causes: Sequence[Cause], updates: Updates, logged: LogWal) -> tuple[Cause, ...]:
+    """What HOT updates wrote and what the others did is measured; shares of these are estimated."""
+    counted = updates.count / logged.updates
+    measured = {True: logged.hot_bytes * counted, False: logged.not_hot_bytes * counted}
+    estimated = {
+        is_hot: sum(mid(c.wal_bytes) for c in causes if (c.kind == "hot") == is_hot)
+        for is_hot in measured
+    }
+    factors = {is_hot: measured[is_hot] / whole for is_hot, whole in estimated.items() if whole > 0}
+    return tuple(
+        replace(cause, wal_bytes=scaled(cause.wal_bytes, factors.get(cause.kind == "hot", 1.0)))
+        for cause in causes
+    )
 
 
 def _parts(updates: Updates, room: Room, growth: Growth) -> dict[CauseKind, Part]:

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, replace
 
 from pgheadroom.advise.advice import Point
+from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
@@ -57,12 +58,14 @@ class Measured:
             its statements, else all of the server's; None where neither is known.
         heap_bytes: Main fork of the table.
         index_bytes: Main forks of its B-trees; None where what stands for one is not alike.
+        counted_by: Who says the WAL of an update, as a part of a sentence.
     """
 
     wal_bytes_per_update: Interval | None
     most_wal_bytes_per_update: float | None
     heap_bytes: float | None
     index_bytes: float | None = None
+    counted_by: str = "pg_stat_statements has counted it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,15 @@ def measured_of(profile: Profile, table: TableProfile) -> Measured:
     """
     assert table.observed is not None, "an observed profile"
     heap_bytes = table.observed.main_bytes
+    logged = log_wal(table)
+    if logged is not None:
+        return Measured(
+            wal_bytes_per_update=logged.own_bytes_per_update,
+            most_wal_bytes_per_update=logged.most_bytes_per_update,
+            heap_bytes=None if heap_bytes is None else float(heap_bytes),
+            index_bytes=_index_bytes(table),
+            counted_by="the log has it",
+        )
     compressed = profile.server.wal_compression != "off"
     own, most = wal_of_statements(table, compressed=compressed)
     updates = table.observed.counters.n_tup_upd
@@ -302,7 +314,7 @@ def _wal_contradicts(measured: Measured, found: Value) -> str | None:
         if beyond or below:
             return (
                 f"the twin does not repeat the WAL of an update, {known.mid:,.0f} bytes as "
-                "pg_stat_statements has counted it"
+                f"{measured.counted_by}"
             )
     if most is not None and low > most * (1 + WAL_TOLERANCE):
         return (

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from pgheadroom import _core, quoting
 from pgheadroom.advise.advice import Gain, Remark
+from pgheadroom.advise.log_wal import log_remark
 from pgheadroom.advise.room import growth_of, held_frac
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.updates import updates_of
@@ -137,6 +138,7 @@ def table_remarks(table: TableProfile, profile: Profile) -> tuple[Remark, ...]:
         _row_width(table, profile),
         _growth(table, profile),
         _column_order(table),
+        log_remark(table),
     )
     return tuple(remark for remark in found if remark is not None)
 

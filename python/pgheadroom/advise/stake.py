@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgheadroom.advise.advice import Cause, mid
+from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.row import prune_bytes, same_page_bytes, wal_level_of
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
@@ -98,8 +99,12 @@ def measured_bytes(table: TableProfile, updates: Updates) -> float | None:
     """
     WAL that statements which update the table wrote in the interval; None where nobody counted.
 
-    Blown up to all updates where classes account for a part of them.
+    By the log where it was read; else blown up to all updates where classes account for a part of
+    them.
     """
+    logged = log_wal(table)
+    if logged is not None:
+        return logged.with_images_bytes * updates.count / logged.updates
     listed = () if table.observed is None else table.observed.updates.classes
     known = [c for c in listed if c.wal_bytes is not None and c.rows]
     rows = sum(c.rows or 0 for c in known)

@@ -19,6 +19,7 @@ from pgheadroom.cli.connection import (
     PortOption,
     StatementsOption,
     UserOption,
+    WalOption,
     parameters_of,
     profile_or_connection,
 )
@@ -111,6 +112,7 @@ def advise_command(
     no_sample: _NoSampleOption = False,
     log: LogOption = None,
     statements: StatementsOption = None,
+    wal: WalOption = False,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,
@@ -149,6 +151,7 @@ def advise_command(
         tables=tuple(table or ()),
         logs=tuple(log or ()),
         statements=tuple(statements or ()),
+        wal=wal,
     )
     if plan:
         check_plannable(profile)
@@ -176,6 +179,7 @@ def _profile(
     tables: tuple[str, ...],
     logs: tuple[Path, ...],
     statements: tuple[Path, ...],
+    wal: bool,
 ) -> Profile:
     """The profile that a target names, or a connection's, observed now."""
     from pgheadroom.cli import observe  # noqa: PLC0415 - help does without
@@ -185,14 +189,14 @@ def _profile(
     asked: dict[str, object] = {"--for": length, "--no-sample": no_sample}
     if path is not None and not path.is_dir():
         refuse(
-            {**asked, "--log": logs, "--statements": statements},
+            {**asked, "--log": logs, "--statements": statements, "--wal": wal},
             where=f"here, for {target} is a profile",
             instead="it belongs to `pgheadroom observe`, which made it",
         )
         return read_profile(path)
     if path is not None:
         refuse(
-            asked,
+            {**asked, "--wal": wal},
             where=f"here, for {target} is what the psql script wrote",
             instead="give it to `pgheadroom observe --print-sql`, which prints the script",
         )
@@ -206,6 +210,7 @@ def _profile(
         no_sample=no_sample,
         logs=logs,
         statements=statements,
+        wal=wal,
     )
     observe.summarize(profile)
     return profile

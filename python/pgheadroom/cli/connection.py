@@ -17,6 +17,14 @@ HostOption = Annotated[str | None, typer.Option("--host", "-h", help="As psql.")
 PortOption = Annotated[str | None, typer.Option("--port", "-p", help="As psql.")]
 UserOption = Annotated[str | None, typer.Option("--username", "-U", help="As psql.")]
 DbnameOption = Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")]
+WalOption = Annotated[
+    bool,
+    typer.Option(
+        "--wal",
+        help="Read the write-ahead log of the interval too: WAL by table and cause, not sampled "
+        "(--print-grants prints what that needs).",
+    ),
+]
 LogOption = Annotated[
     list[Path] | None,
     typer.Option(

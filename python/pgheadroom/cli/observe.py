@@ -22,9 +22,11 @@ from pgheadroom.cli.connection import (
     PortOption,
     StatementsOption,
     UserOption,
+    WalOption,
     parameters_of,
 )
 from pgheadroom.cli.idle import refuse
+from pgheadroom.cli.observe_wal import said_log
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.observe import observe_live, request_of
@@ -37,6 +39,8 @@ from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.script import psql_script
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s, show_duration
+from pgheadroom.wal.beside import beside
+from pgheadroom.wal.live import grants
 
 LENGTH = "5m"
 """How long to watch, where nobody says."""
@@ -86,6 +90,7 @@ def observe_command(
     no_sample: _NoSampleOption = False,
     log: LogOption = None,
     statements: StatementsOption = None,
+    wal: WalOption = False,
     print_grants: _PrintGrantsOption = False,
     print_sql: _PrintSqlOption = False,
     source: _SourceOption = None,
@@ -98,7 +103,7 @@ def observe_command(
     parameters = parameters_of(host, port, user, dbname)
     if to is not None:
         output.check_writable(to)
-    reading = {"--mask": mask, "--log": log, "--statements": statements}
+    reading = {"--mask": mask, "--log": log, "--statements": statements, "--wal": wal}
     if print_sql:
         refuse(
             {**reading, "--from": source, "--print-grants": print_grants},
@@ -133,6 +138,11 @@ def observe_command(
             where="with --from: the interval and its samples are those of the script's run",
             instead="give it to `observe --print-sql`, which makes the script",
         )
+        refuse(
+            {"--wal": wal},
+            where="with --from: the script does not read the write-ahead log",
+            instead="observe the server itself, or sum its files by `wal stats`",
+        )
     profile = observed(
         target,
         parameters,
@@ -143,6 +153,7 @@ def observe_command(
         no_sample=no_sample,
         logs=tuple(log or ()),
         statements=tuple(statements or ()),
+        wal=wal,
         to=to,
     )
     save(printable_json(json.dumps(to_json(profile), indent=1, ensure_ascii=False)) + "\n", to)
@@ -160,6 +171,7 @@ def observed(
     no_sample: bool,
     logs: tuple[Path, ...],
     statements: tuple[Path, ...],
+    wal: bool = False,
     to: Path | None = None,
 ) -> Profile:
     """
@@ -175,6 +187,7 @@ def observed(
         no_sample: Read no rows.
         logs: Server logs with statements.
         statements: Files of statements.
+        wal: Read the write-ahead log of the interval too.
         to: Where the profile will be written; its room is looked at before the interval.
     """
     # Options first: a mistake in them should not cost an interval.
@@ -184,17 +197,24 @@ def observed(
         if moment == "start" and to is not None:
             check_room(to, profile_bytes(recording))
 
-    return observe_live(
-        target,
-        parameters,
-        request,
-        source=source,
-        mask=mask,
-        logs=logs,
-        statements=statements,
-        say=_say,
-        at=at,
-    )
+    with beside(target, parameters, wanted=wal) as of_wal:
+
+        def each(moment: str, recording: Recording) -> None:
+            at(moment, recording)
+            of_wal.at(moment)
+
+        profile = observe_live(
+            target,
+            parameters,
+            request,
+            source=source,
+            mask=mask,
+            logs=logs,
+            statements=statements,
+            say=_say,
+            at=each,
+        )
+        return of_wal.add(profile)
 
 
 def _print_grants(target: str, parameters: dict[str, str]) -> None:
@@ -205,6 +225,9 @@ def _print_grants(target: str, parameters: dict[str, str]) -> None:
     lines = [f"-- Seen now: {', '.join(access.levels) or 'only what everyone sees'}"]
     lines += [f"-- Not seen: {missing}" for missing in access.missing]
     lines += access.grants or ("-- Nothing is missing.",)
+    of_log = grants(target, parameters)
+    if of_log:
+        lines += ["-- For --wal; this one lets the role read every file of the server:", of_log]
     if any("pg_stat_statements" in grant for grant in access.grants):
         lines.append("-- It also needs shared_preload_libraries = 'pg_stat_statements', a restart.")
     output.write_out("\n".join(lines) + "\n")
@@ -296,6 +319,8 @@ def summarize(profile: Profile) -> None:
         f"{len(profile.tables)} tables, {show_duration(observed.interval_s)}, "
         f"PostgreSQL {profile.server.version}; access: {levels}"
     )
+    for line in said_log(profile):
+        _say(line)
     for line in (*observed.broken, *observed.changed):
         _say(f"! {line}")
     for item in observed.left_out or ():

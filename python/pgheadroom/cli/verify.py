@@ -17,6 +17,7 @@ from pgheadroom.cli.connection import (
     HostOption,
     PortOption,
     UserOption,
+    WalOption,
     parameters_of,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
@@ -24,6 +25,7 @@ from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s
 
 if TYPE_CHECKING:
+    from pgheadroom.sources.recording import Recording
     from pgheadroom.verify import Verification
 
 APPLICATION_NAME = "pgheadroom verify"
@@ -53,6 +55,7 @@ def verify_command(
         list[Path] | None,
         typer.Option("--statements", help="A file of statements, as observe had it."),
     ] = None,
+    wal: WalOption = False,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     host: HostOption = None,
@@ -74,6 +77,7 @@ def verify_command(
     from pgheadroom.sources.observing import Request, watch  # noqa: PLC0415
     from pgheadroom.sources.session import read_only_session  # noqa: PLC0415
     from pgheadroom.verify import verify  # noqa: PLC0415
+    from pgheadroom.wal.beside import beside  # noqa: PLC0415
 
     length_s = parse_duration_s(length)
     if to is not None:
@@ -86,16 +90,25 @@ def verify_command(
     request = Request(
         duration_s=length_s, ticks=_WINDOWS, samples=not no_sample, tick_counters=True
     )
-    with read_only_session(
-        target, {"application_name": APPLICATION_NAME, **parameters}
-    ) as connection:
-        recording = watch(connection, request, _say, logs.at)
-    profile = observe(
-        recording,
-        find_classes(recording, logs.read(recording, _say), files),
-        mask=False,
-        sampled=not no_sample,
-    )
+    with (
+        read_only_session(
+            target, {"application_name": APPLICATION_NAME, **parameters}
+        ) as connection,
+        beside(target, parameters, wanted=wal) as of_wal,
+    ):
+
+        def at(moment: str, known: Recording) -> None:
+            logs.at(moment, known)
+            of_wal.at(moment)
+
+        recording = watch(connection, request, _say, at)
+        observed = observe(
+            recording,
+            find_classes(recording, logs.read(recording, _say), files),
+            mask=False,
+            sampled=not no_sample,
+        )
+        profile = of_wal.add(observed)
     found = verify(read, record, profile, recording, say=_say)
     _put(found, form, to)
     if found.failed:

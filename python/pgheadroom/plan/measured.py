@@ -5,8 +5,10 @@ What an observation says of a table, as far as a forecast is held against it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from pgheadroom.advise.log_wal import log_wal
+from pgheadroom.forms import in_file
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import UpdateClass
@@ -36,8 +38,10 @@ class Measured:
         classes: Which columns the updates assign; empty where no source says.
         classes_source: That source.
         wal_bytes_per_update: Of the UPDATE statements alone, without commit records, vacuum and
-            inserts; None without pg_stat_statements.
+            inserts; None without pg_stat_statements. By the log where that was read: then images
+            are apart.
         held_frac: Part of the interval in which the horizon stood still.
+        wal_by_log: True where the WAL is the log's.
     """
 
     interval_s: float
@@ -54,6 +58,7 @@ class Measured:
     classes_source: str | None
     wal_bytes_per_update: float | None
     held_frac: float
+    wal_by_log: bool | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def hot_frac(self) -> float | None:
@@ -89,6 +94,7 @@ def measure(profile: Profile, table: TableProfile) -> Measured:
     counters = facts.counters
     sample = facts.sample
     classes, still = facts.updates.classes, server.horizon.stood_still
+    logged = log_wal(table)
 
     return Measured(
         interval_s=float(server.interval_s),
@@ -105,8 +111,11 @@ def measure(profile: Profile, table: TableProfile) -> Measured:
             UpdateShare(columns=found.columns, frac=float(found.frac or 0.0)) for found in classes
         ),
         classes_source=facts.updates.source,
-        wal_bytes_per_update=_wal_per_update(classes),
+        wal_bytes_per_update=(
+            _wal_per_update(classes) if logged is None else logged.own_bytes_per_update.mid
+        ),
         held_frac=min(1.0, sum(float(part.length_frac) for part in still)),
+        wal_by_log=True if logged is not None else None,
     )
 
 

@@ -251,6 +251,54 @@ class ObservedToast(Kept):
 
 
 @kept
+class WalCount(Kept):
+    """Records and bytes of a cause."""
+
+    records: Whole
+    bytes: Whole
+
+
+@kept
+class TableWal(Kept):
+    """
+    What the log has of a table, its indexes and its TOAST table (`observe --wal`).
+
+    `index_bytes` and `toast_bytes` are parts of `bytes`; `by_cause` is over all of it, images under
+    their reasons.
+    """
+
+    records: Whole
+    bytes: Whole
+    fpi: Whole
+    fpi_bytes: Whole
+    index_bytes: Whole
+    toast_bytes: Whole
+    by_cause: Mapping[str, WalCount]
+
+
+@kept
+class ServerWal(Kept):
+    """
+    The log of the interval, of the whole server.
+
+    `format` is 1; the form of `[table.observed.wal]` is of the same number. `source` says where the
+    log was read, `nameless_bytes` are those of relations that no name was found for.
+    """
+
+    format: Annotated[int, between(1, 1)]
+    source: str
+    start_lsn: str | None
+    end_lsn: str | None
+    records: Whole
+    bytes: Whole
+    fpi: Whole
+    fpi_bytes: Whole
+    nameless_bytes: Whole
+    by_cause: Mapping[str, WalCount]
+    notes: Texts | None = None
+
+
+@kept
 class ObservedTable(Kept):
     """`[table.observed]`."""
 
@@ -278,6 +326,7 @@ class ObservedTable(Kept):
     differs: Mapping[str, str] | None = None
     triggers: tuple[ObservedTrigger, ...] | None = None
     rows_evidence: str | None = None
+    wal: TableWal | None = None
 
 
 @kept
@@ -463,3 +512,4 @@ class ObservedServer(Kept):
     foreign_keys: tuple[ObservedForeignKey, ...] | None = None
     domains: tuple[ObservedDomain, ...] | None = None
     statements: tuple[ObservedStatements, ...] | None = None
+    wal: ServerWal | None = None

@@ -212,16 +212,21 @@ def judge_again(
     )
 
 
-def wal_ratio(before: Point | None, after: Point | None) -> Interval | None:
+def wal_ratio(before: Point | None, after: Point | None, *, images: bool = True) -> Interval | None:
     """
-    By what all WAL over the updates changes, by the curve; None where it has no such figures.
+    By what WAL over the updates changes, by the curve; None where it has no such figures.
 
     All of it, for statements are counted with their images; plans of earlier versions have it under
-    the name that an update's own WAL has now.
+    the name that an update's own WAL has now. The log tells images apart: then it is the updates'
+    own.
     """
     if before is None or after is None:
         return None
-    then, found = as_interval(_all_wal(before)), as_interval(_all_wal(after))
+    if images:
+        then, found = as_interval(_all_wal(before)), as_interval(_all_wal(after))
+    else:
+        then = as_interval(before.wal_bytes_per_update)
+        found = as_interval(after.wal_bytes_per_update)
     return None if then is None or found is None or then.mid <= 0 else found.scaled(1 / then.mid)
 
 
@@ -230,12 +235,15 @@ def _all_wal(point: Point) -> Value:
     return point.wal_bytes_per_update if known is None else known
 
 
-def judge_wal(now: float, before: float, forecast: Interval) -> tuple[ForecastVerdict | None, str]:
+def judge_wal(
+    now: float, before: float, forecast: Interval, *, images: bool = True
+) -> tuple[ForecastVerdict | None, str]:
     """
     A verdict on the WAL of an update, in bytes, from statements counted then and now.
 
     Images of pages come with checkpoints, more in one window than in the other. So what is near
-    is held, what moved the other way has failed, and what lies between is shown.
+    is held, what moved the other way has failed, and what lies between is shown. Without images, as
+    the log has it, what lies between has failed too where it is beyond the forecast.
     """
     slack = WAL_TOLERANCE * forecast.mid
     if forecast.low - slack <= now <= forecast.high + slack:
@@ -243,6 +251,8 @@ def judge_wal(now: float, before: float, forecast: Interval) -> tuple[ForecastVe
     foreseen, moved = forecast.mid / before - 1, now / before - 1
     if abs(foreseen) > WAL_TOLERANCE and abs(moved) > WAL_TOLERANCE and foreseen * moved < 0:
         return "failed", f"{foreseen:+.0%} were foreseen, {moved:+.0%} were measured"
+    if not images:
+        return "failed", f"{foreseen:+.0%} were foreseen, {moved:+.0%} were measured in the log"
     return None, (
         f"shown only: {foreseen:+.0%} were foreseen, {moved:+.0%} measured, which checkpoints may "
         "have done"

@@ -320,21 +320,28 @@ class _Table:
         return tuple(made)
 
     def _wal(self, now: Measured, *, arrived: bool | None) -> MeasureOutcome:
-        """What the UPDATE statements wrote, where pg_stat_statements says it both times."""
+        """What updates wrote, where the log, or pg_stat_statements, says it both times."""
         found, before = self._forecast, self._forecast.measured
         planned = None if found.after is None else found.after.wal_bytes_per_update
         measured = before.wal_bytes_per_update, now.wal_bytes_per_update
         forecast: Interval | None = None
         verdict: ForecastVerdict | None = None
-        note = "not attributed: pg_stat_statements has not counted these statements both times"
-        if None not in measured:
+        note = (
+            "not attributed: neither the log of both intervals was read, nor has "
+            "pg_stat_statements counted these statements both times"
+        )
+        if None not in measured and before.wal_by_log != now.wal_by_log:
+            note = "shown only: one time it is by the log, the other time by statements"
+        elif None not in measured:
             note = "shown only: the curve has no figure at the setting before"
-            ratio = wal_ratio(found.before, found.after)
+            ratio = wal_ratio(found.before, found.after, images=not now.wal_by_log)
             if self._again is not None or not arrived:
                 note = "shown only: the forecast is for the state at which the table arrives"
             elif ratio is not None and measured[0] is not None and measured[1] is not None:
                 forecast = ratio.scaled(measured[0])
-                verdict, note = judge_wal(measured[1], measured[0], forecast)
+                verdict, note = judge_wal(
+                    measured[1], measured[0], forecast, images=not now.wal_by_log
+                )
         return MeasureOutcome(
             name="wal_bytes_per_update",
             unit="bytes",

@@ -9,17 +9,19 @@ server removes before it was read ends the reading, and is named.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pgheadroom.errors import PrivilegeMissing, SourceError, WalError, WalIncomplete
+from pgheadroom.errors import ParameterError, PrivilegeMissing, SourceError, WalError, WalIncomplete
 from pgheadroom.quoting import identifier
 from pgheadroom.sources.session import read_only_session
+from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.reading import parsed_position, read_wal, shown_lsn
@@ -40,13 +42,40 @@ SELECT timeline_id, pg_size_bytes(current_setting('wal_segment_size'))
   FROM pg_control_checkpoint()
 """
 _MAY = f"SELECT has_function_privilege('{_FUNCTION}', 'EXECUTE'), current_user"
+_AVAILABLE = "SELECT FROM pg_available_extensions WHERE name = 'pg_walinspect'"
 _READ = "SELECT pg_read_binary_file(%s, %s, %s, true)"
 
 
 def grants(conninfo: str, parameters: Mapping[str, str]) -> str:
-    """The statement that lets the role read the log; empty if it may."""
+    """The statements that let the role read the log, by files or else; empty if it may."""
     with read_only_session(conninfo, parameters) as connection:
-        return _missing(connection)
+        files = _missing(connection)
+        return _either(connection, files) if files and _inspected(connection)[1] else ""
+
+
+def _either(connection: Any, files: str) -> str:
+    (role,) = connection.execute("SELECT current_user").fetchone()
+    schema, _ = _inspected(connection)
+    lines = [files]
+    if schema is None and connection.execute(_AVAILABLE).fetchone() is None:
+        return files
+    if schema is None:
+        lines.append("-- Or, without files, in this database (a superuser installs it):")
+        lines.append("CREATE EXTENSION pg_walinspect;")
+    else:
+        lines.append("-- Or, without files, by pg_walinspect:")
+    names = [inspecting.RECORDS]
+    if connection.info.server_version // 10000 >= inspecting.BLOCKS_FROM_MAJOR:
+        names.append(inspecting.BLOCKS)
+    place = "" if schema is None else f"{schema}."
+    lines += [f"GRANT EXECUTE ON FUNCTION {place}{name} TO {identifier(role)};" for name in names]
+    return "\n".join(lines)
+
+
+def _inspected(connection: Any) -> tuple[str | None, bool]:
+    """Where pg_walinspect is, and whether something is missing for its use."""
+    schema = inspecting.schema_of(connection)
+    return schema, schema is None or bool(inspecting.missing(connection, schema))
 
 
 def read_live(
@@ -73,14 +102,98 @@ def read_live(
         WalIncomplete: The server removed a segment before it was read.
     """
     with read_only_session(conninfo, parameters) as connection:
-        wanted = _missing(connection)
-        if wanted:
-            raise PrivilegeMissing(
-                f"the role may not read the log's files; a superuser can allow it: {wanted} "
-                "(with it the role can read every file in the server's data directory)"
+        schema = _check(connection)
+        if schema is not None:
+            if by is not None:
+                raise ParameterError("by", f"{by}: pg_walinspect gives sums by relation alone")
+            return inspecting.inspect(
+                connection,
+                schema,
+                lambda: _flushed(connection),
+                begin=_flushed(connection),
+                seconds=seconds,
+                wait=threading.Event().wait,
+                names=names,
             )
         with _followed(connection, seconds) as (pipe, begin):
             return read_wal(pipe, begin=begin, names=names, by=by)
+
+
+class LogWatch:
+    """
+    The log of an interval whose end somebody else decides; a block, which ends it in any case.
+
+    Raises:
+        ConnectionFailed: No connection.
+        PrivilegeMissing: The role may not read the files of the log.
+    """
+
+    def __init__(self, conninfo: str, parameters: Mapping[str, str]) -> None:
+        self._open = contextlib.ExitStack()
+        self._asked = (conninfo, dict(parameters))
+        self._over = threading.Event()
+        self._found: WalStats | None = None
+        self._problem: Exception | None = None
+        self._thread: threading.Thread | None = None
+        with read_only_session(*self._asked) as connection:
+            self._schema = _check(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        with contextlib.suppress(Exception):  # what came before is what ended it
+            self._open.close()
+
+    def start(self) -> None:
+        """Begin at what is flushed now."""
+        connection = self._open.enter_context(read_only_session(*self._asked))
+        if self._schema is not None:
+            now = _flushed(connection)
+            self._work(lambda: self._inspect(connection, now))
+            return
+        pipe, begin = self._open.enter_context(_followed(connection, math.inf, self._over))
+
+        self._work(lambda: read_wal(pipe, begin=begin))
+
+    def _inspect(self, connection: Any, begin: int) -> WalStats:
+        assert self._schema is not None, "where pg_walinspect is"
+        return inspecting.inspect(
+            connection,
+            self._schema,
+            lambda: _flushed(connection),
+            begin=begin,
+            seconds=math.inf,
+            wait=self._over.wait,
+            names=None,
+        )
+
+    def _work(self, read: Callable[[], WalStats]) -> None:
+        def work() -> None:
+            try:
+                self._found = read()
+            except Exception as problem:  # noqa: BLE001 - `finish` raises it
+                self._problem = problem
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> WalStats:
+        """
+        End at what is flushed now.
+
+        Raises:
+            WalIncomplete: The server removed a segment before it was read.
+        """
+        assert self._thread is not None, "it was started"
+        self._over.set()
+        self._thread.join()
+        self._open.close()
+        if self._problem is not None:
+            raise self._problem
+        assert self._found is not None, "it was read, or there is a problem"
+        return self._found
 
 
 def _missing(connection: Any) -> str:
@@ -88,12 +201,30 @@ def _missing(connection: Any) -> str:
     return "" if may else f"GRANT EXECUTE ON FUNCTION {_FUNCTION} TO {identifier(role)};"
 
 
+def _check(connection: Any) -> str | None:
+    """None where the files may be read; else where pg_walinspect is, which may be called."""
+    wanted = _missing(connection)
+    if not wanted:
+        return None
+    schema, lacks = _inspected(connection)
+    if not lacks:
+        return schema
+    raise PrivilegeMissing(
+        f"the role may not read the log's files; a superuser can allow it: {wanted} "
+        "(with it the role can read every file in the server's data directory), or grant "
+        "EXECUTE on the functions of pg_walinspect instead"
+    )
+
+
 @contextmanager
-def _followed(connection: Any, seconds: float) -> Iterator[tuple[Path, str]]:
-    """A pipe of the log from now on, and where it is now."""
+def _followed(
+    connection: Any, seconds: float, over: threading.Event | None = None
+) -> Iterator[tuple[Path, str]]:
+    """A pipe of the log from now on, and where it is now; `over` ends it before its time."""
     timeline, segment_bytes = connection.execute(_PLACE).fetchone()
     begin = _flushed(connection)
-    feeder = _Feeder(connection, timeline, segment_bytes, begin, time.monotonic() + seconds)
+    until = time.monotonic() + seconds
+    feeder = _Feeder(connection, timeline, segment_bytes, begin, until, over or threading.Event())
     reading, writing = os.pipe()
     thread = threading.Thread(target=feeder.feed, args=(writing,), daemon=True)
     thread.start()
@@ -104,6 +235,7 @@ def _followed(connection: Any, seconds: float) -> Iterator[tuple[Path, str]]:
         failed = error
     finally:
         feeder.stopped.set()
+        feeder.over.set()
         os.close(reading)  # a feeder that still writes learns of it
         thread.join()
     # What the reader misses is what it did not get: the feeder says why.
@@ -124,10 +256,17 @@ class _Feeder:
     """Reads what is flushed, once a second, and writes it into a pipe."""
 
     def __init__(
-        self, connection: Any, timeline: int, segment_bytes: int, begin: int, until: float
+        self,
+        connection: Any,
+        timeline: int,
+        segment_bytes: int,
+        begin: int,
+        until: float,
+        over: threading.Event,
     ) -> None:
         self.problem: Exception | None = None
         self.stopped = threading.Event()
+        self.over = over
         self._connection = connection
         self._timeline = timeline
         self._segment_bytes = segment_bytes
@@ -141,7 +280,7 @@ class _Feeder:
                 is_over = False
                 while not is_over and not self.stopped.is_set():
                     left = self._until - time.monotonic()
-                    is_over = left <= 0 or self.stopped.wait(min(left, _EVERY_S))
+                    is_over = left <= 0 or self.over.wait(min(left, _EVERY_S))
                     self._pass_on(pipe, _flushed(self._connection))
             except BrokenPipeError:
                 raise

@@ -247,7 +247,7 @@ def _stats(sums: _core.WalSums, names: Names) -> WalStats:
         last_end=None if ended is None else _shown_time(ended[1]),
         total=Total(records=records, bytes=total_bytes, fpi=fpi, fpi_bytes=fpi_bytes),
         overhead_bytes=sums.overhead_bytes,
-        by_cause=_over_all(relations),
+        by_cause=over_all(relations),
         relations=relations,
         record_types=tuple(
             RecordType(rmgr=rmgr, type=kind, records=count, bytes=length, fpi_bytes=images)
@@ -298,13 +298,14 @@ def _relations(sums: _core.WalSums, names: Names) -> tuple[RelationWal, ...]:
                 bytes=length,
                 fpi=fpi,
                 fpi_bytes=fpi_bytes,
-                by_cause=_largest_first(causes.get(place, {})),
+                by_cause=largest_first(causes.get(place, {})),
             )
         )
     return tuple(sorted(made, key=lambda relation: -relation.bytes))
 
 
-def _over_all(relations: Iterable[RelationWal]) -> dict[str, Count]:
+def over_all(relations: Iterable[RelationWal]) -> dict[str, Count]:
+    """Causes of all relations together."""
     found: dict[str, Count] = {}
     for relation in relations:
         for cause, count in relation.by_cause.items():
@@ -312,10 +313,11 @@ def _over_all(relations: Iterable[RelationWal]) -> dict[str, Count]:
             found[cause] = Count(
                 records=before.records + count.records, bytes=before.bytes + count.bytes
             )
-    return _largest_first(found)
+    return largest_first(found)
 
 
-def _largest_first(causes: dict[str, Count]) -> dict[str, Count]:
+def largest_first(causes: Mapping[str, Count]) -> dict[str, Count]:
+    """Causes by their bytes."""
     return dict(sorted(causes.items(), key=lambda item: (-item[1].bytes, item[0])))
 
 

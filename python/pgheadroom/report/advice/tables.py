@@ -67,7 +67,7 @@ def causes(table: TableAdvice) -> Table | None:
             Column(key="cause", title="cause", align="left", style="text", lead=True),
             Column(key="frac", title="updates", unit="%", style="share"),
             Column(key="updates", title="updates", unit="rows"),
-            Column(key="wal", title="WAL, estimated", unit="bytes", digits=0),
+            Column(key="wal", title=_wal_title(table), unit="bytes", digits=0),
             Column(key="evidence", title="evidence", align="left", style="text"),
             Column(key="detail", title="what was seen", align="left", style="text"),
         ),
@@ -82,6 +82,13 @@ def causes(table: TableAdvice) -> Table | None:
             )
             for cause in sorted(table.causes, key=lambda cause: CAUSES.index(cause.kind))
         ),
+    )
+
+
+def _wal_title(table: TableAdvice) -> str:
+    """Where the log was read, HOT updates and the others are told apart by it."""
+    return (
+        "WAL, by the log" if any(one.kind == "wal" for one in table.remarks) else "WAL, estimated"
     )
 
 

@@ -1,0 +1,34 @@
+"""
+What the log of an interval says, in lines for people (`--wal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pgheadroom.profile import Profile
+from pgheadroom.units import show_bytes
+
+_TABLES_SHOWN = 3
+_CAUSES_SHOWN = 3
+
+
+def said_log(profile: Profile) -> Iterable[str]:
+    """What the log has, in lines: the whole, and the tables that write most and why."""
+    server = profile.server.observed
+    if server is None or server.wal is None:
+        return
+    whole = server.wal
+    yield f"write-ahead log: {show_bytes(whole.bytes)}, {whole.records} records"
+    written = [
+        (facts.wal, table.name)
+        for table in profile.tables
+        if (facts := table.observed) is not None and facts.wal is not None and facts.wal.bytes
+    ]
+    for wal, name in sorted(written, key=lambda item: -item[0].bytes)[:_TABLES_SHOWN]:
+        largest = sorted(wal.by_cause.items(), key=lambda item: -item[1].bytes)[:_CAUSES_SHOWN]
+        causes = ", ".join(f"{cause} {count.bytes / wal.bytes:.0%}" for cause, count in largest)
+        share = wal.bytes / max(whole.bytes, 1)
+        yield f"WAL of {name}: {show_bytes(wal.bytes)}, {share:.0%} of it: {causes}"
+    for note in whole.notes or ():
+        yield f"! {note}"

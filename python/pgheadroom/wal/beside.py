@@ -1,0 +1,52 @@
+"""
+The log of an interval beside an observation of it, where that is wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from pgheadroom.profile import Profile
+from pgheadroom.wal.live import LogWatch
+from pgheadroom.wal.names import names_of_server
+from pgheadroom.wal.observed import with_log
+from pgheadroom.wal.values import WalStats
+
+
+class Beside:
+    """The log of an interval; nothing where it is not wanted."""
+
+    def __init__(self, target: str, parameters: Mapping[str, str], log: LogWatch | None) -> None:
+        self._asked = (target, parameters)
+        self._log = log
+        self._stats: WalStats | None = None
+
+    def at(self, moment: str) -> None:
+        """Called before the first counters are read, with `start`, and after the last."""
+        if self._log is not None and moment == "start":
+            self._log.start()
+        elif self._log is not None and moment == "end":
+            self._stats = self._log.finish()
+
+    def add(self, profile: Profile) -> Profile:
+        """The profile with the log that was read."""
+        if self._stats is None:
+            return profile
+        names = names_of_server(*self._asked)
+        return with_log(profile, self._stats, names, source="the server's files")
+
+
+@contextlib.contextmanager
+def beside(target: str, parameters: Mapping[str, str], *, wanted: bool) -> Iterator[Beside]:
+    """
+    Beside an observation.
+
+    Raises:
+        PrivilegeMissing: The role may not read the log; said before the interval is spent.
+    """
+    if not wanted:
+        yield Beside(target, parameters, None)
+        return
+    with LogWatch(target, parameters) as log:
+        yield Beside(target, parameters, log)
