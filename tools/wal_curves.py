@@ -4,7 +4,8 @@ One workload at several checkpoint distances: each curve of `wal what-if` beside
     python tools/wal_curves.py [--server 18] [--scale 10] [--transactions 20000]
 
 Fails where images without checksums are more than 3 % off, or with them outside the range that is
-stated. One segment between checkpoints is printed and not judged: a server does not keep up there.
+stated. One segment between checkpoints is judged by the range alone: a server does not keep up
+there, and how far it falls behind differs from run to run.
 """
 
 from __future__ import annotations
@@ -103,16 +104,16 @@ def compared(one: CheckpointWal, other: Log) -> bool:
     ends = (found.low, found.high) if isinstance(found, Range) else (found, found)
     within = ends[0] <= truth <= ends[1]
     is_good = abs(off) <= OFF_FRAC_MOST
-    if other.has_checksums and isinstance(found, Range):
+    by_range = other.has_checksums or other.size_mib < JUDGED_FROM_MIB
+    if by_range and isinstance(found, Range):
         is_good = within
-    is_judged = other.size_mib >= JUDGED_FROM_MIB
     low, high = (end / truth - 1 for end in ends)
-    verdict = "" if not is_judged else "good" if is_good else "FAILED"
+    verdict = "good" if is_good else "FAILED"
     print(
         f"  at {other.size_mib:4} MB: images {off:+.2%} [{low:+.2%}, {high:+.2%}], checkpoints "
         f"{one.checkpoints} and {other.curve.checkpoint[0].checkpoints}  {verdict}"
     )
-    return is_good or not is_judged
+    return is_good
 
 
 if __name__ == "__main__":
