@@ -18,7 +18,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin bench bench-advice bench-wal wal-truth accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal wal-truth accuracy wheel changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -103,6 +103,9 @@ fuzz-twin: ## Random whole profiles through the twin, none a panic; SEED=1 COUNT
 
 fuzz-profiles: ## Profiles by libFuzzer, led by coverage, none a panic; FOR=300 (seconds)
 	fuzz/run profiles $(or $(FOR),300)
+
+fuzz-wal: ## The log's reader under libFuzzer (needs a nightly compiler); MINUTES=30 SEGMENTS=folder
+	tools/fuzz-wal $(or $(MINUTES),30) $(SEGMENTS)
 
 fuzz: setup ## Random profiles through both players, to the unit; SEED=1 COUNT=200 CLIENTS=1 MINUTES=60
 	PYTHONPATH=tools $(BIN)/python -m fuzz_profiles --seed $(or $(SEED),1) --count $(or $(COUNT),200) --clients $(or $(CLIENTS),1) $(if $(MINUTES),--minutes $(MINUTES)) --versions $${VERSIONS:-18,16}
