@@ -81,11 +81,16 @@ def play_demo(folder: Path, server: str) -> bool:
 
 def _observed(console: Console, shop: Shop, folder: Path) -> None:
     profile_path = folder / "profile.json"
-    _step(console, "Observe it, only reading; which columns updates assign is in its log.")
-    _command(
-        console, "observe", shop.conninfo, "--for", WATCH, "--log", "server.log", "-o", profile_path
+    _step(
+        console,
+        "Observe it, only reading: which columns updates assign is in its log, which table writes "
+        "most WAL, and why, in the write-ahead log.",
     )
-    observe.observe_command(target=shop.conninfo, length=WATCH, to=profile_path, log=[shop.log])
+    asked = ("--for", WATCH, "--log", "server.log", "--wal", "-o", profile_path)
+    _command(console, "observe", shop.conninfo, *asked)
+    observe.observe_command(
+        target=shop.conninfo, length=WATCH, to=profile_path, log=[shop.log], wal=True
+    )
 
 
 def _advised(console: Console, folder: Path) -> Advice:
