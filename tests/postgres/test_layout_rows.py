@@ -16,6 +16,9 @@ from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
+EXTENSIONS = ("citext", "hstore", "ltree")
+"""Types that the extension of their name brings."""
+
 SEED = 20261120
 TABLES = 48
 ROWS_PER_TABLE = 15
@@ -186,14 +189,25 @@ def _stored_rows(session: Session, table: str, types: list[str]) -> dict[str, li
 
 
 def test_type_table_is_the_servers(session: Session) -> None:
-    """Length, alignment and storage of every known type, and of arrays of it, as in pg_type."""
+    """
+    Length, alignment and storage of every known type, and of arrays of it, as in pg_type.
+
+    Of extensions' types where the server has those.
+    """
     for name in _core.type_names():
+        schema = "pg_catalog"
+        if name in EXTENSIONS:
+            schema = "public"
+            available = "SELECT 1 FROM pg_available_extensions WHERE name = {}"
+            if not session.rows(sql.SQL(available).format(name)):
+                continue
+            session.connection.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(name)))
         found = session.rows(
             sql.SQL(
                 "SELECT t.typlen::int, t.typalign::text, t.typstorage::text, a.typalign::text"
                 " FROM pg_type t LEFT JOIN pg_type a ON a.oid = t.typarray"
-                " WHERE t.typname = {} AND t.typnamespace = 'pg_catalog'::regnamespace"
-            ).format(name.strip('"'))
+                " WHERE t.typname = {} AND t.typnamespace = {}::regnamespace"
+            ).format(name.strip('"'), schema)
         )
         column = _core.Column(name, is_null=True)
         assert found, name
