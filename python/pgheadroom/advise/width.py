@@ -24,7 +24,7 @@ from pgheadroom.profile.model import TableProfile
 
 CLIENTS_FRAC = 0.01
 STATEMENTS_FRAC = 0.02
-ROWS_FRAC = 0.04
+ROWS_FRAC = 0.08
 """Half-widths of the HOT share: 90 % of the measured shares lay within; see docs/method.md."""
 
 _STATEMENTS_FROM = 1.1  # statements a commit; BEGIN is one too
