@@ -9,7 +9,7 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.accuracy import error
-from pgheadroom.errors import InputError
+from pgheadroom.errors import TwinError
 from pgheadroom.outcome import SUMMED, outcome_of, put_together
 from pgheadroom.predict.cells import fillfactor_of
 from pgheadroom.predict.twin import whole
@@ -34,7 +34,7 @@ def proofs() -> Iterator[tuple[tuple[str, str], Proof]]:
                 name = path.stem.removeprefix(f"{kind}-")
                 try:
                     made = _proof(recorded, path.parent.name)
-                except InputError:
+                except TwinError:
                     continue  # refused in words, as values that 19 compresses with lz4: no figure
                 yield (f"{kind} {name}", path.parent.name), made
 
