@@ -104,7 +104,7 @@ fuzz-twin: ## Random whole profiles through the twin, none a panic; SEED=1 COUNT
 fuzz-profiles: ## Profiles by libFuzzer, led by coverage, none a panic; FOR=300 (seconds)
 	fuzz/run profiles $(or $(FOR),300)
 
-fuzz-wal: ## The log's reader under libFuzzer (needs a nightly compiler); MINUTES=30 SEGMENTS=folder
+fuzz-wal: ## The log's reader under libFuzzer, led by coverage, none a panic; MINUTES=30 SEGMENTS=folder
 	tools/fuzz-wal $(or $(MINUTES),30) $(SEGMENTS)
 
 fuzz: setup ## Random profiles through both players, to the unit; SEED=1 COUNT=200 CLIENTS=1 MINUTES=60

@@ -61,7 +61,7 @@ def observe(
         seconds: How long; counters are read at both ends.
         tables: Only these (`name` or `schema.name`); empty: all.
         mask: Pseudonyms for names, no texts of statements.
-        sample: Read rows, of at most 1,000 pages a table.
+        sample: Read rows, of at most 1,000 pages and the newest 1,000 rows a table.
         logs: Server logs with statements, which are read for the interval.
         statements: Files of statements.
         wal: Read the write-ahead log of the interval too.

@@ -213,6 +213,15 @@ def test_what_several_updates_fill_is_played_where_the_sample_tells() -> None:
         made = lengths([*plain, _core.Column("text", payload_bytes=width, name="at0")])
         assert -(-made // 8) * 8 == 32
     assert unplayed_growth_frac(table, writes(profile, "jobs")) == 0
+    # Of one of the two nothing was seen: what it adds is played by nobody, and said.
+    updates = to_json(jobs())["table"][0]["observed"]["updates"]
+    seen = fills[0] | {"aligned_bytes": [40.0, 48.0]}
+    half = replace(table, observed=seen_of(table, updates=updates | {"fills": [seen]}))
+    assert filled(half, writes(profile, "jobs")) is not None
+    all_of_it = unplayed_growth_frac(
+        replace(table, observed=seen_of(table, updates=updates)), writes(profile, "jobs")
+    )
+    assert 0 < unplayed_growth_frac(half, writes(profile, "jobs")) < all_of_it
 
 
 def test_growth_that_is_played_or_is_none_does_not_widen() -> None:

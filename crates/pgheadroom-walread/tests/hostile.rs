@@ -4,20 +4,14 @@
 //! A million mutated pages in every run (6 s); `MUTATIONS=100000000 cargo test --release -p
 //! pgheadroom-walread --test hostile` tries more.
 
+mod foreign_pages;
 mod wal_writer;
 
+use foreign_pages::{Foreign, PAGE, put_checksums_right};
 use pgheadroom_layout::Lsn;
-use pgheadroom_walread::facts::Facts;
 use pgheadroom_walread::format::Major;
-use pgheadroom_walread::packing::Packed;
-use pgheadroom_walread::reader::{Reader, Sink, Step, record_after};
-use pgheadroom_walread::record::RelFile;
-use pgheadroom_walread::replay::{Replay, Trigger};
-use pgheadroom_walread::tally::RelationSums;
-use pgheadroom_walread::{Range, Tally, Wanted};
 use wal_writer::{Block, SEGMENT, Writer, block, imaged, random};
 
-const PAGE: usize = 8192;
 const START: u64 = 3 * SEGMENT;
 const SEED: u64 = 0x5EED_0001;
 
@@ -55,92 +49,14 @@ fn pages() -> Vec<u8> {
     wal.bytes
 }
 
-/// Reads pages; returns the bytes that were counted.
-///
-/// Twice: where transactions are asked for each record is taken apart, else those of simple forms
-/// are not, and the sums are the same.
-fn read(bytes: &[u8], first: usize) -> u64 {
-    let [each, simple] = [true, false].map(|transactions| {
-        let wanted = Wanted {
-            transactions,
-            ..Wanted::default()
-        };
-        let range = Range::default();
-        let mut tally = Tally::new(Major::V18, SEGMENT, range, &wanted, Lsn(u64::MAX));
-        drive(bytes, first, &mut tally);
-        tally
-    });
-    assert_eq!(in_order(&each), in_order(&simple));
-    assert!(each.types().eq(simple.types()));
-    assert_eq!(each.total, simple.total);
-    assert_eq!(each.memo, simple.memo);
-    assert_eq!(each.spans, simple.spans);
-    assert_eq!(each.ended, simple.ended);
-    let relations = simple.relations();
-    let of_relations: u64 = relations.iter().map(|(_, sums)| sums.total.bytes).sum();
-    assert_eq!(of_relations, simple.total.bytes);
-    simple.total.bytes
-}
-
-/// Relations with their sums, causes in order.
-fn in_order(tally: &Tally) -> Vec<(Option<RelFile>, RelationSums)> {
-    let relations = tally.relations().into_iter();
-    relations
-        .map(|(relation, sums)| {
-            let mut sums = sums.clone();
-            sums.by_cause.sort_unstable_by_key(|(cause, _)| *cause);
-            (relation, sums)
-        })
-        .collect()
-}
-
-/// Hands records on as the driver does, over what is broken.
-fn drive(bytes: &[u8], first: usize, sink: &mut impl Sink) {
-    let mut reader = Reader::new(0xD118, SEGMENT);
-    let mut broken: Option<Lsn> = None;
-    for (n, page) in bytes.chunks_exact(PAGE).enumerate() {
-        let page: &[u8; PAGE] = page.try_into().unwrap();
-        let lsn = Lsn(START + ((first + n) * PAGE) as u64);
-        let mut from = None;
-        let mut turns = 0;
-        loop {
-            turns += 1;
-            assert!(turns < 2_000, "a page on which reading goes round");
-            if let Some(at) = broken {
-                from = record_after(at, lsn, page, 0xD118, SEGMENT);
-                if from.is_none() {
-                    break;
-                }
-                reader.seek();
-                sink.gap();
-            }
-            broken = None;
-            match reader.take(lsn, page, from, sink) {
-                Step::Broken(found) => broken = Some(found.lsn),
-                Step::Next | Step::Stopped => break,
-            }
-        }
+/// Pages of a log of 18, from the given one on.
+fn foreign(bytes: &[u8], first: usize) -> Foreign<'_> {
+    Foreign {
+        bytes,
+        start: Lsn(START + (first * PAGE) as u64),
+        major: Major::V18,
+        magic: 0xD118,
     }
-    sink.settle();
-}
-
-/// What would be otherwise, with few blocks followed, and every image taken apart.
-fn ask_otherwise(bytes: &[u8], first: usize) {
-    let (from, to) = (Lsn(0), Lsn(u64::MAX));
-    let mut facts = Facts::new(Major::V18, from, to);
-    drive(bytes, first, &mut facts);
-    let triggers = [(1, 1), (i64::MAX, 9_000), (1_000_000, u64::MAX)];
-    let triggers = triggers.map(|(timeout_us, distance_bytes)| Trigger {
-        timeout_us,
-        distance_bytes,
-    });
-    let mut replay = Replay::new(&facts, SEGMENT, (from, to), &triggers, 3);
-    drive(bytes, first, &mut replay);
-    assert!(replay.fit.differing <= replay.fit.images);
-    let mut packed = Packed::new(from, to, 1);
-    drive(bytes, first, &mut packed);
-    packed.flush();
-    assert_eq!(packed.sampled + packed.broken, packed.images);
 }
 
 fn mutate(bytes: &mut [u8], state: &mut u64) {
@@ -170,10 +86,10 @@ fn mutate(bytes: &mut [u8], state: &mut u64) {
 fn mutated_pages() {
     let count: u64 = std::env::var("MUTATIONS").map_or(1_000_000, |text| text.parse().unwrap());
     let whole = pages();
-    assert!(read(&whole, 0) > 150_000);
+    assert!(foreign(&whole, 0).summed() > 150_000);
     let four = |first: usize| first * PAGE..(first + 4) * PAGE;
     let undamaged: Vec<u64> = (0..20)
-        .map(|first| read(&whole[four(first)], first))
+        .map(|first| foreign(&whole[four(first)], first).summed())
         .collect();
     let mut state = SEED;
     let (mut tried, mut damaged) = (0, 0);
@@ -184,12 +100,12 @@ fn mutated_pages() {
             mutate(&mut part, &mut state);
         }
         if random(&mut state) % 2 == 0 {
-            repair(&mut part);
+            put_checksums_right(&mut part, |_, _| 24);
         }
-        let counted = read(&part, first);
+        let counted = foreign(&part, first).summed();
         assert!(counted <= 4 * PAGE as u64);
         if tried % 4096 == 0 {
-            ask_otherwise(&part, first);
+            foreign(&part, first).asked_otherwise();
         }
         damaged += u64::from(counted != undamaged[first]);
         tried += 4;
@@ -198,21 +114,4 @@ fn mutated_pages() {
         damaged > count / 16,
         "mutations that change nothing: {damaged} of {count}"
     );
-}
-
-/// Makes the checksum of each record hold that lies whole on its page.
-fn repair(pages: &mut [u8]) {
-    for page in pages.chunks_exact_mut(PAGE) {
-        let mut at = 24;
-        while at + 24 <= PAGE {
-            let total = u32::from_le_bytes(page[at..at + 4].try_into().unwrap()) as usize;
-            if total < 24 || at + total > PAGE {
-                break;
-            }
-            let payload = crc32c::crc32c(&page[at + 24..at + total]);
-            let crc = crc32c::crc32c_append(payload, &page[at..at + 20]);
-            page[at + 20..at + 24].copy_from_slice(&crc.to_le_bytes());
-            at += total.next_multiple_of(8);
-        }
-    }
 }

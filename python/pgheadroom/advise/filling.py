@@ -133,9 +133,7 @@ def _one_step(table: TableProfile, updates: Sequence[Operation]) -> list[_Step]:
     if ages is None or not ages.rows:
         return []
     young_frac = ages.rows[len(ages.rows) // 2] / table.rows
-    assigned = [
-        {change.column for change in one.sets if change.changed_frac > 0} for one in updates
-    ]
+    assigned = [_changed([one]) for one in updates]
     for column in table.columns:
         if not all(column.name in names for names in assigned):
             continue
@@ -157,13 +155,7 @@ def filled_keys(
         table: As observed.
         operations: That write to it.
     """
-    assigned = {
-        change.column
-        for one in operations
-        if one.kind == "update"
-        for change in one.sets
-        if change.changed_frac > 0
-    }
+    assigned = _changed(operations)
     keys = {name for index in table.indexes for name in (*index.columns, *index.include)}
     where = " ".join(index.where or "" for index in table.indexes)
     found = {
@@ -180,27 +172,22 @@ def unplayed_growth_frac(table: TableProfile, operations: Sequence[Operation]) -
     """
     The share of the updates that may leave their page as they fill columns, which no run plays.
 
-    `filled` plays one column that each row's one update fills. Where several updates fill columns,
-    or it is not known that they do, rows are played at their mean length; on full pages as many of
-    them move as take the room by which all grow.
+    Where it is not known which update fills a column (`filled`), rows are played at their mean
+    length; on full pages as many of them move as take the room by which all grow.
 
     Args:
         table: As observed.
         operations: That write to it.
 
     Returns:
-        0 where nothing is filled, or what is filled is played.
+        0 where nothing is filled, or all that is filled is played.
     """
     rows = {kind: _rows(operations, kind) for kind in ("insert", "update")}
-    assigned = {
-        change.column
-        for one in operations
-        if one.kind == "update"
-        for change in one.sets
-        if change.changed_frac > 0
-    }
+    assigned = _changed(operations)
+    played = filled(table, operations)
     late = {one.name for one in table.columns if one.null_frac > 0 and one.name in assigned}
-    if not late or not rows["insert"] or filled(table, operations) is not None:
+    late -= set(() if played is None else played.columns)
+    if not late or not rows["insert"]:
         return 0.0
     mostly = _mostly_null(table) - late
     full = _aligned(_length(table, mostly))
@@ -252,8 +239,8 @@ def _lengths(table: TableProfile, steps: Sequence[_Step]) -> tuple[float, tuple[
     """The room that a row takes before all steps, and how much more after each."""
     waiting = {name for step in steps for name in step.columns}
     mostly = _mostly_null(table) - waiting
-    first, before = None, _aligned(_length(table, waiting | mostly))
-    start = before
+    start = before = _aligned(_length(table, waiting | mostly))
+    first: float | None = None
     grown: list[float] = []
     for step in steps:
         waiting -= set(step.columns)
@@ -311,7 +298,7 @@ def _growing(
     turns = {id(one): turn[0].weight for turn in by_transaction(operations) for one in turn}
     for step, length in zip(steps, grown, strict=True):
         left = inserted
-        found = [one for one in operations if one.kind == "update" and _has(one, step)]
+        found = [one for one in operations if _changed([one]) >= set(step.columns)]
         for one in sorted(found, key=lambda one: (one.pick and one.pick.min_age_rows) or 0):
             if left > _LEFT_MIN * inserted or not inserted:
                 grows[id(one)] = grows.get(id(one), 0.0) + length
@@ -322,8 +309,15 @@ def _growing(
     )
 
 
-def _has(operation: Operation, step: _Step) -> bool:
-    return {c.column for c in operation.sets if c.changed_frac > 0} >= set(step.columns)
+def _changed(operations: Sequence[Operation]) -> set[str]:
+    """The columns to which updates give another value."""
+    return {
+        change.column
+        for one in operations
+        if one.kind == "update"
+        for change in one.sets
+        if change.changed_frac > 0
+    }
 
 
 def _rows(operations: Sequence[Operation], kind: str) -> float:
@@ -340,13 +334,12 @@ def _on_string(operation: Operation, late: Set[str], string: str, grown: float) 
     gone = [change for change in operation.sets if change.column in late]
     if not gone:
         return operation
-    length = max(grown, 0.0)
     change = replace(
         gone[0],
         column=string,
         changed_frac=max(one.changed_frac for one in gone),
-        grows_min_bytes=math.floor(length),
-        grows_max_bytes=math.ceil(length),
+        grows_min_bytes=math.floor(grown),
+        grows_max_bytes=math.ceil(grown),
     )
     return replace(operation, sets=(*kept, change))
 

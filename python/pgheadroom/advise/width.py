@@ -1,11 +1,13 @@
 """
 How much less sure a forecast of HOT is than the runs of the twin show, and why.
 
-The twin plays one client, whose statements update as many rows each and are transactions of their
-own. What several clients, statements of many rows (whose number nobody knows but in the mean) and
-transactions of several statements do to HOT is not modelled: versions stay until the transaction
-ends, and several rows of a page want room at once. Rows that grow because several updates fill
-columns are played at their mean length: that width is arithmetic, of the room they take. How wide
+An advice's runs have statements that update as many rows each and are transactions of their own, by
+one client, or by as many as insert where it is known that rows are updated while their page is
+being filled. What else several clients, statements of many rows (whose number nobody knows but in
+the mean) and transactions of several statements do to HOT is not played: versions stay until the
+transaction ends, and several rows of a page want room at once. Rows that grow by updates of which
+it is not known what they fill are played at their mean length: that width is arithmetic, of the
+room they take. How wide
 each of the others makes the interval is measured (docs/method.md); they are independent, so their
 squares add up.
 """
@@ -48,7 +50,7 @@ class Width:
             return ""
         return (
             f"HOT may be off by another {100 * self.half:.1f} points: {', '.join(self.why)}, "
-            "which the twin does not play"
+            "which the runs play in part at most"
         )
 
 

@@ -68,7 +68,10 @@ _MaskOption = Annotated[
 ]
 _NoSampleOption = Annotated[
     bool,
-    typer.Option("--no-sample", help="Read no rows (at most 1,000 pages a table otherwise)."),
+    typer.Option(
+        "--no-sample",
+        help="Read no rows (at most 1,000 pages and the newest 1,000 rows a table otherwise).",
+    ),
 ]
 _PrintGrantsOption = Annotated[
     bool, typer.Option("--print-grants", help="Print what would let the role see more.")

@@ -141,6 +141,14 @@ class Values:
     ordered: bool = field(default=False, metadata=in_file(unless_empty=True))
 
 
+StatedWidth = Annotated[
+    Width,
+    Stored(Annotated[int, between(0, STRING_BYTES_MAX)] | Width, _width),
+    Expected("bytes, or { min_bytes, max_bytes }"),
+]
+"""How long values are, as a profile may say it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
     """A column; `type` is canonical (`int4`, `bpchar(84)`), `width` where that leaves it open."""
@@ -148,14 +156,7 @@ class ColumnProfile:
     name: Name
     type: Annotated[str, Stored(Text, type_name)]
     values: Values = Values(kind="constant")
-    width: (
-        Annotated[
-            Width,
-            Stored(Annotated[int, between(0, STRING_BYTES_MAX)] | Width, _width),
-            Expected("bytes, or { min_bytes, max_bytes }"),
-        ]
-        | None
-    ) = None
+    width: StatedWidth | None = None
     null_frac: Annotated[float, between(0, 1)] = 0.0
 
     @property
@@ -191,14 +192,7 @@ class Stated:
 
     expression: Text
     type: Annotated[str, Stored(Text, type_name)] = "text"
-    width: (
-        Annotated[
-            Width,
-            Stored(Annotated[int, between(0, STRING_BYTES_MAX)] | Width, _width),
-            Expected("bytes, or { min_bytes, max_bytes }"),
-        ]
-        | None
-    ) = None
+    width: StatedWidth | None = None
     ndistinct: Annotated[int, between(1, 2**62)] | None = None
     null_frac: Annotated[float, between(0, 1)] = 0.0
     true_frac: Annotated[float, between(0, 1)] | None = None

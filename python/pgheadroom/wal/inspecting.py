@@ -26,7 +26,7 @@ from pgheadroom import _core
 from pgheadroom.errors import UnsupportedServer
 from pgheadroom.quoting import identifier
 from pgheadroom.wal.names import Names
-from pgheadroom.wal.reading import largest_first, over_all, parsed_position, shown_lsn
+from pgheadroom.wal.reading import named_relation, over_all, parsed_position, shown_lsn
 from pgheadroom.wal.values import Count, Gap, RecordType, RelationWal, Total, WalStats
 
 BLOCKS = "pg_get_wal_block_info(pg_lsn,pg_lsn,boolean)"
@@ -368,22 +368,8 @@ class _Inspection:
         for relation, sums in sorted(
             self._relations.items(), key=lambda item: (-item[1].bytes, item[0] or ())
         ):
-            tablespace, database, relfilenode = relation or (None, None, None)
-            known = None if relation is None else names.of(*relation)
-            yield RelationWal(
-                tablespace_oid=tablespace,
-                database_oid=database,
-                relfilenode=relfilenode,
-                name=None if known is None else known.name,
-                database=None if known is None else known.database,
-                table=None if known is None else known.table,
-                method=None if known is None else known.method,
-                records=sums.records,
-                bytes=sums.bytes,
-                fpi=sums.fpi,
-                fpi_bytes=sums.fpi_bytes,
-                by_cause=largest_first(sums.causes),
-            )
+            counted = (sums.records, sums.bytes, sums.fpi, sums.fpi_bytes)
+            yield named_relation(relation, counted, sums.causes, names)
 
     def _notes(self, relations: Iterable[RelationWal]) -> Iterable[str]:
         yield (

@@ -282,25 +282,8 @@ def _relations(sums: _core.WalSums, names: Names) -> tuple[RelationWal, ...]:
     for place, cause, records, length in sums.causes:
         causes.setdefault(place, {})[cause] = Count(records=records, bytes=length)
     made = []
-    for place, (numbers, records, length, fpi, fpi_bytes) in enumerate(sums.relations):
-        tablespace, database, relfilenode = numbers or (None, None, None)
-        known = None if numbers is None else names.of(*numbers)
-        made.append(
-            RelationWal(
-                tablespace_oid=tablespace,
-                database_oid=database,
-                relfilenode=relfilenode,
-                name=None if known is None else known.name,
-                database=None if known is None else known.database,
-                table=None if known is None else known.table,
-                method=None if known is None else known.method,
-                records=records,
-                bytes=length,
-                fpi=fpi,
-                fpi_bytes=fpi_bytes,
-                by_cause=largest_first(causes.get(place, {})),
-            )
-        )
+    for place, (numbers, *counted) in enumerate(sums.relations):
+        made.append(named_relation(numbers, counted, causes.get(place, {}), names))
     return tuple(sorted(made, key=lambda relation: -relation.bytes))
 
 
@@ -314,6 +297,40 @@ def over_all(relations: Iterable[RelationWal]) -> dict[str, Count]:
                 records=before.records + count.records, bytes=before.bytes + count.bytes
             )
     return largest_first(found)
+
+
+def named_relation(
+    numbers: tuple[int, int, int] | None,
+    counted: Sequence[int],
+    causes: Mapping[str, Count],
+    names: Names,
+) -> RelationWal:
+    """
+    A relation's WAL under its name, where the names have it.
+
+    Args:
+        numbers: Tablespace, database and relfilenode; None for records without a block.
+        counted: Records, bytes, images and their bytes.
+        causes: Its records and bytes by cause.
+        names: At hand.
+    """
+    tablespace, database, relfilenode = numbers or (None, None, None)
+    known = None if numbers is None else names.of(*numbers)
+    records, length, fpi, fpi_bytes = counted
+    return RelationWal(
+        tablespace_oid=tablespace,
+        database_oid=database,
+        relfilenode=relfilenode,
+        name=None if known is None else known.name,
+        database=None if known is None else known.database,
+        table=None if known is None else known.table,
+        method=None if known is None else known.method,
+        records=records,
+        bytes=length,
+        fpi=fpi,
+        fpi_bytes=fpi_bytes,
+        by_cause=largest_first(causes),
+    )
 
 
 def largest_first(causes: Mapping[str, Count]) -> dict[str, Count]:

@@ -1,0 +1,138 @@
+//! Pages that anybody may have made, read in each way: what must hold of them all.
+
+use pgheadroom_layout::Lsn;
+use pgheadroom_walread::facts::Facts;
+use pgheadroom_walread::format::Major;
+use pgheadroom_walread::image::Pages;
+use pgheadroom_walread::packing::Packed;
+use pgheadroom_walread::reader::{Reader, Sink, Step, crossing_after, record_after};
+use pgheadroom_walread::record::RelFile;
+use pgheadroom_walread::replay::{Replay, Trigger};
+use pgheadroom_walread::tally::RelationSums;
+use pgheadroom_walread::{Range, Tally, Wanted};
+
+pub const PAGE: usize = 8192;
+pub const SEGMENT: u64 = 1 << 20;
+
+/// Bytes of whole pages, and where in the log of which version they are.
+#[derive(Clone, Copy)]
+pub struct Foreign<'a> {
+    pub bytes: &'a [u8],
+    pub start: Lsn,
+    pub major: Major,
+    pub magic: u16,
+}
+
+impl Foreign<'_> {
+    /// Sums the records; returns their bytes.
+    ///
+    /// Twice: where transactions are asked for each record is taken apart, else those of simple
+    /// forms are not, and the sums are the same.
+    pub fn summed(self) -> u64 {
+        let [each, simple] = [true, false].map(|transactions| {
+            let wanted = Wanted {
+                transactions,
+                ..Wanted::default()
+            };
+            let range = Range::default();
+            let mut tally = Tally::new(self.major, SEGMENT, range, &wanted, Lsn(u64::MAX));
+            self.drive(&mut tally);
+            tally
+        });
+        let relations = in_order(&each);
+        assert_eq!(relations, in_order(&simple));
+        assert!(each.types().eq(simple.types()));
+        assert_eq!(each.total, simple.total);
+        assert_eq!(each.memo, simple.memo);
+        assert_eq!(each.spans, simple.spans);
+        assert_eq!(each.ended, simple.ended);
+        let of_relations: u64 = relations.iter().map(|(_, sums)| sums.total.bytes).sum();
+        assert_eq!(of_relations, each.total.bytes);
+        each.total.bytes
+    }
+
+    /// What would be otherwise, with few blocks followed, and every image taken apart.
+    pub fn asked_otherwise(self) {
+        let (from, to) = (Lsn(0), Lsn(u64::MAX));
+        let mut facts = Facts::new(self.major, from, to);
+        self.drive(&mut facts);
+        let triggers = [(1, 1), (i64::MAX, 9_000), (1_000_000, u64::MAX)];
+        let triggers = triggers.map(|(timeout_us, distance_bytes)| Trigger {
+            timeout_us,
+            distance_bytes,
+        });
+        let mut replay = Replay::new(&facts, SEGMENT, (from, to), &triggers, 3);
+        self.drive(&mut replay);
+        assert!(replay.fit.differing <= replay.fit.images);
+        let mut packed = Packed::new(from, to, 1);
+        self.drive(&mut packed);
+        packed.flush();
+        assert_eq!(packed.sampled + packed.broken, packed.images);
+        let mut pages = Pages::new(from, to, 10);
+        self.drive(&mut pages);
+    }
+
+    /// Hands records on over what is broken, as `run.rs` does for files.
+    fn drive(self, sink: &mut impl Sink) {
+        let mut reader = Reader::new(self.magic, SEGMENT);
+        let mut broken: Option<Lsn> = None;
+        for (n, page) in self.bytes.chunks_exact(PAGE).enumerate() {
+            let page: &[u8; PAGE] = page.try_into().expect("a page");
+            let lsn = Lsn(self.start.0 + (n * PAGE) as u64);
+            let mut from = None;
+            let mut turns = 0;
+            loop {
+                turns += 1;
+                assert!(turns < 2_000, "a page on which reading goes round");
+                if let Some(at) = broken {
+                    from = record_after(at, lsn, page, self.magic, SEGMENT)
+                        .or_else(|| crossing_after(at, lsn, page, self.magic, SEGMENT));
+                    if from.is_none() {
+                        break;
+                    }
+                    reader.seek();
+                    sink.gap();
+                }
+                broken = None;
+                match reader.take(lsn, page, from, sink) {
+                    Step::Broken(found) if from.is_some() && reader.last().is_none() => {
+                        broken = Some(found.lsn);
+                        break;
+                    }
+                    Step::Broken(found) => broken = Some(found.lsn),
+                    Step::Next | Step::Stopped => break,
+                }
+            }
+        }
+        sink.settle();
+    }
+}
+
+/// Relations with their sums, causes in order.
+fn in_order(tally: &Tally) -> Vec<(Option<RelFile>, RelationSums)> {
+    let relations = tally.relations().into_iter();
+    relations
+        .map(|(relation, sums)| {
+            let mut sums = sums.clone();
+            sums.by_cause.sort_unstable_by_key(|(cause, _)| *cause);
+            (relation, sums)
+        })
+        .collect()
+}
+
+/// Makes the checksum of each record hold that lies whole on its page, from where one may begin.
+pub fn put_checksums_right(bytes: &mut [u8], begins: impl Fn(usize, &[u8]) -> usize) {
+    for (n, page) in bytes.chunks_exact_mut(PAGE).enumerate() {
+        let mut at = begins(n, page);
+        while at + 24 <= PAGE {
+            let total = u32::from_le_bytes(page[at..at + 4].try_into().expect("four")) as usize;
+            if total < 24 || at + total > PAGE {
+                break;
+            }
+            let payload = crc32c::crc32c(&page[at + 24..at + total]);
+            let crc = crc32c::crc32c_append(payload, &page[at..at + 20]);
+            page[at + 20..at + 24].copy_from_slice(&crc.to_le_bytes());
+            at += total.next_multiple_of(8);
+        }
+    }
+}
