@@ -12,3 +12,9 @@ BUDGET_S = 60.0
 
 SEEDS_DEFAULT = 8
 """Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
+
+WINDOWS_DEFAULT = 60
+"""Windows of a series: as many as a terminal shows side by side; arbitrary."""
+
+COMPLETION_TARGET = 0.9
+"""Default of checkpoint_completion_target."""

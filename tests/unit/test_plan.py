@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.advise.advice import Point, Transition
-from pgheadroom.cli.apply import wrapped
+from pgheadroom.cli.apply_output import wrapped
 from pgheadroom.errors import InputError
 from pgheadroom.plan.measured import Measured, UpdateShare
 from pgheadroom.plan.reading import plan_text, read_plan

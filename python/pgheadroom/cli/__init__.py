@@ -23,7 +23,7 @@ def main() -> None:
     polite = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if polite:
         signal.signal(signal.SIGINT, leave)
-    from pgheadroom.cli.app import run_program  # noqa: PLC0415 - keeps `import pgheadroom` light
+    from pgheadroom.cli.app import run_program
 
     try:
         if polite:

@@ -126,8 +126,8 @@ def advise_command(
 ) -> None:
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
     # Help does without the work.
-    from pgheadroom.advise import Options, advise, make_policy  # noqa: PLC0415
-    from pgheadroom.plan import check_plannable, check_rewrite, make_plan  # noqa: PLC0415
+    from pgheadroom.advise import Options, advise, make_policy
+    from pgheadroom.plan import check_plannable, check_rewrite, make_plan
 
     check_outputs(to, html)
     check_outputs(*(plan or ()))
@@ -182,8 +182,8 @@ def _profile(
     wal: bool,
 ) -> Profile:
     """The profile that a target names, or a connection's, observed now."""
-    from pgheadroom.cli import observe  # noqa: PLC0415 - help does without
-    from pgheadroom.profile import read_profile  # noqa: PLC0415 - help does without
+    from pgheadroom.cli import observe
+    from pgheadroom.profile import read_profile
 
     path = profile_or_connection(target, parameters)
     asked: dict[str, object] = {"--for": length, "--no-sample": no_sample}
@@ -225,12 +225,12 @@ def put_advice(
     verbose: bool = False,
 ) -> None:
     """Write the advice and its page; what shows it is loaded when there is something to show."""
-    from pgheadroom.report import text  # noqa: PLC0415 - see above
-    from pgheadroom.report.advice import text as advice_text  # noqa: PLC0415 - see above
-    from pgheadroom.report.advice import view as advice_view  # noqa: PLC0415 - see above
+    from pgheadroom.report import text
+    from pgheadroom.report.advice import text as advice_text
+    from pgheadroom.report.advice import view as advice_view
 
     if html is not None:
-        from pgheadroom.report.advice import html as advice_html  # noqa: PLC0415 - slow
+        from pgheadroom.report.advice import html as advice_html
 
         page = advice_html.render(found, command=command_line(sys.argv[1:]))
         write_atomically(html, page)
@@ -245,8 +245,8 @@ def put_advice(
 
 
 def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
-    from pgheadroom.plan import plan_text  # noqa: PLC0415 - see above
-    from pgheadroom.plan.text import as_markdown, as_text  # noqa: PLC0415 - see above
+    from pgheadroom.plan import plan_text
+    from pgheadroom.plan.text import as_markdown, as_text
 
     count = len(plan.steps)
     for path in paths:

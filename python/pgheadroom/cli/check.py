@@ -62,8 +62,8 @@ def check_command(
     loses HOT, 0 if none does. Nothing is executed, no server is needed.
     """
     # Help does without the work.
-    from pgheadroom.migration import check_migration, read_migration  # noqa: PLC0415
-    from pgheadroom.profile import read_profile  # noqa: PLC0415
+    from pgheadroom.migration import check_migration, read_migration
+    from pgheadroom.profile import read_profile
 
     over = parse_setting_bytes(rewrite_over)
     if to is not None:
@@ -92,8 +92,8 @@ def _read(path: Path) -> str:
 
 
 def _put(result: MigrationCheck, form: Format, to: Path | None) -> None:
-    from pgheadroom.report import migration as migration_report  # noqa: PLC0415 - see above
-    from pgheadroom.report import text  # noqa: PLC0415 - see above
+    from pgheadroom.report import migration as migration_report
+    from pgheadroom.report import text
 
     output.put(
         form,
@@ -106,8 +106,8 @@ def _put(result: MigrationCheck, form: Format, to: Path | None) -> None:
 
 
 def _markdown(result: MigrationCheck) -> str:
-    from pgheadroom.report import migration as migration_report  # noqa: PLC0415 - see above
-    from pgheadroom.report import text  # noqa: PLC0415 - see above
+    from pgheadroom.report import migration as migration_report
+    from pgheadroom.report import text
 
     listed = [f"- {text.markdown_text(line)}" for line in migration_report.lines(result)]
     head = [f"# {migration_report.summary(result)}", "", *listed, ""]
@@ -115,8 +115,8 @@ def _markdown(result: MigrationCheck) -> str:
 
 
 def _print(result: MigrationCheck, console: Console) -> None:
-    from pgheadroom.report import migration as migration_report  # noqa: PLC0415 - see above
-    from pgheadroom.report import text  # noqa: PLC0415 - see above
+    from pgheadroom.report import migration as migration_report
+    from pgheadroom.report import text
 
     console.print(migration_report.summary(result), style="bold", markup=False)
     for line in migration_report.lines(result):

@@ -27,7 +27,7 @@ def demo_command(
             f"--server {server}: the demo changes what it finds, so it runs on a throw-away "
             "server; expected a version or a folder with server programs"
         )
-    from pgheadroom.cli.demo_loop import play_demo  # noqa: PLC0415 - loads four commands
+    from pgheadroom.cli.demo_loop import play_demo
 
     if play_demo(folder, server):
         raise typer.Exit(1)

@@ -35,7 +35,7 @@ def list_experiments(
     ] = None,
 ) -> None:
     """Show the experiments, their questions and the servers at hand."""
-    from pgheadroom.cli.lab_list import show_experiments  # noqa: PLC0415 - loads the experiments
+    from pgheadroom.cli.lab_list import show_experiments
 
     show_experiments(name)
 
@@ -85,10 +85,10 @@ def run(
     html: HtmlOption = None,
 ) -> None:
     """Run an experiment; stopped in whatever way, the same command goes on where it stopped."""
-    from pgheadroom.cli import lab_output, lab_run  # noqa: PLC0415 - loads the experiments
-    from pgheadroom.lab.experiments import get  # noqa: PLC0415 - loads all of them
-    from pgheadroom.lab.record import Record  # noqa: PLC0415 - see above
-    from pgheadroom.lab.run import find_record  # noqa: PLC0415 - loads the experiments
+    from pgheadroom.cli import lab_output, lab_run
+    from pgheadroom.lab.experiments import get
+    from pgheadroom.lab.record import Record
+    from pgheadroom.lab.run import find_record
 
     experiment = get(name)
     for path in (to, html):
@@ -137,11 +137,11 @@ def report(
     With --site the page is only written where --html asks for it, and standard output has an
     answer for each record, unless --format, --output or --all ask for more.
     """
-    from pgheadroom.cli import lab_output  # noqa: PLC0415 - help does without
-    from pgheadroom.lab.run import summarise_record  # noqa: PLC0415 - loads the experiments
+    from pgheadroom.cli import lab_output
+    from pgheadroom.lab.run import summarise_record
 
     if site is not None:
-        from pgheadroom.cli.site_folder import check_replaceable  # noqa: PLC0415 - slow to import
+        from pgheadroom.cli.site_folder import check_replaceable
 
         check_replaceable(site)
     opened = [summarise_record(folder) for folder in records]
@@ -180,14 +180,14 @@ def compare(
     Counters get a verdict. Times do not, since the runs of two records were not interleaved: make
     what you compare a factor of one run for that.
     """
-    from pgheadroom.cli import lab_output  # noqa: PLC0415 - help does without
-    from pgheadroom.lab.compare import compare_records  # noqa: PLC0415 - loads the experiments
-    from pgheadroom.lab.record import Record  # noqa: PLC0415 - see above
+    from pgheadroom.cli import lab_output
+    from pgheadroom.lab.compare import compare_records
+    from pgheadroom.lab.record import Record
 
     result = compare_records(Record.open(first), Record.open(second))
     if html is not None:
-        from pgheadroom.files import write_atomically  # noqa: PLC0415 - see above
-        from pgheadroom.report import html as page  # noqa: PLC0415 - slow to import
+        from pgheadroom.files import write_atomically
+        from pgheadroom.report import html as page
 
         output.check_writable(html)
         write_atomically(html, page.render([page.Shown.of(result)], title=result.title))
@@ -200,8 +200,8 @@ def merge_records(
     to: Annotated[Path, typer.Option("--output", "-o", help="The new record's folder.")],
 ) -> None:
     """Make one record out of several that differ in seed and repetitions only."""
-    from pgheadroom.cli import lab_output  # noqa: PLC0415 - help does without
-    from pgheadroom.lab.merge import merge  # noqa: PLC0415 - loads the experiments
+    from pgheadroom.cli import lab_output
+    from pgheadroom.lab.merge import merge
 
     if len(records) < 2:
         raise InputError("one record was given: expected two or more to merge")

@@ -38,7 +38,7 @@ def put_results(
     Raises:
         InputError: The file cannot be written; or CSV or JSON of several results at once.
     """
-    from pgheadroom.report import views  # noqa: PLC0415 - slow to import
+    from pgheadroom.report import views
 
     if len(results) > 1 and form in (Format.CSV, Format.JSON):
         raise InputError(
@@ -61,14 +61,14 @@ def put_results(
 
 def _print(result: ExperimentResult, console: Console, *, whole: bool) -> None:
     """Print the answer, what was found, what to beware of, and the tables."""
-    from pgheadroom.report import views  # noqa: PLC0415 - slow to import
+    from pgheadroom.report import views
 
     output.print_result(views.heading(result), views.tables(result, brief=not whole), console)
 
 
 def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
     """Write one self-contained page for the results of some records."""
-    from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
+    from pgheadroom.report import html
 
     output.check_writable(path)
     shown = [html.Shown.of(each.read_result(), each.read_series()) for each in records]
@@ -77,8 +77,8 @@ def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
 
 def put_site(records: Sequence[Record], folder: Path) -> None:
     """Write the static site of some records into a folder, in the place of an older one."""
-    from pgheadroom.cli.site_folder import write_site  # noqa: PLC0415 - this command alone has one
-    from pgheadroom.report import site  # noqa: PLC0415 - this command alone has one
+    from pgheadroom.cli.site_folder import write_site
+    from pgheadroom.report import site
 
     shown = [
         site.SiteRecord(
@@ -91,7 +91,7 @@ def put_site(records: Sequence[Record], folder: Path) -> None:
 
 def print_answers(results: Sequence[ExperimentResult]) -> None:
     """Print each result's title and its answer on standard output."""
-    from pgheadroom.report import views  # noqa: PLC0415 - slow to import
+    from pgheadroom.report import views
 
     console = Terminal(highlight=False)
     for result in results:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,13 +20,9 @@ from pgheadroom.cli.connection import (
     profile_or_connection,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
-from pgheadroom.layout import of_live_tables, of_profile
-from pgheadroom.layout.values import Layout
-from pgheadroom.profile import read_profile
-from pgheadroom.report import layout as layout_report
-from pgheadroom.report import text
-from pgheadroom.sources.columns import read_tables
-from pgheadroom.sources.session import read_only_session
+
+if TYPE_CHECKING:
+    from pgheadroom.layout.values import Layout
 
 
 def layout_command(
@@ -48,6 +44,11 @@ def layout_command(
     to: OutputOption = None,
 ) -> None:
     """Show a row's bytes column by column, and the room that each fillfactor leaves."""
+    from pgheadroom.layout import of_live_tables, of_profile
+    from pgheadroom.profile import read_profile
+    from pgheadroom.sources.columns import read_tables
+    from pgheadroom.sources.session import read_only_session
+
     parameters = parameters_of(host, port, user, dbname)
     path = profile_or_connection(target, parameters)
     if path is not None:
@@ -65,6 +66,9 @@ def layout_command(
 
 
 def _put(result: Layout, form: Format, to: Path | None) -> None:
+    from pgheadroom.report import layout as layout_report
+    from pgheadroom.report import text
+
     output.put(
         form,
         to,
@@ -76,6 +80,9 @@ def _put(result: Layout, form: Format, to: Path | None) -> None:
 
 
 def _print(result: Layout, console: Console) -> None:
+    from pgheadroom.report import layout as layout_report
+    from pgheadroom.report import text
+
     if result.access is not None:
         console.print(f"Access: {result.access.level}", markup=False)
         for hidden in result.access.missing:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,18 +29,12 @@ from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.observe_wal import said_log
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.observe import observe_live, request_of
-from pgheadroom.observe.access import read_access
-from pgheadroom.observe.room import profile_bytes
-from pgheadroom.profile import Profile, to_json
 from pgheadroom.quoting import printable, printable_json
-from pgheadroom.sources.observing import APPLICATION_NAME, look
-from pgheadroom.sources.recording import Recording
-from pgheadroom.sources.script import psql_script
-from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import parse_duration_s, show_duration
-from pgheadroom.wal.beside import beside
-from pgheadroom.wal.live import grants
+
+if TYPE_CHECKING:
+    from pgheadroom.profile import Profile
+    from pgheadroom.sources.recording import Recording
 
 LENGTH = "5m"
 """How long to watch, where nobody says."""
@@ -103,6 +97,8 @@ def observe_command(
     dbname: DbnameOption = None,
 ) -> None:
     """Watch a live database, only reading, and write a profile of its tables and workload."""
+    from pgheadroom.profile import to_json
+
     parameters = parameters_of(host, port, user, dbname)
     if to is not None:
         output.check_writable(to)
@@ -113,10 +109,7 @@ def observe_command(
             where="with --print-sql, which only prints the script",
             instead="give it with --from, to the observe that reads what the script wrote",
         )
-        request = request_of(
-            parse_duration_s(length or LENGTH), samples=not no_sample, tables=tuple(table or ())
-        )
-        _write(psql_script(request), to)
+        _write(_script(length or LENGTH, tuple(table or ()), no_sample=no_sample), to)
         return
     if source is not None and (target or parameters):
         raise InputError("--from stands beside a connection: expected one of them")
@@ -193,6 +186,10 @@ def observed(
         wal: Read the write-ahead log of the interval too.
         to: Where the profile will be written; its room is looked at before the interval.
     """
+    from pgheadroom.observe import observe_live, request_of
+    from pgheadroom.observe.room import profile_bytes
+    from pgheadroom.wal.beside import beside
+
     # Options first: a mistake in them should not cost an interval.
     request = request_of(parse_duration_s(length), samples=not no_sample, tables=tables)
 
@@ -220,7 +217,20 @@ def observed(
         return of_wal.add(profile)
 
 
+def _script(length: str, tables: tuple[str, ...], *, no_sample: bool) -> str:
+    from pgheadroom.observe import request_of
+    from pgheadroom.sources.script import psql_script
+
+    seconds = parse_duration_s(length)
+    return psql_script(request_of(seconds, samples=not no_sample, tables=tables))
+
+
 def _print_grants(target: str, parameters: dict[str, str]) -> None:
+    from pgheadroom.observe.access import read_access
+    from pgheadroom.sources.observing import APPLICATION_NAME, look
+    from pgheadroom.sources.session import read_only_session
+    from pgheadroom.wal.live import grants
+
     with read_only_session(
         target, {"application_name": APPLICATION_NAME, **parameters}
     ) as connection:

@@ -5,9 +5,12 @@ What the log of an interval says, in lines for people (`--wal`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from pgheadroom.profile import Profile
 from pgheadroom.units import show_bytes
+
+if TYPE_CHECKING:
+    from pgheadroom.profile import Profile
 
 _TABLES_SHOWN = 3
 _CAUSES_SHOWN = 3

@@ -83,7 +83,7 @@ def put(
 
 def print_result(head: Heading, tables: Iterable[Table], console: Console) -> None:
     """Print a result: its title, the answer, what was found, what to beware of, its tables."""
-    from pgheadroom.report import text  # noqa: PLC0415 - slow to import
+    from pgheadroom.report import text
 
     console.print(f"{head.title}, PostgreSQL {head.server}", style="bold", markup=False)
     if head.answer is not None:

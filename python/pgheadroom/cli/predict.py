@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,15 +42,12 @@ from pgheadroom.cli.variants import (
     WithoutOption,
     changes_of,
 )
-from pgheadroom.defaults import SEEDS_DEFAULT
+from pgheadroom.defaults import SEEDS_DEFAULT, WINDOWS_DEFAULT
 from pgheadroom.errors import InputError
-from pgheadroom.lab.design import Factor
-from pgheadroom.predict import Timing, predict
-from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
-from pgheadroom.predict.series import WINDOWS_DEFAULT
-from pgheadroom.profile import read_profile
-from pgheadroom.progress import Count, RunState
 from pgheadroom.redaction import command_line
+
+if TYPE_CHECKING:
+    from pgheadroom.progress import Count, RunState
 
 ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
 FillfactorOption = Annotated[
@@ -129,6 +126,7 @@ SampleOption = Annotated[
         "all, up to 2 GB).",
     ),
 ]
+_PLAIN = (StorageName.LOCAL, EngineName.HEAP)
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
 
@@ -168,6 +166,9 @@ def predict_command(
     html: HtmlOption = None,
 ) -> None:
     """Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes part."""
+    from pgheadroom.predict import Timing, predict
+    from pgheadroom.profile import read_profile
+
     check_outputs(to, html)
     levels = parse_fillfactors(fillfactor)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
@@ -177,10 +178,9 @@ def predict_command(
     if not series:
         refuse({"--windows": windows}, where="without a series", instead="--series shows windows")
     if page is not None:
-        as_it_is = (storage, engine) == (StorageName.LOCAL, EngineName.HEAP)
         _refuse_beside_page(
             {"--series": series, "--seeds": seeds},
-            varied=bool(changes or order or not as_it_is),
+            varied=(storage, engine) != _PLAIN or bool(changes or order),
             sampled=sample_pages is not None,
         )
         predict_page.show_page_life(
@@ -194,7 +194,7 @@ def predict_command(
         model = {"--storage": storage is not StorageName.LOCAL}
         model["--engine"] = engine is not EngineName.HEAP
         _refuse_of_observed({**played, **loaded, **model})
-        from pgheadroom.advise.what_if import what_if  # noqa: PLC0415 - a quarter of the start
+        from pgheadroom.advise.what_if import what_if
 
         found = what_if(read, changes, table, levels, server=server)
         put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
@@ -259,6 +259,9 @@ def parse_fillfactors(text: str | None) -> list[int] | None:
     """
     if text is None:
         return None
+    from pgheadroom.lab.design import Factor
+    from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
+
     factor = Factor(
         name="--fillfactor",
         description="percent of a page that loading fills",
@@ -273,6 +276,8 @@ def parse_fillfactors(text: str | None) -> list[int] | None:
 @contextmanager
 def counted(label: str) -> Iterator[Count]:
     """RunState of the twin on standard error, once it takes long enough to need one."""
+    from pgheadroom.progress import RunState
+
     started = time.monotonic()
     with ExitStack() as stack:
         step: Callable[[RunState], None] | None = None

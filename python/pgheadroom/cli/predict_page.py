@@ -9,17 +9,16 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.page_life import to_json
-from pgheadroom.predict.page import predict_page
-from pgheadroom.profile import Profile
 from pgheadroom.redaction import command_line
-from pgheadroom.report import text
-from pgheadroom.report.page_life import text as life_text
+
+if TYPE_CHECKING:
+    from pgheadroom.profile import Profile
 
 _FILE_WIDTH = 100
 
@@ -42,11 +41,16 @@ def show_page_life(
     Raises:
         InputError: As `predict_page`; or a form that a life does not have.
     """
+    from pgheadroom.page_life import to_json
+    from pgheadroom.predict.page import predict_page
+    from pgheadroom.report import text
+    from pgheadroom.report.page_life import text as life_text
+
     if form not in (Format.TEXT, Format.JSON):
         raise InputError(f"--format {form} with --page: expected text or json")
     watched = predict_page(profile, block, table, fillfactors, server=server, tps=tps)
     if html is not None:
-        from pgheadroom.report.page_life import html as life_html  # noqa: PLC0415 - slow
+        from pgheadroom.report.page_life import html as life_html
 
         command = command_line(sys.argv[1:])
         page = life_html.render(watched.life, command=command, server=str(watched.server))

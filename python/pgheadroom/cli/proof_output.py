@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
 from pgheadroom.files import write_atomically
-from pgheadroom.report import text
 
 if TYPE_CHECKING:
     from pgheadroom.predict import Prediction
@@ -35,12 +34,12 @@ def put_proof(
         page: Where the HTML page goes, if one is wanted.
         command: What repeats it, for the page.
     """
-    from pgheadroom.report import views  # noqa: PLC0415 - slow to import
-    from pgheadroom.report.proof import tables as proof_tables  # noqa: PLC0415 - slow to import
+    from pgheadroom.report import text, views
+    from pgheadroom.report.proof import tables as proof_tables
 
     head = views.heading(result, command=command)
     if page is not None:
-        from pgheadroom.report import html  # noqa: PLC0415 - the chart library is slow to import
+        from pgheadroom.report import html
 
         shown = html.Shown.of(result, command=command)
         write_atomically(page, html.render([shown], title=head.title))

@@ -28,8 +28,6 @@ from pgheadroom.cli.variants import (
     changes_of,
 )
 from pgheadroom.defaults import SEEDS_DEFAULT
-from pgheadroom.profile import read_profile
-from pgheadroom.prove import prove
 from pgheadroom.quoting import printable
 from pgheadroom.redaction import command_line
 
@@ -63,6 +61,9 @@ def prove_command(
     html: HtmlOption = None,
 ) -> None:
     """Play a profile on a real server and in the twin, and show both and the error."""
+    from pgheadroom.profile import read_profile
+    from pgheadroom.prove import prove
+
     check_outputs(to, html)
     levels = parse_fillfactors(fillfactor)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)

@@ -5,12 +5,14 @@ Options of `predict` that have tables rewritten in the middle of the run.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgheadroom.errors import InputError
-from pgheadroom.predict import Rewrite
+
+if TYPE_CHECKING:
+    from pgheadroom.predict import Rewrite
 
 
 class RewriteHow(StrEnum):
@@ -67,4 +69,6 @@ def rewrite_of(
         raise InputError(
             f"--rewrite {at_frac:g} goes with --from-fillfactor, at which the tables were loaded"
         )
+    from pgheadroom.predict import Rewrite
+
     return Rewrite(at_frac=at_frac, how=how.value, takes_s=takes_s)

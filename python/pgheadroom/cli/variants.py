@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgheadroom.errors import InputError
-from pgheadroom.predict import IndexChange
+
+if TYPE_CHECKING:
+    from pgheadroom.predict import IndexChange
 
 WithoutOption = Annotated[
     list[str] | None,
@@ -100,6 +102,8 @@ def changes_of(
     Raises:
         InputError: An option without its `=`, or a fillfactor that is no number.
     """
+    from pgheadroom.predict import IndexChange
+
     found = [IndexChange(kind="without", index=name) for name in without or ()]
     for text in narrow or ():
         name, value = _parts("--narrow-index", text, "NAME=COLUMN,...")

@@ -69,15 +69,15 @@ def verify_command(
     Exit code 0: all held; 1: one failed; 6: none failed, and not all could be judged.
     """
     # Help does without the work.
-    from pgheadroom.observe import find_classes, observe  # noqa: PLC0415
-    from pgheadroom.plan.reading import read_plan  # noqa: PLC0415
-    from pgheadroom.plan.record import read_record, record_path  # noqa: PLC0415
-    from pgheadroom.sources.log import read_statements  # noqa: PLC0415
-    from pgheadroom.sources.log_reading import LogWatch  # noqa: PLC0415
-    from pgheadroom.sources.observing import Request, watch  # noqa: PLC0415
-    from pgheadroom.sources.session import read_only_session  # noqa: PLC0415
-    from pgheadroom.verify import verify  # noqa: PLC0415
-    from pgheadroom.wal.beside import beside  # noqa: PLC0415
+    from pgheadroom.observe import find_classes, observe
+    from pgheadroom.plan.reading import read_plan
+    from pgheadroom.plan.record import read_record, record_path
+    from pgheadroom.sources.log import read_statements
+    from pgheadroom.sources.log_reading import LogWatch
+    from pgheadroom.sources.observing import Request, watch
+    from pgheadroom.sources.session import read_only_session
+    from pgheadroom.verify import verify
+    from pgheadroom.wal.beside import beside
 
     length_s = parse_duration_s(length)
     if to is not None:
@@ -118,8 +118,8 @@ def verify_command(
 
 
 def _put(result: Verification, form: Format, to: Path | None) -> None:
-    from pgheadroom.report import text  # noqa: PLC0415 - see above
-    from pgheadroom.report import verification as verification_report  # noqa: PLC0415 - see above
+    from pgheadroom.report import text
+    from pgheadroom.report import verification as verification_report
 
     output.put(
         form,
@@ -132,8 +132,8 @@ def _put(result: Verification, form: Format, to: Path | None) -> None:
 
 
 def _print(result: Verification, console: Console) -> None:
-    from pgheadroom.report import text  # noqa: PLC0415 - see above
-    from pgheadroom.report import verification as verification_report  # noqa: PLC0415 - see above
+    from pgheadroom.report import text
+    from pgheadroom.report import verification as verification_report
 
     console.print(verification_report.title(result), style="bold", markup=False)
     for line in verification_report.findings(result):

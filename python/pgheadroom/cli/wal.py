@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -22,27 +22,16 @@ from pgheadroom.cli.connection import (
     profile_or_connection,
 )
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.defaults import COMPLETION_TARGET
 from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists
 from pgheadroom.redaction import command_line
-from pgheadroom.report import text
-from pgheadroom.report.wal import stats as wal_report
-from pgheadroom.report.wal import what_if as what_if_report
 from pgheadroom.units import parse_duration_s, parse_setting_bytes
-from pgheadroom.wal import (
-    Names,
-    WalStats,
-    add_names,
-    names_of_server,
-    read_archive,
-    read_names,
-    read_wal,
-    wal_what_if,
-)
-from pgheadroom.wal.course import over_time
-from pgheadroom.wal.live import grants, read_live
-from pgheadroom.wal.what_if import COMPLETION_TARGET, SIZES_BYTES, TIMEOUTS_S, Grid, WhatIf
+
+if TYPE_CHECKING:
+    from pgheadroom.wal import Names, WalStats
+    from pgheadroom.wal.what_if import WhatIf
 
 Number = TypeVar("Number", int, float)
 
@@ -135,6 +124,8 @@ def stats(
     html: _HtmlOption = None,
 ) -> None:
     """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
+    from pgheadroom.wal import read_archive, read_wal
+
     if print_grants:
         _print_grants(paths or [""])
         return
@@ -209,6 +200,11 @@ def what_if(
     to: OutputOption = None,
 ) -> None:
     """What the log would be at other checkpoint distances, compressions, without an index."""
+    from pgheadroom.report import text
+    from pgheadroom.report.wal import what_if as what_if_report
+    from pgheadroom.wal import wal_what_if
+    from pgheadroom.wal.what_if import SIZES_BYTES, TIMEOUTS_S, Grid
+
     if not 0 < target <= 1:
         raise InputError(f"--completion-target {target}: expected more than 0 and up to 1")
     grid = Grid(
@@ -236,6 +232,9 @@ def _each(given: str | None, parse: Callable[[str], Number]) -> tuple[Number, ..
 
 
 def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
+    from pgheadroom.report import text
+    from pgheadroom.report.wal import what_if as what_if_report
+
     console.print(what_if_report.headline(result), markup=False, soft_wrap=True)
     for note in result.notes:
         console.print(f"! {note}", markup=False, soft_wrap=True)
@@ -246,6 +245,8 @@ def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
 def _of_server(
     targets: Sequence[str], length: str, asked: dict[str, Any], names: Names | None
 ) -> WalStats:
+    from pgheadroom.wal.live import read_live
+
     by = asked.pop("by")
     if len(targets) != 1 or profile_or_connection(targets[0], {}) is not None:
         raise InputError("--for reads one running server: expected one connection")
@@ -255,12 +256,15 @@ def _of_server(
 
 
 def _print_grants(targets: Sequence[str]) -> None:
+    from pgheadroom.wal.live import grants
+
     found = grants(targets[0], {})
     sys.stdout.write(f"{found or '-- The role may read the log.'}\n")
 
 
 def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to: Path) -> None:
-    from pgheadroom.report.wal import html as wal_html  # noqa: PLC0415 - slow to import
+    from pgheadroom.report.wal import html as wal_html
+    from pgheadroom.wal.course import over_time
 
     # What cannot be read again has a page without the chart over time.
     is_pipe = not paths or paths[0] == "-" or Path(paths[0]).is_fifo()
@@ -272,11 +276,16 @@ def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to
 def _names(given: str | None) -> Names | None:
     if given is None:
         return None
+    from pgheadroom.wal import names_of_server, read_names
+
     path = profile_or_connection(given, {})
     return names_of_server(given, {}) if path is None else read_names(path)
 
 
 def _put(result: WalStats, form: Format, to: Path | None) -> None:
+    from pgheadroom.report import text
+    from pgheadroom.report.wal import stats as wal_report
+
     output.put(
         form,
         to,
@@ -288,6 +297,9 @@ def _put(result: WalStats, form: Format, to: Path | None) -> None:
 
 
 def _print(result: WalStats, console: Console, *, every: bool) -> None:
+    from pgheadroom.report import text
+    from pgheadroom.report.wal import stats as wal_report
+
     console.print(wal_report.headline(result), markup=False, soft_wrap=True)
     for note in result.notes:
         console.print(f"! {note}", markup=False, soft_wrap=True)
@@ -309,6 +321,9 @@ def names_command(
     dbname: DbnameOption = None,
 ) -> None:
     """Write down what relations are called, in every database that can be reached."""
+    from pgheadroom.report import text
+    from pgheadroom.wal import Names, add_names, names_of_server, read_names
+
     output.check_writable(to)
     before = read_names(to) if exists(to) else Names(relations=())
     now = names_of_server(target, parameters_of(host, port, user, dbname))

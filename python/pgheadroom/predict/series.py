@@ -15,9 +15,6 @@ from pgheadroom.forms import Stored
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, put_together
 from pgheadroom.predict.spread import exact, spread
 
-WINDOWS_DEFAULT = 60
-"""Windows of a series: as many as a terminal shows side by side; arbitrary."""
-
 _LEVELS = ("heap_pages", "index_pages")
 """Keys that are sizes at the end of a window; the others are sums over it."""
 

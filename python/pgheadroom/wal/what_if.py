@@ -16,6 +16,7 @@ from typing import Any
 
 import pgheadroom
 from pgheadroom import _core
+from pgheadroom.defaults import COMPLETION_TARGET
 from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.forms import write
 from pgheadroom.units import show_duration
@@ -27,8 +28,6 @@ SCHEMA_VERSION = 1
 GB = 1024**3
 TIMEOUTS_S = (60.0, 300.0, 900.0, 1800.0, 3600.0)
 SIZES_BYTES = (GB, 4 * GB, 16 * GB, 64 * GB)
-COMPLETION_TARGET = 0.9
-"""Default of checkpoint_completion_target."""
 
 IMAGES_MOST = 20_000
 """Images that are compressed again; of more every n-th. Arbitrary: some seconds."""
