@@ -165,7 +165,8 @@ impl LevelShape {
 
 /// Refuses item sizes that no index tuple has.
 fn check_item(what: &'static str, bytes: u32) -> Result<(), LayoutError> {
-    if bytes % 8 != 0 || !(SIZE_OF_INDEX_TUPLE_HEADER..=BT_MAX_ITEM_SIZE).contains(&bytes) {
+    if !bytes.is_multiple_of(8) || !(SIZE_OF_INDEX_TUPLE_HEADER..=BT_MAX_ITEM_SIZE).contains(&bytes)
+    {
         return Err(LayoutError::OutOfRange {
             what,
             value: i64::from(bytes),

@@ -86,7 +86,7 @@ fn by_alignment(shapes: &[Shape]) -> Vec<usize> {
 }
 
 fn tidiness(shape: Shape) -> (std::cmp::Reverse<u32>, bool, bool) {
-    let ragged = shape.size_mod_8 % shape.alignment != 0;
+    let ragged = !shape.size_mod_8.is_multiple_of(shape.alignment);
     (std::cmp::Reverse(shape.alignment), ragged, shape.is_varlena)
 }
 

@@ -222,7 +222,7 @@ impl ItemId {
             u32::from(self.off),
             u32::from(self.off) + u32::from(self.len),
         );
-        if self.off < header.pd_upper || self.off % 8 != 0 {
+        if self.off < header.pd_upper || !self.off.is_multiple_of(8) {
             let expected = format!("a multiple of 8 from pd_upper, {}", header.pd_upper);
             return Err(page.wrong(self.at, "lp_off", self.off, expected));
         }
@@ -241,7 +241,7 @@ pub(crate) fn item_ids(
     header: &PageHeader,
 ) -> Result<Vec<ItemId>, DecodeError> {
     let bytes = u32::from(header.pd_lower) - SIZE_OF_PAGE_HEADER;
-    if bytes % SIZE_OF_ITEM_ID != 0 {
+    if !bytes.is_multiple_of(SIZE_OF_ITEM_ID) {
         let expected = format!("{SIZE_OF_PAGE_HEADER} plus a multiple of {SIZE_OF_ITEM_ID}");
         return Err(page.wrong(12, "pd_lower", header.pd_lower, expected));
     }
@@ -272,7 +272,7 @@ pub(crate) fn item_ids(
 pub fn pages_of(file: &[u8]) -> Result<impl Iterator<Item = (u32, &[u8])>, DecodeError> {
     let whole = file.len() / PAGE;
     let blkno = u32::try_from(whole).unwrap_or(u32::MAX);
-    if file.len() % PAGE != 0 {
+    if !file.len().is_multiple_of(PAGE) {
         return Err(DecodeError::Size {
             blkno,
             found_bytes: file.len() % PAGE,

@@ -38,7 +38,7 @@ pub const HEAP_DEFAULT_FILLFACTOR: u32 = 100;
 /// Pages that a relation can have. Source: `MaxBlockNumber`, src/include/storage/block.h.
 pub const MAX_PAGES: u64 = 0xFFFF_FFFF;
 
-const _: () = assert!(SIZE_OF_PAGE_HEADER % MAXIMUM_ALIGNOF == 0);
+const _: () = assert!(SIZE_OF_PAGE_HEADER.is_multiple_of(MAXIMUM_ALIGNOF));
 const _: () = assert!(MAX_HEAP_TUPLE_SIZE == 8160);
 const _: () = assert!(MAX_HEAP_TUPLES_PER_PAGE == 291);
 const _: () = assert!(NEARLY_EMPTY_FREE_SPACE == 8016);

@@ -319,13 +319,13 @@ fn read(
     threads: usize,
     stop: &AtomicBool,
 ) -> Result<WalSums, WalError> {
-    if let [path] = paths {
-        if let Some(bytes) = stream(path)? {
-            let shown = path.display().to_string();
-            let (piece, outcome) = run_stream(&shown, bytes, range, wanted, stop)?;
-            let chosen = of_stream(piece);
-            return Ok(WalSums { chosen, outcome });
-        }
+    if let [path] = paths
+        && let Some(bytes) = stream(path)?
+    {
+        let shown = path.display().to_string();
+        let (piece, outcome) = run_stream(&shown, bytes, range, wanted, stop)?;
+        let chosen = of_stream(piece);
+        return Ok(WalSums { chosen, outcome });
     }
     let chosen = choose(paths, timeline)?;
     let outcome = run(&chosen.pieces, range, wanted, threads, stop)?;

@@ -79,11 +79,11 @@ pub(crate) fn note_some(
 ) -> bool {
     let mut is_new = false;
     for offset in offsets {
-        if let Some(LinePointer::Normal(mut tuple)) = page.get(offset) {
-            if note(&mut tuple, check, transactions) {
-                page.put_hints(offset, &tuple);
-                is_new = true;
-            }
+        if let Some(LinePointer::Normal(mut tuple)) = page.get(offset)
+            && note(&mut tuple, check, transactions)
+        {
+            page.put_hints(offset, &tuple);
+            is_new = true;
         }
     }
     is_new

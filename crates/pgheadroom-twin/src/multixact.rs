@@ -89,7 +89,7 @@ impl Created {
     pub fn begins_offsets_page(self, behaviour: &Behaviour) -> bool {
         // `MULTIXACT_OFFSETS_PER_PAGE`, multixact.c.
         let offsets_per_page = u64::from(BLCKSZ / behaviour.multixact_offset_bytes);
-        self.number % offsets_per_page == 0
+        self.number.is_multiple_of(offsets_per_page)
     }
 }
 

@@ -478,10 +478,9 @@ fn run_with(
                 .map_err(|error| failure((error, operation.table()), transactions, names))?;
             if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
                 (found, operation)
+                && let Some(count) = without_row.get_mut(*number)
             {
-                if let Some(count) = without_row.get_mut(*number) {
-                    *count += 1;
-                }
+                *count += 1;
             }
         }
         match end {

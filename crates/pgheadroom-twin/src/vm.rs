@@ -111,7 +111,7 @@ impl VisibilityMap {
         if map_page.0 >= self.page_count {
             return None;
         }
-        let is_cut = heap_pages % HEAPBLOCKS_PER_PAGE != 0;
+        let is_cut = !heap_pages.is_multiple_of(HEAPBLOCKS_PER_PAGE);
         let truncation = ForkTruncation {
             pages: map_page.0 + u32::from(is_cut),
             cut_page: is_cut.then_some(map_page),

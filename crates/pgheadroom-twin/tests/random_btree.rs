@@ -166,7 +166,7 @@ impl Pair {
             let mut key: Key = (0..self.plan.columns)
                 .map(|_| i64::try_from(random(&mut state) % range).unwrap())
                 .collect();
-            if random(&mut state) % 20 == 0 {
+            if random(&mut state).is_multiple_of(20) {
                 key[0] = NULL_LAST;
             }
             let tid = Tid {

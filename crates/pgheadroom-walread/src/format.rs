@@ -174,7 +174,7 @@ impl PageHeader {
     /// Differs: timelines are checked where files are chosen.
     #[must_use]
     pub fn fits(&self, magic: u16, lsn: Lsn, segment_bytes: u64) -> bool {
-        let first = lsn.0 % segment_bytes == 0;
+        let first = lsn.0.is_multiple_of(segment_bytes);
         self.magic == magic
             && self.info & !ALL_FLAGS == 0
             && self.address == lsn

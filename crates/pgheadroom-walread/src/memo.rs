@@ -77,10 +77,10 @@ impl Memo {
     }
 
     fn note_beside_image(&mut self, record: &Record<'_>) {
-        if let Some(block) = record.blocks.first() {
-            if block.image.is_some() {
-                self.logical_rows_beside_images += u64::from(block.data_bytes);
-            }
+        if let Some(block) = record.blocks.first()
+            && block.image.is_some()
+        {
+            self.logical_rows_beside_images += u64::from(block.data_bytes);
         }
     }
 

@@ -104,7 +104,7 @@ impl Sink for Packed {
             self.with_length +=
                 u64::from(image.compression != Compression::None && image.hole_bytes > 0);
             self.images += 1;
-            if self.images % self.every != 0 {
+            if !self.images.is_multiple_of(self.every) {
                 continue;
             }
             match unpack(record, place) {

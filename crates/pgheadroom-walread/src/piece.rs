@@ -177,7 +177,7 @@ impl Piece {
         if Segments::new(segment_bytes).is_err() {
             return Err(not_wal("its segment size is impossible"));
         }
-        if page.address.0 % segment_bytes != 0 {
+        if !page.address.0.is_multiple_of(segment_bytes) {
             return Err(not_wal("its first page's address is not a segment's"));
         }
         if name.is_some_and(|name| name.start(segment_bytes) != Some(page.address)) {

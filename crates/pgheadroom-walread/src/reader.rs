@@ -246,10 +246,11 @@ impl Reader {
             got,
             crc,
         };
-        if had < RECORD_HEADER_BYTES && got as usize >= RECORD_HEADER_BYTES {
-            if let Err(why) = check(self.prev, &Header::read(&self.kept), begin) {
-                return Err(self.broken_record(why));
-            }
+        if had < RECORD_HEADER_BYTES
+            && got as usize >= RECORD_HEADER_BYTES
+            && let Err(why) = check(self.prev, &Header::read(&self.kept), begin)
+        {
+            return Err(self.broken_record(why));
         }
         if got < total {
             return Ok(None);

@@ -68,10 +68,10 @@ pub fn run(
     } else {
         threads.min(read.len() / 2)
     };
-    if parts > 1 {
-        if let Some(outcome) = side_by_side(&read, range, wanted, parts, stop)? {
-            return Ok(outcome);
-        }
+    if parts > 1
+        && let Some(outcome) = side_by_side(&read, range, wanted, parts, stop)?
+    {
+        return Ok(outcome);
     }
     let first = read.first().or(pieces.first());
     let Some(first) = first else {
@@ -343,11 +343,13 @@ impl<S: Sink> Part<S> {
         self.sink.settle();
         if let Some((broken, path, _)) = self.tried.take() {
             self.broken = Some((broken, path));
-        } else if self.broken.is_none() && !self.is_stopped && self.reader.is_within() {
-            if let Some(lsn) = self.reader.position() {
-                let why = "a record that the input cuts off";
-                self.broken = Some((Broken { lsn, why }, self.path.clone()));
-            }
+        } else if self.broken.is_none()
+            && !self.is_stopped
+            && self.reader.is_within()
+            && let Some(lsn) = self.reader.position()
+        {
+            let why = "a record that the input cuts off";
+            self.broken = Some((Broken { lsn, why }, self.path.clone()));
         }
     }
 

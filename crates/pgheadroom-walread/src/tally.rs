@@ -297,10 +297,10 @@ impl Tally {
             (ours, theirs) => ours.or(theirs),
         };
         let mut added = other.spans.iter().copied();
-        if self.is_within_span {
-            if let (Some(last), Some(first)) = (self.spans.last_mut(), added.next()) {
-                last.1 = first.1;
-            }
+        if self.is_within_span
+            && let (Some(last), Some(first)) = (self.spans.last_mut(), added.next())
+        {
+            last.1 = first.1;
         }
         self.spans.extend(added);
         self.is_within_span = !self.spans.is_empty();

@@ -99,7 +99,7 @@ fn mutated_pages() {
         for _ in 0..=random(&mut state) % 4 {
             mutate(&mut part, &mut state);
         }
-        if random(&mut state) % 2 == 0 {
+        if random(&mut state).is_multiple_of(2) {
             put_checksums_right(&mut part, |_, _| 24);
         }
         let counted = foreign(&part, first).summed();

@@ -111,7 +111,7 @@ fn check_page(block: BlockNumber, page: &BtreePage) -> Result<(), Violation> {
     )?;
     for position in page.first_data()..page.len() {
         let item = page.item(position);
-        require(item.bytes() % 8 == 0, block, "unaligned item")?;
+        require(item.bytes().is_multiple_of(8), block, "unaligned item")?;
         if let Some(tids) = item.posting() {
             require(tids.len() > 1, block, "posting list of one TID")?;
             let ascends = tids.windows(2).all(|pair| pair[0] < pair[1]);

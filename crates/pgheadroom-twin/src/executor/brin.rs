@@ -163,10 +163,10 @@ impl Brin {
         if range >= self.ranges.len() {
             return Ok(false);
         }
-        if let Some(predicate) = &self.predicate {
-            if !predicate.is_true(row)? {
-                return Ok(false);
-            }
+        if let Some(predicate) = &self.predicate
+            && !predicate.is_true(row)?
+        {
+            return Ok(false);
         }
         let mut is_changed = false;
         for (part, column) in self.keys.iter().zip(&mut self.ranges[range].columns) {

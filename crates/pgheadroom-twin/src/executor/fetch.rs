@@ -239,11 +239,11 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         }
         let items = self.parts.heap.pages()[block.0 as usize].items();
         for (position, item) in items.iter().enumerate() {
-            if let LinePointer::Normal(tuple) = item {
-                if self.is_visible(tuple, statement) {
-                    let offset = offset_of(position);
-                    found.push(Tid { block, offset });
-                }
+            if let LinePointer::Normal(tuple) = item
+                && self.is_visible(tuple, statement)
+            {
+                let offset = offset_of(position);
+                found.push(Tid { block, offset });
             }
         }
     }

@@ -247,10 +247,10 @@ impl Index {
         row: Row<'_>,
         statement: Option<u32>,
     ) -> Result<Option<IndexEntry>, StatementError> {
-        if let Some(predicate) = &self.predicate {
-            if !predicate.is_true(row)? {
-                return Ok(None);
-            }
+        if let Some(predicate) = &self.predicate
+            && !predicate.is_true(row)?
+        {
+            return Ok(None);
         }
         let mut key = Key::Few([0; FEW_KEY_COLUMNS], 0);
         if self.keys.len() > FEW_KEY_COLUMNS {

@@ -188,12 +188,12 @@ impl Table {
                 };
                 let mut tuple_bytes = tuple.lp_len;
                 let is_live = TupleState::of(&tuple, to.procs) == TupleState::Live;
-                if let Some(old) = old_toast.as_mut().filter(|_| is_live) {
-                    if self.texts.has_forms() {
-                        self.store_anew(tuple.row, old, to)?;
-                        let slots = self.slots_of(tuple.row);
-                        tuple_bytes = page_bytes(self.row_type.measure(slots, &self.texts))?;
-                    }
+                if let Some(old) = old_toast.as_mut().filter(|_| is_live)
+                    && self.texts.has_forms()
+                {
+                    self.store_anew(tuple.row, old, to)?;
+                    let slots = self.slots_of(tuple.row);
+                    tuple_bytes = page_bytes(self.row_type.measure(slots, &self.texts))?;
                 }
                 let offset = offset_of(position);
                 rewrite.add(Tid { block, offset }, &tuple, tuple_bytes, to.procs);

@@ -271,10 +271,10 @@ impl Table {
     fn live_rows(&self, procs: &ProcArray) -> Vec<u32> {
         let mut rows = Vec::new();
         for item in self.heap.pages().iter().flat_map(|page| page.items()) {
-            if let LinePointer::Normal(tuple) = item {
-                if TupleState::of(&tuple, procs) == TupleState::Live {
-                    rows.push(tuple.row);
-                }
+            if let LinePointer::Normal(tuple) = item
+                && TupleState::of(&tuple, procs) == TupleState::Live
+            {
+                rows.push(tuple.row);
             }
         }
         rows

@@ -110,10 +110,10 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         if let (&[key], true) = (low, low == high) {
-            if let Action::Update(sets) = action {
-                if self.update_in_transaction((table, index), key, sets.columns) {
-                    return Ok(1);
-                }
+            if let Action::Update(sets) = action
+                && self.update_in_transaction((table, index), key, sets.columns)
+            {
+                return Ok(1);
             }
             if let Some(done) = self.by_place((table, index), key, action) {
                 return done;
@@ -286,10 +286,10 @@ impl Database {
         if scan.dead.capacity() > 0 {
             table.dead_entries = std::mem::take(&mut scan.dead);
         }
-        if let (1, [key], Some((row, tid))) = (scan.entry_count, low, scan.only) {
-            if low == high {
-                table.places.note(&mut table.rows, (index, *key), row, tid);
-            }
+        if let (1, [key], Some((row, tid))) = (scan.entry_count, low, scan.only)
+            && low == high
+        {
+            table.places.note(&mut table.rows, (index, *key), row, tid);
         }
         self.end_statement(scan.table)?;
         Ok(scan.found_rows)

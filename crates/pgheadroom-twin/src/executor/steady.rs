@@ -81,10 +81,10 @@ impl Places {
     /// An entry with this key is added to the index with this fork, for this row.
     pub fn forget(&self, rows: &mut Rows, (fork, key): (ForkId, i64), row: u32) {
         rows.forget_place(row);
-        if let Some((index, known, _)) = self.index {
-            if let Some(row) = self.row_of(index, key).filter(|_| known == fork) {
-                rows.forget_place(row);
-            }
+        if let Some((index, known, _)) = self.index
+            && let Some(row) = self.row_of(index, key).filter(|_| known == fork)
+        {
+            rows.forget_place(row);
         }
     }
 }

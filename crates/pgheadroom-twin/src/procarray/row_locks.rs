@@ -123,10 +123,11 @@ impl ProcArray {
             mode,
         };
         let holders = self.holders(tuple, tid);
-        if let [own] = holders[..] {
-            if own.xid == xid && !tuple.xmax.is_multixact() {
-                return (alone(mode.max(own.status.mode())), None);
-            }
+        if let [own] = holders[..]
+            && own.xid == xid
+            && !tuple.xmax.is_multixact()
+        {
+            return (alone(mode.max(own.status.mode())), None);
         }
         let is_kept = |one: &Member| match self.outcome(one.xid) {
             Outcome::InProgress => true,

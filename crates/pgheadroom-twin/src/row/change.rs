@@ -127,11 +127,11 @@ impl RowType {
             Change::Add(addend) => Some(*addend),
             _ => None,
         };
-        if let (Some((least, most)), Some(addend)) = (self.columns[column].integers, addend) {
-            if slot != NULL_SLOT {
-                let sum = slot.checked_add(addend)?;
-                return (least..=most).contains(&sum).then_some(sum);
-            }
+        if let (Some((least, most)), Some(addend)) = (self.columns[column].integers, addend)
+            && slot != NULL_SLOT
+        {
+            let sum = slot.checked_add(addend)?;
+            return (least..=most).contains(&sum).then_some(sum);
         }
         match change {
             Change::Same => Some(slot),

@@ -83,10 +83,10 @@ impl Outside {
     pub fn begin_transaction(&mut self, db: &mut Database) {
         let now_s = self.clock.begin();
         self.until(now_s, db);
-        if self.begun % LOOK_EVERY == 0 {
-            if let Some(checkpointer) = &mut self.checkpointer {
-                checkpointer.look(now_s, db);
-            }
+        if self.begun.is_multiple_of(LOOK_EVERY)
+            && let Some(checkpointer) = &mut self.checkpointer
+        {
+            checkpointer.look(now_s, db);
         }
         self.begun += 1;
     }

@@ -161,13 +161,13 @@ impl Recorded {
             let expected = &self.content["tables"][&table.name];
             for (key, twin) in figures {
                 // A version that does not count something has no figure.
-                if let Some(server) = expected.get(key).and_then(Value::as_u64) {
-                    if server != twin {
-                        found.push(format!(
-                            "{}.{key}: server {server}, twin {twin}",
-                            table.name
-                        ));
-                    }
+                if let Some(server) = expected.get(key).and_then(Value::as_u64)
+                    && server != twin
+                {
+                    found.push(format!(
+                        "{}.{key}: server {server}, twin {twin}",
+                        table.name
+                    ));
                 }
             }
         }

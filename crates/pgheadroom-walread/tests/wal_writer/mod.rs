@@ -65,7 +65,7 @@ impl Writer {
 
     fn page_header(&mut self, left: u32) {
         let lsn = self.position();
-        let long = lsn % SEGMENT == 0;
+        let long = lsn.is_multiple_of(SEGMENT);
         let info = u16::from(left > 0) | if long { 2 } else { 0 };
         self.bytes.extend(self.magic.to_le_bytes());
         self.bytes.extend(info.to_le_bytes());
@@ -82,7 +82,7 @@ impl Writer {
 
     /// Writes a record; returns where it begins and its length.
     pub fn record(&mut self, rmgr: u8, info: u8, blocks: &[Block], main: &[u8]) -> (u64, u32) {
-        if self.position() % PAGE == 0 {
+        if self.position().is_multiple_of(PAGE) {
             self.page_header(0);
         }
         let begin = self.position();
@@ -105,7 +105,7 @@ impl Writer {
     pub fn put(&mut self, record: &[u8]) {
         let mut left = record;
         while !left.is_empty() {
-            if self.position() % PAGE == 0 {
+            if self.position().is_multiple_of(PAGE) {
                 self.page_header(left.len() as u32);
             }
             let room = (PAGE - self.position() % PAGE) as usize;
@@ -113,7 +113,7 @@ impl Writer {
             self.bytes.extend(now);
             left = then;
         }
-        while self.position() % 8 != 0 {
+        while !self.position().is_multiple_of(8) {
             self.bytes.push(0);
         }
     }
@@ -121,7 +121,7 @@ impl Writer {
     /// Ends the segment as pg_switch_wal does.
     pub fn switch(&mut self) {
         self.record(0, 0x40, &[], &[]);
-        while self.position() % SEGMENT != 0 {
+        while !self.position().is_multiple_of(SEGMENT) {
             self.bytes.push(0);
         }
     }
