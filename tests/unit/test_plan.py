@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.advise.policy import make_policy
 from pgheadroom.cli.apply_output import wrapped
 from pgheadroom.errors import InputError
 from pgheadroom.plan.measured import Measured, UpdateShare
@@ -112,7 +113,7 @@ def plan(*steps: Step) -> Plan:
         created_at="2026-11-22T03:00:00Z",
         observed_at=None,
         target=TARGET,
-        policy={"goal": "balanced", "max_growth_frac": None},
+        policy=make_policy().stated(),
         rewrite="none",
         steps=steps,
         offers=(step(0, "VACUUM FULL"),),

@@ -54,10 +54,10 @@ Goal = Literal["balanced", "wal", "size", "latency"]
 class Prices:
     """Of a day, in units of one GB kept for a day."""
 
-    kept_gb: float = 1.0
-    wal_gb: float = 5.0
-    written_mpages: float = 2.0
-    read_mpages: float = 1.0
+    kept_gb: float
+    wal_gb: float
+    written_mpages: float
+    read_mpages: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

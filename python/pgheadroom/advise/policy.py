@@ -32,12 +32,13 @@ GB = 1e9
 DAY_S = 86_400.0
 
 
+_BALANCED = Prices(kept_gb=1.0, wal_gb=5.0, written_mpages=2.0, read_mpages=1.0)
 _GOALS: Mapping[Goal, Prices] = {
-    "balanced": Prices(),
+    "balanced": _BALANCED,
     # The same prices, with what is not asked about at a tenth.
-    "wal": Prices(kept_gb=0.1, written_mpages=0.2, read_mpages=0.1),
-    "size": Prices(wal_gb=0.5, written_mpages=0.2, read_mpages=0.1),
-    "latency": Prices(kept_gb=0.1, wal_gb=0.5),
+    "wal": replace(_BALANCED, kept_gb=0.1, written_mpages=0.2, read_mpages=0.1),
+    "size": replace(_BALANCED, wal_gb=0.5, written_mpages=0.2, read_mpages=0.1),
+    "latency": replace(_BALANCED, kept_gb=0.1, wal_gb=0.5),
 }
 
 
@@ -58,7 +59,7 @@ class Policy:
     """
 
     goal: Goal = "balanced"
-    prices: Prices = Prices()  # noqa: RUF009 - frozen
+    prices: Prices = _BALANCED
     max_growth_frac: float | None = None
     min_gain_frac: float = 0.02
     images_gain_frac: float = 0.03

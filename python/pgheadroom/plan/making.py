@@ -15,7 +15,6 @@ from typing import Any
 import pgheadroom
 from pgheadroom.advise.advice import Advice, Point, TableAdvice
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.forms import write
 from pgheadroom.outcome import middle
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import measure
@@ -96,7 +95,7 @@ class _Maker:
             created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             observed_at=observed.observed_at,
             target=self._target,
-            policy=write(self._advice.policy),
+            policy=self._advice.policy,
             rewrite=self._asked,
             steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
             offers=tuple(self._offers),

@@ -62,7 +62,7 @@ def as_markdown(plan: Plan) -> str:
         f"{_escaped(target.system_identifier or 'unknown')}",
         f"- Observed: {_escaped(plan.observed_at or 'unknown')}; planned: "
         f"{_escaped(plan.created_at)} by pgheadroom {_escaped(plan.tool_version)}; goal: "
-        f"{_escaped(str(plan.policy.get('goal')))}",
+        f"{_escaped(plan.policy.goal)}",
         f"- Digest of the plan's file: `{digest(plan)}`; `apply` shows that of the file it is "
         "given",
         "",

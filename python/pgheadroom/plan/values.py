@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.advise.advice import Point, StatedPolicy, Transition
 from pgheadroom.advise.scenario import Fit
 from pgheadroom.forms import in_file, read, write
 from pgheadroom.plan.measured import Measured
@@ -258,7 +258,7 @@ class Plan:
     created_at: str
     observed_at: str | None
     target: Target
-    policy: Mapping[str, Any]
+    policy: StatedPolicy
     rewrite: str
     steps: tuple[Step, ...]
     offers: tuple[Step, ...]
