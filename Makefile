@@ -128,8 +128,12 @@ bench-advice: setup ## Regret of the advice on measured workloads: play what is 
 bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away server (some minutes)
 	$(BIN)/python tools/bench_wal.py
 
-wal-truth: setup servers ## The log's sums, images and what-if beside servers, 15 to 19, and curves (minutes)
-	$(TEST_SERVERS) $(PYTEST) --no-header -q $(foreach folder,$(wildcard .servers/debian/*/usr/lib/postgresql/*),--server $(folder)) tests/postgres/test_wal_stats.py tests/postgres/test_wal_images.py tests/postgres/test_wal_what_if_live.py
+DEBIAN_SERVERS = $(foreach folder,$(wildcard .servers/debian/*/usr/lib/postgresql/*),--server $(folder))
+
+wal-truth: setup servers ## The log's sums (a GB a version), images and what-if beside servers, 15 to 19 (half an hour)
+	PYTHONPATH=tools $(BIN)/python tools/wal_truth.py
+	$(if $(DEBIAN_SERVERS),PYTHONPATH=tools $(BIN)/python tools/wal_truth.py $(DEBIAN_SERVERS))
+	$(TEST_SERVERS) $(PYTEST) --no-header -q $(DEBIAN_SERVERS) tests/postgres/test_wal_stats.py tests/postgres/test_wal_images.py tests/postgres/test_wal_what_if_live.py
 	$(BIN)/python tools/wal_curves.py --server 16
 	$(BIN)/python tools/wal_curves.py --server 18
 
