@@ -102,3 +102,55 @@ def test_as_the_files_have_it(programs: ServerPrograms, monkeypatch: pytest.Monk
         heap = next(one.relfilenode for one in files.relations if one.name == "u")
         assert ours[heap].fpi_bytes == theirs[heap].fpi_bytes
         assert ours[heap].by_cause["hot_update"] == theirs[heap].by_cause["hot_update"]
+
+
+def test_segments_that_are_gone(programs: ServerPrograms) -> None:
+    """The part that the server has recycled is one gap, named; what follows is summed."""
+    with Host(programs) as host:
+        cluster = host.cluster("recycled")
+        cluster.start({"autovacuum": "off", "max_wal_size": "32MB", "min_wal_size": "32MB"})
+        with cluster.connect() as connection:
+            if not _has_it(connection):
+                pytest.skip(f"{programs.version} has no pg_walinspect")
+            connection.execute("CREATE EXTENSION pg_walinspect")
+            connection.execute("CREATE TABLE u (i int, p text)")
+            begin = _flushed(connection)
+            for _ in range(4):
+                connection.execute(
+                    "INSERT INTO u SELECT i, repeat('x', 400) FROM generate_series(1, 30000) i"
+                )
+                connection.execute("CHECKPOINT")
+            end = _flushed(connection)
+            schema = inspecting.schema_of(connection)
+            assert schema is not None
+            stats = inspecting.inspect(
+                connection,
+                schema,
+                lambda: end,
+                begin=begin,
+                seconds=0.0,
+                wait=lambda _: True,
+                names=None,
+            )
+        cluster.stop()
+        files = read_wal(
+            cluster.data_dir / "pg_wal", begin=stats.start_lsn, end=stats.end_lsn, names=None
+        )
+    (gap,) = stats.gaps
+    assert "has already been removed" in gap.why
+    assert inspecting.parsed_position(gap.from_lsn) == begin
+    behind = inspecting.parsed_position(gap.to_lsn)
+    assert behind is not None
+    assert begin < behind < end
+    assert stats.start_lsn is not None
+    assert (inspecting.parsed_position(stats.start_lsn) or 0) >= behind
+    assert stats.total.records > 0
+    assert stats.total == files.total
+
+
+def _flushed(connection: psycopg.Connection[tuple[object, ...]]) -> int:
+    row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+    assert row is not None
+    position = inspecting.parsed_position(str(row[0]))
+    assert position is not None
+    return position

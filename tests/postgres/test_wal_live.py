@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -19,8 +21,8 @@ ROWS = 5000
 class _Clock:
     """Time that is over when the writer, who begins with the interval, is done."""
 
-    def __init__(self, dsn: str) -> None:
-        self.writer = threading.Thread(target=_write, args=(dsn,))
+    def __init__(self, dsn: str, work: Callable[[str], None] | None = None) -> None:
+        self.writer = threading.Thread(target=work or _write, args=(dsn,))
 
     def monotonic(self) -> float:
         if self.writer.ident is None:
@@ -73,6 +75,7 @@ def test_as_the_files_have_it(
     assert stats.total == files.total
     assert stats.relations == files.relations
     assert stats.gaps == ()
+    assert not any("The log ends" in note for note in stats.notes)
     (table,) = (one for one in stats.relations if one.name == "t")
     assert table.by_cause["insert"].records == 3 * ROWS
 
@@ -89,3 +92,50 @@ def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:
         (cluster.data_dir / "pg_wal" / row[0]).rename(cluster.data_dir / "pg_wal" / "away")
         with pytest.raises(WalIncomplete, match="removed the segment"):
             read_live(dsn, {}, seconds=0.1)
+
+
+def _promote(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
+
+
+def _write_promoted(dsn: str) -> None:
+    _promote(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (i int, p text)")
+    _write(dsn)
+
+
+def test_a_promotion(newest: ServerPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    In the interval it ends the reading, with both timelines; behind it the new one is read.
+
+    Until the checkpoint that a promotion asks for is over the control file names the timeline that
+    was left, and the segment in which it was left stays: what came then was missed, or its
+    segments were called removed.
+    """
+    with Host(newest) as host:
+        cluster = host.cluster("promoted")
+        cluster.start({"autovacuum": "off"})
+        cluster.stop()
+        signal = cluster.data_dir / "standby.signal"
+        signal.touch()
+        shutil.chown(signal, cluster.data_dir.owner())
+        cluster.start({"autovacuum": "off", "wal_keep_size": "1GB"})
+        with cluster.connect() as connection:
+            dsn = connection.info.dsn
+        with monkeypatch.context() as patched:
+            patched.setattr("pgheadroom.wal.live.time", _Clock(dsn, _write_promoted))
+            with pytest.raises(WalIncomplete, match="timeline 1 to 2"):
+                read_live(dsn, {}, seconds=1.0)
+        with cluster.connect() as connection:
+            connection.execute("TRUNCATE t")
+        with monkeypatch.context() as patched:
+            patched.setattr("pgheadroom.wal.live.time", _Clock(dsn))
+            stats = read_live(dsn, {}, seconds=1.0)
+        cluster.stop()
+        folder = cluster.data_dir / "pg_wal"
+        files = read_wal(folder, begin=stats.start_lsn, end=stats.end_lsn)
+    assert files.timeline == stats.timeline == 2
+    assert stats.total == files.total
+    assert stats.by_cause["insert"].records >= 3 * ROWS

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
 from pgheadroom.wal.names import Names
-from pgheadroom.wal.reading import parsed_position, read_wal, shown_lsn
+from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_wal, shown_lsn
 from pgheadroom.wal.values import WalStats
 
 CHUNK_BYTES = 1024**2
@@ -37,9 +38,14 @@ SELECT CASE WHEN pg_is_in_recovery()
             THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
             ELSE pg_current_wal_flush_lsn() END::text
 """
-_PLACE = """
-SELECT timeline_id, pg_size_bytes(current_setting('wal_segment_size'))
-  FROM pg_control_checkpoint()
+_SEGMENT_BYTES = "SELECT pg_size_bytes(current_setting('wal_segment_size'))"
+# The control file has a new timeline only after the first checkpoint behind a promotion. What a
+# standby receives is said to pg_read_all_stats alone; others have the last restart point's.
+_TIMELINE = """
+SELECT CASE WHEN pg_is_in_recovery()
+            THEN greatest((SELECT timeline_id FROM pg_control_checkpoint()),
+                          (SELECT received_tli FROM pg_stat_wal_receiver))
+            ELSE ('x' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8))::bit(32)::int END
 """
 _MAY = f"SELECT has_function_privilege('{_FUNCTION}', 'EXECUTE'), current_user"
 _AVAILABLE = "SELECT FROM pg_available_extensions WHERE name = 'pg_walinspect'"
@@ -99,7 +105,7 @@ def read_live(
     Raises:
         ConnectionFailed: No connection.
         PrivilegeMissing: The role may not read the files of the log.
-        WalIncomplete: The server removed a segment before it was read.
+        WalIncomplete: The server removed a segment before it was read, or was promoted meanwhile.
     """
     with read_only_session(conninfo, parameters) as connection:
         schema = _check(connection)
@@ -116,7 +122,7 @@ def read_live(
                 names=names,
             )
         with _followed(connection, seconds) as (pipe, begin):
-            return read_wal(pipe, begin=begin, names=names, by=by)
+            return _ended(read_wal(pipe, begin=begin, names=names, by=by))
 
 
 class LogWatch:
@@ -155,7 +161,7 @@ class LogWatch:
             return
         pipe, begin = self._open.enter_context(_followed(connection, math.inf, self._over))
 
-        self._work(lambda: read_wal(pipe, begin=begin))
+        self._work(lambda: _ended(read_wal(pipe, begin=begin)))
 
     def _inspect(self, connection: Any, begin: int) -> WalStats:
         assert self._schema is not None, "where pg_walinspect is"
@@ -221,8 +227,9 @@ def _followed(
     connection: Any, seconds: float, over: threading.Event | None = None
 ) -> Iterator[tuple[Path, str]]:
     """A pipe of the log from now on, and where it is now; `over` ends it before its time."""
-    timeline, segment_bytes = connection.execute(_PLACE).fetchone()
+    (segment_bytes,) = connection.execute(_SEGMENT_BYTES).fetchone()
     begin = _flushed(connection)
+    timeline = _timeline(connection)
     until = time.monotonic() + seconds
     feeder = _Feeder(connection, timeline, segment_bytes, begin, until, over or threading.Event())
     reading, writing = os.pipe()
@@ -250,6 +257,16 @@ def _flushed(connection: Any) -> int:
     if lsn is None:
         raise SourceError("the server says no position of its log: expected one that has received")
     return lsn
+
+
+def _timeline(connection: Any) -> int:
+    (timeline,) = connection.execute(_TIMELINE).fetchone()
+    return int(timeline)
+
+
+def _ended(stats: WalStats) -> WalStats:
+    """Without the note that the log ends where the interval does."""
+    return replace(stats, notes=tuple(one for one in stats.notes if not one.startswith(LOG_ENDS)))
 
 
 class _Feeder:
@@ -281,11 +298,25 @@ class _Feeder:
                 while not is_over and not self.stopped.is_set():
                     left = self._until - time.monotonic()
                     is_over = left <= 0 or self.over.wait(min(left, _EVERY_S))
-                    self._pass_on(pipe, _flushed(self._connection))
+                    flushed = _flushed(self._connection)
+                    self._check_timeline()  # behind it: up to there it is this timeline's log
+                    self._pass_on(pipe, flushed)
             except BrokenPipeError:
                 raise
             except Exception as problem:  # noqa: BLE001 - the reader's thread raises it
                 self.problem = problem
+
+    def _check_timeline(self) -> None:
+        now = _timeline(self._connection)
+        if now != self._timeline:
+            name = segment_name(now, self._at, self._segment_bytes)
+            raise WalIncomplete(
+                f"the server went from timeline {self._timeline} to {now} while its log was read "
+                f"(a promotion), behind {shown_lsn(self._at)}: read it again, or its files from "
+                f"there on ({name})",
+                lsn=shown_lsn(self._at),
+                path=name,
+            )
 
     def _pass_on(self, pipe: Any, flushed: int) -> None:
         while self._at < flushed and not self.stopped.is_set():

@@ -36,6 +36,9 @@ TRANSACTION = "transaction"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _US_MAX = 2**62
+LOG_ENDS = "The log ends at "
+"""How the note begins that says where; of a running server's log the interval's end is no news."""
+
 _SEVERAL = 3  # files that a note names; arbitrary
 
 
@@ -350,7 +353,7 @@ def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[st
         yield f"Not read, nothing is written to them yet: {_named(sums.not_yet_written)}."
     if sums.end is not None:
         lsn, why = sums.end
-        yield f"The log ends at {shown_lsn(lsn)}: {why} is there."
+        yield f"{LOG_ENDS}{shown_lsn(lsn)}: {why} is there."
     nameless = sum(
         relation.name is None and relation.relfilenode is not None for relation in relations
     )
