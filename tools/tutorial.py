@@ -1,6 +1,10 @@
 """
 Plays the commands of docs/tutorial.md on a throw-away server and writes their output into it.
 
+    python tools/tutorial.py [--only WORDS]
+
+With `--only` those that contain these words, which have to stand on their own; the others stay.
+
 A command stands in a comment, and what it prints is put behind it:
 
     <!-- run: pgheadroom observe --for 30s -o profile.json -->
@@ -14,6 +18,7 @@ load; its log is there as server.log. A command that ends with another code than
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -36,7 +41,12 @@ _PROGRESS = re.compile(r"^\w+: (\d+ of \d+ s|\d+/\d+.*)$")
 
 def main() -> None:
     """Play the page, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="WORDS")
+    only = parser.parse_args().only
     text = PAGE.read_text(encoding="utf-8")
+    if not any(only in match[3] for match in _BLOCK.finditer(text)):
+        raise SystemExit(f"no command of {PAGE.name} contains {only!r}")
     with (
         tempfile.TemporaryDirectory(prefix="pgheadroom-tutorial-") as folder,
         Host(find_programs("18"), label="tutorial") as host,
@@ -46,7 +56,10 @@ def main() -> None:
         time.sleep(WARM_S)
         Path(folder, "server.log").symlink_to(shop.log)
         environment = _environment(cluster.client_env())
-        shown = _BLOCK.sub(lambda match: _played(match, folder, environment), text)
+        shown = _BLOCK.sub(
+            lambda match: _played(match, folder, environment) if only in match[3] else match[0],
+            text,
+        )
         shown = shown.replace(environment["PGHOST"], "/var/run/postgresql")
     write_atomically(PAGE, shown)
 
