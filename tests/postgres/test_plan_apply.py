@@ -17,7 +17,7 @@ import pytest
 
 from pgheadroom.cli.app import run
 from pgheadroom.errors import InputError
-from pgheadroom.forms import read
+from pgheadroom.forms import read, write
 from pgheadroom.plan import make_plan, read_plan
 from pgheadroom.plan.marks import mark_of, read_catalog
 from pgheadroom.plan.record import record_path
@@ -248,19 +248,23 @@ def test_no_plan_without_names_or_tools(newest: ServerPrograms, tmp_path: Path) 
         offered = planned.plan_of(profile, {"jobs": 90}).offers
         assert [step.tool for step in offered] == ["VACUUM FULL"]
         every = {"pg_repack": "1.5.2", "pg_squeeze": "1.9"}
+        settings = write(profile.server.observed)["settings"] | {
+            "squeeze.max_xlock_time": {"setting": "0"}
+        }
         later = replace(
             profile,
             server=replace(
                 profile.server,
                 version="19.0",
                 observed=read(
-                    ObservedServer, {**(profile.server.observed or {}), "modules": every}
+                    ObservedServer,
+                    {**(profile.server.observed or {}), "modules": every, "settings": settings},
                 ),
             ),
         )
         offered = planned.plan_of(later, {"jobs": 90}).offers
         assert [(step.tool, step.run_by, step.verified) for step in offered] == [
-            ("REPACK (CONCURRENTLY)", "apply", False),
+            ("REPACK (CONCURRENTLY)", "apply", True),
             ("pg_squeeze", "apply", False),
             ("pg_repack", "you", False),
             ("VACUUM FULL", "apply", True),
@@ -269,7 +273,9 @@ def test_no_plan_without_names_or_tools(newest: ServerPrograms, tmp_path: Path) 
         assert [step.sql for step in chosen.steps][1:] == [
             'REPACK (CONCURRENTLY, ANALYZE) "public"."jobs"'
         ]
-        assert "Not verified by us on this version" in as_text(chosen)
+        assert "Not verified by us on this version" not in as_text(chosen)
+        squeezed = planned.plan_of(later, {"jobs": 90}, rewrite="pg_squeeze")
+        assert "Not verified by us on this version" in as_text(squeezed)
         path = tmp_path / "p.json"
         path.write_text(json.dumps(to_json(profile)))
         again = read_profile(path)

@@ -113,6 +113,9 @@ def observed_index(index: IndexRow, names: Mapping[int, str], major: int) -> dic
     for flag in ("is_exclusion", "is_clustered", "is_replica_identity"):
         if row[flag]:
             made[flag] = True
+    for flag in ("is_deferrable", "is_nullable"):
+        if row["is_unique"] and row.get(flag):
+            made[flag] = True
     for flag in ("is_valid", "is_ready", "is_live"):
         if not row[flag]:
             made[flag] = False

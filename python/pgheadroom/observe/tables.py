@@ -59,6 +59,9 @@ _STATES = (
     "last_analyze_epoch_s",
     "last_autoanalyze_epoch_s",
 )
+_REPLICA_IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
+"""Of pg_class.relreplident."""
+
 _PAGE_USABLE_BYTES = 8168  # SizeOfPageHeaderData from a page of 8,192
 
 
@@ -235,6 +238,8 @@ def _identity(row: Row, size: Row | None) -> dict[str, Any]:
     made["persistence"] = {"p": "permanent", "u": "unlogged", "t": "temporary"}.get(
         row["relpersistence"], row["relpersistence"]
     )
+    if row.get("replica_identity") is not None:
+        made["replica_identity"] = _REPLICA_IDENTITIES[row["replica_identity"]]
     return made
 
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, SourceError
+from pgheadroom.plan.guard import SqueezeGuard
 from pgheadroom.plan.marks import Catalog, Found
 from pgheadroom.plan.record import Effect, Record, State, StepRecord
 from pgheadroom.plan.session import check_rights, foreign_owners, heap_bytes, holders, look_now
-from pgheadroom.plan.statements import name_of, one_line
+from pgheadroom.plan.statements import TRAITS, name_of, one_line
 from pgheadroom.plan.values import Mark, Plan, Step, StepKind
 from pgheadroom.progress import Say
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _AGAIN = ("55P03", "40P01")  # lock_not_available, deadlock_detected: try again
 _DONE = ("done", "undoing")
+_CHEAP_S = 1.0
+"""A rewrite that has worked for longer before it missed its last lock is not begun again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,13 +392,16 @@ class Applier:
         import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
         start_s = time.monotonic()
+        gave_up = False
         try:
             if step.kind == "rewrite":
                 # Functions in indexes may rest on the role's own path.
                 self._connection.execute("RESET search_path")
-            self._connection.execute(statement.encode())
+            gave_up = self._run_guarded(step, statement)
             if step.kind == "rewrite":
                 self._connection.execute("SET search_path = pg_catalog")
+        except SourceError as error:
+            self._fail(step, began, one_line(str(error)), undo=undo)
         except psycopg.Error as error:
             if self._connection.broken or self._connection.closed or error.sqlstate is None:
                 raise Stopped(
@@ -404,10 +410,12 @@ class Applier:
                 ) from None
             said = one_line(f"{error.diag.message_primary or type(error).__name__}")
             hint = f" ({one_line(error.diag.message_hint)})" if error.diag.message_hint else ""
-            if error.sqlstate in _AGAIN:
-                held = holders(self._connection, step.table)
-                return said + ("" if held is None else f"; held: {one_line(held)}")
-            self._fail(step, began, f"{said}{hint} [{error.sqlstate}]", undo=undo)
+            if error.sqlstate not in _AGAIN:
+                self._fail(step, began, f"{said}{hint} [{error.sqlstate}]", undo=undo)
+            return self._without_lock(step, began, said, start_s, undo=undo)
+        if gave_up:
+            said = "pg_squeeze's worker waited longer than lock_timeout and was cancelled"
+            return self._without_lock(step, began, said, start_s, undo=undo)
         now = self._effect_now(step)
         wanted = step.table.fillfactor if undo else step.fillfactor
         if step.kind == "rewrite":
@@ -428,6 +436,34 @@ class Applier:
             )
         )
         return None
+
+    def _run_guarded(self, step: Step, statement: str) -> bool:
+        """Run it; whether a worker of pg_squeeze that did it was ended, for it waited too long."""
+        import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+        if step.tool != "pg_squeeze":
+            self._connection.execute(statement.encode())
+            return False
+        with SqueezeGuard(self._connection, step.table.oid, self._options.lock_timeout_s) as guard:
+            try:
+                self._connection.execute(statement.encode())
+            except psycopg.Error:
+                if not guard.cancelled or self._connection.broken:
+                    raise
+                return True
+        return False
+
+    def _without_lock(
+        self, step: Step, began: StepRecord, said: str, start_s: float, *, undo: bool
+    ) -> str:
+        """What is said when a lock was not had; a copy that was long in the making is the end."""
+        held = holders(self._connection, step.table)
+        said += "" if held is None else f"; held: {one_line(held)}"
+        worked_s = time.monotonic() - start_s - self._options.lock_timeout_s
+        if TRAITS[step.tool].lock_is_last and worked_s >= _CHEAP_S:
+            said += f"; a copy of {worked_s:.0f} s was in vain, so it is not tried again by itself"
+            self._fail(step, began, said, undo=undo)
+        return said
 
     def _fail(self, step: Step, began: StepRecord, error: str, *, undo: bool) -> None:
         self._put(

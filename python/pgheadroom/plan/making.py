@@ -18,9 +18,8 @@ from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import middle
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import measure
+from pgheadroom.plan.rewrites import usable_rewrites
 from pgheadroom.plan.statements import (
-    REPACK_FROM_MAJOR,
-    REWRITES,
     check_rewrite,
     name_of,
     one_line,
@@ -179,26 +178,15 @@ class _Maker:
 
     def _tools(self, table: TableProfile) -> tuple[list[Tool], dict[Tool, str]]:
         """What can rewrite the table there, best first; and why the others cannot."""
-        facts = table.observed
-        assert facts is not None, "only observed tables have steps"
-        modules = self._advice.observation.modules
-        keys = [i for i in facts.indexes if i.is_primary or i.is_replica_identity]
-        unique = [i for i in facts.indexes if i.is_unique and "predicate" not in i]
-        logged = facts.persistence == "permanent"
-        unfit: dict[Tool, str] = {}
-        if self._target.major < REPACK_FROM_MAJOR:
-            unfit["REPACK (CONCURRENTLY)"] = f"it is of version {REPACK_FROM_MAJOR}"
-        elif not keys or not logged:
-            unfit["REPACK (CONCURRENTLY)"] = "the table has no primary key, or is not logged"
-        if "pg_squeeze" not in modules:
-            unfit["pg_squeeze"] = "the extension is not installed in the database"
-        elif not keys or not logged:
-            unfit["pg_squeeze"] = "the table has no primary key, or is not logged"
-        if "pg_repack" not in modules:
-            unfit["pg_repack"] = "the extension is not installed in the database"
-        elif not unique:
-            unfit["pg_repack"] = "the table has no unique index"
-        return [tool for tool in REWRITES if tool not in unfit], unfit
+        server = self._profile.server
+        assert table.observed is not None, "only observed tables have steps"
+        assert server.observed is not None, "checked by the caller"
+        return usable_rewrites(
+            table.observed,
+            server.observed,
+            major=self._target.major,
+            wal_level=server.wal_level,
+        )
 
     def _step(self, tool: Tool, forecast: Forecast, table: TableProfile) -> Step:
         copied = 0 if tool == "ALTER TABLE" else _copied_bytes(forecast, table)

@@ -47,6 +47,8 @@ class Traits:
     disk_factor: float
     in_transaction: bool
     risk: str
+    lock_is_last: bool = False
+    """It copies first, and waits for the lock that stops everybody afterwards."""
 
 
 _SHORT_SWAP = "ACCESS EXCLUSIVE at its end, for the moment in which the files change places"
@@ -78,8 +80,11 @@ TRAITS: dict[Tool, Traits] = {
         bytes_per_s=(10 * MB, 40 * MB, 150 * MB),
         disk_factor=1.0,
         in_transaction=False,
-        risk="Not yet run by us on a server. Needs a primary key or replica identity and a "
-        "replication slot; keeps the horizon back and WAL on disk while it runs.",
+        risk="Takes one of max_repack_replication_slots; keeps the horizon back and WAL on disk "
+        "while it runs, and logs as if wal_level were logical. A transaction that has used the "
+        "table and stays open makes its last lock wait: after lock_timeout it gives up, the whole "
+        "copy was in vain, and nothing has changed.",
+        lock_is_last=True,
     ),
     "pg_squeeze": Traits(
         lock="ACCESS SHARE",
@@ -87,8 +92,12 @@ TRAITS: dict[Tool, Traits] = {
         bytes_per_s=(10 * MB, 40 * MB, 150 * MB),
         disk_factor=1.0,
         in_transaction=False,
-        risk="Not run by us on a server. Needs wal_level = logical (before 19), a primary key or "
-        "replica identity and a replication slot; keeps WAL on disk while it runs.",
+        risk="Needs the REPLICATION attribute and a replication slot; keeps the horizon back and "
+        "WAL on disk while it runs. A worker of its own does the work, which no lock_timeout of "
+        "a session reaches: where a transaction that has used the table stays open, it waits for "
+        "its last lock, and everybody behind it. apply cancels the worker after lock_timeout; who "
+        "runs it by hand has to do so.",
+        lock_is_last=True,
     ),
     "pg_repack": Traits(
         lock="ACCESS SHARE",
@@ -97,12 +106,21 @@ TRAITS: dict[Tool, Traits] = {
         bytes_per_s=(10 * MB, 40 * MB, 150 * MB),
         disk_factor=2.0,
         in_transaction=False,
-        risk="Not run by us on a server. A client program, on your machine, as superuser; needs a "
-        "primary key or a unique index over NOT NULL columns. Triggers make writes dearer while it "
-        "runs. It cancels who is in the way of its last lock unless told otherwise "
-        "(--no-kill-backend).",
+        risk="A client program, on your machine, of the extension's version, as superuser (or "
+        "--no-superuser-check). Triggers make writes dearer while it runs. Where it does not get "
+        "its last lock within --wait-timeout (60 s) it leaves the table as it was, ends with 0 and "
+        "says so; without --no-kill-backend it would end the others' transactions.",
     ),
 }
+
+VERIFIED: dict[Tool, frozenset[int]] = {
+    "ALTER TABLE": frozenset(range(15, 20)),
+    "VACUUM FULL": frozenset(range(15, 20)),
+    "REPACK (CONCURRENTLY)": frozenset({19}),
+    "pg_squeeze": frozenset({18}),
+    "pg_repack": frozenset({18}),
+}
+"""Versions on which our tests run them."""
 
 _SET_S = (0.001, 0.02, 0.5)
 """One catalog row, one commit: its sync is what takes time (assumed)."""
@@ -133,8 +151,9 @@ def rewrite(tool: Tool, mark: Mark, database: str) -> Texts:
         names = f"{shown_literal(mark.schema)}, {shown_literal(mark.name)}"
         return f"SELECT squeeze.squeeze_table({names}, NULL, NULL, NULL)", None
     assert tool == "pg_repack", f"{tool} does not rewrite"
-    arguments = ["pg_repack", "--no-order", f"--dbname={database}", f"--table={mark.qualified}"]
-    return None, " ".join(map(shell_word, arguments))
+    options = ["--no-order", "--no-kill-backend"]
+    named = [f"--dbname={database}", f"--table={mark.qualified}"]
+    return None, " ".join(map(shell_word, ["pg_repack", *options, *named]))
 
 
 def duration(tool: Tool, copied_bytes: int) -> tuple[Interval, str]:

@@ -16,6 +16,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.plan.statements import (
     REWRITES,
     TRAITS,
+    VERIFIED,
     duration,
     name_of,
     rewrite,
@@ -77,7 +78,7 @@ def make_step(
         wal_bytes=wal_bytes(tool, copied_bytes),
         in_transaction=traits.in_transaction,
         run_by="you" if sql is None else "apply",
-        verified=tool in ("ALTER TABLE", "VACUUM FULL") and target.major in range(15, 20),
+        verified=target.major in VERIFIED[tool],
         risk=traits.risk,
         forecast=forecast,
     )

@@ -65,7 +65,11 @@ class IndexCounters(Kept):
 
 @kept
 class ObservedIndex(Kept):
-    """An index; HOT ends with it or not, and by which columns."""
+    """
+    An index; HOT ends with it or not, and by which columns.
+
+    `is_nullable`: it is unique, and a column of its key may be NULL.
+    """
 
     schema: str
     name: str
@@ -80,6 +84,8 @@ class ObservedIndex(Kept):
     is_exclusion: bool | None = None
     is_clustered: bool | None = None
     is_replica_identity: bool | None = None
+    is_deferrable: bool | None = None
+    is_nullable: bool | None = None
     is_valid: bool | None = None
     is_ready: bool | None = None
     is_live: bool | None = None
@@ -317,6 +323,7 @@ class ObservedTable(Kept):
     pages: Pages | None = None
     parent: str | None = None
     persistence: str | None = None
+    replica_identity: Literal["default", "nothing", "full", "index"] | None = None
     reloptions: Mapping[str, str] | None = None
     totals: TableCounters | None = None
     state: Mapping[str, float | None] | None = None

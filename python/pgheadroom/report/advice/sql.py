@@ -62,10 +62,17 @@ def rewrite(table: TableAdvice, server_version: str, modules: Mapping[str, str])
         modules: Installed extensions.
     """
     full = relation(table)
+    if _major(server_version) >= _REPACK_FROM:
+        return Rewrite(
+            text=f"REPACK (CONCURRENTLY, ANALYZE) {full};",
+            how="The rewrite, REPACK (CONCURRENTLY), locks the table for a moment at its end, "
+            "needs a primary key or replica identity, and the table's size and its indexes' once "
+            "more on disk.",
+        )
     if "pg_repack" in modules:
         shell = shell_word(full)
         return Rewrite(
-            text=f"pg_repack --table={shell} --no-order",
+            text=f"pg_repack --no-order --no-kill-backend --table={shell}",
             how="The rewrite, pg_repack in a shell with -d for the database, locks the table for "
             "moments only and needs its size and its indexes' once more on disk.",
         )
@@ -73,13 +80,10 @@ def rewrite(table: TableAdvice, server_version: str, modules: Mapping[str, str])
         names = f"{shown_literal(table.schema)}, {shown_literal(table.name)}"
         return Rewrite(
             text=f"SELECT squeeze.squeeze_table({names});",
-            how="The rewrite, by pg_squeeze, locks the table for moments only and needs its size "
-            "and its indexes' once more on disk, and wal_level logical.",
-        )
-    if _major(server_version) >= _REPACK_FROM:
-        return Rewrite(
-            text=f"REPACK (CONCURRENTLY) {full};",
-            how="The rewrite, by REPACK, is not yet verified on a server of this version.",
+            how="The rewrite, by pg_squeeze, locks the table for a moment at its end, for which "
+            "it waits without limit, and others behind it, while a transaction that has used the "
+            "table is open; needs its size and its indexes' once more on disk, and wal_level "
+            "logical.",
         )
     return Rewrite(
         text=f"VACUUM FULL {full};",

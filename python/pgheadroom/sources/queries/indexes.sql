@@ -7,6 +7,10 @@ SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, n.nspname AS sc
        i.indisexclusion AS is_exclusion, i.indnullsnotdistinct AS nulls_not_distinct,
        i.indisvalid AS is_valid, i.indisready AS is_ready, i.indislive AS is_live,
        i.indisclustered AS is_clustered, i.indisreplident AS is_replica_identity,
+       NOT i.indimmediate AS is_deferrable,
+       EXISTS (SELECT FROM pg_attribute a
+               WHERE a.attrelid = i.indrelid AND NOT a.attnotnull
+                 AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])) AS is_nullable,
        i.indnkeyatts AS key_count, i.indkey::int2[] AS attnums,
        i.indoption::int2[] AS options,
        (SELECT jsonb_agg(CASE WHEN o.opcdefault THEN '' ELSE o.opcname END ORDER BY k.n)

@@ -2,7 +2,8 @@
 SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS relkind,
        c.relpersistence::text AS relpersistence, c.relfilenode::int8 AS relfilenode,
        c.reltuples::float8 AS reltuples, c.relpages, c.relallvisible,
-       c.relrowsecurity AS row_security, am.amname AS access_method,
+       c.relrowsecurity AS row_security, c.relreplident::text AS replica_identity,
+       am.amname AS access_method,
        has_table_privilege(c.oid, 'SELECT') AS readable,
        (SELECT jsonb_object_agg(o.option_name, o.option_value)
         FROM pg_options_to_table(c.reloptions) o) AS reloptions,
