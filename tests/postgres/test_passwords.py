@@ -159,7 +159,7 @@ def test_no_trace_when_it_fails(
         def broken(*arguments: object, **_: object) -> None:
             raise RuntimeError(f"while doing something with {arguments} for {' '.join(to)}")
 
-        monkeypatch.setattr("pgheadroom.cli.layout.read_only_session", broken)
+        monkeypatch.setattr("pgheadroom.sources.session.read_only_session", broken)
     elif trouble == "usage":
         code = 2
         to = [*to, *to]

@@ -162,6 +162,9 @@ class TableCase:
         decision = self._not_for_hot(decision)
         ruled = self._by_rule() if decision.verdict == "ABSTAIN" else None
         if ruled is not None:
+            if ruled.verdict == "KEEP":  # by HOT; images and pages only a play can weigh
+                unseen = f"its WAL at others is not foreseen: {decision.reason}"
+                ruled = replace(ruled, reason=f"{ruled.reason}; {unseen}")
             decision, self._decided_by = ruled, "rule"
         self._decision = decision
         if decision.verdict == "CHANGE" and self._fitted is not None:

@@ -1,5 +1,6 @@
 -- Settings of storage, WAL and vacuum; none that can hold a path or a password. Anyone.
--- Of output_plugin_libraries (minors from November 2026, 19) only whether pg_squeeze is among them.
+-- Of output_plugin_libraries (17.12, 18.6 and 19rc1 have it, 18.4 has not) only whether pg_squeeze
+-- is among them.
 -- squeeze.max_xlock_time is there where pg_squeeze's library was loaded at the server's start.
 SELECT name, unit, source,
        CASE name WHEN 'output_plugin_libraries'
