@@ -63,6 +63,8 @@ class SqueezeGuard:
                 "one more connection. Nothing was changed by this step"
             ) from None
         self._beside.prepare_threshold = None
+        # A worker that was at the table before is somebody else's.
+        (self._since,) = self._beside.execute("SELECT clock_timestamp()").fetchone() or (None,)
         self._thread.start()
         return self
 
@@ -92,7 +94,7 @@ class SqueezeGuard:
     def _cancel(self, *, longer_than_s: float) -> bool:
         """End workers that have waited longer; whether there was one."""
         found = self._beside.execute(
-            sql.apply_text("squeeze_workers").encode(), {"oid": self._oid}
+            sql.apply_text("squeeze_workers").encode(), {"oid": self._oid, "since": self._since}
         ).fetchall()
         late = [pid for pid, waits_s in found if waits_s > longer_than_s]
         for pid in late:
