@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -9,6 +11,8 @@ from pgheadroom.errors import PrivilegeMissing
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.wal import inspecting, names_of_server, read_wal
 from pgheadroom.wal.live import grants, read_live
+from pgheadroom.wal.names import Names
+from pgheadroom.wal.values import WalStats
 
 WORK = """
 CREATE TABLE u (id int PRIMARY KEY, v int, p text) WITH (fillfactor = 80);
@@ -72,15 +76,7 @@ def test_as_the_files_have_it(programs: ServerPrograms, monkeypatch: pytest.Monk
             assert end is not None
         names = names_of_server(dsn, {})
         with psycopg.connect(dsn, user="reader", autocommit=True) as connection:
-            stats = inspecting.inspect(
-                connection,
-                schema,
-                lambda: end,
-                begin=begin,
-                seconds=0.0,
-                wait=lambda _: True,
-                names=names,
-            )
+            stats = _inspected(connection, schema, (begin, end), names)
         cluster.stop()
         files = read_wal(
             cluster.data_dir / "pg_wal", begin=stats.start_lsn, end=stats.end_lsn, names=names
@@ -104,6 +100,22 @@ def test_as_the_files_have_it(programs: ServerPrograms, monkeypatch: pytest.Monk
         assert ours[heap].by_cause["hot_update"] == theirs[heap].by_cause["hot_update"]
 
 
+def _inspected(
+    connection: psycopg.Connection[Any], schema: str, span: tuple[int, int], names: Names | None
+) -> WalStats:
+    """The log between two positions, by pg_walinspect, at once."""
+    begin, end = span
+    return inspecting.inspect(
+        connection,
+        schema,
+        lambda: end,
+        begin=begin,
+        seconds=0.0,
+        wait=lambda _: True,
+        names=names,
+    )
+
+
 def test_segments_that_are_gone(programs: ServerPrograms) -> None:
     """The part that the server has recycled is one gap, named; what follows is summed."""
     with Host(programs) as host:
@@ -123,15 +135,7 @@ def test_segments_that_are_gone(programs: ServerPrograms) -> None:
             end = _flushed(connection)
             schema = inspecting.schema_of(connection)
             assert schema is not None
-            stats = inspecting.inspect(
-                connection,
-                schema,
-                lambda: end,
-                begin=begin,
-                seconds=0.0,
-                wait=lambda _: True,
-                names=None,
-            )
+            stats = _inspected(connection, schema, (begin, end), None)
         cluster.stop()
         files = read_wal(
             cluster.data_dir / "pg_wal", begin=stats.start_lsn, end=stats.end_lsn, names=None
