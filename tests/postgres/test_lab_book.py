@@ -61,6 +61,32 @@ def test_the_first_read_pays_for_the_load(newest: ServerPrograms, tmp_path: Path
     assert first["update", "on"]["wal_records"] == 2 * pages + 124
 
 
+@pytest.mark.minors
+@pytest.mark.pg(">= 19")
+def test_a_read_of_19_makes_the_maps(programs: ServerPrograms, tmp_path: Path) -> None:
+    """
+    Its records, and the pages of both maps, are as predicted, with and without full-page images.
+
+    What happened: pages by which the maps grew were taken for pages written to make room, and the
+    experiment stopped.
+    """
+    result = _run(
+        "read-writes",
+        programs,
+        tmp_path / "record",
+        *("method=insert,copy,update", "wal_log_hints=off", "full_page_writes=on,off"),
+    )
+    assert result["findings"][0] == "96 of 96 counts are exactly as predicted."
+    (first,) = [
+        cell
+        for cell in result["cells"]
+        if cell["step"] == "first-read"
+        and (cell["method"], cell["checksums"], cell["full_page_writes"]) == ("copy", "off", "on")
+    ]
+    assert first["wal_records"] == 1234, "each page that is nearly full"
+    assert first["pages_dirtied"] == 1235 + 2, "and one of each map"
+
+
 def test_a_large_table_is_read_without_a_ring(newest: ServerPrograms, tmp_path: Path) -> None:
     """Pages whose hints nobody logs stay dirty: none is written to make room for the next."""
     result = _run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgheadroom import _core
+from pgheadroom.lab.base import plain_rows
 from pgheadroom.lab.base import wal_arithmetic as wal
 from pgheadroom.lab.base.ascending_btree import AscendingBtree
 from pgheadroom.lab.base.copy_model import Copied, batches
@@ -95,11 +96,43 @@ def test_a_first_read_of_a_hundred_pages() -> None:
         row_bytes=104,
         update_every=None,
         is_settled=False,
+        has_free_space_map=True,
         logs_hints=True,
         full_page_writes=True,
         major=18,
     )
     assert (found.wal_records, found.wal_fpi, found.wal_bytes) == (100, 100, 817_300)
+
+
+@pytest.mark.parametrize(
+    ("update_every", "has_free_space_map", "logs_hints", "counts"),
+    [
+        (None, True, True, (12_347, 24_691, 12_347, 101_650_155)),
+        (None, True, False, (12_347, 12_345, 1, 748_897)),
+        (None, False, True, (12_351, 24_695, 12_351, 101_683_119)),
+        (None, False, False, (12_351, 12_345, 1, 748_897)),
+        (10, True, True, (13_582, 27_161, 13_582, 111_940_334)),
+        (10, True, False, (13_582, 13_580, 12_347, 91_484_863)),
+    ],
+)
+def test_a_first_read_on_19_sets_the_visibility_map(
+    update_every: int | None,
+    has_free_space_map: bool,
+    logs_hints: bool,
+    counts: tuple[int, int, int, int],
+) -> None:
+    """19rc1 with a million rows: each nearly full page a record of its own, and the maps."""
+    found = read_writes_model.expected(
+        rows=1_000_000,
+        row_bytes=plain_rows.row_bytes(64),
+        update_every=update_every,
+        is_settled=False,
+        has_free_space_map=has_free_space_map,
+        logs_hints=logs_hints,
+        full_page_writes=True,
+        major=19,
+    )
+    assert (found.pages_dirtied, found.wal_records, found.wal_fpi, found.wal_bytes) == counts
 
 
 def test_findings_name_differences_and_count_the_rest() -> None:

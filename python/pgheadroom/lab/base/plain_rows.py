@@ -147,11 +147,18 @@ def require_rows(connection: psycopg.Connection[Any], rows: int, *, table: str =
         raise MeasurementInvalid(f"{table} has {found[0]} rows, expected {rows}")
 
 
-def relation_pages(connection: psycopg.Connection[Any], name: str = TABLE) -> int:
-    """Pages of a relation's file."""
-    row = connection.execute("SELECT pg_relation_size(%s::regclass)", (name,)).fetchone()
+def relation_pages(
+    connection: psycopg.Connection[Any], name: str = TABLE, *, fork: str = "main"
+) -> int:
+    """Pages of one fork of a relation: `main`, `fsm`, `vm`."""
+    row = connection.execute("SELECT pg_relation_size(%s::regclass, %s)", (name, fork)).fetchone()
     assert row is not None, "a function returns one row"
     return int(row[0]) // PAGE_BYTES
+
+
+def map_pages(connection: psycopg.Connection[Any]) -> int:
+    """Pages of the table's free space map and visibility map."""
+    return sum(relation_pages(connection, fork=fork) for fork in ("fsm", "vm"))
 
 
 def checkpoints_logged(server: Running) -> int:

@@ -17,6 +17,7 @@ TUPLE_HEADER_BYTES = 23
 
 _RECORD_BYTES = 24
 _BLOCK_BYTES = 20
+_SAME_RELATION_BYTES = 8
 _IMAGE_BYTES = 5
 
 COMMIT_BYTES = 34
@@ -54,6 +55,11 @@ def with_image(image: int, main_data_bytes: int) -> int:
     return _RECORD_BYTES + _BLOCK_BYTES + _IMAGE_BYTES + image + main
 
 
+def image_beside(image: int) -> int:
+    """What an image adds to a record of more blocks."""
+    return _IMAGE_BYTES + image
+
+
 def prune_main_bytes(major: int) -> int:
     """
     Main data of the record of an on-access pruning that removes committed versions.
@@ -69,6 +75,17 @@ def prune_bytes(major: int, dead: int) -> int:
     """The same record without an image, where it turns so many line pointers dead."""
     block_data = 2 * dead + (2 if major >= 17 else 0)
     return _RECORD_BYTES + _BLOCK_BYTES + block_data + _main_data(prune_main_bytes(major))
+
+
+def set_visible_bytes(major: int) -> int:
+    """
+    The same record, 19 and later, where it only sets a bit of the visibility map.
+
+    Its second block is of the same relation, so that it is named by fork and number alone.
+
+    Source: `log_heap_prune_and_freeze`, pruneheap.c (19rc1).
+    """
+    return _RECORD_BYTES + _BLOCK_BYTES + _SAME_RELATION_BYTES + _main_data(prune_main_bytes(major))
 
 
 def insert_bytes(tuple_bytes: int) -> int:
