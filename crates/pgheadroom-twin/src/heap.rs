@@ -305,11 +305,8 @@ impl Heap {
     /// # Panics
     /// When there is no tuple at `old`.
     ///
-    /// A row lock of the updating transaction is carried over to the new version, as the weakest
-    /// kind; one of a transaction that has ended is not.
-    ///
-    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Left out: other
-    /// sessions' locks, which the executor carries over (`executor/row_lock.rs`).
+    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Left out: row locks,
+    /// which the executor carries over to the new version (`executor/row_lock.rs`).
     #[allow(clippy::too_many_arguments)] // one per question that heap_update asks
     pub fn update(
         &mut self,
@@ -347,12 +344,6 @@ impl Heap {
             } else {
                 old.offset
             };
-        }
-        let is_locked = replaced.is_locked_only && replaced.xmax == xid;
-        if is_locked {
-            tuple.xmax = xid;
-            tuple.is_locked_only = true;
-            tuple.xmax_hint = XmaxHint::UnsetKeyShare;
         }
         let new = self.put(block, tuple);
         let mut replaced = self.pages[old.block.0 as usize].tuple_mut(old.offset);

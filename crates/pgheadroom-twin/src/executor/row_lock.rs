@@ -16,8 +16,8 @@ impl Table {
         page.tuple(tid.offset).expect("a tuple")
     }
 
-    /// A version that others hold too was replaced: they are kept beside the updater, and with the
-    /// new version.
+    /// A version that was locked, by others or by the updater, is replaced: their locks are kept
+    /// beside its change, and with the new version, as the weakest kind.
     ///
     /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     pub(super) fn keep_holders(
