@@ -16,7 +16,7 @@ from typing import Any
 from pgheadroom import page_life
 from pgheadroom.advise import advice
 from pgheadroom.forms import json_schema
-from pgheadroom.lab import design, record, result
+from pgheadroom.lab import design, environment_form, record, result
 from pgheadroom.layout import values as layout
 from pgheadroom.migration import answer as migration
 from pgheadroom.plan import record as applied
@@ -44,7 +44,9 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             frame=_frame("prediction", prediction.SCHEMA_VERSION),
         ),
         "lab-request": _lab(design.Request, "Request of the laboratory", "lab_request"),
-        "lab-environment": _lab(record.Environment, "Environment of a run", "lab_environment"),
+        "lab-environment": _lab(
+            environment_form.Environment, "Environment of a run", "lab_environment"
+        ),
         "lab-sample": json_schema(record.TrialSample, title="Sample, a line of samples.jsonl"),
         "lab-series": _lab(record.SecondsSeries, "Series of a window", "series"),
         "lab-result": _lab(result.ExperimentResult, "Result of an experiment", "experiment"),

@@ -16,7 +16,8 @@ from values_of import ANYTHING, values_of
 from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import read, write
 from pgheadroom.lab.design import Request
-from pgheadroom.lab.record import Environment, SecondsSeries, TrialSample, framed
+from pgheadroom.lab.environment_form import Environment
+from pgheadroom.lab.record import SecondsSeries, TrialSample, framed
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.layout import Layout
 from pgheadroom.migration.answer import MigrationCheck

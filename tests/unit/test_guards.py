@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pgheadroom.lab import guards
+from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.record import TrialSample
 
 
@@ -35,9 +38,10 @@ def test_the_probe_reads_a_share() -> None:
 
 def test_assertions_are_named() -> None:
     """A build with assertions is another program where times are concerned."""
-    assert guards.assertions({"build": {"debug_assertions": "off"}}) == []
-    assert guards.assertions({}) == []
-    assert len(guards.assertions({"build": {"debug_assertions": "on"}})) == 1
+    found = Environment(server="18.4")
+    assert guards.assertions(replace(found, build={"debug_assertions": "off"})) == []
+    assert guards.assertions(found) == []
+    assert len(guards.assertions(replace(found, build={"debug_assertions": "on"}))) == 1
 
 
 def test_windows_need_length_transactions_and_a_checkpoint() -> None:

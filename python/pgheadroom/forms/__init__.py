@@ -27,7 +27,7 @@ from pgheadroom.forms.marks import (
     between,
     in_file,
 )
-from pgheadroom.forms.writing import Kept, write
+from pgheadroom.forms.writing import Kept, changed, write
 
 __all__ = [
     "Earlier",
@@ -39,6 +39,7 @@ __all__ = [
     "Stored",
     "Text",
     "between",
+    "changed",
     "defaults",
     "encodable",
     "expected_of",

@@ -7,8 +7,8 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pgheadroom.forms.marks import Stored, file_name
 
@@ -35,6 +35,20 @@ class Kept(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({dict(self)!r})"
+
+
+K = TypeVar("K", bound=Kept)
+
+
+def changed(value: K, **found: Any) -> K:
+    """The same with other values of these fields; what else stands in its file stays there."""
+    made = replace(value, **found)  # type: ignore[type-var]  # a dataclass, as every form
+    if hasattr(value, "kept"):
+        names = {file_name(item) for item, _ in stored_fields(type(value)) if item.name in found}
+        now = {name: item for name, item in write(made).items() if name in names}
+        stays = {name: item for name, item in value.kept.items() if name not in names - set(now)}
+        object.__setattr__(made, "kept", stays | now)
+    return made
 
 
 def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = True) -> Any:

@@ -17,9 +17,10 @@ from pgheadroom.errors import InputError
 from pgheadroom.forms import read
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key
 from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.experiment import COMPARED, Experiment, compared_cells, summarise_cells
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Environment, Record, TrialSample
+from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.result import (
     ComparedCells,
     ExperimentResult,
@@ -196,8 +197,11 @@ def _differences(sides: Sequence[_Side]) -> list[str]:
     }
     for name in dict.fromkeys((*a.request.options, *b.request.options)):
         pairs[name] = (a.request.options.get(name), b.request.options.get(name))
-    for name in ("server", "cpu", "cores", "memory_bytes", "filesystem", "kernel", "tool_version"):
-        pairs[name] = (a.environment.get(name), b.environment.get(name))
+    pairs["server"] = (a.environment.server, b.environment.server)
+    hardware = [side.environment.hardware() for side in sides]
+    pairs |= {name: (hardware[0][name], hardware[1][name]) for name in hardware[0]}
+    pairs["kernel"] = (a.environment.kernel, b.environment.kernel)
+    pairs["tool_version"] = (a.environment.tool_version, b.environment.tool_version)
     settings = [each.environment.settings or {} for each in sides]
     varied = {name for each in sides for name in each.environment.settings_that_vary or {}}
     for name in sorted({*settings[0], *settings[1]}):

@@ -10,12 +10,13 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pgheadroom
 from pgheadroom import redaction
+from pgheadroom.lab.environment_form import AT_DEFAULT, Machine, ServerFound
 from pgheadroom.lab.place import Running, memory_bytes
 
 SYNC_PROBE_S = 0.3
@@ -26,19 +27,10 @@ _PLACES = (
 )
 """Settings that say where a server lives and what it is called, others in every trial."""
 
-_SETTINGS = ("settings", "build")
-"""Parts of an environment that hold settings by name."""
-
-VARY = "settings_that_vary"
-"""The part of an environment that holds the values of settings that are not the same throughout."""
-
-AT_DEFAULT = "default"
-"""Stands among those values for a trial that leaves the setting at the server's default."""
-
 FSYNC_IN_TRIALS = "off while loading and for counters, on in timed windows"
 
 
-def describe_server(server: Running, *, timed: bool = False) -> dict[str, Any]:
+def describe_server(server: Running, *, timed: bool = False) -> ServerFound:
     """
     Version, build and every setting that is not at its default.
 
@@ -46,10 +38,6 @@ def describe_server(server: Running, *, timed: bool = False) -> dict[str, Any]:
         server: The running server of a trial.
         timed: Whether the trial, once its counters are taken, switches fsync on for a window whose
             times count (`driver.durable`): fsync is then said to vary, and when it is what.
-
-    Returns:
-        `server_version`, `settings`, `build`, and with `timed` on a server of ours `fsync` and
-        `settings_that_vary`, a list of values by name.
     """
     with server.connect() as connection:
         settings = connection.execute(
@@ -64,66 +52,31 @@ def describe_server(server: Running, *, timed: bool = False) -> dict[str, Any]:
         ).fetchall()
         version = connection.execute("SELECT version()").fetchone()
     assert version is not None, "a function returns one row"
-    found: dict[str, Any] = {
-        "server_version": version[0],
-        "settings": dict(settings),
-        "build": dict(fixed),
-    }
+    found = ServerFound(server_version=version[0], settings=dict(settings), build=dict(fixed))
     if timed and server.cluster is not None:
-        first = found["settings"].pop("fsync", AT_DEFAULT)
-        found |= {VARY: {"fsync": [first, "on"]}, "fsync": FSYNC_IN_TRIALS}
+        first = found.settings.get("fsync", AT_DEFAULT)
+        return replace(
+            found,
+            settings={name: item for name, item in found.settings.items() if name != "fsync"},
+            settings_that_vary={"fsync": (first, "on")},
+            fsync=FSYNC_IN_TRIALS,
+        )
     return found
 
 
-def joined(known: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    The environment of a run after one more trial: what is the same in all, and what varies.
-
-    Args:
-        known: The environment so far; what it says besides the server's settings stays.
-        further: `describe_server` of the trial.
-
-    Returns:
-        An environment whose `settings` and `build` hold what every trial so far has alike, and
-        `settings_that_vary` all values of each other setting, in the order in which they came.
-    """
-    vary: dict[str, list[str]] = {}
-    for name in sorted({name for each in (known, further) for name in _names(each)}):
-        values = list(dict.fromkeys([*values_of(known, name), *values_of(further, name)]))
-        if len(values) > 1:
-            vary[name] = values
-    alike = {
-        part: {name: value for name, value in (known.get(part) or {}).items() if name not in vary}
-        for part in _SETTINGS
-    }
-    return {**further, **known, **alike, **({VARY: vary} if vary else {})}
-
-
-def _names(environment: Mapping[str, Any]) -> set[str]:
-    return {name for part in (*_SETTINGS, VARY) for name in environment.get(part) or {}}
-
-
-def values_of(environment: Mapping[str, Any], name: str) -> list[str]:
-    """What a setting has been: several values where it varied, `AT_DEFAULT` if not named."""
-    if name in (several := environment.get(VARY) or {}):
-        return list(several[name])
-    parts = [environment.get(part) or {} for part in _SETTINGS]
-    return [next((part[name] for part in parts if name in part), AT_DEFAULT)]
-
-
-def describe_machine(folder: Path) -> dict[str, Any]:
+def describe_machine(folder: Path) -> Machine:
     """Kernel, processor, memory, and the disk under `folder` with its rate of synced writes."""
-    return {
-        "kernel": platform.release(),
-        "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
-        "memory_bytes": memory_bytes(),
-        "filesystem": _filesystem(folder),
-        "disk_syncs_per_s": disk_syncs_per_s(folder),
-        "load_average_1min": os.getloadavg()[0],
-        "python": platform.python_version(),
-        "tool_version": pgheadroom.__version__,
-    }
+    return Machine(
+        kernel=platform.release(),
+        cpu=_cpu_name(),
+        cores=os.cpu_count(),
+        memory_bytes=memory_bytes(),
+        filesystem=_filesystem(folder),
+        disk_syncs_per_s=disk_syncs_per_s(folder),
+        load_average_1min=os.getloadavg()[0],
+        python=platform.python_version(),
+        tool_version=pgheadroom.__version__,
+    )
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:

@@ -16,6 +16,7 @@ from pgheadroom.forms import write
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
+from pgheadroom.lab.environment_form import ServerFound
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import (
     PLAIN_FIGURES,
@@ -42,7 +43,7 @@ class TrialOutcome:
     notes: tuple[str, ...] = ()
     assumed: dict[str, str] = field(default_factory=dict)
     series: SecondsSeries | None = None
-    environment: dict[str, Any] | None = None
+    environment: ServerFound | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

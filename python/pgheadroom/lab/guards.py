@@ -8,11 +8,10 @@ busy laptop still counts pages.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from pgheadroom.lab.environment import values_of
+from pgheadroom.lab.environment_form import Environment, values_of
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import median, steady_from
 
@@ -74,7 +73,7 @@ def quiet_host(samples: Sequence[TrialSample]) -> list[str]:
     ]
 
 
-def assertions(environment: Mapping[str, Any]) -> list[str]:
+def assertions(environment: Environment) -> list[str]:
     """Warn of a server built with assertions, whose times are those of another program."""
     found = values_of(environment, "debug_assertions")
     if "on" not in found:

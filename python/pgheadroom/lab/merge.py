@@ -9,21 +9,20 @@ numbers, from which predictions follow. The sources stay as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import changed
 from pgheadroom.lab import conduct
 from pgheadroom.lab.design import Request, Trial, cell_key
 from pgheadroom.lab.environment import command_line
+from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.record import Environment, Origin, Record, TrialSample, read_json
+from pgheadroom.lab.record import Origin, Record, TrialSample, read_json
 from pgheadroom.lab.run import write_result
 from pgheadroom.types import PgVersion
-
-_MACHINE = ("cpu", "cores", "memory_bytes", "filesystem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
         for number, block in enumerate(blocks, start=1):
             for source, sample in block:
                 _copy(record, source, sample, number)
-        record.write("environment.json", _joined(sources, into))
+        record.write_environment(_joined(sources, into))
         said = f"{len(blocks)} blocks, merged from {len(folders)} records"
         conduct.write(record, said, warnings=[*_machines(sources), *_same_draws(blocks)])
         version = PgVersion.parse(sources[0].environment.server)
@@ -163,33 +162,35 @@ def _copy(record: Record, source: _Source, sample: TrialSample, repetition: int)
         record.write(f"series/{trial.id}.json", form | {"repetition": repetition})
 
 
-def _joined(sources: Sequence[_Source], into: Path) -> dict[str, Any]:
+def _joined(sources: Sequence[_Source], into: Path) -> Environment:
     """The first environment, the command that merges, and each source's command and machine."""
-    commands: dict[str, Any] = {}
-    machines: dict[str, Any] = {}
+    commands: dict[str, str | None] = {}
+    machines: dict[str, str | None] = {}
     for source in sources:
         folder, environment = str(source.folder), source.environment
         commands[folder] = environment.command
-        machines[folder] = json.dumps({name: environment.get(name) for name in _MACHINE})
+        machines[folder] = json.dumps(environment.hardware())
         # What a source was itself merged from, so that every trial's command stays known.
-        for into_too, key in ((commands, "merged_from"), (machines, "merged_machines")):
-            inner = environment.get(key)
-            for name, value in inner.items() if isinstance(inner, Mapping) else ():
-                into_too[f"{name}, in {folder}"] = value
+        for into_too, inner in (
+            (commands, environment.merged_from),
+            (machines, environment.merged_machines),
+        ):
+            into_too |= {f"{name}, in {folder}": value for name, value in (inner or {}).items()}
     command = ["lab", "merge", *(str(source.folder) for source in sources), "-o", str(into)]
-    return {
-        **sources[0].environment,
-        "command": command_line(command),
-        "merged_from": commands,
-        "merged_machines": machines,
-    }
+    return changed(
+        sources[0].environment,
+        command=command_line(command),
+        merged_from=commands,
+        merged_machines=machines,
+    )
 
 
 def _machines(sources: Sequence[_Source]) -> list[str]:
     """What the sources differ in that ratios survive and medians do not."""
     warnings = []
-    for name in _MACHINE:
-        values = list(dict.fromkeys(str(each.environment.get(name)) for each in sources))
+    machines = [source.environment.hardware() for source in sources]
+    for name in machines[0]:
+        values = list(dict.fromkeys(str(each[name]) for each in machines))
         if len(values) > 1:
             warnings.append(
                 f"The merged records come from machines with different {name} "

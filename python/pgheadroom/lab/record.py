@@ -26,14 +26,14 @@ from typing import Any, Self, TypeVar
 
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.files import file_error, write_atomically
-from pgheadroom.forms import FieldError, Kept, Text, in_file, kept, read, write
+from pgheadroom.forms import FieldError, Kept, in_file, kept, read, write
 from pgheadroom.input_file import exists, load_json, read_bytes, read_text
 from pgheadroom.lab.design import SCHEMA_VERSION, Level, Request
-from pgheadroom.lab.result import ExperimentResult, Surroundings
+from pgheadroom.lab.environment_form import Environment
+from pgheadroom.lab.result import FRAME, ExperimentResult
 
 T = TypeVar("T")
 
-FRAME = ("schema_version", "kind")
 _FILE_BYTES_MAX = 1024**3  # years of samples; arbitrary
 
 
@@ -63,29 +63,6 @@ class TrialSample:
     notes: tuple[str, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)
     drawn_from: Origin | None = field(default=None, metadata=in_file(unless_none=True))
-
-
-@kept
-class Environment(Kept):
-    """
-    Where a run took place: `environment.json`, with all that it says besides.
-
-    `settings` and `build` hold what every trial had alike, `settings_that_vary` the values of each
-    other setting.
-    """
-
-    server: Text
-    command: str | None = None
-    settings: Mapping[str, str | None] | None = None
-    build: Mapping[str, str | None] | None = None
-    settings_that_vary: Mapping[str, tuple[str | None, ...]] | None = None
-    merged_from: Mapping[str, str | None] | None = None
-
-    def surroundings(self) -> Surroundings:
-        """The same as a result has it, which says server and command elsewhere."""
-        elsewhere = (*FRAME, "command", "server")
-        kept = {name: value for name, value in self.items() if name not in elsewhere}
-        return read(Surroundings, kept, exact=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +275,11 @@ class Record:
         path = self.folder / name
         write_atomically(path, to_json_text(value))
         return path
+
+    def write_environment(self, environment: Environment) -> Path:
+        """Write `environment.json`; what it was read with besides stays in it."""
+        frame = {"schema_version": SCHEMA_VERSION, "kind": "lab_environment"}
+        return self.write("environment.json", frame | write(environment))
 
     def read_environment(self) -> Environment | None:
         """The environment of the run, None before the first trial."""

@@ -16,6 +16,7 @@ from pgheadroom.lab.design import SCHEMA_VERSION, Factor, Level, Measure
 from pgheadroom.types import Interval
 
 Cell = Mapping[str, Any]
+FRAME = ("schema_version", "kind")
 KIND = "experiment"
 
 

@@ -14,14 +14,14 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.lab import budget, conduct, guards
 from pgheadroom.lab.borrowed_place import BorrowedPlace
 from pgheadroom.lab.design import Request, Trial, cell_key, check_request
-from pgheadroom.lab.environment import describe_machine, joined
+from pgheadroom.lab.environment import describe_machine
+from pgheadroom.lab.environment_form import Environment, joined
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
@@ -266,9 +266,16 @@ class _Player:
         if outcome.environment is not None:
             known = self._record.read_environment()
             if known is None:
-                self._write_environment(outcome.environment)
-            elif (both := joined(known, outcome.environment)) != dict(known):
-                self._record.write("environment.json", both)
+                machine = describe_machine(self._place.folder or self._record.folder)
+                known = Environment.of(
+                    outcome.environment,
+                    machine,
+                    server=str(self._place.version),
+                    command=self._command,
+                )
+                self._record.write_environment(known)
+            elif (both := joined(known, outcome.environment)) != known:
+                self._record.write_environment(both)
         if outcome.series is not None:
             self._record.write(f"series/{trial.id}.json", framed("series", outcome.series))
         return TrialSample(
@@ -281,19 +288,6 @@ class _Player:
             measures={**outcome.measures, guards.BUSY_MEASURE: busy_frac},
             notes=outcome.notes,
             assumed=outcome.assumed,
-        )
-
-    def _write_environment(self, server: dict[str, Any]) -> None:
-        self._record.write(
-            "environment.json",
-            {
-                "schema_version": 1,
-                "kind": "lab_environment",
-                "server": str(self._place.version),
-                "command": self._command,
-                **server,
-                **describe_machine(self._place.folder or self._record.folder),
-            },
         )
 
     def drop_unneeded(self, trial: Trial, trials: Sequence[Trial]) -> None:

@@ -28,6 +28,7 @@ from pgheadroom.lab.base.plain_rows import TABLE
 from pgheadroom.lab.contrast import differences
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
+from pgheadroom.lab.environment_form import ServerFound
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.read_writes import model as read_writes_model
 from pgheadroom.lab.experiments.read_writes import presentation
@@ -244,8 +245,8 @@ def _no_load(server: Running) -> None:
     """Trials load themselves; what belongs to every cluster is in initdb's."""
 
 
-def _require_checksums(environment: dict[str, Any], wanted: str) -> None:
-    found = environment["build"].get("data_checksums")
+def _require_checksums(environment: ServerFound, wanted: str) -> None:
+    found = environment.build.get("data_checksums")
     if found != wanted:
         raise MeasurementInvalid(f"data_checksums is {found}, expected {wanted}")
 
