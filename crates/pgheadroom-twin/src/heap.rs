@@ -305,8 +305,8 @@ impl Heap {
     /// # Panics
     /// When there is no tuple at `old`.
     ///
-    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Left out: row locks,
-    /// which the executor carries over to the new version (`executor/row_lock.rs`).
+    /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE). Left out: row
+    /// locks, which the executor carries over to the new version (`executor/row_lock.rs`).
     #[allow(clippy::too_many_arguments)] // one per question that heap_update asks
     pub fn update(
         &mut self,
