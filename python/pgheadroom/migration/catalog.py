@@ -19,6 +19,7 @@ from pgheadroom.migration.conditional import Conditions
 from pgheadroom.migration.index_name import chosen_name
 from pgheadroom.migration.names import IndexAt, Names
 from pgheadroom.migration.new_key import constrain_domain, new_key
+from pgheadroom.migration.nulls import refused_nulls, take_nulls, take_writes
 from pgheadroom.migration.shape import (
     Altered,
     ColumnSet,
@@ -128,8 +129,13 @@ class Catalog:
             for key, effect in self._other_ends(statement.line, action, own):
                 found.setdefault(key, []).append(effect)
             gone = keys_gone(action, self.names, own)
+            of_table = self._of_table(statement.line, action)
+            self._note_refused(statement.line, action, of_table)
             self._take(statement.line, action)
+            for altered in of_table:
+                take_nulls(action, altered, self.names)
             self.names.keys.drop(gone)
+        self._take_writes(statement)
         made = {key: kept(joined(effects), held.locks.get(key)) for key, effects in found.items()}
         for key, whole in made.items():
             self.of_key(key).effects += [(statement.line, effect) for effect in whole]
@@ -142,6 +148,24 @@ class Catalog:
         held.take(statement.line, made, long)
         if statement.problem is not None and self._blind is None:
             self._blind = statement.line
+
+    def _of_table(self, line: int, action: Action) -> list[Altered]:
+        """The observed tables that an action changes, by the name of its table."""
+        table = getattr(action, "table", None)
+        if not isinstance(table, Target) or self.names.table(table) is None:
+            return []
+        return self._reached(table, line, action)
+
+    def _note_refused(self, line: int, action: Action, tables: Sequence[Altered]) -> None:
+        """What PostgreSQL refuses for the rows that are there; after a DO nobody knows them."""
+        text = refused_nulls(action, tables, self.names) if self._blind is None else None
+        if text is not None:
+            self._note(line, getattr(action, "table", None), text)
+
+    def _take_writes(self, statement: Statement) -> None:
+        for found in statement.fills:
+            for key in self.names.tables_of(found.table):
+                take_writes(found, self.of_key(key))
 
     def _conditions(self, line: int) -> Conditions:
         def say(table: Target, text: str, *, is_judged: bool) -> None:

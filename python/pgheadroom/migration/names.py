@@ -112,14 +112,20 @@ class Names:
             left += new
         return list(found)
 
+    def is_domain(self, spelled: str) -> bool:
+        """Whether a type is a domain that was observed, or is made by the migration."""
+        return self._domain(spelled) is not None
+
     def is_constrained(self, spelled: str) -> bool | None:
         """Whether a type is a domain with constraints; None: domains were not observed."""
-        *before, name = (part.strip('"') for part in spelled.split("."))
-        target = Target(schema=before[0] if before else None, name=name)
-        place = _place(target, self.domains)
+        place = self._domain(spelled)
         if place is not None:
             return self.domains[place]
         return False if self.knows_domains else None
+
+    def _domain(self, spelled: str) -> Address | None:
+        *before, name = (part.strip('"') for part in spelled.split("."))
+        return _place(Target(schema=before[0] if before else None, name=name), self.domains)
 
     def tables_of(self, target: Target) -> tuple[str, ...]:
         """Names in the profile of a table, or of the partitions of one; none where it has none."""

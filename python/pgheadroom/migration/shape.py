@@ -128,6 +128,8 @@ class Altered:
         called: Names that identities once had, where those are none.
         clustered: An index of it is marked by CLUSTER.
         nullable: Whether a column can be NULL, by identity, where that is known.
+        nulls: Columns that have NULLs now, by identity, with how that is known.
+        has_rows: It has rows now, as when it was observed; what a DELETE leaves is not known.
     """
 
     table: TableProfile
@@ -144,6 +146,8 @@ class Altered:
     called: dict[str, str] = field(default_factory=dict)
     clustered: bool = False
     nullable: dict[str, bool] = field(default_factory=dict)
+    nulls: dict[str, str] = field(default_factory=dict)
+    has_rows: bool = False
 
     @property
     def after(self) -> Shape:
@@ -169,6 +173,7 @@ class Altered:
             open=list(self.open),
             called=dict(self.called),
             nullable=dict(self.nullable),
+            nulls=dict(self.nulls),
         )
 
     def identities(self, names: Iterable[str]) -> frozenset[str]:
@@ -239,6 +244,12 @@ def altered_of(table: TableProfile, major: int) -> Altered:
             for c in columns
             if "null_frac_evidence" in c
         },
+        nulls={
+            column.name: f"{100 * column.null_frac:.3g} % of its values when it was observed"
+            for column in columns
+            if column.null_frac
+        },
+        has_rows=table.rows > 0,
         clustered=any(index.is_clustered for index in indexes),
     )
 

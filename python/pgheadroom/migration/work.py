@@ -194,6 +194,11 @@ def effect_of(action: Action, *, old_type: str | None, is_partition: bool = Fals
             return None
 
 
+def is_known_type(spelled: str) -> bool:
+    """Whether a type is one of PostgreSQL's own or of a known extension's: no domain."""
+    return spelled_type(spelled)[0] in _KNOWN_TYPES
+
+
 def domain_checked(action: actions.Domain) -> Effect:
     """What it does to each table with a column of it (`validateDomainCheckConstraint`)."""
     what = f"every value of domain {action.domain} is checked"
@@ -213,7 +218,7 @@ def of_domain(effect: Effect, spelled: str, is_constrained: bool | None) -> Effe
     """
     if is_constrained is False or spelled.endswith("[]") or effect.effort == "rewrite":
         return effect
-    if is_constrained is None and spelled_type(spelled)[0] in _KNOWN_TYPES:
+    if is_constrained is None and is_known_type(spelled):
         return effect
     what = f"{effect.what}, of domain {spelled}, which has constraints"
     unless = None

@@ -282,7 +282,12 @@ class _Builder:
             why = "; ".join(sorted({str(item["why"]) for item in self.left_out})) or "no table"
             raise InputError(f"no table can be put into a profile: {why}")
         operations = self._operations
-        observed["is_idle"] = not operations
+        is_written = any(
+            entry["observed"]["counters"].get(name)
+            for entry in self._tables
+            for name in ("n_tup_ins", "n_tup_upd", "n_tup_del")
+        )
+        observed["is_idle"] = not operations and not is_written
         length_s = max(round(observed["interval_s"]), 1)
         run: dict[str, Any] = {"duration_s": length_s, "clients": 1, "seed": 1}
         if operations:
@@ -299,9 +304,10 @@ class _Builder:
             kind = "select" if self.keyed is not None else "insert"
             name = self.keyed or self._tables[0]["name"]
             operations = [{"table": name, "kind": kind}]
-            observed["assumed"].append(
-                f"nothing was written inside the interval: one {kind} stands as the operation"
-            )
+            why = "nothing was written inside the interval"
+            if is_written:
+                why = "no table that was written can be played, for rows are found by a key"
+            observed["assumed"].append(f"{why}: one {kind} stands as the operation")
         still = observed["horizon"]["stood_still"]
         if still:
             run["snapshot"] = still

@@ -1,0 +1,84 @@
+"""
+Columns with NULLs in rows that are there: what wants them NOT NULL is refused.
+
+`ATExecAddColumn` and `ATExecSetNotNull` leave it to `ATRewriteTable` to look at each row, and
+`index_check_primary_key` makes a primary key's columns NOT NULL first (tablecmds.c, index.c;
+REL_15, 16 and 18_STABLE). What the rows hold is known from the profile, and from the statements
+before: a new column without a default is NULL in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgheadroom.migration import actions
+from pgheadroom.migration.actions import Action
+from pgheadroom.migration.names import Names
+from pgheadroom.migration.shape import Altered
+from pgheadroom.migration.work import is_known_type
+
+
+def refused_nulls(action: Action, tables: Sequence[Altered], names: Names) -> str | None:
+    """
+    Why PostgreSQL refuses an action on tables as they are before it; None: it does not.
+
+    Nothing is said where it is not known whether there are rows, or NULLs in them.
+
+    Args:
+        action: Of the statement.
+        tables: Those that it reaches.
+        names: Of the catalog, for its domains, which can have a default.
+    """
+    tables = [altered for altered in tables if altered.has_rows]
+    if not tables:
+        return None
+    if isinstance(action, actions.SetColumn):
+        rows = sum(altered.table.rows for altered in tables)
+        is_bare = action.is_new and action.default == "none" and action.generated is None
+        if not (is_bare and action.not_null) or may_have_default(action.type, names):
+            return None
+        return (
+            f"PostgreSQL refuses column {action.name}, NOT NULL without a default, in a table "
+            f"that has rows: {rows:,} when it was observed"
+        )
+    said, columns = "", tuple[str, ...]()
+    if isinstance(action, actions.Work) and action.kind in ("set not null", "add not null"):
+        if action.column is not None and not action.not_valid:
+            said, columns = f"NOT NULL of {action.column}", (action.column,)
+    elif isinstance(action, actions.AddIndex) and action.kind == "primary key":
+        said, columns = f"a primary key over {', '.join(action.columns)}", action.columns
+    for altered in tables:
+        for name in columns:
+            why = altered.nulls.get(altered.names.get(name, ""))
+            if why is not None:
+                return f"PostgreSQL refuses {said}, which has NULLs: {why}"
+    return None
+
+
+def may_have_default(spelled: str, names: Names) -> bool:
+    """Whether a type is a domain, or may be one: these can have a default of their own."""
+    if names.is_domain(spelled):
+        return True
+    return not names.knows_domains and not is_known_type(spelled)
+
+
+def take_nulls(action: Action, altered: Altered, names: Names) -> None:
+    """What an action makes of the NULLs of a table, after the action has been taken in."""
+    if isinstance(action, actions.Work):
+        if action.kind == "truncate":
+            altered.has_rows = False
+        elif action.column is not None:
+            altered.nulls.pop(altered.names.get(action.column, ""), None)
+    elif isinstance(action, actions.SetColumn):
+        identity = altered.names.get(action.name, "")
+        altered.nulls.pop(identity, None)  # USING may give any value
+        is_bare = action.is_new and action.default == "none" and action.generated is None
+        if is_bare and not may_have_default(action.type, names):
+            altered.nulls[identity] = "it is new, and has no default"
+
+
+def take_writes(written: actions.Fill, altered: Altered) -> None:
+    """Rows were updated or deleted: nobody knows which columns still have NULLs, or which rows."""
+    altered.nulls.clear()
+    if written.kind == "DELETE":
+        altered.has_rows = False
