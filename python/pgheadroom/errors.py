@@ -17,7 +17,8 @@ class HeadroomError(Exception):
     Args:
         message: What was found, what was expected, what to do.
         mentions: Parameters, as Python has them, that the message names in backquotes; the command
-            line puts its options' names in their place.
+            line puts its options' names in their place. `name=value` is a factor of an experiment
+            at a level, `--set name=value` there.
     """
 
     exit_code = 2
@@ -67,6 +68,8 @@ def _with_options(text: str, parameters: tuple[str, ...]) -> str:
 
 
 def _option(parameter: str) -> str:
+    if "=" in parameter:
+        return f"--set {parameter}"
     return f"--{parameter.replace('_', '-')}"
 
 
@@ -163,9 +166,15 @@ class DiskFull(LabError):  # noqa: N818 - reads as what happened
     """Too little room on a file system; `path`, `needed_bytes` and `free_bytes` say where."""
 
     def __init__(
-        self, message: str, *, path: Path, needed_bytes: int | None = None, free_bytes: int
+        self,
+        message: str,
+        *,
+        path: Path,
+        needed_bytes: int | None = None,
+        free_bytes: int,
+        mentions: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, mentions=mentions)
         self.path = path
         self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes

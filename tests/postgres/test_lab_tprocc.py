@@ -308,5 +308,5 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected one of benchmarksql, hammerdb2020"):
         check("fillfactor=oracle")
     request = make_request(tprocc, ["fillfactor=40"], 100_000, 1, 1, "18")
-    with pytest.raises((InputError, LabError), match="take a smaller --scale"):
+    with pytest.raises((InputError, LabError), match="take a smaller `scale`"):
         run(request, tmp_path / "record", server="18", command="test", report=lambda _: None)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -57,7 +58,18 @@ def test_functions_stay_readable() -> None:
 
 
 OPTIONS_BY_RIGHT = {
-    "lab": "run from its command line alone; what a record says is repeated there",
+    "errors.py": "puts the option in its parameter's place",
+    "lab/base/accounts_trial.py": "pgbench's",
+    "lab/base/accounts_windows.py": "pgbench's",
+    "lab/driver.py": "pgbench's",
+    "lab/experiments/commit_cost/experiment.py": "pgbench's",
+    "lab/experiments/custom/measure.py": "pgbench's",
+    "lab/experiments/insert_rate/measure.py": "pgbench's",
+    "lab/experiments/tprocc/measure.py": "pgbench's",
+    "lab/experiments/tprocc/summary.py": "a note in the record, repeated by its command line",
+    "lab/guards.py": "a note in the record, repeated by its command line",
+    "lab/merge.py": "a note in the record, repeated by its command line",
+    "lab/wal_images.py": "pg_waldump's",
     "report": "shows commands to type, and the colours of a page are CSS variables",
     "advise/decide.py": "what settles an ABSTAIN stands in the file, for whoever advises again",
     "advise/table.py": "as in decide.py",
@@ -67,7 +79,7 @@ OPTIONS_BY_RIGHT = {
     "play/run.py": "pgbench's",
     "play/wal_source.py": "pg_waldump's",
     "play/waldump.py": "pg_waldump's",
-    "servers/disk.py": "cp's; `--scale` is the laboratory's",
+    "servers/disk.py": "cp's",
     "servers/programs.py": "pg_config's and the server programs'",
     "servers/restore.py": "cp's",
     "servers/templates.py": "initdb's",
@@ -90,6 +102,33 @@ def test_the_library_speaks_of_parameters() -> None:
             found.setdefault(by_right, []).append(name.as_posix())
     assert {name: paths for name, paths in found.items() if name not in OPTIONS_BY_RIGHT} == {}
     assert set(OPTIONS_BY_RIGHT) == set(found), "one that is no longer needed"
+
+
+def test_what_an_error_mentions_stands_in_its_message() -> None:
+    """In backquotes, else the command line would not find what to put its option for."""
+    missing = []
+    for path in sorted((ROOT / "python").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(call, ast.Call):
+                continue
+            mentions = [k.value for k in call.keywords if k.arg == "mentions"]
+            named = [n.value for n in (m for v in mentions for m in ast.walk(v)) if _is_text(n)]
+            said = "".join(n.value for a in call.args for n in ast.walk(a) if _is_text(n))
+            missing += [(path.name, n) for n in named if "=" not in n and f"`{n}`" not in said]
+    assert missing == []
+
+
+def test_a_factor_at_a_level_is_what_set_takes() -> None:
+    """A program has factors; the command line has `--set`."""
+    error = errors.InputError(
+        "take `io=cached` or another `scale`", mentions=("io=cached", "scale")
+    )
+    assert error.as_option() == "take --set io=cached or another --scale"
+    assert str(error) == "take `io=cached` or another `scale`"
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.forms import Expected, FieldError, Text, between, in_file, read, write
 
 Value = str | int
@@ -275,18 +275,21 @@ def parse_settings(
     for setting in settings:
         key, separator, text = setting.partition("=")
         if not separator:
-            raise InputError(f"--set {setting}: expected NAME=VALUE, for example fillfactor=100,80")
+            raise ParameterError(
+                "set", f"{setting}: expected NAME=VALUE, for example fillfactor=100,80"
+            )
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             has = ", ".join(factor.name for factor in factors) or open_factors or "(none)"
-            raise InputError(
-                f"--set {setting}: {name} has no factor or option {key!r}{hint}\n"
+            raise ParameterError(
+                "set",
+                f"{setting}: {name} has no factor or option {key!r}{hint}\n"
                 f"It has the factors {has}"
-                f" and the options {', '.join(o.name for o in options) or '(none)'}."
+                f" and the options {', '.join(o.name for o in options) or '(none)'}.",
             )
         if key in given:
-            raise InputError(f"--set {setting}: {key} is set twice; give all levels at once")
+            raise ParameterError("set", f"{setting}: {key} is set twice; give all levels at once")
         given[key] = known[key].parse(text)
     levels = {
         factor.name: chosen

@@ -178,7 +178,8 @@ def require_own_server(throw_away: bool, doing: str) -> None:
     """
     if not throw_away:
         raise InputError(
-            f"{doing}, and this server is not ours: leave --server out, or name a version"
+            f"{doing}, and this server is not ours: leave `server` out, or name a version",
+            mentions=("server",),
         )
 
 

@@ -72,7 +72,9 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
     blocks = whole + [block for block in blocks if block not in whole]
     merged = replace(first, repetitions=max(len(whole), 1))
     if (into / "request.json").exists():
-        raise InputError(f"{into} holds a record already: give --output a new folder")
+        raise InputError(
+            f"{into} holds a record already: give `output` a new folder", mentions=("output",)
+        )
     with Record.create(into, merged) as record:
         for number, block in enumerate(blocks, start=1):
             for source, sample in block:

@@ -220,11 +220,12 @@ class OwnPlace:
         if free_bytes < needed_bytes:
             raise DiskFull(
                 f"{self._host.folder} has {show_bytes(free_bytes)} free, and a table of this "
-                f"experiment needs about {show_bytes(needed_bytes)}: take a smaller --scale, or "
+                f"experiment needs about {show_bytes(needed_bytes)}: take a smaller `scale`, or "
                 "let PGHEADROOM_TMPDIR name a folder on a larger file system",
                 path=self._host.folder,
                 needed_bytes=needed_bytes,
                 free_bytes=free_bytes,
+                mentions=("scale",),
             )
 
     @contextmanager

@@ -203,10 +203,14 @@ class Record:
             if record.request != request:
                 raise InputError(
                     f"{folder} holds a record of another request: "
-                    f"{_difference(record.request, request)}; give --record another folder"
+                    f"{_difference(record.request, request)}; give `record` another folder",
+                    mentions=("record",),
                 )
         elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(f"{folder} exists and is not a record: give --record another folder")
+            raise InputError(
+                f"{folder} exists and is not a record: give `record` another folder",
+                mentions=("record",),
+            )
         else:
             try:
                 (folder / "series").mkdir(parents=True, exist_ok=True)
@@ -226,7 +230,8 @@ class Record:
             os.close(descriptor)
             raise LabError(
                 f"another run is writing the record {self.folder}: wait for it, "
-                "or give --record another folder"
+                "or give `record` another folder",
+                mentions=("record",),
             ) from None
         self._samples_file = descriptor
         # Read again under the lock; a torn last line is what a killed run leaves.

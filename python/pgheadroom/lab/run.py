@@ -35,7 +35,7 @@ from pgheadroom.types import PgVersion
 
 _STOPPED_AMONG_FURTHER = (
     "The run was stopped among the blocks that its budget adds: the same command goes on with "
-    "them, and without --budget it ends here."
+    "them, and without a budget it ends here."
 )
 
 
@@ -219,7 +219,8 @@ def _check_server(record: Record, place: Place) -> None:
     if environment is not None and environment.server != str(place.version):
         raise InputError(
             f"{record.folder} was begun on PostgreSQL {environment.server} and the server is "
-            f"now {place.version}: name the former with --server, or begin anew with --fresh"
+            f"now {place.version}: name the former by `server`, or begin anew by `fresh`",
+            mentions=("server", "fresh"),
         )
 
 

@@ -48,7 +48,7 @@ def disk_full(folder: Path, purpose: str, *, needed_bytes: int | None = None) ->
     needed = "more" if needed_bytes is None else f"about {show_bytes(needed_bytes)}"
     return DiskFull(
         f"no room to {purpose}: {show_bytes(free_bytes)} are free at {folder}, {needed} is "
-        "needed; free some, use a smaller --scale, or let PGHEADROOM_TMPDIR name a larger one",
+        "needed; free some, load less, or let PGHEADROOM_TMPDIR name a larger one",
         path=folder,
         needed_bytes=needed_bytes,
         free_bytes=free_bytes,

@@ -102,7 +102,8 @@ def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
         raise InputError(
             f"memory={trial.cell['memory']} at scale {request.scale} needs "
             f"{show_bytes(shared_bytes)} of shared_buffers, and this machine has "
-            f"{show_bytes(place.memory_bytes)} of memory: take a smaller --scale"
+            f"{show_bytes(place.memory_bytes)} of memory: take a smaller `scale`",
+            mentions=("scale",),
         )
     settings = {
         **DOCUMENT_SETTINGS,
@@ -207,7 +208,9 @@ def _hint_at_direct_io(direct: bool) -> Iterator[None]:
         yield
     except ServerStartFailed as error:
         if direct:
-            error.add_note("direct I/O may be impossible on this file system: try --io cached")
+            error.add_note(
+                "direct I/O may be impossible on this file system: io=cached does without"
+            )
         raise
 
 

@@ -70,7 +70,7 @@ class ClientsScale(Comparing):
     factors = (
         Factor(
             name="data_scale",
-            description="pgbench's scale before it is multiplied by --scale",
+            description="pgbench's scale before it is multiplied by the scale",
             default=(1, 2, 4, 8),
             bounds=(1, 100_000),
         ),
@@ -86,7 +86,7 @@ class ClientsScale(Comparing):
         ),
         Factor(
             name="shared_buffers_mb",
-            description="shared_buffers in MB, multiplied by --scale; 0 for a borrowed server",
+            description="shared_buffers in MB, multiplied by the scale; 0 for a borrowed server",
             default=(48,),
             bounds=(0, 1_000_000),
             single=True,

@@ -148,7 +148,7 @@ class CommitCost(Comparing):
             bounds=(0, 1000),
             single=True,
         ),
-        shared.window_s(5, of="length of the window in seconds, multiplied by --scale"),
+        shared.window_s(5, of="length of the window in seconds, multiplied by the scale"),
     )
     measures = MEASURES
     compared = ("tps",)
@@ -162,9 +162,11 @@ class CommitCost(Comparing):
         most = max(int(level) for level in request.levels["clients"])
         siblings = int(request.options["commit_siblings"])
         if any(request.levels.get("commit_delay", ())) and most <= siblings:
+            fewer = f"commit_siblings={most - 1}"
             raise InputError(
                 f"commit_delay counts only beside {siblings} other open transactions, and there "
-                f"are at most {most} clients: take more, or --set commit_siblings={most - 1}"
+                f"are at most {most} clients: take more, or `{fewer}`",
+                mentions=(fewer,),
             )
 
     def reference(self, request: Request, cell: Cell) -> Cell:

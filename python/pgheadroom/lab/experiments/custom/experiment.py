@@ -138,11 +138,15 @@ class Custom(Experiment):
         """Refuse what this server cannot do; reads the files that were named."""
         require_wal_counters(version)
         if not request.levels:
-            raise InputError(f"custom has nothing to vary: expected a --set of {self.open_factors}")
+            raise InputError(
+                f"custom has nothing to vary: expected a `set` of {self.open_factors}",
+                mentions=("set",),
+            )
         own = [n for n in request.levels if n == "server" or n.startswith("setting.")]
         if own and not throw_away:
             raise InputError(
-                f"--set {own[0]}=... needs servers of ours: leave --server out, or vary reloptions"
+                f"{own[0]} needs servers of ours: leave `server` out, or vary reloptions",
+                mentions=("server",),
             )
         custom_load.work_of(request)
 

@@ -72,8 +72,9 @@ def work_of(request: Request) -> Work:
     given = [name for name in ("profile", "script") if name in options]
     if len(given) != 1:
         raise InputError(
-            "custom needs --set profile=FILE, or --set script=FILE with --set schema=FILE; "
-            f"found {' and '.join(given) or 'neither'}"
+            "custom needs `profile=FILE`, or `script=FILE` with `schema=FILE`; "
+            f"found {' and '.join(given) or 'neither'}",
+            mentions=("profile=FILE", "script=FILE", "schema=FILE"),
         )
     return _of_profile(request) if given == ["profile"] else _of_script(request)
 
@@ -117,8 +118,9 @@ def _of_script(request: Request) -> Work:
         if f"{name}_text" not in request.options:
             raise InputError(
                 f"{name} {request.options.get(name, '(not given)')} cannot be read: expected "
-                f"--set {name}=FILE with the path of "
-                + ("a pgbench script" if name == "script" else "the SQL that loads its tables")
+                f"`{name}=FILE` with the path of "
+                + ("a pgbench script" if name == "script" else "the SQL that loads its tables"),
+                mentions=(f"{name}=FILE",),
             )
     return _work(
         int(request.options["clients"]) or 1,
@@ -207,7 +209,7 @@ def with_reloptions(profile: Profile, reloptions: Mapping[str, Value]) -> Profil
         table, _, option = key.rpartition(".")
         if table and table not in profile.table_names:
             raise InputError(
-                f"--set {key}: the profile has no table {table!r}; it has "
+                f"{key}: the profile has no table {table!r}; it has "
                 + ", ".join(profile.table_names)
             )
         changed = []
@@ -235,7 +237,7 @@ def _alter(server: Running, reloptions: Mapping[str, Value]) -> None:
             table, _, option = key.rpartition(".")
             if table and table not in names:
                 raise InputError(
-                    f"--set {key}: there is no table {table!r} after loading; found "
+                    f"{key}: there is no table {table!r} after loading; found "
                     + (", ".join(names) or "none")
                 )
             for name in [table] if table else names:

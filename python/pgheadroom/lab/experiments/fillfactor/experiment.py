@@ -169,7 +169,7 @@ class FillfactorSweep(Comparing):
         "size and WAL, when the data fits in memory and when it does not?"
     )
     source = "S0: What is fillfactor and how does it affect PostgreSQL performance? (2020)"
-    time_needed = "about 30 minutes at scale 5; --set measure=counters takes a third"
+    time_needed = "about 30 minutes at scale 5; measure=counters takes a third"
     scale_default = 5
     scale_meaning = "pgbench's scale: 100,000 accounts, about 15 MB each"
     factors = FACTORS
@@ -184,7 +184,8 @@ class FillfactorSweep(Comparing):
         super().check(request, version, throw_away=throw_away)
         if request.options["io"] == "direct" and version.major < 16:
             raise UnsupportedServer(
-                f"direct I/O needs PostgreSQL 16 or later, found {version}: take --io cached"
+                f"direct I/O needs PostgreSQL 16 or later, found {version}: take `io=cached`",
+                mentions=("io=cached",),
             )
         found = (request.levels["memory"], request.levels["autovacuum"])
         if not throw_away and (
@@ -192,7 +193,8 @@ class FillfactorSweep(Comparing):
         ):
             raise InputError(
                 "memory, autovacuum and io are settings of the whole server, and this one is not "
-                "ours: take them as they are by --set memory=server --set autovacuum=server"
+                "ours: take them as they are by `memory=server` and `autovacuum=server`",
+                mentions=("memory=server", "autovacuum=server"),
             )
         if throw_away and ("server" in found[0] or "server" in found[1]):
             raise InputError(

@@ -108,7 +108,7 @@ class InsertRate(Comparing):
     title = "Rows per statement"
     question = "What do more rows per statement gain in rows a second, and save in WAL a row?"
     source = "S3: the book, chapters 2, 8 and 17 (B2.9, B8.23, B17.2)"
-    time_needed = "about 6 minutes with windows of 3 s; --set measure=counters takes one"
+    time_needed = "about 6 minutes with windows of 3 s; measure=counters takes one"
     scale_default = 1
     scale_meaning = "rows of the counter window / 20,000"
     factors = (
@@ -158,12 +158,14 @@ class InsertRate(Comparing):
             if "values" in request.levels["method"] and most > PARAMETERS_MAX:
                 raise InputError(
                     f"pgbench sends at most {PARAMETERS_MAX} parameters, and rows={most} of "
-                    "method values need one each: take fewer rows, or --set protocol=simple"
+                    "method values need one each: take fewer rows, or `protocol=simple`",
+                    mentions=("protocol=simple",),
                 )
             if most * widest > 100_000 and set(request.levels["method"]) - {"copy"}:
                 raise InputError(
                     f"rows={most} of {widest} bytes are {most * widest:,} bytes, and a variable of "
-                    "pgbench takes 100,000: take less, or --set protocol=simple"
+                    "pgbench takes 100,000: take less, or `protocol=simple`",
+                    mentions=("protocol=simple",),
                 )
         if most > ROWS_PER_SCALE * request.scale:
             raise InputError(

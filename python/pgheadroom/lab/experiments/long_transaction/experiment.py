@@ -141,7 +141,8 @@ class LongTransaction(Experiment):
         if not throw_away:
             raise InputError(
                 "long-transaction holds the horizon of the whole database back, and other sessions "
-                "of this server hold it as well: leave --server out, or name a version"
+                "of this server hold it as well: leave `server` out, or name a version",
+                mentions=("server",),
             )
 
     def trials(self, request: Request) -> list[Trial]:

@@ -338,7 +338,8 @@ def _read(connection: psycopg.Connection[Any], rows: int) -> dict[str, float | N
     if written_pages > 0:
         raise MeasurementInvalid(
             f"{written_pages} pages were written to make room: the table does not "
-            "fit into shared_buffers; take a smaller --scale"
+            "fit into shared_buffers; take a smaller `scale`",
+            mentions=("scale",),
         )
     pages = plain_rows.relation_pages(connection)
     touched = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]

@@ -148,7 +148,8 @@ class Tprocc(Experiment):
         require_wal_counters(version)
         if "direct" in request.levels["io"] and version.major < 16:
             raise UnsupportedServer(
-                f"direct I/O needs PostgreSQL 16 or later, found {version}: take --set io=cached"
+                f"direct I/O needs PostgreSQL 16 or later, found {version}: take `io=cached`",
+                mentions=("io=cached",),
             )
         given = (request.levels["io"] == ("server",), request.options["autovacuum"] == "server")
         if throw_away and ("server" in request.levels["io"] or given[1]):
@@ -159,13 +160,15 @@ class Tprocc(Experiment):
         if not throw_away and given != (True, True):
             raise InputError(
                 "io and autovacuum are settings of the whole server, and this one is not ours: "
-                "take them as they are by --set io=server --set autovacuum=server"
+                "take them as they are by `io=server` and `autovacuum=server`",
+                mentions=("io=server", "autovacuum=server"),
             )
         for level in request.levels["fillfactor"]:
             fillfactors(level)
         if request.options["predict"] == "on" and not 15 <= version.major <= 19:
             raise UnsupportedServer(
-                f"the twin follows PostgreSQL 15 to 19, found {version}: take --set predict=off"
+                f"the twin follows PostgreSQL 15 to 19, found {version}: take `predict=off`",
+                mentions=("predict=off",),
             )
 
     def trials(self, request: Request) -> list[Trial]:

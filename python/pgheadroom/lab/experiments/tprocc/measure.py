@@ -167,8 +167,9 @@ def _settings(request: Request, place: Place, trial: Trial) -> dict[str, str]:
     if shared_bytes > place.memory_bytes * 0.6:
         raise InputError(
             f"{request.scale} warehouses need {show_bytes(shared_bytes)} of shared_buffers, and "
-            f"this machine has {show_bytes(place.memory_bytes)} of memory: take a smaller --scale, "
-            "or set shared_buffers_mb"
+            f"this machine has {show_bytes(place.memory_bytes)} of memory: take a smaller `scale`, "
+            "or set shared_buffers_mb",
+            mentions=("scale",),
         )
     settings = {
         **AUTOVACUUM_SETTINGS[str(request.options["autovacuum"])],

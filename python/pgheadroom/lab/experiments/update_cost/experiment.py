@@ -187,8 +187,9 @@ class UpdateCost(Experiment):
         for name in ("full_page_writes", "wal_compression"):
             if name in request.levels and not throw_away:
                 raise InputError(
-                    f"--set {name}=... changes the whole server, and this one is not ours: "
-                    "leave --server out, or name a version, to run it on a throw-away server"
+                    f"{name} changes the whole server, and this one is not ours: "
+                    "leave `server` out, or name a version, to run it on a throw-away server",
+                    mentions=("server",),
                 )
         if version.major < 15 and set(request.levels.get("wal_compression", ())) & {"lz4", "zstd"}:
             raise UnsupportedServer(
