@@ -12,8 +12,9 @@ mod pieces;
 mod table;
 
 use pg_query::protobuf::{
-    CreateTrigStmt, DropBehavior, DropStmt, ObjectType, ReindexObjectType, RenameStmt,
-    TransactionStmtKind, VariableSetKind, VariableSetStmt, a_const,
+    ClusterStmt, CreateTrigStmt, DropBehavior, DropStmt, ObjectType, ReindexObjectType,
+    ReindexStmt, RenameStmt, TransactionStmtKind, VacuumStmt, VariableSetKind, VariableSetStmt,
+    a_const,
 };
 use pg_query::{Node, NodeEnum};
 
@@ -164,57 +165,9 @@ impl Facts {
                     self.add(Fact::TransactionEnd);
                 }
             }
-            NodeEnum::VacuumStmt(vacuum) => {
-                let kind = if !vacuum.is_vacuumcmd {
-                    "analyze"
-                } else if is_set(&vacuum.options, "full") {
-                    "vacuum full"
-                } else {
-                    "vacuum"
-                };
-                if vacuum.rels.is_empty() && kind == "vacuum full" {
-                    self.work(kind, None);
-                }
-                for relation in &vacuum.rels {
-                    if let Some(NodeEnum::VacuumRelation(one)) = relation.node.as_ref() {
-                        self.work(kind, Some(target(one.relation.as_ref())));
-                    }
-                }
-            }
-            NodeEnum::ClusterStmt(cluster) => {
-                let table = cluster
-                    .relation
-                    .as_ref()
-                    .map(|relation| target(Some(relation)));
-                let index = (!cluster.indexname.is_empty()).then(|| Target {
-                    schema: table.as_ref().and_then(|table| table.schema.clone()),
-                    name: cluster.indexname.clone(),
-                });
-                self.add(Fact::Work(Work {
-                    index,
-                    ..Work::new("cluster", table)
-                }));
-            }
-            NodeEnum::ReindexStmt(reindex) => {
-                let named = reindex
-                    .relation
-                    .as_ref()
-                    .map(|relation| target(Some(relation)));
-                let (mut index, mut table, mut schema) = (None, None, None);
-                match reindex.kind() {
-                    ReindexObjectType::ReindexObjectIndex => index = named,
-                    ReindexObjectType::ReindexObjectSchema => schema = Some(reindex.name.clone()),
-                    ReindexObjectType::ReindexObjectSystem => return, // the catalogs alone
-                    _ => table = named,
-                }
-                let concurrently = is_set(&reindex.params, "concurrently");
-                self.add(Fact::Work(Work {
-                    index,
-                    concurrently,
-                    schema,
-                    ..Work::new("reindex", table)
-                }));
-            }
+            NodeEnum::VacuumStmt(vacuum) => self.vacuum(vacuum),
+            NodeEnum::ClusterStmt(cluster) => self.cluster(cluster),
+            NodeEnum::ReindexStmt(reindex) => self.reindex(reindex),
             NodeEnum::RefreshMatViewStmt(refresh) => {
                 let table = Some(target(refresh.relation.as_ref()));
                 let concurrently = refresh.concurrent;
@@ -248,6 +201,60 @@ impl Facts {
             )),
             other => self.code_or_nothing(other),
         }
+    }
+
+    fn vacuum(&mut self, vacuum: &VacuumStmt) {
+        let kind = if !vacuum.is_vacuumcmd {
+            "analyze"
+        } else if is_set(&vacuum.options, "full") {
+            "vacuum full"
+        } else {
+            "vacuum"
+        };
+        if vacuum.rels.is_empty() && kind == "vacuum full" {
+            self.work(kind, None);
+        }
+        for relation in &vacuum.rels {
+            if let Some(NodeEnum::VacuumRelation(one)) = relation.node.as_ref() {
+                self.work(kind, Some(target(one.relation.as_ref())));
+            }
+        }
+    }
+
+    fn cluster(&mut self, cluster: &ClusterStmt) {
+        let table = cluster
+            .relation
+            .as_ref()
+            .map(|relation| target(Some(relation)));
+        let index = (!cluster.indexname.is_empty()).then(|| Target {
+            schema: table.as_ref().and_then(|table| table.schema.clone()),
+            name: cluster.indexname.clone(),
+        });
+        self.add(Fact::Work(Work {
+            index,
+            ..Work::new("cluster", table)
+        }));
+    }
+
+    fn reindex(&mut self, reindex: &ReindexStmt) {
+        let named = reindex
+            .relation
+            .as_ref()
+            .map(|relation| target(Some(relation)));
+        let (mut index, mut table, mut schema) = (None, None, None);
+        match reindex.kind() {
+            ReindexObjectType::ReindexObjectIndex => index = named,
+            ReindexObjectType::ReindexObjectSchema => schema = Some(reindex.name.clone()),
+            ReindexObjectType::ReindexObjectSystem => return, // the catalogs alone
+            _ => table = named,
+        }
+        let concurrently = is_set(&reindex.params, "concurrently");
+        self.add(Fact::Work(Work {
+            index,
+            concurrently,
+            schema,
+            ..Work::new("reindex", table)
+        }));
     }
 
     fn code_or_nothing(&mut self, statement: &NodeEnum) {

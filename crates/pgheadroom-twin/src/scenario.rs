@@ -233,17 +233,8 @@ impl Script<'_> {
                 });
             }
             Command::Commit | Command::Rollback => {
-                let session = self.session(step.session);
-                session.in_transaction = false;
-                session.savepoints.clear();
-                let has_failed = std::mem::take(&mut session.has_failed);
-                let woken = match step.command {
-                    _ if has_failed => Vec::new(),
-                    Command::Commit => db.commit(),
-                    _ => db.rollback(),
-                };
-                db.set_isolation(Isolation::ReadCommitted);
-                return Ok(woken);
+                let commits = matches!(step.command, Command::Commit);
+                return Ok(self.end_transaction(db, step.session, commits));
             }
             Command::Checkpoint => db.checkpoint(),
             Command::Hold => self.held = Some(db.procs_mut().hold()),
@@ -276,6 +267,27 @@ impl Script<'_> {
             Command::Close => db.close_cursor(),
         }
         Ok(Vec::new())
+    }
+
+    /// Ends a session's transaction; the sessions that may go on.
+    fn end_transaction(
+        &mut self,
+        db: &mut Database,
+        session: usize,
+        commits: bool,
+    ) -> Vec<SessionId> {
+        let session = self.session(session);
+        session.in_transaction = false;
+        session.savepoints.clear();
+        let woken = if std::mem::take(&mut session.has_failed) {
+            Vec::new()
+        } else if commits {
+            db.commit()
+        } else {
+            db.rollback()
+        };
+        db.set_isolation(Isolation::ReadCommitted);
+        woken
     }
 
     fn begin_statements(

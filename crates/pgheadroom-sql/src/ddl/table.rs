@@ -240,9 +240,9 @@ pub(super) fn add_constraint(
     }
     match constraint.contype() {
         kind @ (ConstrType::ConstrPrimary | ConstrType::ConstrUnique) => {
+            let is_primary = kind == ConstrType::ConstrPrimary;
             if constraint.indexname.is_empty() {
-                let primary = kind == ConstrType::ConstrPrimary;
-                let kind = if primary {
+                let kind = if is_primary {
                     "primary key"
                 } else {
                     "unique constraint"
@@ -250,30 +250,7 @@ pub(super) fn add_constraint(
                 let made = index::of_constraint(table, constraint, kind, column, only);
                 facts.add(Fact::AddIndex(made));
             } else {
-                // USING INDEX: it is there already, and takes the constraint's name.
-                let index = Target {
-                    schema: table.schema.clone(),
-                    name: constraint.indexname.clone(),
-                };
-                let is_primary = kind == ConstrType::ConstrPrimary;
-                let kind = if is_primary {
-                    "primary key using index"
-                } else {
-                    "unique using index"
-                };
-                facts.add(Fact::Work(Work {
-                    index: Some(index.clone()),
-                    ..work(kind)
-                }));
-                if !constraint.conname.is_empty() && constraint.conname != index.name {
-                    facts.add(Fact::Rename {
-                        what: "index",
-                        old: index,
-                        new: constraint.conname.clone(),
-                        column: None,
-                        schema: None,
-                    });
-                }
+                take_index(facts, table, constraint, is_primary);
             }
         }
         ConstrType::ConstrExclusion => {
@@ -312,5 +289,32 @@ pub(super) fn add_constraint(
             }));
         }
         _ => {}
+    }
+}
+
+/// `USING INDEX`: the index is there already, and takes the constraint's name.
+fn take_index(facts: &mut Facts, table: &Target, constraint: &Constraint, is_primary: bool) {
+    let index = Target {
+        schema: table.schema.clone(),
+        name: constraint.indexname.clone(),
+    };
+    let kind = if is_primary {
+        "primary key using index"
+    } else {
+        "unique using index"
+    };
+    facts.add(Fact::Work(Work {
+        index: Some(index.clone()),
+        not_valid: constraint.skip_validation,
+        ..Work::new(kind, Some(table.clone()))
+    }));
+    if !constraint.conname.is_empty() && constraint.conname != index.name {
+        facts.add(Fact::Rename {
+            what: "index",
+            old: index,
+            new: constraint.conname.clone(),
+            column: None,
+            schema: None,
+        });
     }
 }

@@ -361,31 +361,13 @@ pub fn load_pgbench(
     whole_scale: i64,
     monitor: &Monitor,
 ) -> Result<PgbenchTables, ProfileError> {
-    // In the order of creation, which nothing depends on: each table has its own forks.
-    let accounts = create_pgbench_table(
-        db,
-        spec,
-        "pgbench_accounts",
-        &["int4", "int4", "int4", "bpchar(84)"],
-    )?;
-    let branches = create_pgbench_table(
-        db,
-        spec,
-        "pgbench_branches",
-        &["int4", "int4", "bpchar(88)"],
-    )?;
-    let tellers = create_pgbench_table(
-        db,
-        spec,
-        "pgbench_tellers",
-        &["int4", "int4", "int4", "bpchar(84)"],
-    )?;
-    let history = create_pgbench_table(
-        db,
-        spec,
-        "pgbench_history",
-        &["int4", "int4", "int4", "int4", "timestamp", "bpchar(22)"],
-    )?;
+    let tables = create_pgbench_tables(db, spec)?;
+    let PgbenchTables {
+        accounts,
+        branches,
+        tellers,
+        history,
+    } = tables;
     let scale = spec.scale;
     let mut fill = |table, name, rows: i64, row: &dyn Fn(i64) -> Vec<Value>| {
         for number in 1..=rows {
@@ -439,6 +421,38 @@ pub fn load_pgbench(
         monitor.advance(0)?;
     }
     db.checkpoint();
+    Ok(tables)
+}
+
+/// In the order of creation, which nothing depends on: each table has its own forks.
+fn create_pgbench_tables(
+    db: &mut Database,
+    spec: &PgbenchSpec,
+) -> Result<PgbenchTables, ProfileError> {
+    let accounts = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_accounts",
+        &["int4", "int4", "int4", "bpchar(84)"],
+    )?;
+    let branches = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_branches",
+        &["int4", "int4", "bpchar(88)"],
+    )?;
+    let tellers = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_tellers",
+        &["int4", "int4", "int4", "bpchar(84)"],
+    )?;
+    let history = create_pgbench_table(
+        db,
+        spec,
+        "pgbench_history",
+        &["int4", "int4", "int4", "int4", "timestamp", "bpchar(22)"],
+    )?;
     Ok(PgbenchTables {
         accounts,
         branches,
