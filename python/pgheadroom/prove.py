@@ -264,8 +264,8 @@ def given_by(cell: Cell, run: Played) -> Given:
     """
     What a server's run tells the twin, its times as shares of the transactions.
 
-    An analyze holds a snapshot while it reads the table; so the twin gets it as one. A vacuum takes
-    its time from its beginning to its end.
+    What autovacuum's workers hold, an analyze's snapshot among it, the twin gets as snapshots. A
+    vacuum takes its time from its beginning to its end.
     """
     workload = cell.profile.workload.run
     by_duration = workload.duration_s is not None and workload.rate_per_s is None
@@ -275,11 +275,6 @@ def given_by(cell: Cell, run: Played) -> Given:
         if 0 <= event.t_s <= run.duration_s
         if event.table is None or event.table in cell.profile.table_names
     ]
-    snapshots = list(run.snapshots)
-    for event in events:
-        began, ended = _shares(event, run)
-        if event.kind == "autoanalyze" and began < ended:
-            snapshots.append((began, ended))
     placed = [(_shares(event, run)[1], event.kind, event.table) for event in events]
     placed += [
         (_shares(event, run)[0], "autovacuum_starting", event.table)
@@ -289,7 +284,8 @@ def given_by(cell: Cell, run: Played) -> Given:
     return Given(
         operations=run.transactions if by_duration else None,
         events=tuple(sorted(placed, key=lambda event: (event[0], event[1] == "autovacuum"))),
-        snapshots=tuple(sorted(snapshots)),
+        snapshots=tuple(sorted(run.snapshots)),
+        holds=tuple((hold.began, hold.ended) for hold in run.holds),
         standing=_standing(cell, run),
     )
 
@@ -323,7 +319,16 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> dict[str, Any]
         told[f"cells[{n}].snapshots"] = [
             f"from {began:.4f} to {ended:.4f} of the run" for began, ended in given.snapshots
         ]
+    if given.holds:
+        told[f"cells[{n}].holds"] = [
+            f"from {_range(began)} to {_range(ended)} of the run" for began, ended in given.holds
+        ]
     return told
+
+
+def _range(moment: tuple[float, float]) -> str:
+    low, high = (f"{frac:.5f}" for frac in moment)
+    return low if low == high else f"{low}..{high}"
 
 
 def _short(cell: Cell) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pgheadroom.errors import InputError, ServerNotFound
 from pgheadroom.outcome import KEYS, put_together
 from pgheadroom.play import Played
 from pgheadroom.play.events import Event
+from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
 from pgheadroom.predict.run_plan import as_given, transactions_of
@@ -186,6 +188,21 @@ def test_snapshots_are_those_that_were_held() -> None:
     assert as_given(profile, Given(snapshots=())).workload.run.snapshots == ()
 
 
+def test_holds_are_drawn_within_what_is_known() -> None:
+    """Each seed draws a moment of its range; the end of one that begins the next is one moment."""
+    known = Given(snapshots=(), holds=(((0.1, 0.2), (0.3, 0.31)), ((0.3, 0.31), (0.5, 0.5))))
+    drawn = [as_given(_profile(), known, seed).workload.run.snapshots for seed in range(50)]
+    begins = [first.start_frac for first, _ in drawn]
+    assert min(begins) < 0.12
+    assert max(begins) > 0.18
+    for first, second in drawn:
+        assert 0.1 <= first.start_frac <= 0.2
+        assert first.start_frac + first.length_frac == pytest.approx(second.start_frac)
+        assert 0.3 <= second.start_frac <= 0.31
+        assert second.start_frac + second.length_frac == pytest.approx(0.5)
+    assert as_given(_profile(), known, 3) == as_given(_profile(), known, 3)
+
+
 def _run(**changes: int | None) -> Json:
     table: dict[str, int | None] = {
         "n_tup_ins": 0,
@@ -327,9 +344,11 @@ def test_what_a_run_tells_the_twin() -> None:
     placed = Event(
         t_s=5.0, kind="autoanalyze", table="jobs", elapsed_s=0.1, began_frac=0.4, at_frac=0.45
     )
-    given = given_by(cell, _played((placed,)))
+    hold = Hold(began=(0.4, 0.41), ended=(0.45, 0.45))
+    given = given_by(cell, replace(_played((placed,)), holds=(hold,)))
     assert given.events == ((0.45, "autoanalyze", "jobs"),)
-    assert given.snapshots == ((0.4, 0.45),), "an analyze holds one while it reads"
+    assert given.snapshots == ()
+    assert given.holds == (((0.4, 0.41), (0.45, 0.45)),)
     (cell,) = make_cells(_profile())
     assert given_by(cell, _played(())).operations is None
     assert given_by(cell, _played(())).events == (), "nothing happened, which is known"

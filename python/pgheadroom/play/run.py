@@ -37,6 +37,7 @@ from pgheadroom.play.snapshots import SnapshotHolder
 from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
+from pgheadroom.play.workers import LEVEL, Hold, place_holds, read_holds
 from pgheadroom.profile import Profile
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
@@ -84,6 +85,7 @@ class Played:
     turns: Mapping[str, tuple[int, int]]
     standing: Standing | None = None
     failed_transactions: int = 0
+    holds: tuple[Hold, ...] = ()
 
 
 def play(
@@ -175,6 +177,7 @@ class _Play:
             self._wait_for_clients(monitor)
             end = _position(monitor)
             events = read_events(self.cluster.log_path, log_start, began_at)
+            holds = read_holds(self.cluster.log_path, log_start, began_at, DATABASE)
             with self.cluster.connect(DATABASE) as connection:
                 after = read_counters(connection, self.names)
                 sizes = read_sizes(connection, self.names)
@@ -203,6 +206,7 @@ class _Play:
             transactions=transactions,
             plans=plans,
             events=place_events(events, wal.ended_at, began_at),
+            holds=place_holds(holds, wal.ended_at, began_at),
             snapshots=snapshots,
             checks={
                 "pg_stat_wal_records": counted,
@@ -254,6 +258,8 @@ class _Play:
 
     def _switch_on(self, monitor: psycopg.Connection[Any]) -> None:
         settings = late_settings(self.profile)
+        if self.profile.server.autovacuum:
+            settings["log_min_messages"] = LEVEL
         for name, value in settings.items():
             sql = f"ALTER SYSTEM SET {quoting.identifier(name)} = {quoting.literal(value)}"
             monitor.execute(sql.encode())
@@ -283,14 +289,13 @@ class _Play:
         path, _ = find_client("pgbench", self.host.programs)
         folder = self.host.scratch
         environment = self.cluster.client_env()
-        settings: dict[str, str] = {}
+        settings = {"log_min_messages": "warning"}  # a worker's level would log every statement
         if self.profile.workload.builtin is None:
             settings |= FIND_SETTINGS[session_find(self.profile)]
         isolation = self.profile.workload.run.isolation
         if isolation != "read committed":
             settings["default_transaction_isolation"] = isolation.replace(" ", "\\ ")
-        if settings:
-            environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in settings.items())
+        environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in settings.items())
         output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
         deadlocks = Deadlocks(self.cluster.log_path)
         holder = SnapshotHolder(self.profile, lambda: self.cluster.connect(DATABASE), monitor)

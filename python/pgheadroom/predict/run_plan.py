@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
@@ -39,6 +40,9 @@ place with undo pages. The latter two are models.
 TwinEvent = tuple[float, str, str | None]
 """When (0 to 1 of the run), what (`checkpoint_starting`, `autovacuum`, ...), which table."""
 
+Range = tuple[float, float]
+"""From and to which share of the run something may have happened."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
@@ -46,14 +50,15 @@ class Given:
     What a server's run tells the twin, where a prediction alone cannot know it.
 
     `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
-    that were held, from and to which share of the run; None: as the profile wants them. `standing`
-    is what share of several clients' transactions stood still, and for how many of another
-    client's each.
+    that were held, from and to which share of the run; None: as the profile wants them. `holds` are
+    further ones whose beginning and end are known to lie within a range each. `standing` is what
+    share of several clients' transactions stood still, and for how many of another client's each.
     """
 
     operations: int | None = None
     events: tuple[TwinEvent, ...] | None = None
     snapshots: tuple[tuple[float, float], ...] | None = None
+    holds: tuple[tuple[Range, Range], ...] = ()
     standing: tuple[float, float] | None = None
 
 
@@ -157,7 +162,7 @@ class RunPlan:
         elif self.drawn is not None:
             profile = _with_seed(profile, self.drawn[seed % len(self.drawn)])
         given = self.told(cell)
-        profile = as_given(profile, given)
+        profile = as_given(profile, given, seed)
         tps = None if self.timing is None else tps_of(profile, self.timing.tps)[0]
         sampled = None if self.samples is None else self.samples[cell].twin_json(seed)
         pace, windows = self._clock(asked.profile)
@@ -245,19 +250,39 @@ def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
     profile = cell.profile
     asked = profile.workload.run
     compresses = profile.server.full_page_writes and profile.server.wal_compression != "off"
-    sampled = asked.clients > 1 or asked.snapshots or asked.duration_s is not None or given.events
+    held = asked.snapshots or given.holds
+    sampled = asked.clients > 1 or held or asked.duration_s is not None or given.events
     return compresses and not sampled and len(run.approximations) == 1
 
 
-def as_given(profile: Profile, given: Given) -> Profile:
-    """The profile with the snapshots that were held, where a server's run tells."""
-    if given.snapshots is None:
+def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
+    """
+    The profile with the snapshots that were held, where a server's run tells.
+
+    Each seed draws moments within what is known of them, evenly; one that ends a snapshot and
+    begins the next is one moment.
+    """
+    if given.snapshots is None and not given.holds:
         return profile
-    held = tuple(
-        Snapshot(start_frac=began, length_frac=ended - began) for began, ended in given.snapshots
-    )
-    run = replace(profile.workload.run, snapshots=held)
+    run = profile.workload.run
+    held = run.snapshots if given.snapshots is None else _snapshots(given.snapshots)
+    drawn = [(_drawn(began, seed), _drawn(ended, seed)) for began, ended in given.holds]
+    run = replace(run, snapshots=(*held, *_snapshots(drawn)))
     return replace(profile, workload=replace(profile.workload, run=run))
+
+
+def _snapshots(held: Iterable[tuple[float, float]]) -> tuple[Snapshot, ...]:
+    return tuple(
+        Snapshot(start_frac=began, length_frac=ended - began)
+        for began, ended in held
+        if began < ended
+    )
+
+
+def _drawn(moment: Range, seed: int) -> float:
+    low, high = moment
+    drawn = random.Random(f"{seed} {low!r} {high!r}")  # noqa: S311 - a draw, not a secret
+    return drawn.uniform(low, high)
 
 
 def transactions_of(
