@@ -14,6 +14,7 @@ import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.migration import check_migration, read_migration
+from pgheadroom.migration.catalog import Catalog
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
@@ -116,6 +117,47 @@ def test_what_nulls_refuse_is_said(programs: ServerPrograms) -> None:
                 if is_refused != bool(said) or bool(said) > bool(checked.strict_findings):
                     wrong.append(f"{ddl}: refused {is_refused}, said {said}")
     assert wrong == []
+
+
+SET_AGAIN = (
+    ("ALTER TABLE t ALTER id SET NOT NULL", "t", False),
+    ("ALTER TABLE t ALTER a SET NOT NULL", "t", True),
+    ("ALTER TABLE t ALTER a SET NOT NULL; ALTER TABLE t ALTER a SET NOT NULL", "t", False),
+    ("ALTER TABLE t ALTER id DROP NOT NULL; ALTER TABLE t ALTER id SET NOT NULL", "t", True),
+    ("ALTER TABLE pt ALTER id SET NOT NULL", "p1", False),
+)
+"""Migrations, with whether their last statement reads the table: as servers of 15, 16 and 18 do."""
+
+
+def test_not_null_that_is_so_already_reads_nothing(programs: ServerPrograms) -> None:
+    """Lemmy's migrations set it again; a scan under ACCESS EXCLUSIVE was foreseen."""
+    wrong = []
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        profile = _observed(cluster)
+        with cluster.connect() as connection:
+            for ddl, table, expected in SET_AGAIN:
+                *before, last = ddl.split(";")
+                query = f"SELECT pg_stat_get_xact_numscans('{table}'::regclass)"
+                connection.execute("BEGIN")
+                for statement in before:
+                    connection.execute(statement.encode())
+                first = connection.execute(query.encode()).fetchone()
+                connection.execute(last.encode())
+                reads = connection.execute(query.encode()).fetchone() != first
+                connection.execute("ROLLBACK")
+                catalog = Catalog(profile)
+                catalog.follow(read_migration(ddl))
+                (*_, (_, effect)) = catalog.altered[table].effects
+                if (reads, effect.effort == "scan") != (expected, expected):
+                    wrong.append(f"{ddl}: read {reads}, said {effect}")
+    assert wrong == []
+    catalog = Catalog(profile)
+    catalog.follow(read_migration("DO $$ BEGIN END $$; ALTER TABLE t ALTER id SET NOT NULL"))
+    ((_, effect),) = catalog.altered["t"].effects
+    assert effect.effort == "scan"
+    assert "line 1" in str(effect.unless)
 
 
 def test_after_a_block_nobody_knows_the_rows(newest: ServerPrograms) -> None:

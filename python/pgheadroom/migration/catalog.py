@@ -19,7 +19,7 @@ from pgheadroom.migration.conditional import Conditions
 from pgheadroom.migration.index_name import chosen_name
 from pgheadroom.migration.names import IndexAt, Names
 from pgheadroom.migration.new_key import constrain_domain, new_key
-from pgheadroom.migration.nulls import refused_nulls, take_nulls, take_writes
+from pgheadroom.migration.nulls import not_null_already, refused_nulls, take_nulls, take_writes
 from pgheadroom.migration.shape import (
     Altered,
     ColumnSet,
@@ -121,7 +121,10 @@ class Catalog:
             if action is None:
                 continue
             is_empty = isinstance(action, Work) and action.column in empty
-            own = list(self._weigh(statement.line, action, is_empty=is_empty))
+            own = [
+                (altered, not_null_already(effect, action, altered, self._blind))
+                for altered, effect in self._weigh(statement.line, action, is_empty=is_empty)
+            ]
             unless = conditions.unless(action)
             for altered, effect in own:
                 made_so = effect.unless or (unless if effect.effort != "nothing" else None)

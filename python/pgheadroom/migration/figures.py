@@ -35,7 +35,9 @@ from pgheadroom.units import show_share
 
 SAMPLE_PAGES = 30
 OPERATIONS_MAX = 6_000
-"""Of one run: a twentieth of a second."""
+INDEXES = 4
+"""Of one run, of a table with up to so many indexes: a twentieth of a second. One with more has as
+much less of both, so that each row is updated as often."""
 
 SEEDS = 3
 REPEATS_WITHIN = 0.05
@@ -93,10 +95,14 @@ def figures(
         return "its updates were not counted"
     try:
         knobs = Knobs(changed_frac=_changed_frac(altered, parts))
-        scenario = make_scenario(profile, altered.table, knobs, sample_pages=SAMPLE_PAGES)
+        part = _part(altered)
+        pages = math.ceil(part * SAMPLE_PAGES)
+        scenario = make_scenario(profile, altered.table, knobs, sample_pages=pages)
         if scenario is None:
             return "no operation of it could be made out"
-        scenario = _computing(_shortened(scenario), altered.before, labels_of(altered.table), knobs)
+        scenario = _computing(
+            _shortened(scenario, part), altered.before, labels_of(altered.table), knobs
+        )
         now = _play(scenario, altered.table.fillfactor, version, runner)
         off = _contradicted(now, shares)
         if off is not None:
@@ -219,13 +225,20 @@ def _computing(
     return replace(scenario, profile=replace(scenario.profile, workload=workload))
 
 
-def _shortened(scenario: Scenario) -> Scenario:
+def _part(altered: Altered) -> float:
+    """How much of a run is played of a table that has many indexes, before or after."""
+    most = max(len(altered.table.indexes), len(edited(altered.table, altered.edits).indexes))
+    return min(1.0, INDEXES / most) if most else 1.0
+
+
+def _shortened(scenario: Scenario, of_most: float) -> Scenario:
     """The beginning of a run that would take longer than an answer may."""
     run = scenario.profile.workload.run
     count = run.operations or 0
-    if count <= OPERATIONS_MAX:
+    most = math.ceil(of_most * OPERATIONS_MAX)
+    if count <= most:
         return scenario
-    part = OPERATIONS_MAX / count
+    part = most / count
     snapshots = tuple(
         Snapshot(
             start_frac=found.start_frac / part,
@@ -234,7 +247,7 @@ def _shortened(scenario: Scenario) -> Scenario:
         for found in run.snapshots
         if found.start_frac < part * (1 - 1e-6)
     )
-    shorter = replace(run, operations=OPERATIONS_MAX, snapshots=snapshots)
+    shorter = replace(run, operations=most, snapshots=snapshots)
     workload = replace(scenario.profile.workload, run=shorter)
     return replace(
         scenario,

@@ -10,12 +10,13 @@ before: a new column without a default is NULL in all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action
 from pgheadroom.migration.names import Names
 from pgheadroom.migration.shape import Altered
-from pgheadroom.migration.work import is_known_type
+from pgheadroom.migration.work import Effect, is_known_type
 
 
 def refused_nulls(action: Action, tables: Sequence[Altered], names: Names) -> str | None:
@@ -53,6 +54,25 @@ def refused_nulls(action: Action, tables: Sequence[Altered], names: Names) -> st
             if why is not None:
                 return f"PostgreSQL refuses {said}, which has NULLs: {why}"
     return None
+
+
+def not_null_already(effect: Effect, action: Action, altered: Altered, blind: int | None) -> Effect:
+    """
+    SET NOT NULL of a column that is so already reads nothing (`ATExecSetNotNull`, tablecmds.c).
+
+    Args:
+        effect: Of the action on the table, by the rule alone.
+        action: Of the statement.
+        altered: The table before it.
+        blind: The line of an earlier statement that is not understood and may have changed that.
+    """
+    if not isinstance(action, actions.Work) or action.kind != "set not null":
+        return effect
+    if altered.nullable.get(altered.names.get(action.column or "", "")) is not False:
+        return effect
+    if blind is not None:
+        return replace(effect, unless=f"it is so already, which line {blind} may have changed")
+    return replace(effect, effort="nothing", unless=None, shares_pass=False)
 
 
 def may_have_default(spelled: str, names: Names) -> bool:
