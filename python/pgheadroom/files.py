@@ -143,9 +143,11 @@ def file_error(error: OSError, path: Path) -> DiskFull | InputError:
     """What a failure to write a file is to its user."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free_bytes = shutil.disk_usage(path.parent).free
+        if path.exists() and not path.is_file():  # a device, a pipe: the folder's room is not its
+            return InputError(f"cannot write {path}: {error.strerror}")
         return DiskFull(
-            f"no room to write {path}: {free_bytes} bytes are free; free some and run the same "
-            "command again, it goes on where it stopped",
+            f"no room to write {path}: {free_bytes / 1e6:,.0f} MB are free; free some and run the "
+            "same command again",
             path=path,
             free_bytes=free_bytes,
         )

@@ -207,6 +207,19 @@ def headers(connection: Any) -> dict[str, int]:
     }
 
 
+def test_a_table_without_columns_is_one_that_is_there(
+    newest: ServerPrograms, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one that is there it was said that the database has none."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, "CREATE TABLE bare (); CREATE TABLE t (a int)")
+        assert run(["layout", observed.conninfo(cluster), "--table", "bare"]) == 2
+        assert "table 'bare' has no columns" in capsys.readouterr().err
+        assert run(["layout", observed.conninfo(cluster)]) == 0
+
+
 def test_forms_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CSV has a row a column, Markdown its tables; what is wrong ends with exit code 2."""
     path = tmp_path / "p.toml"

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import math
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -16,8 +17,8 @@ from typing import Any
 import pytest
 
 from pgheadroom import files
-from pgheadroom.errors import InputError
-from pgheadroom.files import sweep, write_atomically
+from pgheadroom.errors import DiskFull, InputError
+from pgheadroom.files import file_error, sweep, write_atomically
 from pgheadroom.lab.record import to_json_text
 
 LEFT = ".a.0123456789abcdef.partial"
@@ -39,6 +40,19 @@ def test_writing_leaves_no_partial_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     with pytest.raises(InputError, match="cannot write"):
         write_atomically(tmp_path / "missing" / "a", "1")
+
+
+def test_a_full_device_is_no_full_disk() -> None:
+    """Free bytes of the folder were named, and that the command "goes on where it stopped"."""
+    with pytest.raises(InputError, match=r"^cannot write /dev/full: No space left on device$"):
+        write_atomically(Path("/dev/full"), "x")
+
+
+def test_a_full_disk_is_said_with_what_is_free(tmp_path: Path) -> None:
+    """In units that people read, and nothing that only the laboratory does."""
+    found = file_error(OSError(errno.ENOSPC, "No space left on device"), tmp_path / "a.json")
+    assert isinstance(found, DiskFull)
+    assert re.search(r": [\d,]+ MB are free; .* the same command again$", str(found))
 
 
 def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:

@@ -200,6 +200,14 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, content: str) -> None:
         read_plan(tmp_path / "absent.json")
 
 
+def test_a_profile_for_a_plan_has_no_kind(tmp_path: Path) -> None:
+    """It was told "found kind None"."""
+    file = tmp_path / "profile.json"
+    file.write_text('{"schema_version": 1}')
+    with pytest.raises(InputError, match="found no kind; expected a plan"):
+        read_plan(file)
+
+
 def test_no_name_leaves_its_comment_or_its_fence() -> None:
     """Line breaks of every kind, fences and markup are in the names."""
     odd = replace(MARK, name=HOSTILE, schema="s\n--")

@@ -166,7 +166,10 @@ def of_live_tables(
         InputError: There is none, or none of that name.
     """
     assumed: dict[str, str] = {}
-    laid_out = [_of_live(found, assumed) for found in tables if found.columns]
+    seen = list(tables)
+    laid_out = [_of_live(found, assumed) for found in seen if found.columns]
+    if not laid_out and seen and table is not None:
+        raise InputError(f"table {table!r} has no columns: there is no row to lay out")
     if not laid_out:
         what = "no table of its own" if table is None else f"no table {table!r}"
         raise InputError(f"the database has {what} that this role can see")

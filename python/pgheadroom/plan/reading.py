@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,13 @@ def plan_text(plan: Plan) -> str:
     return printable_json(json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
+def said_kind(data: Mapping[str, Any]) -> str:
+    """What a JSON file says that it is, for a message; a profile, for one, has no kind."""
+    if "kind" not in data:
+        return "no kind"
+    return f"kind {data['kind']!r}, schema_version {data.get('schema_version')!r}"
+
+
 def read_plan(path: Path) -> Plan:
     """
     Read a plan and check it.
@@ -40,8 +48,7 @@ def read_plan(path: Path) -> Plan:
     if data.get("kind") != "plan" or data.get("schema_version") != SCHEMA_VERSION:
         older = data.get("kind") == "plan" and data.get("schema_version") == 1
         raise InputError(
-            f"{path}: found kind {data.get('kind')!r}, schema_version "
-            f"{data.get('schema_version')!r}; expected a plan of version {SCHEMA_VERSION}, as "
+            f"{path}: found {said_kind(data)}; expected a plan of version {SCHEMA_VERSION}, as "
             "pgheadroom advise --plan writes it"
             + (
                 ". Version 1 has no digest, so nobody can tell whether it was changed: make the "

@@ -21,7 +21,7 @@ import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.forms import read, write
-from pgheadroom.plan.reading import digest, read_object
+from pgheadroom.plan.reading import digest, read_object, said_kind
 from pgheadroom.plan.values import Plan, Target
 from pgheadroom.quoting import printable_json
 
@@ -136,8 +136,7 @@ def read_record(path: Path, plan: Plan) -> Record | None:
     data = read_object(path, "the record of an earlier pgheadroom apply")
     if data.get("kind") != "applied" or data.get("schema_version") != SCHEMA_VERSION:
         raise InputError(
-            f"{path}: found kind {data.get('kind')!r}, schema_version "
-            f"{data.get('schema_version')!r}; expected the record of pgheadroom apply, version "
+            f"{path}: found {said_kind(data)}; expected the record of pgheadroom apply, version "
             f"{SCHEMA_VERSION}: move it away if it is something else"
         )
     rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
