@@ -14,6 +14,7 @@ mod events;
 mod outside;
 mod perform;
 mod rewrites;
+mod running;
 mod schedule;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use pgheadroom_layout::{BlockNumber, PgVersion};
 
 use crate::counters::TableCounters;
 use crate::estimate::needed_bytes;
-use crate::executor::{Database, SessionId, StatementError, TableId};
+use crate::executor::{Database, TableId};
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
 use crate::profile::support::compresses_images;
@@ -30,26 +31,15 @@ use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges, vary_
 use crate::reserve::{self, Playing};
 use crate::wal::{RecordType, Totals};
 use crate::watch::PageLife;
-use crate::workload::{End, Operation, PgbenchWorkload, ProfileWorkload, Workload};
-use ahead::Ahead;
-use clients::Clients;
-use elsewhere::Elsewhere;
+use crate::workload::{PgbenchWorkload, ProfileWorkload, Workload};
 pub use elsewhere::Whole;
-use events::Events;
 pub use events::{Conditions, Event, EventKind, Plan};
 use outside::Outside;
 pub use outside::{Happened, Timing};
 pub use perform::{perform, resume};
 pub use rewrites::{RewriteAt, RewriteDone};
+use running::Running;
 pub use schedule::Standing;
-use schedule::{Schedule, Turn};
-
-/// Short transactions that the monitor is told of together.
-const TOLD_AT_ONCE: u64 = 256;
-
-/// Transactions from which on it is asked whether memory should be gathered: a shorter run is over
-/// in no time.
-const LEAST_TO_GATHER: u64 = 1 << 19;
 
 /// How far a run has come, and whether it shall stop; shared with other threads.
 #[derive(Debug, Default)]
@@ -348,167 +338,9 @@ fn run_with(
     workload: &mut impl Workload,
     names: &[String],
     plan: &Plan,
-    (mut outside, monitor): (Option<Outside>, &Monitor),
+    (outside, monitor): (Option<Outside>, &Monitor),
 ) -> Result<Outcome, ProfileError> {
-    let mut schedule = Schedule::new(
-        workload.clients(),
-        plan.interleaving,
-        plan.rate_per_s,
-        plan.standing,
-    );
-    let mut events = Events::new(plan);
-    let mut ahead = Ahead::new(workload);
-    let mut elsewhere = plan
-        .whole
-        .as_ref()
-        .map(|whole| Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving));
-    let shared = plan.whole.as_ref().map_or(&[][..], |whole| &whole.tables);
-    let mut clients = Clients::new(workload.clients(), shared);
-    let is_alone = schedule.is_alone();
-    // What happens from outside has a session of its own.
-    let outsider = SessionId(if is_alone { 0 } else { workload.clients() });
-    db.open_sessions(outsider.0 + 1);
-    if !is_alone {
-        for client in 0..workload.clients() {
-            db.switch_to(SessionId(client));
-            db.set_isolation(plan.isolation);
-        }
-    }
-    let (mut untold, mut gathers_at) = (0, LEAST_TO_GATHER);
-    let (mut transactions, mut statements, mut rewritten) = (0, 0, 0);
-    let mut without_row = vec![0; workload.turns().len()];
-    while let Some(turn) = schedule.next() {
-        let Turn::Begin(client) = turn else {
-            let ended = clients.go_on(turn, &mut schedule, db);
-            let ended = ended.map_err(|failed| failure(failed, transactions, names))?;
-            for number in clients.take_without_row() {
-                if let Some(count) = without_row.get_mut(number) {
-                    *count += 1;
-                }
-            }
-            let Some(ended) = ended else {
-                continue;
-            };
-            if let Some(elsewhere) = &mut elsewhere {
-                if ended.is_elsewhere {
-                    elsewhere.skip(&schedule, db.procs().oldest_xmin());
-                    monitor.advance(u64::from(elsewhere.goes_on()))?;
-                    continue;
-                }
-                elsewhere.played(ended.xid);
-            }
-            if let Some(outside) = &mut outside {
-                outside.end_transaction(ended.client, db);
-            }
-            monitor.advance(1)?;
-            continue;
-        };
-        let is_over = transactions == plan.transactions;
-        if !is_over && clients.are_busy() && events.needs_quiet(transactions) {
-            clients.postpone(client);
-            continue;
-        }
-        if let Some(elsewhere) = &mut elsewhere {
-            if is_over && !elsewhere.goes_on() {
-                continue;
-            }
-            if elsewhere.is_next(client) {
-                let (operations, end) = elsewhere.next_transaction(client);
-                let begun = clients.begin(client, operations, (end, true), &mut schedule, db);
-                begun.map_err(|failed| failure(failed, transactions, names))?;
-                continue;
-            }
-        }
-        if is_over {
-            continue;
-        }
-        let left = plan.transactions - transactions;
-        let drawn = ahead.next(workload, client, left, db);
-        let Some(end) = drawn else {
-            continue;
-        };
-        if !is_alone && (outside.is_some() || events.quiet_until() <= transactions) {
-            db.switch_to(outsider);
-        }
-        if let Some(outside) = &mut outside {
-            outside.begin_transaction(db);
-        }
-        let so_far = events.happen(transactions, db);
-        let so_far = so_far.map_err(|error| rewrite_failure(error, transactions))?;
-        if so_far > rewritten {
-            if let Some(outside) = &mut outside {
-                outside.rewritten(&events.rewritten()[rewritten..], db);
-            }
-            rewritten = so_far;
-            ahead.forget_targets();
-        }
-        if transactions == gathers_at {
-            db.gather_memory(transactions);
-            gathers_at *= 2;
-        }
-        if ahead.update_alone(db) {
-            let mut done = 1;
-            if let Some(outside) = &mut outside {
-                outside.end_transaction(client, db);
-            } else {
-                let quiet = events.quiet_until().min(gathers_at).min(plan.transactions);
-                let most = quiet.saturating_sub(transactions + 1).min(TOLD_AT_ONCE);
-                done += ahead.update_on(workload, (most, left - 1), db);
-            }
-            transactions += done;
-            statements += done;
-            schedule.go_on();
-            untold += done;
-            if untold >= TOLD_AT_ONCE {
-                monitor.advance(std::mem::take(&mut untold))?;
-            }
-            continue;
-        }
-        transactions += 1;
-        db.note_moment(transactions);
-        statements += ahead.operations().len() as u64;
-        if !is_alone {
-            let operations = ahead.operations_mut();
-            let begun = clients.begin(client, operations, (end, false), &mut schedule, db);
-            begun.map_err(|failed| failure(failed, transactions, names))?;
-            continue;
-        }
-        for operation in ahead.operations() {
-            let found = perform(db, operation)
-                .map_err(|error| failure((error, operation.table()), transactions, names))?;
-            if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
-                (found, operation)
-                && let Some(count) = without_row.get_mut(*number)
-            {
-                *count += 1;
-            }
-        }
-        match end {
-            End::Commit => db.commit(),
-            End::Rollback => db.rollback(),
-        };
-        schedule.go_on();
-        if let Some(outside) = &mut outside {
-            outside.end_transaction(client, db);
-        }
-        monitor.advance(std::mem::take(&mut untold) + 1)?;
-    }
-    assert!(!clients.are_busy(), "clients wait for each other for ever");
-    workload.give_back(ahead.waiting());
-    db.switch_to(outsider);
-    monitor.advance(untold)?;
-    let ended = events.happen(plan.transactions, db);
-    ended.map_err(|error| rewrite_failure(error, transactions))?;
-    let happened = outside.map(|outside| outside.end(db));
-    let turns = workload.turns().iter().zip(without_row);
-    let turns = turns.map(|(&turns, without_row)| Turns { turns, without_row });
-    Ok(Outcome {
-        happened,
-        turns: turns.collect(),
-        failed_transactions: clients.failed(),
-        rewrites: events.rewritten().to_vec(),
-        ..outcome(db, names, transactions, statements)
-    })
+    Running::new(db, workload, names, plan, (outside, monitor)).finish()
 }
 
 pub(crate) fn outcome(
@@ -547,19 +379,6 @@ pub(crate) fn outcome(
         happened: None,
         rewrites: Vec::new(),
     }
-}
-
-fn failure(
-    (error, table): (StatementError, TableId),
-    transactions: u64,
-    names: &[String],
-) -> ProfileError {
-    let name = &names[table.0];
-    load::failure(error, transactions, name, name)
-}
-
-fn rewrite_failure(error: StatementError, transactions: u64) -> ProfileError {
-    load::failure(error, transactions, "the rewritten table", "rewrite")
 }
 
 /// All records by type, under this version's names: 13 to 16 call two kinds of pruning alike.

@@ -1,0 +1,298 @@
+//! A run that is going on: transaction after transaction, and what happens between them.
+//!
+//! ```text
+//! one client      begin -> performed at once, or many updates in a row -> next
+//! several         begin -> statements by the schedule ~~ others' -> end
+//! ```
+
+use crate::executor::{Database, SessionId, StatementError, TableId};
+use crate::profile::{ProfileError, load};
+use crate::run::ahead::Ahead;
+use crate::run::clients::Clients;
+use crate::run::elsewhere::Elsewhere;
+use crate::run::events::{Events, Plan};
+use crate::run::outside::Outside;
+use crate::run::perform::perform;
+use crate::run::schedule::{Schedule, Turn};
+use crate::run::{Monitor, Outcome, Turns, outcome};
+use crate::workload::{End, Operation, Workload};
+
+/// Short transactions that the monitor is told of together.
+const TOLD_AT_ONCE: u64 = 256;
+
+/// Transactions from which on it is asked whether memory should be gathered: a shorter run is over
+/// in no time.
+const LEAST_TO_GATHER: u64 = 1 << 19;
+
+/// A run between its first transaction and its outcome.
+#[derive(Debug)]
+pub(super) struct Running<'a, W> {
+    db: &'a mut Database,
+    workload: &'a mut W,
+    names: &'a [String],
+    plan: &'a Plan,
+    monitor: &'a Monitor,
+    outside: Option<Outside>,
+    /// What happens from outside has a session of its own.
+    outsider: SessionId,
+    schedule: Schedule,
+    events: Events<'a>,
+    ahead: Ahead,
+    clients: Clients,
+    elsewhere: Option<Elsewhere<W>>,
+    /// Ended, and the monitor does not know it yet.
+    untold: u64,
+    gathers_at: u64,
+    transactions: u64,
+    statements: u64,
+    rewritten: usize,
+    /// By the number of an operation: turns in which it found no row.
+    without_row: Vec<u64>,
+}
+
+impl<'a, W: Workload> Running<'a, W> {
+    /// Opens the clients' sessions.
+    pub fn new(
+        db: &'a mut Database,
+        workload: &'a mut W,
+        names: &'a [String],
+        plan: &'a Plan,
+        (outside, monitor): (Option<Outside>, &'a Monitor),
+    ) -> Self {
+        let schedule = Schedule::new(
+            workload.clients(),
+            plan.interleaving,
+            plan.rate_per_s,
+            plan.standing,
+        );
+        let ahead = Ahead::new(workload);
+        let elsewhere = plan.whole.as_ref().map(|whole| {
+            Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving)
+        });
+        let shared = plan.whole.as_ref().map_or(&[][..], |whole| &whole.tables);
+        let is_alone = schedule.is_alone();
+        let outsider = SessionId(if is_alone { 0 } else { workload.clients() });
+        db.open_sessions(outsider.0 + 1);
+        if !is_alone {
+            for client in 0..workload.clients() {
+                db.switch_to(SessionId(client));
+                db.set_isolation(plan.isolation);
+            }
+        }
+        Self {
+            clients: Clients::new(workload.clients(), shared),
+            without_row: vec![0; workload.turns().len()],
+            db,
+            workload,
+            names,
+            plan,
+            monitor,
+            outside,
+            outsider,
+            schedule,
+            events: Events::new(plan),
+            ahead,
+            elsewhere,
+            untold: 0,
+            gathers_at: LEAST_TO_GATHER,
+            transactions: 0,
+            statements: 0,
+            rewritten: 0,
+        }
+    }
+
+    /// Carries out everything, and sums it up.
+    pub fn finish(mut self) -> Result<Outcome, ProfileError> {
+        while let Some(turn) = self.schedule.next() {
+            match turn {
+                Turn::Begin(client) => self.begin(client)?,
+                within => self.go_on(within)?,
+            }
+        }
+        assert!(
+            !self.clients.are_busy(),
+            "clients wait for each other for ever"
+        );
+        self.workload.give_back(self.ahead.waiting());
+        self.db.switch_to(self.outsider);
+        self.monitor.advance(self.untold)?;
+        let ended = self.events.happen(self.plan.transactions, self.db);
+        ended.map_err(|error| rewrite_failure(error, self.transactions))?;
+        let happened = self.outside.map(|outside| outside.end(self.db));
+        let turns = self.workload.turns().iter().zip(self.without_row);
+        let turns = turns.map(|(&turns, without_row)| Turns { turns, without_row });
+        Ok(Outcome {
+            happened,
+            turns: turns.collect(),
+            failed_transactions: self.clients.failed(),
+            rewrites: self.events.rewritten().to_vec(),
+            ..outcome(self.db, self.names, self.transactions, self.statements)
+        })
+    }
+
+    /// A turn within a transaction of one of several clients.
+    fn go_on(&mut self, turn: Turn) -> Result<(), ProfileError> {
+        let ended = self.clients.go_on(turn, &mut self.schedule, self.db);
+        let ended = ended.map_err(|failed| self.failure(failed))?;
+        for number in self.clients.take_without_row() {
+            if let Some(count) = self.without_row.get_mut(number) {
+                *count += 1;
+            }
+        }
+        let Some(ended) = ended else {
+            return Ok(());
+        };
+        if let Some(elsewhere) = &mut self.elsewhere {
+            if ended.is_elsewhere {
+                elsewhere.skip(&self.schedule, self.db.procs().oldest_xmin());
+                return self.monitor.advance(u64::from(elsewhere.goes_on()));
+            }
+            elsewhere.played(ended.xid);
+        }
+        if let Some(outside) = &mut self.outside {
+            outside.end_transaction(ended.client, self.db);
+        }
+        self.monitor.advance(1)
+    }
+
+    /// A client's next transaction, if it may begin now.
+    #[inline]
+    fn begin(&mut self, client: usize) -> Result<(), ProfileError> {
+        let is_over = self.transactions == self.plan.transactions;
+        if !is_over && self.clients.are_busy() && self.events.needs_quiet(self.transactions) {
+            self.clients.postpone(client);
+            return Ok(());
+        }
+        if self.begins_elsewhere(client, is_over)? || is_over {
+            return Ok(());
+        }
+        let left = self.plan.transactions - self.transactions;
+        let Some(end) = self.ahead.next(self.workload, client, left, self.db) else {
+            return Ok(());
+        };
+        self.let_happen()?;
+        if self.transactions == self.gathers_at {
+            self.db.gather_memory(self.transactions);
+            self.gathers_at *= 2;
+        }
+        if self.ahead.update_alone(self.db) {
+            return self.update_on(client, left);
+        }
+        self.transactions += 1;
+        self.db.note_moment(self.transactions);
+        self.statements += self.ahead.operations().len() as u64;
+        if self.schedule.is_alone() {
+            return self.perform(client, end);
+        }
+        let operations = self.ahead.operations_mut();
+        let begun = self.clients.begin(
+            client,
+            operations,
+            (end, false),
+            &mut self.schedule,
+            self.db,
+        );
+        begun.map_err(|failed| self.failure(failed))
+    }
+
+    /// Whether the client's turn is of what takes place beside a sample.
+    fn begins_elsewhere(&mut self, client: usize, is_over: bool) -> Result<bool, ProfileError> {
+        let Some(elsewhere) = &mut self.elsewhere else {
+            return Ok(false);
+        };
+        if is_over && !elsewhere.goes_on() {
+            return Ok(true);
+        }
+        if !elsewhere.is_next(client) {
+            return Ok(false);
+        }
+        let (operations, end) = elsewhere.next_transaction(client);
+        let begun =
+            self.clients
+                .begin(client, operations, (end, true), &mut self.schedule, self.db);
+        begun.map_err(|failed| self.failure(failed))?;
+        Ok(true)
+    }
+
+    /// What is due before the next transaction: by its number, and by the clock.
+    #[inline]
+    fn let_happen(&mut self) -> Result<(), ProfileError> {
+        let is_quiet = self.outside.is_none() && self.events.quiet_until() > self.transactions;
+        if !self.schedule.is_alone() && !is_quiet {
+            self.db.switch_to(self.outsider);
+        }
+        if let Some(outside) = &mut self.outside {
+            outside.begin_transaction(self.db);
+        }
+        let so_far = self.events.happen(self.transactions, self.db);
+        let so_far = so_far.map_err(|error| rewrite_failure(error, self.transactions))?;
+        if so_far > self.rewritten {
+            if let Some(outside) = &mut self.outside {
+                outside.rewritten(&self.events.rewritten()[self.rewritten..], self.db);
+            }
+            self.rewritten = so_far;
+            self.ahead.forget_targets();
+        }
+        Ok(())
+    }
+
+    /// The only client's update was done where its row lies, and so are those after it that can be,
+    /// until something else is due.
+    #[inline]
+    fn update_on(&mut self, client: usize, left: u64) -> Result<(), ProfileError> {
+        let mut done = 1;
+        if let Some(outside) = &mut self.outside {
+            outside.end_transaction(client, self.db);
+        } else {
+            let quiet = self.events.quiet_until().min(self.gathers_at);
+            let quiet = quiet.min(self.plan.transactions);
+            let most = quiet
+                .saturating_sub(self.transactions + 1)
+                .min(TOLD_AT_ONCE);
+            done += self
+                .ahead
+                .update_on(self.workload, (most, left - 1), self.db);
+        }
+        self.transactions += done;
+        self.statements += done;
+        self.schedule.go_on();
+        self.untold += done;
+        if self.untold >= TOLD_AT_ONCE {
+            self.monitor.advance(std::mem::take(&mut self.untold))?;
+        }
+        Ok(())
+    }
+
+    /// The only client's transaction, from its first statement to its end.
+    fn perform(&mut self, client: usize, end: End) -> Result<(), ProfileError> {
+        for operation in self.ahead.operations() {
+            let found = perform(self.db, operation)
+                .map_err(|error| self.failure((error, operation.table())))?;
+            if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
+                (found, operation)
+                && let Some(count) = self.without_row.get_mut(*number)
+            {
+                *count += 1;
+            }
+        }
+        match end {
+            End::Commit => self.db.commit(),
+            End::Rollback => self.db.rollback(),
+        };
+        self.schedule.go_on();
+        if let Some(outside) = &mut self.outside {
+            outside.end_transaction(client, self.db);
+        }
+        let told = std::mem::take(&mut self.untold) + 1;
+        self.monitor.advance(told)
+    }
+
+    fn failure(&self, (error, table): (StatementError, TableId)) -> ProfileError {
+        let name = &self.names[table.0];
+        load::failure(error, self.transactions, name, name)
+    }
+}
+
+fn rewrite_failure(error: StatementError, transactions: u64) -> ProfileError {
+    load::failure(error, transactions, "the rewritten table", "rewrite")
+}
