@@ -13,7 +13,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pgheadroom
 from pgheadroom import _core
@@ -48,6 +48,8 @@ _SUBSTITUTES = {
     (-1, "d"): "path",
 }
 """A built-in type of the same length and alignment, for types that only this database has."""
+_DROPPED = _core.Column("bool", is_null=True)
+"""A dropped column in a row: a bit of the bitmap of NULLs, whatever its type was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ def _observed(table: TableProfile) -> LiveTable | None:
             if index.method == "btree"
         ),
         sample=seen.sample,
+        dropped_columns=seen.dropped_columns,
+        added_columns=seen.added_columns,
     )
 
 
@@ -186,7 +190,16 @@ def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
     name = found.name if found.schema == "public" else f"{found.schema}.{found.name}"
     columns = [_live_column(column, name, assumed) for column in found.columns]
     measured = _measured(found)
-    return _lay_out(name, columns, found.rows, found.fillfactor, dict(found.indexes), measured)
+    laid_out = _lay_out(
+        name,
+        columns,
+        found.rows,
+        found.fillfactor,
+        dict(found.indexes),
+        measured,
+        dropped=found.dropped_columns,
+    )
+    return replace(laid_out, added_columns=found.added_columns)
 
 
 def _measured(found: LiveTable) -> Measured | None:
@@ -284,12 +297,14 @@ def _lay_out(
     fillfactor: int,
     indexes: Mapping[str, tuple[str | None, ...]],
     measured: Measured | None,
+    *,
+    dropped: int = 0,
 ) -> TableLayout:
     usual = [column.null() if column.null_frac > 0.5 else column.core for column in columns]
-    row = _core.RowLayout(usual)
-    order = row.best_order()
+    row = _core.RowLayout([*usual, *[_DROPPED] * dropped])
+    order = _core.RowLayout(usual).best_order()
     best = _core.RowLayout([usual[place] for place in order])
-    mean = _mean(columns)
+    mean = _mean(columns, dropped)
     page_bytes = (measured and measured.page_bytes) or mean.page_bytes
     by_name = {column.core.name: column.core for column in columns}
     return TableLayout(
@@ -324,7 +339,7 @@ def _lay_out(
                 header_bytes=laid.header_bytes,
                 payload_bytes=laid.payload_bytes,
             )
-            for laid, shown in zip(row.columns, columns, strict=True)
+            for laid, shown in zip(row.columns[: len(usual)], columns, strict=True)
         ),
         fillfactors=tuple(
             _room(page_bytes - _LINE_POINTER_BYTES, rows, percent)
@@ -332,6 +347,7 @@ def _lay_out(
             if page_bytes - _LINE_POINTER_BYTES <= _ROW_BYTES_MAX
         ),
         indexes=tuple(_index(index, listed, by_name) for index, listed in indexes.items()),
+        dropped_columns=dropped,
     )
 
 
@@ -364,16 +380,18 @@ def _room(row_bytes: float, rows: int | None, percent: int) -> Room:
     )
 
 
-def _mean(columns: Sequence[_Shown]) -> _Mean:
-    """The mean over which columns are NULL, as if each were so by itself."""
+def _mean(columns: Sequence[_Shown], dropped: int) -> _Mean:
+    """The mean over which columns are NULL, as if each were so by itself; dropped ones always."""
+    gone = [_DROPPED] * dropped
     tuple_bytes = page_bytes = with_nulls = 0.0
     for weight, nulls in _null_patterns([column.null_frac for column in columns]):
         row = _core.RowLayout(
             [c.null() if is_null else c.core for c, is_null in zip(columns, nulls, strict=True)]
+            + gone
         )
         tuple_bytes += weight * row.tuple_bytes
         page_bytes += weight * row.page_bytes
-        with_nulls += weight * any(nulls)
+        with_nulls += weight * (any(nulls) or dropped > 0)
     return _Mean(tuple_bytes, page_bytes, with_nulls)
 
 

@@ -95,7 +95,10 @@ class TableLayout:
     A table: the usual row, the mean row, the shortest order, the room that fillfactors leave.
 
     `tuple_bytes` is the usual row with its header of `hoff_bytes`; `page_bytes` has its line
-    pointer too. `best_order` names all columns.
+    pointer too. `best_order` names all columns. A dropped column is NULL in every row that is
+    written since: the usual row and the mean row have its bit in their header, the best order,
+    which only a new table has, does not. Rows from before `added_columns` were added are shorter
+    than said here until they are updated.
     """
 
     name: str
@@ -116,6 +119,8 @@ class TableLayout:
     columns: tuple[ColumnLayout, ...]
     fillfactors: tuple[Room, ...]
     indexes: tuple[IndexLayout, ...]
+    dropped_columns: int = field(default=0, metadata=in_file(added_later=True))
+    added_columns: tuple[str, ...] = field(default=(), metadata=in_file(added_later=True))
 
     @property
     def padding_bytes(self) -> int:

@@ -205,6 +205,8 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         "state": {name: after[name] for name in _STATES if name in after} if after else {},
         "per_s": _rates(delta, answers.interval_s),
         "columns": [column.observed for column in columns.values()],
+        "dropped_columns": len(listed) - len(live),
+        "added_columns": [str(c["name"]) for c in live.values() if c["has_missing"]],
         "indexes": facts,
         "differs": differing,
         "toast": _toast(row, answers),
@@ -290,6 +292,8 @@ def _columns(
             null_frac, evidence = 1.0, "sampled"
         if column["not_null"]:
             null_frac, evidence = 0.0, "measured"
+        if column.get("generated") == "v":  # computed when it is read, NULL in the row
+            width, null_frac, evidence = guessed.get(number), 1.0, "measured"
         made[number] = make_column(
             column,
             width=width,

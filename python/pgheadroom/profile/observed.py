@@ -333,6 +333,8 @@ class ObservedTable(Kept):
     differs: Mapping[str, str] | None = None
     triggers: tuple[ObservedTrigger, ...] | None = None
     rows_evidence: str | None = None
+    dropped_columns: Whole = 0
+    added_columns: tuple[str, ...] = ()
     wal: TableWal | None = None
 
 

@@ -90,16 +90,27 @@ def _row_note(table: TableLayout) -> str:
     )
     if nulls:
         note += f"NULL in it, as in most rows: {', '.join(nulls)}. "
-    if table.computed.with_nulls_frac:
+    if table.dropped_columns:
+        note += (
+            "Each row that is written has a bitmap of NULLs in its header, for columns that were "
+            f"dropped ({table.dropped_columns}) are NULL in it. "
+        )
+    elif table.computed.with_nulls_frac:
         share = table.computed.with_nulls_frac
         note += (
             f"{share:.1%} of the rows have NULLs, and a bitmap of them in the header, if each "
             "column is NULL by itself. "
         )
+    if table.added_columns:
+        note += (
+            f"Rows from before {', '.join(table.added_columns)} came lack them, and are shorter "
+            "until they are updated. "
+        )
     note += f"The mean row: {table.computed.tuple_bytes:g} bytes computed"
     note += _measured(table.measured) + ". "
+    best = "A new table with the order" if table.dropped_columns else "Best order"
     note += (
-        f"Best order ({', '.join(table.best_order)}) would save {table.saved_bytes} bytes a row."
+        f"{best} ({', '.join(table.best_order)}) would save {table.saved_bytes} bytes a row."
         if table.saved_bytes
         else "No order of the columns is shorter."
     )

@@ -50,7 +50,8 @@ class LiveTable:
     A live table; `rows` is the planner's estimate, None before the first VACUUM or ANALYZE.
 
     An index is its name and its columns' names, None for an expression. `sample` is as in
-    `[table.observed]` of a profile, None without one.
+    `[table.observed]` of a profile, None without one. `dropped_columns` is how many the table
+    once had; `added_columns` names those that rows from before they were added may lack.
     """
 
     schema: str
@@ -61,6 +62,8 @@ class LiveTable:
     columns: tuple[LiveColumn, ...]
     indexes: tuple[tuple[str, tuple[str | None, ...]], ...]
     sample: Mapping[str, Any] | None
+    dropped_columns: int = 0
+    added_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +115,11 @@ class _Facts:
 
     def __init__(self, recording: Recording) -> None:
         self._columns: dict[int, list[Row]] = {}
+        self._dropped: dict[int, int] = {}
         for row in recording.rows("columns"):
-            if not row["is_dropped"]:
+            if row["is_dropped"]:
+                self._dropped[row["oid"]] = self._dropped.get(row["oid"], 0) + 1
+            else:
                 self._columns.setdefault(row["oid"], []).append(row)
         self._statistics = {
             (row["schema"], row["table"], row["name"]): row
@@ -144,6 +150,8 @@ class _Facts:
                 for index in self._indexes.get(oid, ())
             ),
             sample=sample_summary(sample),
+            dropped_columns=self._dropped.get(oid, 0),
+            added_columns=tuple(str(c["name"]) for c in listed if c["has_missing"]),
         )
 
     def _column(self, row: Row, column: Row, sample: Row | None) -> LiveColumn:
@@ -160,6 +168,8 @@ class _Facts:
             evidence = "sampled"
         if column["not_null"]:
             null_frac = 0.0
+        if column["generated"] == "v":  # computed when it is read
+            null_frac, stored, evidence = 1.0, None, "measured"
         return LiveColumn(
             name=str(column["name"]),
             declared=str(column["declared"]),
