@@ -22,8 +22,8 @@ REWRITE_OVER_BYTES = 1024**3
 """A smaller table is rewritten, scanned or indexed while writers can wait; as design says."""
 
 FIGURES_CPU_S = 0.4
-"""Processor time after which no figures are begun that no verdict needs: an answer takes less than
-two seconds of it, of which imports, a profile of 20 tables and the rules take one and a half."""
+"""Processor time after which no figures are begun that no verdict needs: about what the rules and
+the profile take, beside which an answer has imports of one second and more."""
 
 
 def check_migration(
