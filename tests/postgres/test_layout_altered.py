@@ -9,9 +9,11 @@ import observed
 import pytest
 from page_file import Item, read_pages
 
+from pgheadroom.api import predict
 from pgheadroom.cli.app import run
 from pgheadroom.layout import of_profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.types import Interval
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -84,6 +86,16 @@ def test_a_row_is_as_long_as_its_next_update_makes_it(
             column = "id" if name != "nine" else "c1"
             observed.load(cluster, f"UPDATE {name} SET {column} = {column}; VACUUM {name}")
         new = {name: _items(cluster, name) for name in names}
+        observed.load(cluster, "VACUUM FULL nine")
+        with cluster.connect() as connection:
+            size = connection.execute("SELECT pg_relation_size('nine') / 8192").fetchone()
+    assert size is not None
+    (nine,) = (table for table in profile.tables if table.name == "nine")
+    assert [c.null_frac for c in nine.columns if c.name.startswith("........pg.dropped")] == [1]
+    (cell,) = predict(profile).cells
+    foreseen = cell.predicted.by_table["nine"].heap_pages
+    assert isinstance(foreseen, Interval)
+    assert foreseen.mid == pytest.approx(size[0], abs=1)
     for name in names:
         assert len(new[name]) == ROWS
         mean = sum(item.lp_len for item in new[name]) / ROWS

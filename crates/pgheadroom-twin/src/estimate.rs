@@ -389,6 +389,7 @@ mod tests {
         let own = own_shape(&TableSpec {
             name: "t".to_owned(),
             rows: 150_000,
+            unlogged: false,
             fillfactor: 100,
             reloptions: std::collections::BTreeMap::new(),
             columns: ["a", "b", "c"].map(string).to_vec(),

@@ -177,6 +177,12 @@ impl Database {
         Ok(TableId(self.tables.len() - 1))
     }
 
+    /// The table, which is empty and has no index yet, is an unlogged one.
+    pub fn set_unlogged(&mut self, table: TableId) {
+        self.wal.open_table(table.0);
+        self.wal.set_unlogged();
+    }
+
     /// CREATE INDEX on a table that nothing was updated in or deleted from.
     ///
     /// # Errors

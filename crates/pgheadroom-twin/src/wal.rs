@@ -98,6 +98,8 @@ pub struct Wal {
     updates: bool,
     /// What such statements have logged, images apart; indexed as `sums`.
     update_bytes: Vec<u64>,
+    /// Whether a table is unlogged; indexed as `sums`.
+    unlogged: Vec<bool>,
 }
 
 /// The table that a record belongs to, by its position; ends of transactions have none.
@@ -122,6 +124,7 @@ impl Wal {
             named: None,
             updates: false,
             update_bytes: vec![0],
+            unlogged: vec![false],
         }
     }
 
@@ -149,7 +152,23 @@ impl Wal {
         if self.sums.len() < table + 2 {
             self.sums.resize(table + 2, Self::NO_SUMS);
             self.update_bytes.resize(table + 2, 0);
+            self.unlogged.resize(table + 2, false);
         }
+    }
+
+    /// The table that was opened last is unlogged: no record of it, its indexes and its TOAST
+    /// table is written, and no image for hints.
+    ///
+    /// Source: `RelationNeedsWAL`, src/include/utils/rel.h, and `MarkBufferDirtyHint`,
+    /// src/backend/storage/buffer/bufmgr.c (REL_15_STABLE, REL_18_STABLE).
+    pub fn set_unlogged(&mut self) {
+        let place = self.opened.map_or(0, |table| table + 1);
+        self.unlogged[place] = true;
+    }
+
+    /// Whether this fork belongs to an unlogged table.
+    pub(crate) fn is_unlogged(&self, fork: ForkId) -> bool {
+        self.unlogged[self.owners[fork.0].map_or(0, |table| table + 1)]
     }
 
     /// A new, empty fork.
@@ -179,6 +198,9 @@ impl Wal {
     /// Pages of this table's forks, and those of its indexes, that a record has named since the
     /// last call.
     pub fn end_slice(&mut self, table: usize) -> usize {
+        if self.unlogged[table + 1] {
+            return 0;
+        }
         let pages = &mut self.pages;
         let owners = self.owners.iter().enumerate();
         let own = owners.filter(|&(_, &owner)| owner == Some(table));
@@ -255,6 +277,9 @@ impl Wal {
     /// Pages of this table's forks, and those of its indexes, that a record of the window names.
     #[must_use]
     pub fn named_pages(&self, table: usize) -> usize {
+        if self.unlogged[table + 1] {
+            return 0;
+        }
         let owners = self.owners.iter().enumerate();
         let own = owners.filter(|&(_, &owner)| owner == Some(table));
         own.map(|(fork, _)| self.pages.named_pages(ForkId(fork)))
@@ -358,9 +383,13 @@ impl Wal {
     /// Writes the record whose pages were announced.
     #[inline]
     pub fn record(&mut self, record: RecordType, bytes: u32) {
-        self.knows_redo = true;
         let owner = self.named.take();
         let owner = owner.map_or(0, |table| table + 1);
+        if self.unlogged[owner] {
+            self.images = Totals::default();
+            return;
+        }
+        self.knows_redo = true;
         let sum = &mut self.sums[owner][record.place()];
         sum.wal_records += 1;
         sum.wal_bytes += u64::from(bytes);
@@ -387,8 +416,11 @@ impl Wal {
     /// Writes a record of one page of this fork, of which [`Wal::is_logged`] is true.
     #[inline(always)]
     pub(crate) fn record_again(&mut self, fork: ForkId, record: RecordType, bytes: u32) {
-        self.knows_redo = true;
         let owner = self.owners[fork.0].map_or(0, |table| table + 1);
+        if self.unlogged[owner] {
+            return;
+        }
+        self.knows_redo = true;
         let sum = &mut self.sums[owner][record.place()];
         sum.wal_records += 1;
         sum.wal_bytes += u64::from(bytes);
@@ -400,6 +432,9 @@ impl Wal {
     /// The same of so many records of this size in all.
     pub(crate) fn record_all(&mut self, fork: ForkId, record: RecordType, count: u32, bytes: u64) {
         let owner = self.owners[fork.0].map_or(0, |table| table + 1);
+        if self.unlogged[owner] {
+            return;
+        }
         let sum = &mut self.sums[owner][record.place()];
         sum.wal_records += u64::from(count);
         sum.wal_bytes += bytes;
@@ -471,6 +506,10 @@ impl Wal {
     /// The same; says whether an image was written.
     pub fn hint_image(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> bool {
         if self.pages.is_dirty(fork, block) {
+            return false;
+        }
+        if self.is_unlogged(fork) {
+            self.pages.change(fork, block);
             return false;
         }
         self.knows_redo |= self.settings.hints_are_logged;

@@ -21,6 +21,7 @@ from pgheadroom.observe.indexes import (
     profile_index,
     read_index,
 )
+from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.stated import SAID, stated_of
 from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.sources.recording import Recording, Row
@@ -186,11 +187,13 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
     key = choose_key(indexes, live, rows)
     columns = _columns(row, live, answers, sample, indexes, key, rows=rows, pages=pages)
     entries = [entry for column in columns.values() for entry in column.entries]
+    entries += [_dropped(c) for c in listed if c["is_dropped"]]
     made_indexes, differing = _indexes(row, indexes, columns, key, taken)
     _state(made_indexes, differing, indexes, entries, answers, rows=rows)
     profile = {
         "name": label,
         "rows": rows,
+        "unlogged": row["relpersistence"] == "u",
         "fillfactor": int((row["reloptions"] or {}).get("fillfactor", 100)),
         "columns": entries,
         "indexes": made_indexes,
@@ -228,6 +231,16 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         ),
         ending_hot=frozenset(name for index in facts for name in index["ends_hot_by_columns"]),
     )
+
+
+def _dropped(row: Row) -> dict[str, Any]:
+    """A dropped column, under the name that the catalogue has for it: NULL, a bit of a bitmap."""
+    return {
+        "name": profile_name(str(row["name"]), set()),
+        "type": "bool",
+        "values": {"kind": "constant"},
+        "null_frac": 1.0,
+    }
 
 
 def _identity(row: Row, size: Row | None) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def create_table(table: TableProfile) -> str:
     columns = ", ".join(f"{quoting.identifier(c.name)} {c.type}" for c in table.columns)
     options = [f"fillfactor = {table.fillfactor}"]
     options += [f"{name} = {quoting.literal(value)}" for name, value in table.reloptions.items()]
-    return f"CREATE TABLE {quoting.identifier(table.name)} ({columns}) WITH ({', '.join(options)})"
+    kind = "UNLOGGED TABLE" if table.unlogged else "TABLE"
+    return f"CREATE {kind} {quoting.identifier(table.name)} ({columns}) WITH ({', '.join(options)})"
 
 
 def fill_table(table: TableProfile) -> str:

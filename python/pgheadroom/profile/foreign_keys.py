@@ -126,6 +126,14 @@ def check_foreign_keys(profile: Profile) -> None:
         FieldError: Names the field to change.
     """
     referenced = {key.references: table for table in profile.tables for key in table.foreign_keys}
+    for n, table in enumerate(profile.tables):
+        for k, foreign_key in enumerate(table.foreign_keys):
+            if profile.table(foreign_key.references).unlogged and not table.unlogged:
+                fail(
+                    f"table[{n}].foreign_keys[{k}].references",
+                    foreign_key.references,
+                    "a table that is not unlogged, for this one is not",
+                )
     for n, operation in enumerate(profile.workload.operations):
         name = operation.table
         if operation.kind == "delete" and name in referenced:

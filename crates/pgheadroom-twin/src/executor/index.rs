@@ -100,11 +100,17 @@ impl Index {
         }
     }
 
-    /// Marks the entries of a leaf that a scan found dead, whose pin it did not keep.
+    /// Marks the entries of a leaf that a scan found dead. It has kept its pin on the leaf of an
+    /// unlogged table only, whose pages have no LSN that would tell of changes.
+    ///
+    /// Source: `_bt_drop_lock_and_maybe_pin`, src/backend/access/nbtree/nbtsearch.c
+    /// (REL_15_STABLE), `so->dropPin` in `btrescan`, src/backend/access/nbtree/nbtree.c
+    /// (REL_18_STABLE).
     pub fn kill(&mut self, scanned: &ScannedPage, dead: &[(OffsetNumber, Tid)], wal: &mut Wal) {
+        let keeps_pin = wal.is_unlogged(self.main);
         let wal = RefCell::new(wal);
         let mut log = self.log(&wal);
-        self.tree.kill(scanned, dead, false, &mut log);
+        self.tree.kill(scanned, dead, keeps_pin, &mut log);
     }
 
     pub fn new(

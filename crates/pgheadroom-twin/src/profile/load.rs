@@ -149,6 +149,9 @@ fn load_table(
             fillfactor: fillfactor(spec.fillfactor, &format!("{path}.fillfactor"))?,
         })
         .map_err(fails)?;
+    if spec.unlogged {
+        db.set_unlogged(table);
+    }
     let of = |prefix| parameters(&spec.reloptions, prefix);
     db.set_parameters(table, of(""), of("toast."));
     let mut loading = db.begin_load(table, &rules);

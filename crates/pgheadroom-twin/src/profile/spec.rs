@@ -157,6 +157,9 @@ pub struct TableSpec {
     pub name: String,
     /// Rows that are loaded, with keys from 1.
     pub rows: i64,
+    /// Whether it is UNLOGGED.
+    #[serde(default)]
+    pub unlogged: bool,
     /// The option of the heap, in percent.
     pub fillfactor: i64,
     /// Other storage parameters.
