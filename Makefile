@@ -125,17 +125,11 @@ accuracy: setup ## Play what docs/accuracy.md lacks on the servers at hand, and 
 bench-advice: setup ## Regret of the advice on measured workloads: play what is missing, score, write the page
 	PYTHONPATH=tools $(BIN)/python -m bench_advice
 
-bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away server (some minutes)
-	$(BIN)/python tools/bench_wal.py
+bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away server (some minutes); FOLDER=pg_wal
+	$(BIN)/python tools/bench_wal.py $(FOLDER)
 
-DEBIAN_SERVERS = $(foreach folder,$(wildcard .servers/debian/*/usr/lib/postgresql/*),--server $(folder))
-
-wal-truth: setup servers ## The log's sums (a GB a version), images and what-if beside servers, 15 to 19 (half an hour)
-	PYTHONPATH=tools $(BIN)/python tools/wal_truth.py
-	$(if $(DEBIAN_SERVERS),PYTHONPATH=tools $(BIN)/python tools/wal_truth.py $(DEBIAN_SERVERS))
-	$(TEST_SERVERS) $(PYTEST) --no-header -q $(DEBIAN_SERVERS) tests/postgres/test_wal_stats.py tests/postgres/test_wal_images.py tests/postgres/test_wal_what_if_live.py
-	$(BIN)/python tools/wal_curves.py --server 16
-	$(BIN)/python tools/wal_curves.py --server 18
+wal-truth: setup servers ## The log's sums (a GB a version), images and what-if beside servers, 15 to 19; MIB=1024 TRANSACTIONS=20000
+	$(TEST_SERVERS) tools/wal-truth $(or $(MIB),1024) $(or $(TRANSACTIONS),20000) $(wildcard .servers/debian/*/usr/lib/postgresql/*)
 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py

@@ -3,14 +3,17 @@
 
     python tools/bench_wal.py [--server 18] [--scale 20] [--transactions 200000] [FOLDER]
 
-Without a folder a throw-away server writes the log by pgbench. Rounds alternate which comes first;
-what is printed are medians of wall time and of processor time, and of their paired ratios. On one
-thread processor time is what to compare where the machine has other work; on two it is the wall's.
+Without a folder a throw-away server writes the log by pgbench. pg_waldump and one thread are held
+on one core, two threads on two. The order is drawn anew for each round; what is printed are medians
+of wall time and of processor time, and of their paired ratios, the system's part of processor time
+(copying pages), and the memory that was taken at most. On one thread processor time is what to
+compare where the machine has other work; on two it is the wall's, on a quiet one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import random
 import resource
@@ -68,24 +71,31 @@ def measure(folder: Path, waldump: Path, rounds: int) -> None:
     position = f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
     records, length, _, images = first.total
     print(f"{records:,} records, {length:,} bytes, of it images {images:,}; from {start}")
-    arms: dict[str, Callable[[], object]] = {
-        "pg_waldump": lambda: subprocess.run(
-            [waldump, "-p", folder, "-s", position, "--stats=record"],
-            check=False,
-            capture_output=True,
-        ),
-        "one thread": lambda: _core.wal_sums([folder], threads=1),
-        "two threads": lambda: _core.wal_sums([folder], threads=2),
+    command = [waldump, "-p", folder, "-s", position, "--stats=record"]
+    arms: dict[str, tuple[int, Callable[[], object]]] = {
+        "pg_waldump": (1, lambda: subprocess.run(command, check=False, capture_output=True)),
+        "one thread": (1, lambda: _core.wal_sums([folder], threads=1)),
     }
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in arms}
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        arms["two threads"] = (2, lambda: _core.wal_sums([folder], threads=2))
+    else:
+        print("one core: nothing is said of two threads")
+    print(f"cores {cores}, load {os.getloadavg()[0]:.1f}")
+    taken: dict[str, list[tuple[float, ...]]] = {name: [] for name in arms}
     order = list(arms)
     draw = random.Random(1)  # noqa: S311 - an order, no secret
     for _ in range(rounds):
         draw.shuffle(order)
         for name in order:
+            count, work = arms[name]
+            os.sched_setaffinity(0, cores[:count])
             begin, begin_cpu = time.perf_counter(), cpu_s()
-            arms[name]()
-            taken[name].append((time.perf_counter() - begin, cpu_s() - begin_cpu))
+            work()
+            wall, cpu = time.perf_counter() - begin, cpu_s()
+            spent = [now - before for now, before in zip(cpu, begin_cpu, strict=True)]
+            taken[name].append((wall, sum(spent), spent[1]))
+    os.sched_setaffinity(0, cores)
     for name, times in taken.items():
         shown = []
         for place, what in ((0, "wall"), (1, "processor")):
@@ -98,13 +108,16 @@ def measure(folder: Path, waldump: Path, rounds: int) -> None:
                 f"{statistics.median(ratios):.2f} times as fast "
                 f"[{ratios[0]:.2f}, {ratios[-1]:.2f}]"
             )
-        print(f"{name:12} {'; '.join(shown)}")
+        of_system = statistics.median(pair[2] for pair in times)
+        print(f"{name:12} {'; '.join(shown)}; of the system {of_system:.3f} s")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"memory of this process at most, Python with it: {most:,.0f} MiB")
 
 
-def cpu_s() -> float:
-    """Processor time of this process and of those that it has waited for."""
+def cpu_s() -> tuple[float, float]:
+    """Processor time, ours and the system's, of this process and those that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(one.ru_utime for one in used), sum(one.ru_stime for one in used)
 
 
 if __name__ == "__main__":
