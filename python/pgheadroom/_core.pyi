@@ -872,6 +872,7 @@ def wal_sums(
     slice_us: int | None = None,
     transactions: bool = False,
     threads: int = 1,
+    open_end: bool = False,
 ) -> WalSums:
     """
     Read WAL and sum it by relation and cause.
@@ -886,6 +887,8 @@ def wal_sums(
         slice_us: Width of slices of time whose begins are noted, in microseconds.
         transactions: Whether transactions are told apart; then one thread reads.
         threads: How many read side by side.
+        open_end: Whether a pipe ends where the log does, in a segment's middle too; else that is a
+            gap, as a file is that ends within its segment.
 
     Raises:
         WalCorrupt: A file that is no WAL, or cannot be read.

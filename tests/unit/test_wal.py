@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import struct
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -153,6 +154,41 @@ def test_a_hole_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert "Not read" in shown
     assert "0/900000" in shown
+
+
+def test_a_file_cut_short_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Exit code 3 with its position and name, from a pipe too; nothing is missed behind the log's end.
+
+    Also where the range ends before, as a server's last segment is whole whatever is in it.
+    """
+    wal = WalFile(7 * SEGMENT)
+    while wal.position < 7 * SEGMENT + 60_000:
+        wal.record(10, 0x40, 100, main=b"\1" * 14, data=200)
+    path = wal.save(tmp_path)[0]
+    whole = path.read_bytes()
+    assert run(["wal", "stats", str(path), "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["gaps"] == []
+    path.write_bytes(whole[: len(wal.content) + 8_000])
+    assert run(["wal", "stats", str(path)]) == 0
+    path.write_bytes(whole[:20_000])
+    capsys.readouterr()
+    assert run(["wal", "stats", str(path), "-f", "json"]) == 3
+    said = capsys.readouterr()
+    (gap,) = json.loads(said.out)["gaps"]
+    assert (gap["path"], gap["to_lsn"]) == (str(path), "0/800000")
+    assert 0x700000 + 19_700 < int(gap["from_lsn"].partition("/")[2], 16) <= 0x700000 + 20_000
+    assert "the file ends within its segment" in said.err
+    assert run(["wal", "stats", str(path), "--allow-gaps"]) == 0
+    assert run(["wal", "stats", str(path), "--to", "0/704000"]) == 0
+    read, write = os.pipe()
+    os.write(write, whole[:20_000])
+    os.close(write)
+    try:
+        (gap_of_pipe,) = read_wal(f"/dev/fd/{read}").gaps
+    finally:
+        os.close(read)
+    assert gap_of_pipe.from_lsn == gap["from_lsn"]
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])

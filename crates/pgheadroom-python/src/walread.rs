@@ -218,7 +218,7 @@ impl WalSums {
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // Python's callers name them
 #[pyo3(signature = (paths, *, timeline=None, from_lsn=None, to_lsn=None, times_us=None,
-                    cuts=None, slice_us=None, transactions=false, threads=1))]
+                    cuts=None, slice_us=None, transactions=false, threads=1, open_end=false))]
 pub fn wal_sums(
     py: Python<'_>,
     paths: Vec<PathBuf>,
@@ -230,6 +230,7 @@ pub fn wal_sums(
     slice_us: Option<i64>,
     transactions: bool,
     threads: usize,
+    open_end: bool,
 ) -> PyResult<WalSums> {
     let wanted = Wanted {
         cuts: cuts.unwrap_or_default().into_iter().map(Lsn).collect(),
@@ -241,7 +242,7 @@ pub fn wal_sums(
         ..positions(from_lsn, to_lsn)
     };
     let stop = AtomicBool::new(false);
-    let work = || read(&paths, timeline, range, &wanted, threads, &stop);
+    let work = || read(&paths, timeline, range, &wanted, (threads, open_end), &stop);
     let sums = py.detach(|| watched(&stop, work))?;
     Ok(sums.map_err(CoreError::from)?)
 }
@@ -316,14 +317,14 @@ fn read(
     timeline: Option<u32>,
     range: Range,
     wanted: &Wanted,
-    threads: usize,
+    (threads, open_end): (usize, bool),
     stop: &AtomicBool,
 ) -> Result<WalSums, WalError> {
     if let [path] = paths
         && let Some(bytes) = stream(path)?
     {
         let shown = path.display().to_string();
-        let (piece, outcome) = run_stream(&shown, bytes, range, wanted, stop)?;
+        let (piece, outcome) = run_stream(&shown, bytes, range, wanted, open_end, stop)?;
         let chosen = of_stream(piece);
         return Ok(WalSums { chosen, outcome });
     }

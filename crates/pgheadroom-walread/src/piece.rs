@@ -274,9 +274,17 @@ pub struct Pages {
     path: PathBuf,
     bytes: Box<dyn Read + Send>,
     chunk: Vec<u8>,
+    /// Bytes of the chunk that are read, and that with the last page filled up.
+    read: usize,
     filled: usize,
     at: usize,
     next: Lsn,
+    segment_bytes: u64,
+    /// Where whoever wants less than the file has ends.
+    left: Option<Lsn>,
+    /// Where the bytes end that were read.
+    read_to: Lsn,
+    is_over: bool,
 }
 
 impl Pages {
@@ -310,18 +318,23 @@ impl Pages {
             path: piece.path.clone(),
             bytes,
             chunk,
+            read: 0,
             filled: 0,
             at: 0,
             next: start,
+            segment_bytes: piece.segment_bytes,
+            left: piece.left,
+            read_to: start,
+            is_over: false,
         }
     }
 
-    /// The next page and its position; None at the end. A page that the file cuts off ends with
-    /// zeros.
+    /// The next page, its position and how many bytes of it the file has; None at the end. A page
+    /// that the file cuts off ends with zeros.
     ///
     /// # Errors
     /// [`WalError::Unreadable`].
-    pub fn next_page(&mut self) -> Result<Option<(Lsn, &[u8; PAGE_BYTES])>, WalError> {
+    pub fn next_page(&mut self) -> Result<Option<(Lsn, &[u8; PAGE_BYTES], usize)>, WalError> {
         if self.at >= self.filled {
             self.fill()?;
             if self.filled == 0 {
@@ -334,19 +347,35 @@ impl Pages {
         };
         self.next = Lsn(next);
         self.at += PAGE_BYTES;
-        Ok(self.chunk[at..].first_chunk().map(|page| (lsn, page)))
+        let there = (self.read - at).min(PAGE_BYTES);
+        Ok(self.chunk[at..]
+            .first_chunk()
+            .map(|page| (lsn, page, there)))
+    }
+
+    /// Where the input ended within a segment, once it has: a server's segments are whole files.
+    #[must_use]
+    pub fn cut_at(&self) -> Option<Lsn> {
+        let is_within = !self.read_to.0.is_multiple_of(self.segment_bytes);
+        let is_cut = self.is_over && is_within && self.left != Some(self.read_to);
+        is_cut.then_some(self.read_to)
     }
 
     fn fill(&mut self) -> Result<(), WalError> {
         (self.filled, self.at) = (0, 0);
         while self.filled < CHUNK_BYTES {
             match self.bytes.read(&mut self.chunk[self.filled..]) {
-                Ok(0) => break,
+                Ok(0) => {
+                    self.is_over = true;
+                    break;
+                }
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(unreadable(&self.path, &error)),
             }
         }
+        self.read = self.filled;
+        self.read_to = Lsn(self.read_to.0.saturating_add(self.read as u64));
         let whole = self.filled.next_multiple_of(PAGE_BYTES);
         self.chunk[self.filled..whole].fill(0);
         self.filled = whole;

@@ -134,6 +134,12 @@ impl Reader {
         matches!(self.state, State::Within { .. })
     }
 
+    /// Whether the rest of the segment is empty.
+    #[must_use]
+    pub const fn is_switched(&self) -> bool {
+        matches!(self.state, State::Switched { .. })
+    }
+
     /// Forgets what came before: after a gap the next page's first record is looked for.
     pub fn seek(&mut self) {
         self.state = State::Seeking;

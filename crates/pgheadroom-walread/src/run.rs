@@ -9,6 +9,7 @@ use std::thread;
 
 use pgheadroom_layout::Lsn;
 
+use crate::cut;
 use crate::detail::Wanted;
 use crate::error::{Broken, WalError};
 use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
@@ -81,7 +82,7 @@ pub fn run(
         });
     };
     let mut part = Part::new(first, tally_of(first, range, wanted, Lsn(u64::MAX)));
-    part.read(&read, range.from, stop)?;
+    part.read(&read, range, stop)?;
     Ok(part.outcome())
 }
 
@@ -108,7 +109,7 @@ pub fn run_sink<S: Sink>(
         return Ok(sink);
     };
     let mut part = Part::new(first, sink);
-    part.read(&read, range.from, stop)?;
+    part.read(&read, range, stop)?;
     Ok(part.sink)
 }
 
@@ -118,6 +119,9 @@ fn tally_of(first: &Piece, range: Range, wanted: &Wanted, stop_at: Lsn) -> Tally
 
 /// Sums the records of a stream, segments one after another.
 ///
+/// # Arguments
+/// * `open_end` - the stream ends where the log does, in a segment's middle too.
+///
 /// # Errors
 /// [`WalError`] for a stream that cannot be read or is no WAL.
 pub fn run_stream(
@@ -125,6 +129,7 @@ pub fn run_stream(
     mut bytes: Box<dyn Read + Send>,
     range: Range,
     wanted: &Wanted,
+    open_end: bool,
     stop: &AtomicBool,
 ) -> Result<(Piece, Outcome), WalError> {
     let mut head = Vec::new();
@@ -140,7 +145,10 @@ pub fn run_stream(
     let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
     let mut pages = Pages::of_bytes(&piece, piece.start, whole, Vec::new());
     part.read_pages(&mut pages, shown, stop)?;
-    part.finish();
+    if open_end {
+        part.cut_at = None;
+    }
+    part.finish(range);
     Ok((piece, part.outcome()))
 }
 
@@ -170,7 +178,7 @@ fn side_by_side(
                 scope.spawn(move || {
                     let tally = tally_of(&pieces[begin], range, wanted, stop_at);
                     let mut part = Part::new(&pieces[begin], tally);
-                    part.read(&pieces[begin..], range.from, stop).map(|()| part)
+                    part.read(&pieces[begin..], range, stop).map(|()| part)
                 })
             })
             .collect();
@@ -210,6 +218,8 @@ struct Part<S> {
     /// Broken too, but a record has begun behind that shows whether it is damage.
     tried: Option<(Broken, String, Lsn)>,
     expected: Option<Lsn>,
+    /// Where the last file ends, if within its segment.
+    cut_at: Option<Lsn>,
     is_stopped: bool,
     path: String,
 }
@@ -225,23 +235,24 @@ impl<S: Sink> Part<S> {
             broken: None,
             tried: None,
             expected: None,
+            cut_at: None,
             is_stopped: false,
             path: first.path.display().to_string(),
         }
     }
 
-    fn read(&mut self, pieces: &[Piece], from: Lsn, stop: &AtomicBool) -> Result<(), WalError> {
+    fn read(&mut self, pieces: &[Piece], range: Range, stop: &AtomicBool) -> Result<(), WalError> {
         let mut chunk = Vec::new();
         for piece in pieces {
             let shown = piece.path.display().to_string();
-            let mut pages = Pages::of(piece, from.max(piece.start), chunk)?;
+            let mut pages = Pages::of(piece, range.from.max(piece.start), chunk)?;
             self.read_pages(&mut pages, &shown, stop)?;
             chunk = pages.into_chunk();
             if self.is_stopped {
                 break;
             }
         }
-        self.finish();
+        self.finish(range);
         Ok(())
     }
 
@@ -252,7 +263,7 @@ impl<S: Sink> Part<S> {
         stop: &AtomicBool,
     ) -> Result<(), WalError> {
         while !self.is_stopped && !stop.load(Ordering::Relaxed) {
-            let Some((lsn, page)) = pages.next_page()? else {
+            let Some((lsn, page, there)) = pages.next_page()? else {
                 break;
             };
             if self.expected.is_some_and(|expected| expected != lsn) {
@@ -261,9 +272,18 @@ impl<S: Sink> Part<S> {
             if self.path != shown {
                 shown.clone_into(&mut self.path);
             }
+            let was_broken = self.broken.is_some();
             self.take(lsn, page);
+            let part = cut::Part { lsn, page, there };
+            if !was_broken
+                && let Some((broken, _)) = &self.broken
+                && part.breaks(broken.lsn, self.reader.last())
+            {
+                self.broken = None;
+            }
             self.expected = Some(Lsn(lsn.0.saturating_add(PAGE_BYTES as u64)));
         }
+        self.cut_at = pages.cut_at();
         Ok(())
     }
 
@@ -339,9 +359,19 @@ impl<S: Sink> Part<S> {
         }
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, range: Range) {
         self.sink.settle();
-        if let Some((broken, path, _)) = self.tried.take() {
+        if let Some(at) = self.cut_at.filter(|_| !self.is_stopped)
+            && !self.reader.is_switched()
+            && self.broken.is_none()
+        {
+            let tried = self.tried.take().map(|(broken, _, _)| broken.lsn);
+            let from = tried.or(self.reader.position()).unwrap_or(at);
+            if from < range.to {
+                let to = Lsn(at.0.next_multiple_of(self.segment_bytes));
+                self.gap(from, to, "the file ends within its segment");
+            }
+        } else if let Some((broken, path, _)) = self.tried.take() {
             self.broken = Some((broken, path));
         } else if self.broken.is_none()
             && !self.is_stopped

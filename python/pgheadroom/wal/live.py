@@ -25,7 +25,7 @@ from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
 from pgheadroom.wal.names import Names
-from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_wal, shown_lsn
+from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_open, shown_lsn
 from pgheadroom.wal.values import WalStats
 
 CHUNK_BYTES = 1024**2
@@ -115,14 +115,14 @@ def read_live(
             return inspecting.inspect(
                 connection,
                 schema,
-                lambda: _flushed(connection),
-                begin=_flushed(connection),
+                lambda: flushed(connection),
+                begin=flushed(connection),
                 seconds=seconds,
                 wait=threading.Event().wait,
                 names=names,
             )
         with _followed(connection, seconds) as (pipe, begin):
-            return _ended(read_wal(pipe, begin=begin, names=names, by=by))
+            return _ended(read_open(pipe, begin=begin, names=names, by=by))
 
 
 class LogWatch:
@@ -156,19 +156,19 @@ class LogWatch:
         """Begin at what is flushed now."""
         connection = self._open.enter_context(read_only_session(*self._asked))
         if self._schema is not None:
-            now = _flushed(connection)
+            now = flushed(connection)
             self._work(lambda: self._inspect(connection, now))
             return
         pipe, begin = self._open.enter_context(_followed(connection, math.inf, self._over))
 
-        self._work(lambda: _ended(read_wal(pipe, begin=begin)))
+        self._work(lambda: _ended(read_open(pipe, begin=begin)))
 
     def _inspect(self, connection: Any, begin: int) -> WalStats:
         assert self._schema is not None, "where pg_walinspect is"
         return inspecting.inspect(
             connection,
             self._schema,
-            lambda: _flushed(connection),
+            lambda: flushed(connection),
             begin=begin,
             seconds=math.inf,
             wait=self._over.wait,
@@ -228,7 +228,7 @@ def _followed(
 ) -> Iterator[tuple[Path, str]]:
     """A pipe of the log from now on, and where it is now; `over` ends it before its time."""
     (segment_bytes,) = connection.execute(_SEGMENT_BYTES).fetchone()
-    begin = _flushed(connection)
+    begin = flushed(connection)
     timeline = _timeline(connection)
     until = time.monotonic() + seconds
     feeder = _Feeder(connection, timeline, segment_bytes, begin, until, over or threading.Event())
@@ -251,7 +251,13 @@ def _followed(
         raise problem
 
 
-def _flushed(connection: Any) -> int:
+def flushed(connection: Any) -> int:
+    """
+    Where the log stands: what is flushed, on a standby what was received.
+
+    Raises:
+        SourceError: A standby that has received nothing.
+    """
     (shown,) = connection.execute(_FLUSHED).fetchone()
     lsn = None if shown is None else parsed_position(shown)
     if lsn is None:
@@ -298,9 +304,9 @@ class _Feeder:
                 while not is_over and not self.stopped.is_set():
                     left = self._until - time.monotonic()
                     is_over = left <= 0 or self.over.wait(min(left, _EVERY_S))
-                    flushed = _flushed(self._connection)
+                    now = flushed(self._connection)
                     self._check_timeline()  # behind it: up to there it is this timeline's log
-                    self._pass_on(pipe, flushed)
+                    self._pass_on(pipe, now)
             except BrokenPipeError:
                 raise
             except Exception as problem:  # noqa: BLE001 - the reader's thread raises it

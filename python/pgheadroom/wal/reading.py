@@ -66,7 +66,37 @@ def read_wal(
         InputError: No such file, or a position or time that is none.
         WalError: No WAL there, or none that is read here.
     """
-    found = existing(paths)
+    return _read(existing(paths), begin, end, timeline, names, by)
+
+
+def read_open(
+    pipe: Path, *, begin: str, names: Names | None = None, by: str | None = None
+) -> WalStats:
+    """
+    Sum what comes out of a pipe that ends where the log does, wherever in a segment.
+
+    Args:
+        pipe: To be read once.
+        begin: A position.
+        names: What relations are called.
+        by: `transaction`.
+
+    Raises:
+        WalError: No WAL there, or none that is read here.
+    """
+    return _read([pipe], begin, None, None, names, by, open_end=True)
+
+
+def _read(
+    found: Sequence[Path],
+    begin: str | None,
+    end: str | None,
+    timeline: int | None,
+    names: Names | None,
+    by: str | None,
+    *,
+    open_end: bool = False,
+) -> WalStats:
     positions: dict[str, int] = {}
     times = [-_US_MAX, _US_MAX]
     for place, (parameter, text) in enumerate((("from", begin), ("to", end))):
@@ -90,11 +120,12 @@ def read_wal(
             slice_us=slice_us,
             transactions=by == TRANSACTION,
             threads=_threads(),
+            open_end=open_end,
         )
 
     if by in (None, TRANSACTION):
         return _stats(sums(), names or Names(relations=()))
-    if found == [Path("-")] or found[0].is_fifo():
+    if list(found) == [Path("-")] or found[0].is_fifo():
         raise ParameterError(
             "by", f"{by}: the log is read twice for that, which a pipe cannot be; expected files"
         )

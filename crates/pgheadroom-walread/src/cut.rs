@@ -1,0 +1,102 @@
+//! Whether a file's end, and not the log's, is why a record cannot be read.
+//!
+//! A server's segments are whole files: behind the log's end there are zeros, or what a recycled
+//! segment had before. A file that is shorter was cut off; a page that it has a part of is filled
+//! up with zeros before it is read (`piece`), and what is broken there may be broken by them.
+
+use pgheadroom_layout::Lsn;
+
+use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES, PageHeader, RECORD_HEADER_BYTES};
+use crate::record::Header;
+
+/// Where bytes begin that the zeros may stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part<'a> {
+    /// Position of the page.
+    pub lsn: Lsn,
+    /// The page, filled up.
+    pub page: &'a [u8; PAGE_BYTES],
+    /// How many of its bytes the file has.
+    pub there: usize,
+}
+
+impl Part<'_> {
+    /// Whether the record, or the page header, that is broken at `broken` reaches beyond the bytes
+    /// that are there; `prev` is where the record before it begins.
+    pub fn breaks(&self, broken: Lsn, prev: Option<Lsn>) -> bool {
+        if self.there >= PAGE_BYTES {
+            return false;
+        }
+        let Some(at) = broken.0.checked_sub(self.lsn.0) else {
+            return self.breaks_crossing();
+        };
+        let at = usize::try_from(at).unwrap_or(PAGE_BYTES);
+        let Some(rest) = self.page[..self.there].get(at..) else {
+            return true;
+        };
+        // Zeros are what a server leaves behind the log's end.
+        if rest.iter().all(|byte| *byte == 0) {
+            return rest.is_empty();
+        }
+        if rest.len() < RECORD_HEADER_BYTES {
+            return true;
+        }
+        let header = Header::read(rest);
+        at > 0 && prev == Some(header.prev) && header.total_bytes as usize > rest.len()
+    }
+
+    /// As [`Self::breaks`], of a record that began on an earlier page.
+    fn breaks_crossing(&self) -> bool {
+        let bytes = &self.page[..self.there];
+        if bytes.iter().all(|byte| *byte == 0) {
+            return false;
+        }
+        if bytes.len() < LONG_HEADER_BYTES {
+            return true;
+        }
+        let header = PageHeader::read(bytes);
+        header.continues() && header.bytes() + header.left_bytes as usize > self.there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: Lsn = Lsn(0x0100_2000);
+
+    /// A page whose first record of 100 bytes begins at 24, behind one at 8 before the page.
+    fn page() -> [u8; PAGE_BYTES] {
+        let mut page = [0; PAGE_BYTES];
+        page[24..28].copy_from_slice(&100_u32.to_le_bytes());
+        page[32..40].copy_from_slice(&(PAGE.0 - 8).to_le_bytes());
+        page[44..124].fill(7);
+        page
+    }
+
+    fn breaks(page: &[u8; PAGE_BYTES], there: usize, at: u64, prev: u64) -> bool {
+        let lsn = PAGE;
+        Part { lsn, page, there }.breaks(Lsn(PAGE.0 + at), Some(Lsn(PAGE.0 - prev)))
+    }
+
+    #[test]
+    fn a_record_breaks_by_the_cut_if_it_reaches_beyond() {
+        let page = page();
+        for there in [24, 25, 47, 48, 123] {
+            assert!(breaks(&page, there, 24, 8), "{there}");
+        }
+        // It is whole: what is wrong with it is wrong in the file.
+        assert!(!breaks(&page, 124, 24, 8));
+        // An old record, as a recycled segment has them.
+        assert!(!breaks(&page, 100, 24, 16));
+        assert!(!breaks(&page, PAGE_BYTES, 24, 8));
+    }
+
+    #[test]
+    fn zeros_are_the_logs_end() {
+        let page = page();
+        assert!(!breaks(&page, 200, 128, 8));
+        assert!(breaks(&page, 128, 128, 8));
+        assert!(breaks(&page, 126, 128, 8));
+    }
+}
