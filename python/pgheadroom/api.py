@@ -50,7 +50,7 @@ def observe(
     sample: bool = True,
     logs: Sequence[str | os.PathLike[str]] = (),
     statements: Sequence[str | os.PathLike[str]] = (),
-    wal: bool = False,
+    wal: bool | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = False,
     progress: Progress | None = None,
 ) -> Profile:
     """
@@ -64,7 +64,8 @@ def observe(
         sample: Read rows, of at most 1,000 pages and the newest 1,000 rows a table.
         logs: Server logs with statements, which are read for the interval.
         statements: Files of statements.
-        wal: Read the write-ahead log of the interval too.
+        wal: Read the write-ahead log of the interval too: of the server (True), or out of files
+            and folders (its pg_wal, or the archive that it fills).
         progress: Called with what is being done, in seconds of the interval.
 
     Raises:
@@ -73,12 +74,14 @@ def observe(
     """
     from pgheadroom.observe import observe_live, request_of  # noqa: PLC0415 - only this function's
     from pgheadroom.wal.beside import beside  # noqa: PLC0415 - only this function's
+    from pgheadroom.wal.reading import existing  # noqa: PLC0415 - only this function's
 
     if not 1 <= seconds <= 86400:
         raise ParameterError("seconds", f"{seconds:g}: expected 1 to 86400")
     show = progress or _quiet
     request = request_of(seconds, samples=sample, tables=_names(tables))
-    with beside(conninfo, {}, wanted=wal) as log:
+    files = () if isinstance(wal, bool) else existing(wal)
+    with beside(conninfo, {}, wanted=wal is True, files=files) as log:
         profile = observe_live(
             conninfo,
             {},

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from observed import change, conninfo, load
 
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.cli.observe_wal import said_log
-from pgheadroom.errors import PrivilegeMissing
+from pgheadroom.errors import InputError, PrivilegeMissing
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.observing import Request, watch
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal.beside import beside
+from pgheadroom.wal.from_files import FileLog
+
+SYSTEM_AT = 24
+"""Where a segment's first page has the server's number."""
 
 
 def test_the_log_has_what_the_counters_have(programs: ServerPrograms) -> None:
@@ -76,3 +81,70 @@ def test_the_log_has_what_the_counters_have(programs: ServerPrograms) -> None:
     assert parse_profile(to_json(profile)) == profile
     assert log_wal(bare.table("jobs")) is None
     assert list(said_log(bare)) == []
+
+
+def test_the_log_out_of_files(programs: ServerPrograms) -> None:
+    """
+    `pg_wal` gives what the server gives, to a role without any right to the log.
+
+    An archive that has no segment of the interval yet leaves a gap that is named, and another
+    server's files are refused before the interval is spent.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("log")
+        cluster.start({"autovacuum": "off", "wal_keep_size": "1GB"})
+        load(cluster)
+        with cluster.connect() as connection:
+            connection.execute("CREATE ROLE nobody LOGIN")
+        pg_wal = cluster.data_dir / "pg_wal"
+        archive = host.folder / "archive"
+        archive.mkdir()
+        first = min(path for path in pg_wal.iterdir() if len(path.name) == 24)
+        shutil.copy(first, archive)
+        with cluster.connect() as connection:
+            connection.execute("SELECT pg_switch_wal()")
+        done: list[str] = []
+
+        def work(text: str) -> None:
+            if not done:
+                change(cluster)
+            done.append(text)
+
+        request = Request(duration_s=1.0, ticks=2, samples=True)
+        plain, role = conninfo(cluster), conninfo(cluster, "nobody")
+        with (
+            read_only_session(plain, {}) as connection,
+            beside(plain, {}, wanted=True) as live,
+            beside(role, {}, wanted=False, files=[pg_wal]) as files,
+            beside(role, {}, wanted=False, files=[archive]) as lacking,
+        ):
+            logs = [live, files, lacking]
+
+            def at(moment: str, _: object) -> None:
+                for log in logs:
+                    log.at(moment)
+
+            recording = watch(connection, request, work, at)
+            bare = observe(recording, find_classes(recording, [], []), mask=False, sampled=True)
+            of_server, of_files, of_archive = (log.add(bare) for log in logs)
+        foreign = bytearray(first.read_bytes())
+        foreign[SYSTEM_AT] ^= 1
+        (archive / first.name).write_bytes(foreign)
+        with pytest.raises(InputError, match="system identifiers"):
+            FileLog(plain, {}, [archive])
+    assert log_wal(of_files.table("jobs")) == log_wal(of_server.table("jobs")) is not None
+    for name in ("jobs", "parts_2"):
+        ours, theirs = of_files.table(name).observed, of_server.table(name).observed
+        assert ours is not None
+        assert theirs is not None
+        assert ours.wal is not None
+        assert ours.wal == theirs.wal
+    assert of_files.server.observed is not None
+    assert of_files.server.observed.wal is not None
+    assert not of_files.server.observed.wal.notes
+    assert of_archive.server.observed is not None
+    assert of_archive.server.observed.wal is not None
+    (note,) = of_archive.server.observed.wal.notes or ()
+    assert "the files do not have it" in note
+    assert f"! {note}" in list(said_log(of_archive))
+    assert log_wal(of_archive.table("jobs")) is None

@@ -24,7 +24,7 @@ HOT, COLD, PRUNED, ENTERED, IMAGES = 42_000, 20_000, 6_000, 64_000, 500_000
 COUNTERS = made.counters(1000, 600, 100)
 
 
-def _profile(**causes: tuple[int, int]) -> Profile:
+def _profile(counters: dict[str, int | None] = COUNTERS, **causes: tuple[int, int]) -> Profile:
     """A table of 1000 updates, 600 of them HOT, with this log."""
     by_cause = {
         "hot_update": (600, HOT),
@@ -46,7 +46,7 @@ def _profile(**causes: tuple[int, int]) -> Profile:
         },
     }
     return parse_profile(
-        to_json(made.profile_of(COUNTERS, wal=wal))
+        to_json(made.profile_of(counters, wal=wal))
         | {"server": {"version": "18.4", "observed": made.SERVER}}
     )
 
@@ -75,6 +75,24 @@ def test_what_inserts_and_deletes_write_too_is_shared() -> None:
     assert own.mid == pytest.approx((alone + ENTERED * 0.8 + PRUNED * 0.5) / 1000)
     assert own.low == pytest.approx((alone + ENTERED * 0.6) / 1000)
     assert own.high == pytest.approx((alone + ENTERED + PRUNED) / 1000)
+
+
+def test_a_part_of_the_log_is_shared_by_its_own_part_of_the_inserts() -> None:
+    """Files had half of the interval: COPY's rows, which only the counters know, count half."""
+    half = {
+        "hot_update": (300, HOT // 2),
+        "cold_update": (200, COLD // 2),
+        "prune_on_access": (50, PRUNED // 2),
+        "index_insert": (400, ENTERED // 2),
+        "fpi_first_change": (0, IMAGES // 2),
+    }
+    copied = made.counters(1000, 600, 100) | {"n_tup_ins": 400}
+    whole = log_wal(_profile(counters=copied).table("jobs"))
+    part = log_wal(_profile(counters=copied, **half).table("jobs"))
+    assert whole is not None
+    assert part is not None
+    assert part.own_bytes_per_update == whole.own_bytes_per_update
+    assert whole.own_bytes_per_update.low < whole.own_bytes_per_update.high
 
 
 def test_locks_are_updates_where_these_left_their_page() -> None:

@@ -56,7 +56,9 @@ def log_wal(table: TableProfile) -> LogWal | None:
     updates = _records(wal, UPDATES)
     if not updates:
         return None
-    inserts = max(facts.counters.n_tup_ins or 0, _records(wal, ("insert",)))
+    # Files may have a part of the interval; counters have all of it.
+    seen = min(updates / facts.counters.n_tup_upd, 1.0) if facts.counters.n_tup_upd else 1.0
+    inserts = max(seen * (facts.counters.n_tup_ins or 0), _records(wal, ("insert",)))
     deletes = _records(wal, ("delete",))
     # Each version that is not heap-only has an entry in each index.
     entries = _shared(_bytes(wal, _ENTRIES), _records(wal, _NOT_HOT), inserts)
@@ -97,7 +99,7 @@ def log_remark(table: TableProfile) -> Remark | None:
     )
 
 
-def _shared(whole: float, ours: int, theirs: int) -> tuple[float, float, float]:
+def _shared(whole: float, ours: int, theirs: float) -> tuple[float, float, float]:
     """Our part by counts; off by as much as the smaller part at most."""
     if not ours:
         return 0.0, 0.0, 0.0

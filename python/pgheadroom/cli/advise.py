@@ -19,6 +19,7 @@ from pgheadroom.cli.connection import (
     PortOption,
     StatementsOption,
     UserOption,
+    WalFilesOption,
     WalOption,
     parameters_of,
     profile_or_connection,
@@ -113,6 +114,7 @@ def advise_command(
     log: LogOption = None,
     statements: StatementsOption = None,
     wal: WalOption = False,
+    wal_files: WalFilesOption = None,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,
@@ -152,6 +154,7 @@ def advise_command(
         logs=tuple(log or ()),
         statements=tuple(statements or ()),
         wal=wal,
+        wal_files=tuple(wal_files or ()),
     )
     if plan:
         check_plannable(profile)
@@ -180,6 +183,7 @@ def _profile(
     logs: tuple[Path, ...],
     statements: tuple[Path, ...],
     wal: bool,
+    wal_files: tuple[Path, ...],
 ) -> Profile:
     """The profile that a target names, or a connection's, observed now."""
     from pgheadroom.cli import observe
@@ -187,16 +191,17 @@ def _profile(
 
     path = profile_or_connection(target, parameters)
     asked: dict[str, object] = {"--for": length, "--no-sample": no_sample}
+    of_log = {"--wal": wal, "--wal-files": wal_files}
     if path is not None and not path.is_dir():
         refuse(
-            {**asked, "--log": logs, "--statements": statements, "--wal": wal},
+            {**asked, "--log": logs, "--statements": statements, **of_log},
             where=f"here, for {target} is a profile",
             instead="it belongs to `pgheadroom observe`, which made it",
         )
         return read_profile(path)
     if path is not None:
         refuse(
-            {**asked, "--wal": wal},
+            {**asked, **of_log},
             where=f"here, for {target} is what the psql script wrote",
             instead="give it to `pgheadroom observe --print-sql`, which prints the script",
         )
@@ -211,6 +216,7 @@ def _profile(
         logs=logs,
         statements=statements,
         wal=wal,
+        wal_files=wal_files,
     )
     observe.summarize(profile)
     return profile

@@ -25,6 +25,14 @@ WalOption = Annotated[
         "(--print-grants prints what that needs).",
     ),
 ]
+WalFilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--wal-files",
+        help="As --wal, out of files: the server's pg_wal, or the archive that it fills; needs no "
+        "right beside.",
+    ),
+]
 LogOption = Annotated[
     list[Path] | None,
     typer.Option(

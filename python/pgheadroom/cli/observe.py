@@ -22,6 +22,7 @@ from pgheadroom.cli.connection import (
     PortOption,
     StatementsOption,
     UserOption,
+    WalFilesOption,
     WalOption,
     parameters_of,
 )
@@ -88,6 +89,7 @@ def observe_command(
     log: LogOption = None,
     statements: StatementsOption = None,
     wal: WalOption = False,
+    wal_files: WalFilesOption = None,
     print_grants: _PrintGrantsOption = False,
     print_sql: _PrintSqlOption = False,
     source: _SourceOption = None,
@@ -103,6 +105,7 @@ def observe_command(
     if to is not None:
         output.check_writable(to)
     reading = {"--mask": mask, "--log": log, "--statements": statements, "--wal": wal}
+    reading["--wal-files"] = wal_files
     if print_sql:
         refuse(
             {**reading, "--from": source, "--print-grants": print_grants},
@@ -135,7 +138,7 @@ def observe_command(
             instead="give it to `observe --print-sql`, which makes the script",
         )
         refuse(
-            {"--wal": wal},
+            {"--wal": wal, "--wal-files": wal_files},
             where="with --from: the script does not read the write-ahead log",
             instead="observe the server itself, or sum its files by `wal stats`",
         )
@@ -150,6 +153,7 @@ def observe_command(
         logs=tuple(log or ()),
         statements=tuple(statements or ()),
         wal=wal,
+        wal_files=tuple(wal_files or ()),
         to=to,
     )
     save(printable_json(json.dumps(to_json(profile), indent=1, ensure_ascii=False)) + "\n", to)
@@ -168,6 +172,7 @@ def observed(
     logs: tuple[Path, ...],
     statements: tuple[Path, ...],
     wal: bool = False,
+    wal_files: tuple[Path, ...] = (),
     to: Path | None = None,
 ) -> Profile:
     """
@@ -184,6 +189,7 @@ def observed(
         logs: Server logs with statements.
         statements: Files of statements.
         wal: Read the write-ahead log of the interval too.
+        wal_files: Read it out of these files and folders.
         to: Where the profile will be written; its room is looked at before the interval.
     """
     from pgheadroom.observe import observe_live, request_of
@@ -197,7 +203,7 @@ def observed(
         if moment == "start" and to is not None:
             check_room(to, profile_bytes(recording))
 
-    with beside(target, parameters, wanted=wal) as of_wal:
+    with beside(target, parameters, wanted=wal, files=wal_files) as of_wal:
 
         def each(moment: str, recording: Recording) -> None:
             at(moment, recording)

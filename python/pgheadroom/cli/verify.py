@@ -17,6 +17,7 @@ from pgheadroom.cli.connection import (
     HostOption,
     PortOption,
     UserOption,
+    WalFilesOption,
     WalOption,
     parameters_of,
 )
@@ -56,6 +57,7 @@ def verify_command(
         typer.Option("--statements", help="A file of statements, as observe had it."),
     ] = None,
     wal: WalOption = False,
+    wal_files: WalFilesOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     host: HostOption = None,
@@ -94,7 +96,7 @@ def verify_command(
         read_only_session(
             target, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection,
-        beside(target, parameters, wanted=wal) as of_wal,
+        beside(target, parameters, wanted=wal, files=tuple(wal_files or ())) as of_wal,
     ):
 
         def at(moment: str, known: Recording) -> None:

@@ -5,9 +5,11 @@ The log of an interval beside an observation of it, where that is wanted.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from pgheadroom.profile import Profile
+from pgheadroom.wal.from_files import FileLog
 from pgheadroom.wal.live import LogWatch
 from pgheadroom.wal.names import names_of_server
 from pgheadroom.wal.observed import with_log
@@ -17,8 +19,16 @@ from pgheadroom.wal.values import WalStats
 class Beside:
     """The log of an interval; nothing where it is not wanted."""
 
-    def __init__(self, target: str, parameters: Mapping[str, str], log: LogWatch | None) -> None:
+    def __init__(
+        self,
+        target: str,
+        parameters: Mapping[str, str],
+        log: LogWatch | FileLog | None,
+        *,
+        source: str = "the server's files",
+    ) -> None:
         self._asked = (target, parameters)
+        self._source = source
         self._log = log
         self._stats: WalStats | None = None
 
@@ -34,19 +44,32 @@ class Beside:
         if self._stats is None:
             return profile
         names = names_of_server(*self._asked)
-        return with_log(profile, self._stats, names, source="the server's files")
+        return with_log(profile, self._stats, names, source=self._source)
 
 
 @contextlib.contextmanager
-def beside(target: str, parameters: Mapping[str, str], *, wanted: bool) -> Iterator[Beside]:
+def beside(
+    target: str, parameters: Mapping[str, str], *, wanted: bool, files: Sequence[Path] = ()
+) -> Iterator[Beside]:
     """
     Beside an observation.
 
+    Args:
+        target: A connection, as libpq takes it.
+        parameters: Of the connection, beside it.
+        wanted: Whether the server is asked for its log.
+        files: Files and folders that the log is read from instead.
+
     Raises:
+        InputError: Files that are not there, or another server's.
         PrivilegeMissing: The role may not read the log; said before the interval is spent.
     """
+    if files:
+        log = FileLog(target, parameters, files)
+        yield Beside(target, parameters, log, source="files beside the connection")
+        return
     if not wanted:
         yield Beside(target, parameters, None)
         return
-    with LogWatch(target, parameters) as log:
-        yield Beside(target, parameters, log)
+    with LogWatch(target, parameters) as watch:
+        yield Beside(target, parameters, watch)
