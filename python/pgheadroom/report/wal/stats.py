@@ -78,9 +78,9 @@ def _relations(result: WalStats, *, every: bool) -> Table:
     columns = [
         Column(key="name", title="relation", align="left", style="text", lead=True),
         Column(key="bytes", title="WAL", style="text"),
-        Column(key="share", title="share", style="share"),
+        Column(key="share", title="share", unit="%", style="share"),
         Column(key="records", title="records"),
-        Column(key="fpi", title="images", style="share"),
+        Column(key="fpi", title="images", unit="%", style="share"),
         Column(key="causes", title="mostly", align="left", style="text"),
     ]
     with_table = any(relation.table for relation in shown)
@@ -121,7 +121,7 @@ def _causes(result: WalStats) -> Table:
         columns=(
             Column(key="cause", title="cause", align="left", style="text", lead=True),
             Column(key="bytes", title="WAL", style="text"),
-            Column(key="share", title="share", style="share"),
+            Column(key="share", title="share", unit="%", style="share"),
             Column(key="records", title="records"),
         ),
         rows=tuple(
@@ -142,7 +142,7 @@ def _stretches(result: WalStats) -> Table:
         Column(key="from_lsn", title="position", align="left", style="text", lead=True),
         *((begin,) if of_time else ()),
         Column(key="bytes", title="WAL", style="text"),
-        Column(key="fpi", title="images", style="share"),
+        Column(key="fpi", title="images", unit="%", style="share"),
         Column(key="records", title="records"),
     )
     rows = [
@@ -173,7 +173,7 @@ def _transactions(result: WalStats, *, every: bool) -> Table:
         columns=(
             Column(key="xid", title="transaction", lead=True),
             Column(key="bytes", title="WAL", style="text"),
-            Column(key="fpi", title="images", style="share"),
+            Column(key="fpi", title="images", unit="%", style="share"),
             Column(key="records", title="records"),
             Column(key="end", title="end", align="left", style="text"),
             Column(key="ended_at", title="at", align="left", style="text"),
