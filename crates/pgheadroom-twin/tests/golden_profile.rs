@@ -231,7 +231,7 @@ fn what_cannot_be_played_is_named() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected/18.4");
     let text = std::fs::read_to_string(folder.join("profile-abort-updates.json")).unwrap();
     let recorded: Value = serde_json::from_str(&text).unwrap();
-    let refused = |path: &[&str], value: Value| {
+    let play_with = |path: &[&str], value: Value| {
         let mut profile = recorded["profile"].clone();
         let (last, parents) = path.split_last().unwrap();
         let mut at = &mut profile;
@@ -241,10 +241,9 @@ fn what_cannot_be_played_is_named() {
         at[*last] = value;
         let spec = ProfileSpec::from_json(&profile.to_string());
         let version = "18.4".parse().unwrap();
-        let played =
-            spec.and_then(|spec| play(&spec, version, &Conditions::default(), &Monitor::default()));
-        played.unwrap_err().to_string()
+        spec.and_then(|spec| play(&spec, version, &Conditions::default(), &Monitor::default()))
     };
+    let refused = |path: &[&str], value: Value| play_with(path, value).unwrap_err().to_string();
     let compressed = refused(&["server", "wal_compression"], "lz4".into());
     assert!(
         compressed.contains("server.wal_compression"),
@@ -258,6 +257,15 @@ fn what_cannot_be_played_is_named() {
         frozen.contains("server.settings.vacuum_freeze_min_age"),
         "{frozen}"
     );
+    for (small, is_refused) in [("256kB", true), ("16376kB", true), ("16MB", false)] {
+        let said = play_with(&["server", "shared_buffers"], small.into());
+        let named = said.map_err(|said| said.to_string().contains("server.shared_buffers"));
+        assert_eq!(
+            named.map(|_| ()),
+            if is_refused { Err(true) } else { Ok(()) },
+            "{small}"
+        );
+    }
     let unknown = refused(&["run", "speed"], 3.into());
     assert!(unknown.contains("unknown field `speed`"), "{unknown}");
 }
