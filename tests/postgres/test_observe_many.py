@@ -17,7 +17,10 @@ from pgheadroom.sources.session import read_only_session
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 TABLES = 2000
-PASS_CPU_S_MAX = 1.0
+PASS_FRAC_MAX = 1.5
+"""Of what `MEASURE` takes; 0.87 and 0.90 were measured."""
+MEASURE = "SELECT count(DISTINCT md5(i::text)) FROM generate_series(1, 1000000) i"
+"""About a second of processor time; on a busy machine it takes as much longer as a pass does."""
 MAKE = f"""
 DO $$ BEGIN
   FOR i IN 1..{TABLES} LOOP
@@ -52,7 +55,7 @@ def test_two_thousand_tables_and_locks(
     server: ServerPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    A pass costs the server less than a second, and no table is locked above ACCESS SHARE.
+    A pass costs the server no more than about a second, and no table is locked above ACCESS SHARE.
 
     All tables are held in EXCLUSIVE mode meanwhile, which lets ACCESS SHARE through and nothing
     else; one is held in ACCESS EXCLUSIVE mode and another is wanted so, as VACUUM FULL would:
@@ -74,6 +77,9 @@ def test_two_thousand_tables_and_locks(
         with cluster.connect() as connection:
             connection.execute(MAKE.encode())
             connection.execute("ANALYZE")
+            before = cpu_s(connection.info.backend_pid)
+            connection.execute(MEASURE)
+            measure_s = cpu_s(connection.info.backend_pid) - before
         with (
             cluster.connect(autocommit=False) as holder,
             cluster.connect(autocommit=False) as exclusive,
@@ -91,7 +97,7 @@ def test_two_thousand_tables_and_locks(
     assert recording.failures() == ()
     assert held == (0,), "nothing is held between the queries"
     assert len(profile.tables) == TABLES
-    assert {moment: cpu for moment, cpu in passes.items() if cpu > PASS_CPU_S_MAX} == {}
+    assert {moment: cpu for moment, cpu in passes.items() if cpu > PASS_FRAC_MAX * measure_s} == {}
     assert set(passes) == {"shape", "start", "end"}
     assert observed.facts(profile, "t1")["main_bytes"] is None, "its size was not waited for"
     assert observed.facts(profile, "t2")["main_bytes"] == 8192

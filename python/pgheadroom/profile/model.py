@@ -253,7 +253,7 @@ class TableProfile:
 
     name: Name
     rows: Annotated[int, between(0, ROWS_MAX)]
-    unlogged: bool = field(default=False, metadata=in_file(only=bool))
+    unlogged: bool = field(default=False, metadata=in_file(only=lambda it: it.unlogged))
     fillfactor: Annotated[int, between(10, 100)] = 100
     reloptions: Words = field(default_factory=dict)
     columns: Annotated[tuple[ColumnProfile, ...], Expected("a list of columns")]
