@@ -269,6 +269,9 @@ fn unreadable(path: &Path, error: &io::Error) -> WalError {
 
 const CHUNK_BYTES: usize = 32 * PAGE_BYTES; // fits the second-level cache; 256 kB measured best
 
+/// A page's position, the page, and how many bytes of it the file has.
+pub type PageRead<'a> = (Lsn, &'a [u8; PAGE_BYTES], usize);
+
 /// The pages of one piece, in order.
 pub struct Pages {
     path: PathBuf,
@@ -334,7 +337,7 @@ impl Pages {
     ///
     /// # Errors
     /// [`WalError::Unreadable`].
-    pub fn next_page(&mut self) -> Result<Option<(Lsn, &[u8; PAGE_BYTES], usize)>, WalError> {
+    pub fn next_page(&mut self) -> Result<Option<PageRead<'_>>, WalError> {
         if self.at >= self.filled {
             self.fill()?;
             if self.filled == 0 {
