@@ -402,6 +402,14 @@ class TableOutcome:
     @property
     def wal_fpi_bytes(self) -> int: ...
     @property
+    def doubtful_header_bytes(self) -> int:
+        """Headers of images at the border of what is stored compressed."""
+
+    @property
+    def doubtful_image_bytes(self) -> int:
+        """What compression would save of these images, or saves of them."""
+
+    @property
     def pages_modified(self) -> int:
         """Distinct pages, of any fork, that the records reference."""
 

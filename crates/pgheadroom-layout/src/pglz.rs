@@ -175,13 +175,24 @@ impl Output {
     }
 }
 
+/// How many bytes of output are too many for so many of input.
+#[must_use]
+pub const fn most_bytes(source_bytes: usize) -> usize {
+    source_bytes * MAX_RESULT_PERCENT / 100
+}
+
 /// The compressed bytes, if that saves a quarter.
 #[must_use]
 pub fn compress(source: &[u8]) -> Option<Vec<u8>> {
+    compress_below(source, most_bytes(source.len()))
+}
+
+/// The same with another limit: fewer bytes than `most`.
+#[must_use]
+pub fn compress_below(source: &[u8], most: usize) -> Option<Vec<u8>> {
     if source.len() < MIN_INPUT_SIZE {
         return None;
     }
-    let most = source.len() * MAX_RESULT_PERCENT / 100;
     let mut history = History::new(source);
     let mut output = Output {
         bytes: Vec::with_capacity(most),

@@ -80,7 +80,11 @@ impl Image {
         self.stored_bytes
     }
 
-    const fn record_bytes(self) -> u32 {
+    /// Bytes of a record that it takes, with its headers.
+    ///
+    /// Source: `XLogRecordBlockImageHeader`, src/include/access/xlogrecord.h (REL_18_STABLE).
+    #[must_use]
+    pub const fn record_bytes(self) -> u32 {
         let hole = if self.has_compressed_hole {
             SIZE_OF_COMPRESS_HEADER
         } else {

@@ -72,6 +72,8 @@ pub struct TableOutcome {
     wal_bytes: u64,
     wal_fpi: u64,
     wal_fpi_bytes: u64,
+    doubtful_header_bytes: u64,
+    doubtful_image_bytes: u64,
     pages_modified: usize,
 }
 
@@ -91,6 +93,8 @@ impl TableOutcome {
             wal_bytes: wal.wal_bytes,
             wal_fpi: wal.wal_fpi,
             wal_fpi_bytes: wal.wal_fpi_bytes,
+            doubtful_header_bytes: table.doubt.header_bytes,
+            doubtful_image_bytes: table.doubt.image_bytes,
             pages_modified: table.pages_modified,
         }
     }

@@ -146,6 +146,7 @@ pub struct Database {
     takes_short_way: bool,
     short_ways: u64,
     copies_online: rewrite_online::InProgress,
+    compression: compression::Compression,
 }
 
 impl Database {
@@ -163,6 +164,7 @@ impl Database {
             takes_short_way: true,
             short_ways: 0,
             copies_online: rewrite_online::InProgress::default(),
+            compression: compression::Compression::default(),
         }
     }
 
@@ -313,6 +315,7 @@ impl Database {
     ///
     /// The sessions that waited for this one's end and may go on, in the order of their waits.
     pub fn commit(&mut self) -> Vec<SessionId> {
+        self.settle_images();
         let mut ended = self.procs.end_parts(true);
         if let Some(xid) = self.procs.commit() {
             self.wal.record_commit_of(ended.len());
@@ -351,6 +354,7 @@ impl Database {
     /// A statement begins, in a snapshot of its own or in its transaction's; its number.
     #[inline]
     fn begin_statement(&mut self) -> u32 {
+        self.settle_images();
         self.statement += 1;
         self.procs.begin_statement();
         self.statement

@@ -267,6 +267,15 @@ impl FreeSpaceMap {
         self.pages.iter().map(|page| &page.nodes[NON_LEAF_NODES..])
     }
 
+    /// What a page of the fork holds behind its header; none past the fork's end.
+    ///
+    /// Source: `FSMPageData`, src/include/storage/fsm_internals.h (REL_18_STABLE).
+    pub(crate) fn page_bytes(&self, block: BlockNumber) -> Option<Vec<u8>> {
+        let page = self.pages.get(block.0 as usize)?;
+        let next = u32::try_from(page.next).unwrap_or(0);
+        Some([&next.to_le_bytes(), &page.nodes[..]].concat())
+    }
+
     /// What is recorded for a heap page.
     #[must_use]
     pub fn recorded(&self, block: BlockNumber) -> u8 {

@@ -1,6 +1,6 @@
 //! PostgreSQL's own compression ([`pgheadroom_layout::pglz`]), against what a server stored.
 
-pub(crate) use pgheadroom_layout::pglz::compress;
+pub(crate) use pgheadroom_layout::pglz::{compress, compress_below, most_bytes};
 
 #[cfg(test)]
 mod tests {

@@ -29,7 +29,7 @@ use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PE
 use crate::profile::support::compresses_images;
 use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges, vary_stated};
 use crate::reserve::{self, Playing};
-use crate::wal::{RecordType, Totals};
+use crate::wal::{Doubt, RecordType, Totals};
 use crate::watch::PageLife;
 use crate::workload::{PgbenchWorkload, ProfileWorkload, Workload};
 pub use elsewhere::Whole;
@@ -105,6 +105,8 @@ pub struct TableOutcome {
     pub index_pages: u32,
     /// Records that name its pages.
     pub wal: Totals,
+    /// What is in doubt about their images.
+    pub doubt: Doubt,
     /// Distinct pages that they name.
     pub pages_modified: usize,
 }
@@ -253,7 +255,7 @@ fn start(
     plan: &Plan,
 ) -> Result<Option<Outside>, ProfileError> {
     if compresses_images(&spec.server) {
-        db.estimate_compression();
+        db.compress_images();
     }
     for (name, percent) in &conditions.fillfactors_later {
         let (table, fillfactor) = events::altered(spec, name, *percent)?;
@@ -359,6 +361,7 @@ pub(crate) fn outcome(
             heap_pages: of.heap().page_count(),
             index_pages: of.index_pages().iter().sum(),
             wal: wal.of_table(table.0),
+            doubt: wal.doubt_of(table.0),
             pages_modified: wal.named_pages(table.0),
         }
     });

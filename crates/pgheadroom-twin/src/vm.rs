@@ -57,6 +57,16 @@ impl VisibilityMap {
         BlockNumber(block.0 / HEAPBLOCKS_PER_PAGE)
     }
 
+    /// What a page of the map holds behind its header.
+    pub(crate) fn page_bytes(&self, map_page: BlockNumber) -> Vec<u8> {
+        let covered = map_page.0 as usize * HEAPBLOCKS_PER_PAGE as usize..;
+        let pages = self.bits.get(covered).unwrap_or_default();
+        let pages = &pages[..pages.len().min(HEAPBLOCKS_PER_PAGE as usize)];
+        let bits = |of: &Visibility| u8::from(of.all_visible) | u8::from(of.all_frozen) << 1;
+        let byte = |four: &[Visibility]| four.iter().rev().fold(0, |byte, of| byte << 2 | bits(of));
+        pages.chunks(4).map(byte).collect()
+    }
+
     /// Sets a page's bits; says whether that changed them.
     ///
     /// # Panics

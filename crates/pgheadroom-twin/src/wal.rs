@@ -16,8 +16,11 @@ use crate::checkpoint::{ForkId, PageStates};
 use crate::multixact::Created;
 
 mod build;
+mod compression;
 mod record_type;
 
+pub use compression::Doubt;
+pub(crate) use compression::Uncompressed;
 pub use record_type::{ModelRecord, RecordType};
 
 /// Records of a table by type: places of [`RecordType::place`].
@@ -83,8 +86,10 @@ pub struct Wal {
     sums: Vec<Sums>,
     /// By fork.
     owners: Vec<Owner>,
-    /// By fork: the share that compression leaves of an image; none without compression.
-    compression: Vec<f64>,
+    /// Images that are to be compressed; none without compression.
+    uncompressed: Option<Vec<Uncompressed>>,
+    /// Images that a server may store the other way; indexed as `sums`.
+    doubts: Vec<Doubt>,
     /// Whose forks are being added.
     opened: Owner,
     /// With `wal_level = minimal`: new relations with fewer pages are logged at commit.
@@ -116,7 +121,8 @@ impl Wal {
             pages: PageStates::default(),
             sums: vec![Self::NO_SUMS],
             owners: Vec::new(),
-            compression: Vec::new(),
+            uncompressed: None,
+            doubts: vec![Doubt::default()],
             opened: None,
             logged_below_pages: None,
             knows_redo: false,
@@ -152,6 +158,7 @@ impl Wal {
         if self.sums.len() < table + 2 {
             self.sums.resize(table + 2, Self::NO_SUMS);
             self.update_bytes.resize(table + 2, 0);
+            self.doubts.resize(table + 2, Doubt::default());
             self.unlogged.resize(table + 2, false);
         }
     }
@@ -211,6 +218,10 @@ impl Wal {
     pub fn reset_totals(&mut self) {
         self.sums.fill(Self::NO_SUMS);
         self.update_bytes.fill(0);
+        self.doubts.fill(Doubt::default());
+        if let Some(images) = &mut self.uncompressed {
+            images.clear();
+        }
         self.pages.start_window();
     }
 
@@ -328,7 +339,7 @@ impl Wal {
         if !owes {
             return Page::Change;
         }
-        self.image(fork, hole_bytes)
+        self.image(fork, block, hole_bytes)
     }
 
     /// The same for a page that gets new tuples, which logical decoding reads from the record even
@@ -345,16 +356,9 @@ impl Wal {
     }
 
     /// The next record carries this image.
-    fn image(&mut self, fork: ForkId, hole_bytes: u32) -> Page {
-        let plain = Image::plain(hole_bytes);
-        let share = self.compression.get(fork.0).copied().unwrap_or(1.0);
-        let image = if share < 1.0 {
-            let stored = f64::from(plain.stored_bytes()) * share;
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below 8192
-            Image::compressed(stored.round() as u32, hole_bytes > 0)
-        } else {
-            plain
-        };
+    fn image(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) -> Page {
+        let image = Image::plain(hole_bytes);
+        self.note_image(fork, block, hole_bytes);
         self.images.wal_fpi += 1;
         self.images.wal_fpi_bytes += u64::from(image.stored_bytes());
         Page::Image(image)
@@ -387,6 +391,7 @@ impl Wal {
         let owner = owner.map_or(0, |table| table + 1);
         if self.unlogged[owner] {
             self.images = Totals::default();
+            self.forget_uncounted();
             return;
         }
         self.knows_redo = true;
@@ -398,6 +403,7 @@ impl Wal {
         }
         if self.images.wal_fpi > 0 {
             sum.add(std::mem::take(&mut self.images));
+            self.count_images(owner, record);
         }
     }
 
@@ -538,7 +544,7 @@ impl Wal {
     pub fn whole_page(&mut self, fork: ForkId, block: BlockNumber, hole_bytes: u32) {
         self.pages.log(fork, block);
         self.named = self.owners[fork.0];
-        let page = self.image(fork, hole_bytes);
+        let page = self.image(fork, block, hole_bytes);
         self.record(RecordType::Fpi, fpi_for_hint(page));
     }
 

@@ -186,11 +186,11 @@ fn a_run_can_be_stopped() {
     assert_eq!(stopped.unwrap_err(), ProfileError::Cancelled);
 }
 
-/// With `wal_compression = pglz` only the images' bytes are estimated; they are off by at most 5 %,
-/// and what is not an image not at all.
+/// With `wal_compression = pglz` only the images' bytes are estimated; they are off by at most 1 %,
+/// and what is not an image not at all, but for images at the border of what is stored compressed.
 #[test]
 fn compressed_images_are_estimated() {
-    for version in VERSIONS {
+    for version in VERSIONS.into_iter().chain(["15.20"]) {
         let recorded = recorded(version, "compressed-");
         assert!(recorded.len() >= 3, "{version}: {}", recorded.len());
         for (name, recorded) in recorded {
@@ -213,10 +213,12 @@ fn compressed_images_are_estimated() {
                 let (bytes, images) = (known("wal_bytes"), known("wal_fpi_bytes"));
                 let wal = table.wal;
                 let without_images = wal.wal_bytes - wal.wal_fpi_bytes;
-                assert_eq!(without_images, bytes - images, "{version} {name}");
-                let off = wal.wal_fpi_bytes.abs_diff(images) * 100;
+                let doubt = table.doubt;
+                let off = without_images.abs_diff(bytes - images);
+                assert!(off <= doubt.header_bytes, "{version} {name}: {off}");
+                let off = wal.wal_fpi_bytes.abs_diff(images);
                 assert!(
-                    off <= images * 5,
+                    off <= images / 100 + doubt.image_bytes,
                     "{version} {name}: {} for {images}",
                     wal.wal_fpi_bytes
                 );

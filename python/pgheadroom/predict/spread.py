@@ -29,7 +29,7 @@ _STEADY = ("n_tup_ins", "n_tup_upd", "n_tup_del")
 # proofs of 36 profiles with several clients, autovacuum or checkpoints on 18.4 and 16.14, of whose
 # 899 intervals 94 % then held; the proofs of docs/accuracy.md were made afterwards.
 _MODEL_SHARE = 0.0015
-_IMAGE_FRAC = 0.05  # recorded profiles (golden/compressed) were off by 3.4 % at most
+_IMAGE_FRAC = 0.02  # recorded profiles (golden/compressed) were off by 0.54 % at most
 _MODEL_FRAC: Mapping[str, float] = {
     "heap_pages": 0.005,
     "index_pages": 0.01,
@@ -78,22 +78,39 @@ def exact(run: Mapping[str, Any]) -> Outcome:
     return outcome_of(run)
 
 
-def images_estimated(run: Mapping[str, Any]) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Images that a server may store compressed or plain: bytes of their headers, and of them."""
+
+    header_bytes: int = 0
+    image_bytes: int = 0
+
+
+def images_estimated(run: Mapping[str, Any], doubts: Mapping[str, Doubt]) -> Outcome:
     """
-    The outcome of a run in which nothing but the bytes of compressed images is uncertain.
+    The outcome of a run in which nothing but compressed images is uncertain.
 
     Args:
         run: The whole of it, as `outcome.put_together` gives it.
+        doubts: By table.
     """
-    tables = {name: Outcome(**_with_images(table)) for name, table in run["by_table"].items()}
-    return replace(Outcome(**_with_images(run)), by_table=tables)
+    tables = {
+        name: Outcome(**_with_images(table, doubts[name]))
+        for name, table in run["by_table"].items()
+    }
+    of_all = Doubt(
+        sum(doubt.header_bytes for doubt in doubts.values()),
+        sum(doubt.image_bytes for doubt in doubts.values()),
+    )
+    return replace(Outcome(**_with_images(run, of_all)), by_table=tables)
 
 
-def _with_images(part: Mapping[str, Any]) -> dict[str, Any]:
-    half = _IMAGE_FRAC * part["wal_fpi_bytes"]
+def _with_images(part: Mapping[str, Any], doubt: Doubt) -> dict[str, Any]:
+    half = _IMAGE_FRAC * part["wal_fpi_bytes"] + doubt.image_bytes
     updates = part["n_tup_upd"]
-    halves = {"wal_fpi_bytes": half, "wal_bytes": half}
-    halves["wal_bytes_per_update"] = half / updates if updates else 0.0
+    halves = {"wal_fpi_bytes": half, "wal_bytes": half + doubt.header_bytes}
+    halves["wal_bytes_per_update"] = halves["wal_bytes"] / updates if updates else 0.0
+    halves["wal_nonfpi_bytes_per_update"] = doubt.header_bytes / updates if updates else 0.0
     found: dict[str, Any] = {key: part[key] for key in KEYS}
     for key, width in halves.items():
         mid = part[key]

@@ -22,7 +22,7 @@ from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan
 from pgheadroom.predict.series import Series, series_of
-from pgheadroom.predict.spread import WHOLE, exact, images_estimated, made_up_of, spread
+from pgheadroom.predict.spread import WHOLE, Doubt, exact, images_estimated, made_up_of, spread
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -167,7 +167,11 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     if sample is not None:
         wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
     if plan.images_only(cell, runs[0]):
-        outcome = images_estimated(wholes[0])
+        doubts = {
+            table.name: Doubt(table.doubtful_header_bytes, table.doubtful_image_bytes)
+            for table in runs[0].tables
+        }
+        outcome = images_estimated(wholes[0], doubts)
     elif len(wholes) == 1:
         outcome = exact(wholes[0])
     else:

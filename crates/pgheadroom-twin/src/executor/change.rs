@@ -315,6 +315,7 @@ impl Table {
             let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
             self.log_update_same_page(old, &done, measured, shared, beside, wal);
         }
+        self.keep_replaced(old, row);
         self.set_slots(row, after, changed);
         Ok(Some(done))
     }

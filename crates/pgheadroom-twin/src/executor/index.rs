@@ -178,6 +178,11 @@ impl Index {
         self.predicate.is_none() && self.keys.iter().all(is_column)
     }
 
+    /// Whether its leaves have columns that are only included.
+    pub fn has_includes(&self) -> bool {
+        !self.include.is_empty()
+    }
+
     /// Whether a foreign key may refer to its key.
     ///
     /// Source: `INDEX_ATTR_BITMAP_KEY` in `RelationGetIndexAttrBitmap`,

@@ -58,6 +58,7 @@ impl Database {
             self.procs.current().is_none(),
             "VACUUM FULL in a transaction"
         );
+        self.settle_images();
         self.statement += 1;
         let before = self.wal.of_table(table.0);
         self.wal.open_table(table.0);
@@ -69,6 +70,7 @@ impl Database {
         let done = of.rewrite(&mut self.procs, &mut self.wal, self.statement);
         self.procs.commit();
         let mut done = done?;
+        self.settle_images();
         done.wal = self.wal.of_table(table.0);
         done.wal.subtract(before);
         for is_toast in [false, true] {
@@ -112,6 +114,7 @@ impl Table {
         let rewrite = self.copy_versions(old_toast.as_mut(), &mut to)?;
         (done.versions, done.recently_dead) = (rewrite.copied, rewrite.recently_dead);
         self.heap = rewrite.end();
+        self.replaced.clear();
         for fork in old_toast.iter().flat_map(|toast| toast.table.forks()) {
             wal.drop_fork(fork);
         }
@@ -159,11 +162,7 @@ impl Table {
         if let Some(toast) = &mut self.toast {
             let new = toast.renewed(behaviour, wal)?;
             let old = std::mem::replace(&mut **toast, new);
-            let new = &toast.table;
-            for (old, new) in old.table.forks().into_iter().zip(new.forks()) {
-                wal.compress_as(new, old);
-            }
-            index = Some(new.indexes[0].main);
+            index = Some(toast.table.indexes[0].main);
             replaced = Some(old);
         }
         if self.needs_toast_table() {
@@ -217,7 +216,7 @@ impl Table {
         self.places.start_over();
         self.forget_places();
         for definition in self.definitions.clone() {
-            self.build_logged(behaviour, definition, false, &old_indexes, wal)?;
+            self.build_logged(behaviour, definition, false, wal)?;
         }
         for fork in forks_of(&old_indexes) {
             wal.drop_fork(fork);
@@ -238,18 +237,17 @@ impl Table {
         self.definitions.clone_from(&other.definitions);
         for definition in self.definitions.clone() {
             let is_unique = definition.is_unique;
-            self.build_logged(behaviour, definition, is_unique, &other.indexes, wal)?;
+            self.build_logged(behaviour, definition, is_unique, wal)?;
         }
         Ok(())
     }
 
-    /// Builds the next index; those of the old table say how its images compress.
+    /// Builds the next index.
     fn build_logged(
         &mut self,
         behaviour: Behaviour,
         definition: IndexDefinition,
         checks_uniqueness: bool,
-        old_indexes: &[Index],
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         if definition.method == IndexMethod::Unpriced {
@@ -260,10 +258,7 @@ impl Table {
             return self.build_brin(behaviour, definition, wal);
         }
         let built = self.build_btree(behaviour, definition, checks_uniqueness, wal)?;
-        let position = self.indexes.len() - 1;
-        let (index, old) = (&self.indexes[position], &old_indexes[position]);
-        wal.compress_as(index.main, old.main);
-        wal.compress_as(index.fsm, old.fsm);
+        let index = self.indexes.last().expect("it was built");
         wal.write_fork(index.main, &holes(&built), &behaviour);
         wal.end_new_fork(index.main, index.tree.page_count());
         Ok(())

@@ -67,6 +67,10 @@ pub(super) struct InProgress {
 }
 
 impl InProgress {
+    pub const fn is_any(&self) -> bool {
+        self.count > 0
+    }
+
     fn begin(&mut self, takes_short_way: &mut bool) {
         if self.count == 0 {
             self.took_short_way = std::mem::take(takes_short_way);
@@ -199,6 +203,7 @@ impl Database {
             self.procs.commit();
         }
         self.swap(&mut rewrite);
+        self.settle_images();
         self.count_rewrite(&mut rewrite, before);
         self.copies_online.end(&mut self.takes_short_way);
         let table = &self.tables[rewrite.table.0];
@@ -243,9 +248,6 @@ impl Table {
             fillfactor: self.heap.fillfactor(),
         };
         let mut new = Self::new(*self.heap.behaviour(), definition, wal)?;
-        for (new, old) in new.forks().into_iter().zip(self.forks()) {
-            wal.compress_as(new, old);
-        }
         for row in 0..u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows") {
             new.add_row(&self.values_of(row), statement)?;
         }

@@ -8,6 +8,7 @@ use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
+use crate::executor::compression::Replaced;
 use crate::executor::fetch::HeapParts;
 use crate::executor::foreign_key::ForeignKeys;
 use crate::executor::index::{Index, IndexEntry};
@@ -81,6 +82,8 @@ pub struct Table {
     pub(super) skips_fsm: bool,
     /// What was changed since somebody began to copy the table.
     pub(super) notes: Option<Notes>,
+    /// What replaced versions hold.
+    pub(super) replaced: Replaced,
     /// Where the keys by which rows are found are no numbers.
     pub(super) key_numbers: Option<Box<KeyNumbers>>,
     pub(super) parameters: StorageParameters,
@@ -179,6 +182,7 @@ impl Table {
             definitions: Vec::new(),
             skips_fsm: false,
             notes: None,
+            replaced: Replaced::default(),
             places: Places::default(),
             stays_in_place: Vec::new(),
             old_pages: 0,

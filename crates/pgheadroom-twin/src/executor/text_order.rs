@@ -5,7 +5,7 @@
 //! all labels are spread anew and the index replaces its codes.
 
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// Smallest and largest label; beyond them are the codes of NULL.
 const FIRST: i128 = i64::MIN as i128 + 2;
@@ -61,6 +61,62 @@ impl TextOrder {
         Some(label)
     }
 
+    /// The string of a label, looked for byte by byte; `None` where no string has it.
+    pub fn text_of(&self, label: i64) -> Option<&[u8]> {
+        let mut prefix: Vec<u8> = Vec::new();
+        loop {
+            let (first, &of_first) = self.from(&prefix)?;
+            if of_first == label {
+                return Some(first);
+            }
+            if of_first > label {
+                return None;
+            }
+            let last = self.last_with(&prefix)?;
+            let shared = first
+                .iter()
+                .zip(last)
+                .take_while(|(one, other)| one == other);
+            let shared = shared.count();
+            prefix = first[..shared].to_vec();
+            // The last byte behind what all share whose first string is not behind the label's.
+            let mut low = first.get(shared).copied().unwrap_or(0);
+            let mut high = *last.get(shared)?;
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                let beyond = [&prefix[..], &[middle]].concat();
+                let is_behind = self.from(&beyond).is_none_or(|(_, &of)| of > label);
+                if is_behind {
+                    high = middle - 1;
+                } else {
+                    low = middle;
+                }
+            }
+            prefix.push(low);
+        }
+    }
+
+    fn from(&self, bound: &[u8]) -> Option<(&[u8], &i64)> {
+        let mut from = self.labels.range::<[u8], _>((Included(bound), Unbounded));
+        from.next().map(|(text, label)| (&**text, label))
+    }
+
+    /// The last string that begins like this.
+    fn last_with(&self, prefix: &[u8]) -> Option<&[u8]> {
+        let mut end = prefix.to_vec();
+        while end.pop_if(|byte| *byte == u8::MAX).is_some() {}
+        let mut all = match end.last_mut() {
+            Some(byte) => {
+                *byte += 1;
+                self.labels.range::<[u8], _>((Unbounded, Excluded(&*end)))
+            }
+            None => self
+                .labels
+                .range::<[u8], _>((Unbounded::<&[u8]>, Unbounded)),
+        };
+        all.next_back().map(|(text, _)| &**text)
+    }
+
     /// Spreads all labels evenly; pairs of an old label and the new one, ascending.
     pub fn respread(&mut self) -> Vec<(i64, i64)> {
         let old: Vec<i64> = self.labels.values().copied().collect();
@@ -87,6 +143,22 @@ mod tests {
         let text = |number: u32| number.to_be_bytes();
         let mut order = TextOrder::spread_over((0..100_000).map(|number| text(number).into()));
         assert!((100_000..200_000).all(|number| order.code(&text(number)).is_some()));
+    }
+
+    /// A label leads back to its string, also where one string begins another; others to none.
+    #[test]
+    fn strings_of_labels() {
+        let mut texts: Vec<Vec<u8>> = (0..3000_u32)
+            .map(|number| format!("{:0>9}", number * 37).into_bytes())
+            .collect();
+        texts.extend((0..300_usize).map(|length| vec![u8::MAX; length]));
+        texts.extend((1..300_usize).map(|length| vec![0; length]));
+        let order = TextOrder::spread_over(texts.iter().map(|text| text.clone().into()));
+        for (text, &label) in &order.labels {
+            assert_eq!(order.text_of(label), Some(&**text));
+            assert_eq!(order.text_of(label + 1), None);
+        }
+        assert_eq!(TextOrder::default().text_of(5), None);
     }
 
     /// Labels are ordered as the strings are, also after all gaps were used up.

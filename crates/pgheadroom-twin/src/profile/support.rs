@@ -50,7 +50,10 @@ pub fn check(
         }
     };
     if compresses_images(&spec.server) {
-        approximations.push("how far images compress is estimated from a few pages".to_owned());
+        approximations.push(
+            "images are compressed from pages whose transaction numbers and strings are made up"
+                .to_owned(),
+        );
     }
     if run.clients > 1 {
         let pauses = match run.rate_per_s {

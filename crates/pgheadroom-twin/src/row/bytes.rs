@@ -24,6 +24,25 @@ pub(crate) struct Measured {
     pub hoff: u32,
 }
 
+impl Kind {
+    /// Writes a value that is no string, without a length header; `width` as the column has it.
+    pub(crate) fn write_number(self, width: Option<u32>, slot: i64, out: &mut Vec<u8>) {
+        match self {
+            Self::Numeric { scale, .. } => numeric::write_to(slot, scale, out),
+            Self::Counted(counted) => counted.write_to(slot, width.unwrap_or(0), out),
+            #[allow(clippy::cast_possible_truncation)] // it was a float4 before
+            Self::Float4 => {
+                let number = f64::from_bits(unsigned(slot)) as f32;
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            _ => {
+                let width = width.expect("a fixed length") as usize;
+                out.extend_from_slice(&slot.to_le_bytes()[..width]);
+            }
+        }
+    }
+}
+
 impl ColumnLayout {
     /// Where the value begins when the one before ends at `end`, and where it ends.
     pub(crate) fn place(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
@@ -98,19 +117,10 @@ impl ColumnLayout {
     }
 
     fn write_payload(&self, slot: i64, texts: &Texts, out: &mut Vec<u8>) {
-        match self.kind {
-            Kind::Numeric { scale, .. } => numeric::write_to(slot, scale, out),
-            kind if kind.is_kept() => texts.get(slot).write_to(out),
-            Kind::Counted(counted) => counted.write_to(slot, self.width.unwrap_or(0), out),
-            #[allow(clippy::cast_possible_truncation)] // it was a float4 before
-            Kind::Float4 => {
-                let number = f64::from_bits(unsigned(slot)) as f32;
-                out.extend_from_slice(&number.to_le_bytes());
-            }
-            _ => {
-                let width = self.width.expect("a fixed length") as usize;
-                out.extend_from_slice(&slot.to_le_bytes()[..width]);
-            }
+        if self.kind.is_kept() {
+            texts.get(slot).write_to(out);
+        } else {
+            self.kind.write_number(self.width, slot, out);
         }
     }
 
@@ -139,6 +149,17 @@ impl RowType {
             0
         };
         maxalign(SIZE_OF_HEAP_TUPLE_HEADER + bitmap)
+    }
+
+    /// Which columns have a value, a bit each.
+    ///
+    /// Source: `heap_fill_tuple`, src/backend/access/common/heaptuple.c (REL_18_STABLE).
+    pub(crate) fn null_bitmap(&self, slots: &[i64]) -> impl Iterator<Item = u8> {
+        let byte = |eight: &[i64]| {
+            let bits = eight.iter().rev();
+            bits.fold(0, |byte, &slot| byte << 1 | u8::from(slot != NULL_SLOT))
+        };
+        slots.chunks(8).map(byte)
     }
 
     /// How long the row's tuple is, before TOAST.

@@ -119,6 +119,7 @@ impl<'a, W: Workload> Running<'a, W> {
         let ended = self.events.happen(self.plan.transactions, self.db);
         ended.map_err(|error| rewrite_failure(error, self.transactions))?;
         let happened = self.outside.map(|outside| outside.end(self.db));
+        self.db.settle_images();
         let turns = self.workload.turns().iter().zip(self.without_row);
         let turns = turns.map(|(&turns, without_row)| Turns { turns, without_row });
         Ok(Outcome {

@@ -38,24 +38,7 @@ impl Wal {
     pub(crate) fn replace_fork(&mut self, old: ForkId) -> ForkId {
         self.pages.truncate(old, 0);
         self.owners.push(self.owners[old.0]);
-        let new = self.pages.add_fork();
-        self.compress_as(new, old);
-        new
-    }
-
-    /// Images of this fork are compressed, which leaves this share of them.
-    pub(crate) fn set_compression(&mut self, fork: ForkId, share: f64) {
-        if self.compression.len() <= fork.0 {
-            self.compression.resize(fork.0 + 1, 1.0);
-        }
-        self.compression[fork.0] = share;
-    }
-
-    /// The images of one fork are compressed as those of another.
-    pub(crate) fn compress_as(&mut self, new: ForkId, old: ForkId) {
-        if let Some(&share) = self.compression.get(old.0) {
-            self.set_compression(new, share);
-        }
+        self.pages.add_fork()
     }
 
     /// This fork's pages are gone.
@@ -93,7 +76,7 @@ impl Wal {
                 } else {
                     self.pages.log_written(fork, block);
                 }
-                if let Page::Image(image) = self.image(fork, hole) {
+                if let Page::Image(image) = self.image(fork, block, hole) {
                     images.push(image);
                 }
             }

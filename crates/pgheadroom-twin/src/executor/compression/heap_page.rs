@@ -1,0 +1,98 @@
+//! The bytes of a heap page, so far as they are known: command numbers are left out.
+
+use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::page::BLCKSZ;
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use super::{Header, LP_DEAD, LP_NORMAL, LP_REDIRECT, PageBytes, tid, xid};
+use crate::executor::table::Table;
+use crate::page::{LinePointer, Tid, Tuple, XmaxHint, XminHint};
+
+/// Source: `PD_HAS_FREE_LINES` and `PD_ALL_VISIBLE`, src/include/storage/bufpage.h.
+const HAS_FREE_LINES: u16 = 1;
+const ALL_VISIBLE: u16 = 4;
+
+/// A heap page without its hole; its versions lie in the order in which they were made.
+pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
+    let page = &table.heap.pages()[block.0 as usize];
+    let items = page.items();
+    let at = |position: usize| Tid {
+        block,
+        offset: OffsetNumber(u16::try_from(position + 1).unwrap_or(0)),
+    };
+    let mut made: Vec<(usize, &Tuple)> = Vec::new();
+    for (position, item) in items.iter().enumerate() {
+        if let LinePointer::Normal(tuple) = item {
+            made.push((position, tuple));
+        }
+    }
+    made.sort_by_key(|(_, tuple)| tuple.xmin);
+    let mut places = vec![0; items.len()];
+    let mut upper = BLCKSZ;
+    for &(position, tuple) in &made {
+        upper = upper.saturating_sub(maxalign(u32::from(tuple.lp_len)));
+        places[position] = upper;
+    }
+    let mut bytes = PageBytes::with_special(&[]);
+    for (item, place) in items.iter().zip(places) {
+        match item {
+            LinePointer::Unused => bytes.point(0, 0, 0),
+            LinePointer::Normal(tuple) => bytes.point(place, LP_NORMAL, u32::from(tuple.lp_len)),
+            LinePointer::Redirect(to) => bytes.point(u32::from(to.0), LP_REDIRECT, 0),
+            LinePointer::Dead => bytes.point(0, LP_DEAD, 0),
+        }
+    }
+    bytes.tuples = made
+        .iter()
+        .map(|&(position, tuple)| heap_tuple(table, at(position), tuple))
+        .collect();
+    bytes.upper = upper;
+    bytes.put_together(Header {
+        flags: (u16::from(page.is_all_visible()) * ALL_VISIBLE)
+            | (u16::from(page.has_free_lines()) * HAS_FREE_LINES),
+        prune_xid: page.prune_xid(),
+        ..Header::default()
+    })
+}
+
+/// A row version: its header and its values.
+fn heap_tuple(table: &Table, at: Tid, tuple: &Tuple) -> Vec<u8> {
+    let body = table.body(at, tuple);
+    let mut bytes = Vec::with_capacity(usize::from(tuple.lp_len) + 8);
+    bytes.extend_from_slice(&xid(tuple.xmin));
+    bytes.extend_from_slice(&xid(tuple.xmax));
+    bytes.extend_from_slice(&[0; 4]); // command numbers
+    bytes.extend_from_slice(&tid(tuple.next));
+    let [low, high] = infomask(tuple, body.has_nulls).to_le_bytes();
+    let [columns, flags] = infomask2(tuple, table.columns().len()).to_le_bytes();
+    let hoff = u8::try_from(body.hoff).unwrap_or(24);
+    bytes.extend_from_slice(&[columns, flags, low, high, hoff]);
+    bytes.extend(body.bytes);
+    bytes.resize(maxalign(u32::from(tuple.lp_len)) as usize, 0);
+    bytes
+}
+
+/// Flags of a version's header.
+///
+/// Source: `t_infomask`, src/include/access/htup_details.h (REL_18_STABLE).
+fn infomask(tuple: &Tuple, has_nulls: bool) -> u16 {
+    let xmin = match tuple.xmin_hint {
+        XminHint::Unset => 0,
+        XminHint::Set => 0x0100,
+        XminHint::Frozen => 0x0300,
+    };
+    let xmax = match (tuple.xmax_hint, tuple.xmax.0) {
+        (_, 0) => 0x0800,
+        (XmaxHint::Set, _) => 0x0400,
+        _ => 0,
+    };
+    u16::from(has_nulls) | 0x0002 | xmin | xmax | u16::from(tuple.is_updated) << 13
+}
+
+/// Number of columns, and whether the version is HOT.
+///
+/// Source: `t_infomask2`, src/include/access/htup_details.h (REL_18_STABLE).
+fn infomask2(tuple: &Tuple, columns: usize) -> u16 {
+    let hot = u16::from(tuple.is_hot_updated) << 14 | u16::from(tuple.is_heap_only) << 15;
+    u16::try_from(columns).unwrap_or(0) | hot
+}
