@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import observed_table as made
@@ -14,11 +15,13 @@ from pgheadroom.advise.guard import Twins, guard_of, measured_of
 from pgheadroom.advise.log_wal import log_remark, log_wal
 from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.updates import updates_of
+from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import middle
 from pgheadroom.plan.measured import measure
 from pgheadroom.profile import Profile, parse_profile, to_json
 from pgheadroom.types import Interval
 from pgheadroom.verify.comparing import judge_wal, wal_ratio
+from pgheadroom.wal.beside import beside
 
 HOT, COLD, PRUNED, ENTERED, IMAGES = 42_000, 20_000, 6_000, 64_000, 500_000
 COUNTERS = made.counters(1000, 600, 100)
@@ -154,3 +157,13 @@ def test_claims_by_the_log_are_of_updates_without_images() -> None:
     assert judge_wal(300.0, 400.0, foreseen)[0] is None
     assert judge_wal(300.0, 400.0, foreseen, images=False)[0] == "failed"
     assert judge_wal(210.0, 400.0, foreseen, images=False)[0] == "held"
+
+
+def test_the_log_is_read_from_one_place(tmp_path: Path) -> None:
+    """Of --wal and --wal-files one was left out without a word."""
+    with (
+        pytest.raises(ParameterError, match="expected one of them") as raised,
+        beside("host=nowhere", {}, wanted=True, files=[tmp_path]),
+    ):
+        raise AssertionError("it was not refused")
+    assert raised.value.as_option().startswith("--wal-files beside --wal:")

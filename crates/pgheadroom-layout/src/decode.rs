@@ -21,7 +21,7 @@ pub mod map;
 /// Bytes of a page, as an index.
 const PAGE: usize = BLCKSZ as usize;
 /// Source: `PG_PAGE_LAYOUT_VERSION`, src/include/storage/bufpage.h.
-const PG_PAGE_LAYOUT_VERSION: u16 = 4;
+pub const PG_PAGE_LAYOUT_VERSION: u16 = 4;
 /// Source: `PD_HAS_FREE_LINES`, bufpage.h.
 pub const PD_HAS_FREE_LINES: u16 = 1;
 /// Source: `PD_PAGE_FULL`, bufpage.h.
@@ -198,6 +198,14 @@ pub enum LpFlags {
     Redirect,
     /// Dead, with or without storage.
     Dead,
+}
+
+impl LpFlags {
+    /// As stored.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self as u32
+    }
 }
 
 /// A line pointer as stored.

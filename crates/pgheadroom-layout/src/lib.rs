@@ -12,6 +12,7 @@ pub mod column_order;
 pub mod column_type;
 pub mod decode;
 pub mod error;
+pub mod flags;
 pub mod index_tuple;
 pub mod lsn;
 pub mod page;

@@ -13,6 +13,7 @@ use pgheadroom_layout::ColumnType;
 
 use crate::btree::SHAPES_MAX;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::support::compresses_images;
 use crate::profile::{
     BuiltinName, ColumnSpec, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
     ValuesKind,
@@ -60,6 +61,10 @@ const CHUNK_ROW_BYTES: f64 = 4.0 * SLOT_BYTES
     + TEXT_BYTES
     + ENTRY_BYTES
     + 2.0 * CODE_BYTES;
+
+/// A replaced version that is kept for the images of its page, without its values: its place in a
+/// table of hashes that may be half empty, and its own array.
+const REPLACED_BYTES: f64 = 64.0 * 2.0 + 32.0;
 
 /// What matters of a table.
 #[derive(Debug, Default)]
@@ -132,6 +137,10 @@ impl Shape {
     fn added_bytes(&self) -> f64 {
         self.added * (self.version_bytes() + LINK_BYTES + self.entries_bytes())
     }
+
+    fn replaced_bytes(&self) -> f64 {
+        self.added * (REPLACED_BYTES + self.tuple_bytes)
+    }
 }
 
 /// Bytes that a run of the profile takes at most, by its shape.
@@ -145,7 +154,12 @@ pub fn needed_bytes(spec: &ProfileSpec, transactions: Option<u64>) -> u64 {
     let kept: f64 = shapes.iter().map(Shape::kept_bytes).sum();
     let added: f64 = shapes.iter().map(Shape::added_bytes).sum();
     let build = shapes.iter().map(Shape::build_bytes).fold(0.0, f64::max);
-    whole(ALWAYS_BYTES + kept + added.max(build))
+    let replaced: f64 = if compresses_images(&spec.server) {
+        shapes.iter().map(Shape::replaced_bytes).sum()
+    } else {
+        0.0
+    };
+    whole(ALWAYS_BYTES + kept + (added + replaced).max(build))
 }
 
 /// Bytes that building the largest index over so many rows takes, itself included.

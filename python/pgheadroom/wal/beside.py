@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pgheadroom.errors import ParameterError
 from pgheadroom.profile import Profile
 from pgheadroom.wal.from_files import FileLog
 from pgheadroom.wal.live import LogWatch
@@ -61,9 +62,16 @@ def beside(
         files: Files and folders that the log is read from instead.
 
     Raises:
+        ParameterError: Both are asked for.
         InputError: Files that are not there, or another server's.
         PrivilegeMissing: The role may not read the log; said before the interval is spent.
     """
+    if files and wanted:
+        raise ParameterError(
+            "wal_files",
+            "beside `wal`: the log is read once, expected one of them",
+            mentions=("wal",),
+        )
     if files:
         log = FileLog(target, parameters, files)
         yield Beside(target, parameters, log, source="files beside the connection")

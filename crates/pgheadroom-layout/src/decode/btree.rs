@@ -4,11 +4,10 @@
 
 use crate::btree::SIZE_OF_BT_PAGE_OPAQUE;
 use crate::decode::{DecodeError, ItemId, LpFlags, PageBytes, PageHeader, item_ids};
+use crate::flags::{BT_IS_POSTING, BT_PIVOT_HEAP_TID_ATTR, BTP_LEAF, BTP_ROOT, INDEX_ALT_TID_MASK};
 use crate::page::BLCKSZ;
 use crate::{BlockNumber, OffsetNumber};
 
-const BTP_LEAF: u16 = 1;
-const BTP_ROOT: u16 = 2;
 const BTP_DELETED: u16 = 4;
 const BTP_META: u16 = 8;
 const BTP_HALF_DEAD: u16 = 16;
@@ -17,10 +16,7 @@ const BTP_INCOMPLETE_SPLIT: u16 = 128;
 const BTP_HAS_FULLXID: u16 = 256;
 const BTREE_MAGIC: u32 = 0x0005_3162;
 const INDEX_SIZE_MASK: u16 = 0x1FFF;
-const INDEX_ALT_TID_MASK: u16 = 0x2000;
 const BT_OFFSET_MASK: u16 = 0x0FFF;
-const BT_PIVOT_HEAP_TID_ATTR: u16 = 0x1000;
-const BT_IS_POSTING: u16 = 0x2000;
 const SIZE_OF_INDEX_TUPLE: u16 = 8;
 const SIZE_OF_TID: u16 = 6;
 /// Where the special area begins.

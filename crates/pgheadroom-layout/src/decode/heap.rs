@@ -4,22 +4,14 @@
 
 use crate::align::MAXIMUM_ALIGNOF;
 use crate::decode::{DecodeError, ItemId, LpFlags, PageBytes, PageHeader, item_ids};
+use crate::flags::{
+    HEAP_HOT_UPDATED, HEAP_KEYS_UPDATED, HEAP_NATTS_MASK, HEAP_ONLY_TUPLE, HEAP_XMAX_COMMITTED,
+    HEAP_XMAX_EXCL_LOCK, HEAP_XMAX_INVALID, HEAP_XMAX_IS_MULTI, HEAP_XMAX_KEYSHR_LOCK,
+    HEAP_XMAX_LOCK_ONLY, HEAP_XMIN_COMMITTED, HEAP_XMIN_FROZEN, HEAP_XMIN_INVALID,
+};
 use crate::page::MAX_HEAP_TUPLES_PER_PAGE;
 use crate::tuple::SIZE_OF_HEAP_TUPLE_HEADER;
 use crate::{BlockNumber, OffsetNumber};
-
-const HEAP_XMAX_KEYSHR_LOCK: u16 = 0x0010;
-const HEAP_XMAX_EXCL_LOCK: u16 = 0x0040;
-const HEAP_XMAX_LOCK_ONLY: u16 = 0x0080;
-const HEAP_XMIN_COMMITTED: u16 = 0x0100;
-const HEAP_XMIN_INVALID: u16 = 0x0200;
-const HEAP_XMAX_COMMITTED: u16 = 0x0400;
-const HEAP_XMAX_INVALID: u16 = 0x0800;
-const HEAP_XMAX_IS_MULTI: u16 = 0x1000;
-const HEAP_NATTS_MASK: u16 = 0x07FF;
-const HEAP_KEYS_UPDATED: u16 = 0x2000;
-const HEAP_HOT_UPDATED: u16 = 0x4000;
-const HEAP_ONLY_TUPLE: u16 = 0x8000;
 
 /// A heap page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,8 +100,7 @@ impl HeapTuple {
     /// Whether the row is frozen: its inserter is known to everyone for ever.
     #[must_use]
     pub const fn is_frozen(&self) -> bool {
-        const FROZEN: u16 = HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID;
-        self.infomask & FROZEN == FROZEN
+        self.infomask & HEAP_XMIN_FROZEN == HEAP_XMIN_FROZEN
     }
 
     /// The hint that the inserter committed; also set on frozen rows.

@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::decode::{LpFlags, PG_PAGE_LAYOUT_VERSION};
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
 
 use crate::checkpoint::ForkId;
@@ -46,12 +47,6 @@ const BORDER_BYTES: usize = 4;
 const BORDER_SHARE: usize = 100;
 /// A new database's next transaction, about.
 const FIRST_XID: u32 = 740;
-/// Source: `PG_PAGE_LAYOUT_VERSION`, src/include/storage/bufpage.h.
-const PAGE_VERSION: u32 = 4;
-/// Flags of line pointers. Source: `LP_NORMAL` and the others, src/include/storage/itemid.h.
-const LP_NORMAL: u32 = 1;
-const LP_REDIRECT: u32 = 2;
-const LP_DEAD: u32 = 3;
 
 /// How images of a fork shrank.
 #[derive(Debug, Clone, Copy, Default)]
@@ -255,7 +250,12 @@ impl Header {
             [0; 2]
         });
         bytes.extend(self.flags.to_le_bytes());
-        for place in [self.lower, self.upper, self.special, BLCKSZ | PAGE_VERSION] {
+        for place in [
+            self.lower,
+            self.upper,
+            self.special,
+            BLCKSZ | u32::from(PG_PAGE_LAYOUT_VERSION),
+        ] {
             bytes.extend(&place.to_le_bytes()[..2]);
         }
         bytes.extend(xid(self.prune_xid));
@@ -282,15 +282,15 @@ impl PageBytes {
     }
 
     /// The next line pointer, with flags, and its tuple, below the ones before.
-    fn add(&mut self, tuple: Vec<u8>, flags: u32, lp_len: u32) {
+    fn add(&mut self, tuple: Vec<u8>, flags: LpFlags, lp_len: u32) {
         self.upper = self.upper.saturating_sub(length(&tuple));
         self.point(self.upper, flags, lp_len);
         self.tuples.push(tuple);
     }
 
     /// The next line pointer. Source: `ItemIdData`, src/include/storage/itemid.h.
-    fn point(&mut self, offset: u32, flags: u32, lp_len: u32) {
-        let word = offset | flags << 15 | lp_len << 17;
+    fn point(&mut self, offset: u32, flags: LpFlags, lp_len: u32) {
+        let word = offset | flags.bits() << 15 | lp_len << 17;
         self.items.extend_from_slice(&word.to_le_bytes());
     }
 

@@ -1,16 +1,17 @@
 //! The bytes of a heap page, so far as they are known: command numbers are left out.
 
 use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::decode::{LpFlags, PD_ALL_VISIBLE, PD_HAS_FREE_LINES};
+use pgheadroom_layout::flags::{
+    HEAP_HASNULL, HEAP_HASVARWIDTH, HEAP_HOT_UPDATED, HEAP_ONLY_TUPLE, HEAP_UPDATED,
+    HEAP_XMAX_COMMITTED, HEAP_XMAX_INVALID, HEAP_XMIN_COMMITTED, HEAP_XMIN_FROZEN,
+};
 use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use super::{Header, LP_DEAD, LP_NORMAL, LP_REDIRECT, PageBytes, tid, xid};
+use super::{Header, PageBytes, tid, xid};
 use crate::executor::table::Table;
 use crate::page::{LinePointer, Tid, Tuple, XmaxHint, XminHint};
-
-/// Source: `PD_HAS_FREE_LINES` and `PD_ALL_VISIBLE`, src/include/storage/bufpage.h.
-const HAS_FREE_LINES: u16 = 1;
-const ALL_VISIBLE: u16 = 4;
 
 /// A heap page without its hole; its versions lie in the order in which they were made.
 pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
@@ -36,10 +37,12 @@ pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
     let mut bytes = PageBytes::with_special(&[]);
     for (item, place) in items.iter().zip(places) {
         match item {
-            LinePointer::Unused => bytes.point(0, 0, 0),
-            LinePointer::Normal(tuple) => bytes.point(place, LP_NORMAL, u32::from(tuple.lp_len)),
-            LinePointer::Redirect(to) => bytes.point(u32::from(to.0), LP_REDIRECT, 0),
-            LinePointer::Dead => bytes.point(0, LP_DEAD, 0),
+            LinePointer::Unused => bytes.point(0, LpFlags::Unused, 0),
+            LinePointer::Normal(tuple) => {
+                bytes.point(place, LpFlags::Normal, u32::from(tuple.lp_len))
+            }
+            LinePointer::Redirect(to) => bytes.point(u32::from(to.0), LpFlags::Redirect, 0),
+            LinePointer::Dead => bytes.point(0, LpFlags::Dead, 0),
         }
     }
     bytes.tuples = made
@@ -48,8 +51,8 @@ pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
         .collect();
     bytes.upper = upper;
     bytes.put_together(Header {
-        flags: (u16::from(page.is_all_visible()) * ALL_VISIBLE)
-            | (u16::from(page.has_free_lines()) * HAS_FREE_LINES),
+        flags: (u16::from(page.is_all_visible()) * PD_ALL_VISIBLE)
+            | (u16::from(page.has_free_lines()) * PD_HAS_FREE_LINES),
         prune_xid: page.prune_xid(),
         ..Header::default()
     })
@@ -78,21 +81,26 @@ fn heap_tuple(table: &Table, at: Tid, tuple: &Tuple) -> Vec<u8> {
 fn infomask(tuple: &Tuple, has_nulls: bool) -> u16 {
     let xmin = match tuple.xmin_hint {
         XminHint::Unset => 0,
-        XminHint::Set => 0x0100,
-        XminHint::Frozen => 0x0300,
+        XminHint::Set => HEAP_XMIN_COMMITTED,
+        XminHint::Frozen => HEAP_XMIN_FROZEN,
     };
     let xmax = match (tuple.xmax_hint, tuple.xmax.0) {
-        (_, 0) => 0x0800,
-        (XmaxHint::Set, _) => 0x0400,
+        (_, 0) => HEAP_XMAX_INVALID,
+        (XmaxHint::Set, _) => HEAP_XMAX_COMMITTED,
         _ => 0,
     };
-    u16::from(has_nulls) | 0x0002 | xmin | xmax | u16::from(tuple.is_updated) << 13
+    (u16::from(has_nulls) * HEAP_HASNULL)
+        | HEAP_HASVARWIDTH
+        | xmin
+        | xmax
+        | (u16::from(tuple.is_updated) * HEAP_UPDATED)
 }
 
 /// Number of columns, and whether the version is HOT.
 ///
 /// Source: `t_infomask2`, src/include/access/htup_details.h (REL_18_STABLE).
 fn infomask2(tuple: &Tuple, columns: usize) -> u16 {
-    let hot = u16::from(tuple.is_hot_updated) << 14 | u16::from(tuple.is_heap_only) << 15;
+    let hot = (u16::from(tuple.is_hot_updated) * HEAP_HOT_UPDATED)
+        | (u16::from(tuple.is_heap_only) * HEAP_ONLY_TUPLE);
     u16::try_from(columns).unwrap_or(0) | hot
 }

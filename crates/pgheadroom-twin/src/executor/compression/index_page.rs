@@ -5,11 +5,16 @@
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::decode::LpFlags;
+use pgheadroom_layout::flags::{
+    BT_IS_POSTING, BT_PIVOT_HEAP_TID_ATTR, BTP_LEAF, BTP_ROOT, INDEX_ALT_TID_MASK, INDEX_NULL_MASK,
+    INDEX_VAR_MASK,
+};
 use pgheadroom_layout::index_tuple::{
     SIZE_OF_INDEX_ATTRIBUTE_BITMAP, SIZE_OF_INDEX_TUPLE_HEADER, TOAST_INDEX_TARGET,
 };
 
-use super::{Header, LP_DEAD, LP_NORMAL, PageBytes, tid};
+use super::{Header, PageBytes, tid};
 use crate::btree::{BtreePage, Item, NULL_FIRST, NULL_LAST, has_null};
 use crate::executor::index::{Index, Part};
 use crate::page::Tid;
@@ -18,24 +23,16 @@ use crate::row::kind::Kind;
 use crate::text::Text;
 use crate::value::unsigned;
 
-/// Source: `INDEX_ALT_TID_MASK`, `INDEX_VAR_MASK` and `INDEX_NULL_MASK`,
-/// src/include/access/nbtree.h and src/include/access/itup.h (REL_18_STABLE).
-const ALT_TID: u16 = 0x2000;
-const HAS_VARWIDTHS: u16 = 0x4000;
-const HAS_NULLS: u16 = 0x8000;
-/// Source: `BT_PIVOT_HEAP_TID_ATTR` and `BT_IS_POSTING`, src/include/access/nbtree.h.
-const PIVOT_HAS_TID: u16 = 0x1000;
-const IS_POSTING: u16 = 0x2000;
-/// Source: `BTP_LEAF` and `BTP_ROOT`, src/include/access/nbtree.h.
-const LEAF: u16 = 1;
-const ROOT: u16 = 2;
-
 /// A B-tree page without its hole.
 pub(super) fn index_page(index: &Index, block: BlockNumber, has_checksum: bool) -> Vec<u8> {
     let page = index.tree.page(block);
     let mut bytes = PageBytes::with_special(&special(page));
     for (position, item) in page.items().iter().enumerate() {
-        let flags = if item.is_dead() { LP_DEAD } else { LP_NORMAL };
+        let flags = if item.is_dead() {
+            LpFlags::Dead
+        } else {
+            LpFlags::Normal
+        };
         bytes.add(index_tuple(index, page, position), flags, item.bytes());
     }
     bytes.put_together(Header {
@@ -48,7 +45,7 @@ pub(super) fn index_page(index: &Index, block: BlockNumber, has_checksum: bool) 
 fn special(page: &BtreePage) -> Vec<u8> {
     let (prev, next) = page.siblings();
     let block = |sibling: Option<BlockNumber>| sibling.map_or([0; 4], |of| of.0.to_le_bytes());
-    let flags = u16::from(page.is_leaf()) * LEAF + u16::from(page.is_root()) * ROOT;
+    let flags = u16::from(page.is_leaf()) * BTP_LEAF + u16::from(page.is_root()) * BTP_ROOT;
     let numbers = [block(prev), block(next), page.level().to_le_bytes()];
     let mut bytes = numbers.concat();
     bytes.extend(u32::from(flags).to_le_bytes());
@@ -65,9 +62,9 @@ fn index_tuple(index: &Index, page: &BtreePage, position: usize) -> Vec<u8> {
     };
     let key = &page.key(position)[..kept];
     let info = u16::try_from(item.bytes()).unwrap_or(0)
-        | (u16::from(is_pivot || item.is_posting()) * ALT_TID)
-        | (u16::from(index.keys[..kept].iter().any(|part| part.width.is_none())) * HAS_VARWIDTHS)
-        | (u16::from(has_null(key)) * HAS_NULLS);
+        | (u16::from(is_pivot || item.is_posting()) * INDEX_ALT_TID_MASK)
+        | (u16::from(index.keys[..kept].iter().any(|part| part.width.is_none())) * INDEX_VAR_MASK)
+        | (u16::from(has_null(key)) * INDEX_NULL_MASK);
     let mut bytes = own_tid(item, is_pivot).to_vec();
     bytes.extend(info.to_le_bytes());
     write_key(&index.keys, key, &mut bytes);
@@ -96,11 +93,11 @@ fn index_tuple(index: &Index, page: &BtreePage, position: usize) -> Vec<u8> {
 /// Source: `BTreeTupleSetNAtts` and `BTreeTupleSetPosting`, src/include/access/nbtree.h.
 fn own_tid(item: &Item, is_pivot: bool) -> [u8; 6] {
     let (block, offset) = if is_pivot {
-        let has_tid = u16::from(item.tid().is_some()) * PIVOT_HAS_TID;
+        let has_tid = u16::from(item.tid().is_some()) * BT_PIVOT_HEAP_TID_ATTR;
         (item.child().0, u16::from(item.kept_columns()) | has_tid)
     } else if item.is_posting() {
         let count = u16::try_from(item.tid_count()).unwrap_or(0);
-        (u32::from(item.base_bytes()), count | IS_POSTING)
+        (u32::from(item.base_bytes()), count | BT_IS_POSTING)
     } else {
         return item.tid().map_or([0; 6], tid);
     };
