@@ -1,15 +1,19 @@
 """
 Does the twin repeat what was observed at the setting in force? If not: which named input explains?
 
-Nothing that comes out is ever scaled. What an observation leaves open (how often an assigned
-column really changes, by how much strings grow, for how long horizons are held, how much the table
-has lived already) may be set to the value with which the twin gives the observed counters.
+Nothing that comes out is ever scaled. What an observation leaves open (which rows are updated, how
+often an assigned column really changes, by how much strings grow, for how long horizons are held,
+how much the table has lived already) may be set to the value with which the twin gives the observed
+counters.
+
+That one way of picking rows repeats an interval does not say that another would not: where the pick
+is open each is played, and all that agree are kept, for they may part later (`parting.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.advice import Calibration
@@ -17,6 +21,7 @@ from pgheadroom.advise.explaining import changed_columns, explanations, tried
 from pgheadroom.advise.growing import Growing, growing_of
 from pgheadroom.advise.guard import Guard, guard_of
 from pgheadroom.advise.own_wal import own_wal
+from pgheadroom.advise.picks import Reading, readings
 from pgheadroom.advise.runs import Piece, Runner
 from pgheadroom.advise.scenario import Fit, Knobs, Scenario, follows_rows, make_scenario, writes
 from pgheadroom.advise.shares import Observed
@@ -31,6 +36,14 @@ _SEEDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fits:
+    """A pick of rows with which the twin repeats the observation, and the scenario with it."""
+
+    reading: Reading
+    scenario: Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
     """
     The scenario with which the twin comes nearest to the observation.
@@ -42,6 +55,8 @@ class Fitted:
             0: what is foreseen elsewhere is as unsure.
         growth_bytes: By which a row grows at each update, where that explains the observation.
         guard: What of the twin's figures may be shown.
+        reading: How updates pick their rows in the scenario; None where that was observed.
+        others: Other picks that agree as well, as far as the interval tells.
     """
 
     scenario: Scenario
@@ -49,6 +64,8 @@ class Fitted:
     off: float
     growth_bytes: float
     guard: Guard
+    reading: Reading | None = None
+    others: tuple[Fits, ...] = ()
 
 
 def calibrate(
@@ -93,21 +110,25 @@ def calibrate(
         played = runner.play(pieces)
         return Trial(scenario, knobs, played, lived=lived, seen=observed.updates / table.rows)
 
-    best = trial(knobs)
-    if best is None:
+    picks = readings(profile, table)
+    found = [
+        (reading, one)
+        for reading in picks or (None,)
+        if (one := trial(knobs if reading is None else _picking(knobs, reading))) is not None
+    ]
+    if not found:
         return None
-    if not best.agrees(observed) and not best.settle(observed):
-        for explanation in explanations(profile, table, observed, best):
-            for name, found in tried(explanation, trial, observed):
-                if guard_of(profile, table, twins_of(found)).reason is not None:
-                    continue  # what explains HOT and contradicts the WAL explains nothing
-                if found.distance(observed) < best.distance(observed):
-                    best = found
-                    fitted = {**_only_changed(fitted), **name}
-            if best.agrees(observed):
-                break
-        if not best.agrees(observed):
-            best.settle(observed)
+    agreeing = _agreeing(profile, table, found, observed) if picks else []
+    reading, best = agreeing[0] if agreeing else found[0]
+    if not agreeing:
+        reading, best = min(found, key=lambda one: one[1].distance(observed))
+        if not best.agrees(observed) and not best.settle(observed):
+            best, named = _explained(profile, table, observed, best, trial)
+            fitted = {**_only_changed(fitted), **named} if named else fitted
+            if not best.agrees(observed):
+                best.settle(observed)
+    if reading is not None and reading.pick is not None:
+        fitted[f"rows of {table.name} that are updated"] = reading.told
     if best.is_moved:
         fitted["updates a row that the table has lived through"] = round(best.updates_until, 2)
     # A third run makes a narrower interval, and is one of the curve's.
@@ -115,7 +136,56 @@ def calibrate(
         *best.played,
         *runner.play([_piece(best.scenario, version, table, _SEEDS)]),
     ]
-    return _judged(profile, table, best, observed, fitted)
+    judged = _judged(profile, table, best, observed, fitted)
+    others = tuple(
+        Fits(reading=one, scenario=other.scenario) for one, other in agreeing[1:] if one is not None
+    )
+    if others:
+        also = "; ".join(other.reading.told for other in others)
+        note = f"{judged.calibration.note}; other rows updated would give it too: {also}"
+        judged = replace(judged, calibration=replace(judged.calibration, note=note))
+    return replace(judged, reading=reading, others=others)
+
+
+def _picking(knobs: Knobs, reading: Reading) -> Knobs:
+    return knobs if reading.pick is None else replace(knobs, pick=reading.pick)
+
+
+def _agreeing(
+    profile: Profile,
+    table: TableProfile,
+    played: Sequence[tuple[Reading | None, Trial]],
+    observed: Observed,
+) -> list[tuple[Reading | None, Trial]]:
+    """
+    Those that repeat the observation at the table's age, then those that do at another.
+
+    The counters may have been reset, or the table rewritten: its age is as they say, or is not. One
+    that contradicts what was measured beside HOT repeats nothing.
+    """
+    possible = [one for one in played if guard_of(profile, table, twins_of(one[1])).reason is None]
+    at_once = [one for one in possible if one[1].agrees(observed)]
+    return [*at_once, *(one for one in possible if one not in at_once and one[1].settle(observed))]
+
+
+def _explained(
+    profile: Profile,
+    table: TableProfile,
+    observed: Observed,
+    best: Trial,
+    trial: Callable[[Knobs], Trial | None],
+) -> tuple[Trial, dict[str, Any]]:
+    """The nearest of all other explanations, and what it sets; else the trial given."""
+    named: dict[str, Any] = {}
+    for explanation in explanations(profile, table, observed, best):
+        for name, found in tried(explanation, trial, observed):
+            if guard_of(profile, table, twins_of(found)).reason is not None:
+                continue  # what explains HOT and contradicts the WAL explains nothing
+            if found.distance(observed) < best.distance(observed):
+                best, named = found, name
+        if best.agrees(observed):
+            break
+    return best, named
 
 
 def _piece(scenario: Scenario, version: str, table: TableProfile, seed: int) -> Piece:

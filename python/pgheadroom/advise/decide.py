@@ -281,6 +281,30 @@ def _against(
     )
 
 
+def against(
+    table: TableProfile,
+    calibration: Calibration,
+    off: float,
+    curve: Sequence[Costed],
+    policy: Policy,
+    fillfactor: int,
+    *,
+    width: float = 0.0,
+) -> Decision:
+    """
+    One fillfactor of a curve against the one in force: CHANGE to it, or KEEP.
+
+    The rest as for `decide`.
+    """
+    points = {found.point.fillfactor: found for found in curve}
+    now, then = points[table.fillfactor], points.get(fillfactor)
+    if then is None or then is now:
+        return keep(table, f"{fillfactor} was not tried")
+    doubt = math.hypot(off, width, _moves(now), _moves(then))
+    found = _against(table, calibration, now, then, policy, doubt)
+    return replace(found, compared=fillfactor)
+
+
 def _is_near(
     calibration: Calibration, now: Costed, best: Costed, policy: Policy, doubt: float
 ) -> bool:

@@ -2,7 +2,7 @@
 What an observation leaves open, and what of it may explain that the twin gives other counters.
 
 How often an assigned column really changes, by how much strings grow, for how long horizons are
-held, which rows are updated: each is named, and is tried by playing it.
+held: each is named, and is tried by playing it. Which rows are updated comes before (`picks.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.growing import growing_of
-from pgheadroom.advise.scenario import Knobs, follows_rows, observed_hold_s, writes
+from pgheadroom.advise.scenario import Knobs, observed_hold_s, writes
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.trial import Trial
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import Pick, TableProfile
+from pgheadroom.profile.model import TableProfile
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
 
@@ -172,7 +172,7 @@ def explanations(
     if any(o.kind == "update" and o.rows_mean > 1 for o in writes(profile, table.name)):
         where = {f"rows of {table.name} that one statement updates": "anywhere in the table"}
         found.insert(0, Explanation(options=((where, replace(knobs, scattered=True)),)))
-    return [*(Explanation(options=(one,)) for one in _picks(profile, table, knobs)), *found]
+    return found
 
 
 def _growing(table: str, column: str, knobs: Knobs, updates_per_row: float) -> Explanation:
@@ -198,33 +198,6 @@ def _is_explained(table: TableProfile) -> bool:
     """
     found = updates_of(table, _NO_NEWPAGE)
     return found is not None and found.is_explained
-
-
-def _picks(
-    profile: Profile, table: TableProfile, knobs: Knobs
-) -> list[tuple[dict[str, Any], Knobs]]:
-    """Other rows that may be the updated ones, where no sample of ages says which."""
-    assert table.observed is not None, "an observed profile"
-    if table.observed.updates.pick.evidence != "assumed":
-        return []
-    if follows_rows(writes(profile, table.name)):
-        return []  # those are picks among rows that are loaded, and soon gone
-    picks = [
-        Pick(distribution="hot_set", rows_frac=frac, weight=weight)
-        for frac, weight in ((0.2, 0.8), (0.05, 0.95))
-    ]
-    if any(operation.kind == "insert" for operation in writes(profile, table.name)):
-        picks.insert(0, Pick(distribution="newest"))
-    return [
-        ({f"rows of {table.name} that are updated": _told(pick)}, replace(knobs, pick=pick))
-        for pick in picks
-    ]
-
-
-def _told(pick: Pick) -> str:
-    if pick.distribution == "newest":
-        return "the last inserted"
-    return f"{pick.weight:.0%} of the updates on {pick.rows_frac:.0%} of the rows"
 
 
 def _strings(profile: Profile, table: TableProfile) -> list[str]:

@@ -43,8 +43,12 @@ from pgheadroom.advise.decide import (
     why_pages,
     without_curve,
 )
+from pgheadroom.advise.decide import (
+    against as hold_against,
+)
 from pgheadroom.advise.guard import Guard, measured_of
 from pgheadroom.advise.index_finding import findings_of, predicted
+from pgheadroom.advise.parting import Weighing, weigh_others
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import index_remark, reads_of, rule_remark
 from pgheadroom.advise.remarks import table_remarks
@@ -220,10 +224,8 @@ class TableCase:
             return tuple(replace(one, point=fitted.guard.shown(one.point)) for one in found)
 
         self._weigh_indexes(fitted.scenario, play)
-        found = play(fitted.scenario, candidates(table))
-        found += play(fitted.scenario, beside(found))
-        self._curve = tuple(sorted(found, key=lambda one: -one.point.fillfactor))
-        decision = self._decided(fitted, width.half)
+        self._curve = _whole(fitted.scenario, table, play)
+        decision = self._decided(fitted, self._curve, width.half)
         if decision.is_near and runner.in_time:
             pair = (table.fillfactor, decision.compared)
             self._curve = tuple(
@@ -232,7 +234,8 @@ class TableCase:
                 else one
                 for one in self._curve
             )
-            decision = self._decided(fitted, width.half)
+            decision = self._decided(fitted, self._curve, width.half)
+        decision = self._whatever_is_picked(fitted, decision, play, width.half)
         hidden = [one for one in self._curve if one.point.cost is None]
         if decision.verdict == "CHANGE" and any(
             one.point.fillfactor in (table.fillfactor, decision.fillfactor) for one in hidden
@@ -244,16 +247,49 @@ class TableCase:
             )
         return decision
 
-    def _decided(self, fitted: Fitted, width: float) -> Decision:
+    def _decided(self, fitted: Fitted, curve: Sequence[Costed], width: float) -> Decision:
         return decide(
             self._table,
             fitted.calibration,
             fitted.off,
-            self._curve,
+            curve,
             self._policy,
             growth_bytes=fitted.growth_bytes,
             width=width,
         )
+
+    def _whatever_is_picked(
+        self, fitted: Fitted, decision: Decision, play: Any, width: float
+    ) -> Decision:
+        """The answer that holds for all picks of rows that agree with the interval."""
+        if fitted.reading is None:
+            return decision
+        table, calibration = self._table, fitted.calibration
+
+        def against(curve: Sequence[Costed], fillfactor: int) -> Decision:
+            return hold_against(
+                table, calibration, fitted.off, curve, self._policy, fillfactor, width=width
+            )
+
+        weighed = weigh_others(
+            fitted.reading.told,
+            table.fillfactor,
+            self._curve,
+            decision,
+            fitted.others,
+            Weighing(
+                play=lambda other, fillfactors: play(other.scenario, fillfactors),
+                whole=lambda other: _whole(other.scenario, table, play),
+                decide=lambda curve: self._decided(fitted, curve, width),
+                against=against,
+            ),
+        )
+        self._curve = weighed.curve
+        if weighed.said and calibration.fit is not None:  # `verify` foresees by it
+            fit = replace(calibration.fit, off=max(calibration.fit.off, weighed.apart))
+            self._fitted = replace(fitted, calibration=replace(calibration, fit=fit))
+        self._missing += [text for text in (weighed.said,) if text]
+        return weighed.decision
 
     def _contradicted(self, guard: Guard) -> Decision:
         """No answer of the twin: neither its verdict nor a figure of it is shown."""
@@ -402,3 +438,10 @@ class TableCase:
             if remark is not None:
                 made.append(remark)
         return tuple(made)
+
+
+def _whole(scenario: Scenario, table: TableProfile, play: Any) -> tuple[Costed, ...]:
+    """All fillfactors that are tried, by falling fillfactor."""
+    found = play(scenario, candidates(table))
+    found += play(scenario, beside(found))
+    return tuple(sorted(found, key=lambda one: -one.point.fillfactor))
