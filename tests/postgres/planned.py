@@ -16,7 +16,7 @@ from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan, plan_text
 from pgheadroom.plan.record import record_path
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 

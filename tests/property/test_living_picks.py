@@ -19,7 +19,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.play.scripts import scripts, variables
 from pgheadroom.play.values import million
 from pgheadroom.profile import Operation, Pick, Profile, parse_profile, to_json
-from pgheadroom.profile.model import RowRange
+from pgheadroom.profile.workload import RowRange
 
 Json = dict[str, Any]
 Keys = tuple[int, int]

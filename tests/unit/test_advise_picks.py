@@ -25,7 +25,7 @@ from pgheadroom.advise.runs import Piece, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.profile import Profile, read_profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
 
 RECORD = Path(__file__).parents[2] / "experiments" / "advice" / "record" / "observed"

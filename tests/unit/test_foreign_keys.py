@@ -17,7 +17,7 @@ from pgheadroom.predict.run_plan import RunPlan
 from pgheadroom.predict.sampling import obstacle
 from pgheadroom.predict.twin import predict_cells
 from pgheadroom.profile import Profile, parse_profile, read_profile, to_json
-from pgheadroom.profile.model import ForeignKey
+from pgheadroom.profile.tables import ForeignKey
 from pgheadroom.types import PgVersion
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders.toml"

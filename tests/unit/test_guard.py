@@ -18,8 +18,8 @@ from pgheadroom.advise.guard import LONG_RUN, WAL_TOLERANCE, Twins, guard_of, me
 from pgheadroom.advise.width import ROWS_FRAC, width_of
 from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import UpdateClass
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
 
 UPDATES = 4000

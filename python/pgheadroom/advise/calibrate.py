@@ -29,7 +29,7 @@ from pgheadroom.advise.trial import Trial, twins_of
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import PgVersion
 
 _SEEDS = 2

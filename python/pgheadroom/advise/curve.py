@@ -20,7 +20,7 @@ from pgheadroom.outcome import Value, as_interval, middle, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import PAGE_BYTES
 

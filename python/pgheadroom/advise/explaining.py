@@ -18,7 +18,7 @@ from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.trial import Trial
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES
 

@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 from pgheadroom import _core
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Operation
-from pgheadroom.profile.model import ColumnProfile, TableProfile, Width, by_transaction
+from pgheadroom.profile.tables import ColumnProfile, TableProfile, Width
+from pgheadroom.profile.workload import by_transaction
 
 _WITHIN = 0.2  # of the NULL share: age and NULLs are of samples; arbitrary
 _ALIGN_BYTES = 8  # MAXIMUM_ALIGNOF

@@ -19,8 +19,8 @@ from pgheadroom.advise.advice import Point
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes

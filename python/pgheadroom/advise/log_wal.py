@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pgheadroom.advise.advice import Remark
-from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import TableWal, WalCount
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from pgheadroom.advise.scenario import follows_rows, writes
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import Pick, TableProfile
+from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.workload import Pick
 
 _HOT_SETS = ((0.2, 0.8), (0.05, 0.95))
 _WITHIN_FRAC = 0.2  # of the rows written: statements of several rows, the sample's own moment

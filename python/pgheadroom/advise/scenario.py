@@ -20,7 +20,8 @@ from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.younger import of_each, younger
 from pgheadroom.forms import between
 from pgheadroom.profile import Change, Operation, Profile, Run, ServerSettings, Snapshot
-from pgheadroom.profile.model import Pick, TableProfile, Workload, by_transaction
+from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.workload import Pick, Workload, by_transaction
 from pgheadroom.units import PAGE_BYTES
 
 SAMPLE_PAGES = 500

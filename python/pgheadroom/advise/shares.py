@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 
 AGREES_WITHIN = 0.02
 """HOT shares this near to each other agree, whatever the intervals: two points."""

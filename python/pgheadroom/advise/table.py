@@ -61,7 +61,7 @@ from pgheadroom.advise.updates import updates_of
 from pgheadroom.advise.width import width_of
 from pgheadroom.errors import TwinError
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_bytes, show_duration, show_share
 

@@ -27,7 +27,7 @@ from pgheadroom.predict.run import PredictedCell
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.variants import Difference, IndexChange, changed, difference, name_of
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_duration
 

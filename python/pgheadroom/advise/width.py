@@ -22,7 +22,7 @@ from statistics import median
 from pgheadroom.advise.filling import unplayed_growth_frac
 from pgheadroom.advise.scenario import writes
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 
 CLIENTS_FRAC = 0.01
 STATEMENTS_FRAC = 0.02

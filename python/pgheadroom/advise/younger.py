@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgheadroom.profile import Operation
-from pgheadroom.profile.model import Pick, by_transaction
+from pgheadroom.profile.workload import Pick, by_transaction
 
 
 def younger(

@@ -17,7 +17,7 @@ from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, catalog_type, string_width
 from pgheadroom.profile.column_types import FORMS, Kind, base_of, payload_bytes, width_range
-from pgheadroom.profile.model import INTEGER_MAX
+from pgheadroom.profile.tables import INTEGER_MAX
 from pgheadroom.sources.recording import Row
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}

@@ -16,7 +16,7 @@ from pgheadroom import quoting
 from pgheadroom.observe.columns import Column
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, base_of, has_operators
-from pgheadroom.profile.model import INTEGER_MAX
+from pgheadroom.profile.tables import INTEGER_MAX
 from pgheadroom.sources.recording import Row
 
 _INTEGERS = {"smallint": "int2", "integer": "int4", "bigint": "int8"}

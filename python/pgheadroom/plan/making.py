@@ -28,7 +28,7 @@ from pgheadroom.plan.statements import (
 from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
 from pgheadroom.profile import Profile, to_json
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 
 
 def make_plan(advice: Advice, profile: Profile, *, rewrite: str = "none") -> Plan:

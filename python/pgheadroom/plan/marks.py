@@ -14,7 +14,7 @@ from pgheadroom.errors import SourceError
 from pgheadroom.observe.indexes import observed_index, read_index
 from pgheadroom.plan.values import ColumnMark, IndexMark, Mark, Target
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.sources.observing import ask
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.types import PgVersion

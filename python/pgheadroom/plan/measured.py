@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.forms import in_file
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import UpdateClass
+from pgheadroom.profile.tables import TableProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from pgheadroom import _core
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import PgbenchBuiltin
+from pgheadroom.profile.workload import PgbenchBuiltin
 
 ACCOUNTS = "pgbench_accounts"
 ROWS_A_SCALE: Mapping[str, int] = {

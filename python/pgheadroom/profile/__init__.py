@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from pgheadroom.profile.change import Change
 from pgheadroom.profile.column_types import Kind
-from pgheadroom.profile.model import (
+from pgheadroom.profile.model import Profile, ServerSettings
+from pgheadroom.profile.reading import parse_profile, read_profile, to_json
+from pgheadroom.profile.tables import (
     ColumnProfile,
     ForeignKey,
     IndexProfile,
-    Operation,
-    PgbenchBuiltin,
-    Pick,
-    Profile,
-    RowRange,
-    Run,
-    ServerSettings,
-    Snapshot,
     TableProfile,
     Values,
     Width,
+)
+from pgheadroom.profile.workload import (
+    Operation,
+    PgbenchBuiltin,
+    Pick,
+    RowRange,
+    Run,
+    Snapshot,
     Workload,
 )
-from pgheadroom.profile.reading import parse_profile, read_profile, to_json
 
 __all__ = [
     "Change",

@@ -9,17 +9,10 @@ from typing import Any
 
 from pgheadroom.forms import defaults, write
 from pgheadroom.profile.column_types import Kind
-from pgheadroom.profile.model import (
-    CHECKSUMS_FROM_MAJOR,
-    PARAMETERS,
-    IndexProfile,
-    Operation,
-    PgbenchFillfactors,
-    Run,
-    ServerSettings,
-    TableProfile,
-)
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ServerSettings
 from pgheadroom.profile.stating import said_assumed
+from pgheadroom.profile.tables import IndexProfile, TableProfile
+from pgheadroom.profile.workload import PARAMETERS, Operation, PgbenchFillfactors, Run
 from pgheadroom.types import PgVersion
 
 _INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h

@@ -10,14 +10,10 @@ from pgheadroom.forms import FieldError, fail
 from pgheadroom.profile.column_types import NAME_DIGITS, has_operators, payload_bytes
 from pgheadroom.profile.foreign_keys import check_foreign_keys
 from pgheadroom.profile.keys import check_key, check_ranges
-from pgheadroom.profile.model import (
-    Operation,
-    Pick,
-    Profile,
-    RowRange,
-    TableProfile,
-)
+from pgheadroom.profile.model import Profile
 from pgheadroom.profile.queue_head import check_heads
+from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.workload import Operation, Pick, RowRange
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _TOAST_POINTER_BYTES = 18

@@ -13,24 +13,26 @@ from pgheadroom.forms import FieldError, expected_of, fail
 from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
 from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
 from pgheadroom.profile.keys import check_ordered, named_columns
-from pgheadroom.profile.model import (
-    AGE_ROWS_MAX,
+from pgheadroom.profile.queue_head import check_head
+from pgheadroom.profile.stating import with_stated
+from pgheadroom.profile.tables import (
     INTEGER_MAX,
-    OPTIONAL_PARAMETERS,
-    PARAMETERS,
-    STATEMENT_ROWS_MAX,
     STRING_BYTES_MAX,
     ColumnProfile,
     IndexProfile,
-    Operation,
-    Pick,
-    RowRange,
     TableProfile,
     Values,
     Width,
 )
-from pgheadroom.profile.queue_head import check_head
-from pgheadroom.profile.stating import with_stated
+from pgheadroom.profile.workload import (
+    AGE_ROWS_MAX,
+    OPTIONAL_PARAMETERS,
+    PARAMETERS,
+    STATEMENT_ROWS_MAX,
+    Operation,
+    Pick,
+    RowRange,
+)
 
 _SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
 _ORDERED = re.compile(

@@ -10,15 +10,9 @@ from typing import Any
 
 from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import Kind
-from pgheadroom.profile.model import (
-    INTEGER_MAX,
-    ColumnProfile,
-    ForeignKey,
-    Operation,
-    Profile,
-    TableProfile,
-    Values,
-)
+from pgheadroom.profile.model import Profile
+from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, ForeignKey, TableProfile, Values
+from pgheadroom.profile.workload import Operation
 
 Raw = Mapping[str, Any]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import Kind
-from pgheadroom.profile.model import INTEGER_MAX, ColumnProfile, Operation, TableProfile
+from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, TableProfile
+from pgheadroom.profile.workload import Operation
 
 Raw = Mapping[str, Any]
 

@@ -5,7 +5,9 @@ Rows at the head of a queue: which operations take them, by which index.
 from __future__ import annotations
 
 from pgheadroom.forms import fail
-from pgheadroom.profile.model import IndexProfile, Operation, Pick, Profile, RowRange, TableProfile
+from pgheadroom.profile.model import Profile
+from pgheadroom.profile.tables import IndexProfile, TableProfile
+from pgheadroom.profile.workload import Operation, Pick, RowRange
 
 
 def is_walked(index: IndexProfile) -> bool:

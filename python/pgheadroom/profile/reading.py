@@ -18,8 +18,9 @@ from pgheadroom.profile.check import check
 from pgheadroom.profile.completing import completed_operation, completed_table
 from pgheadroom.profile.foreign_keys import with_parents
 from pgheadroom.profile.lines import line_of
-from pgheadroom.profile.model import Profile, ProfileFile, Run, Workload
+from pgheadroom.profile.model import Profile, ProfileFile
 from pgheadroom.profile.settings import check_setting
+from pgheadroom.profile.workload import Run, Workload
 
 _FILE_BYTES_MAX = 64 * 1024**2  # a profile of thousands of tables has a few; arbitrary
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pgheadroom import _core
 from pgheadroom.forms import FieldError, fail
 from pgheadroom.profile.column_types import FORMS, assumed_width, base_of
-from pgheadroom.profile.model import (
+from pgheadroom.profile.tables import (
     STRING_BYTES_MAX,
     ColumnProfile,
     IndexProfile,

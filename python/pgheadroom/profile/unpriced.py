@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 
 PRICED = ("btree", "brin")
 """Access methods that the twin plays as what they are."""

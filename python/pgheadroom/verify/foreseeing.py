@@ -41,7 +41,8 @@ from pgheadroom.outcome import as_interval
 from pgheadroom.predict import minor_version
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Operation, Profile, Snapshot
-from pgheadroom.profile.model import TableProfile, by_transaction
+from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.workload import by_transaction
 from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import PAGE_BYTES
 from pgheadroom.verify.room import LINE_POINTER_BYTES, Came, Old, free_bytes, with_unknown_room

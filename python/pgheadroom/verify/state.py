@@ -16,8 +16,8 @@ from pgheadroom.plan.record import StepRecord
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Forecast, Plan
 from pgheadroom.profile import Profile, parse_profile
-from pgheadroom.profile.model import TableProfile
 from pgheadroom.profile.observed import TableCounters
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Say
 from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, foresee
 

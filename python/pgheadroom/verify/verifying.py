@@ -19,7 +19,7 @@ from pgheadroom.plan.record import Record, StepRecord
 from pgheadroom.plan.statements import one_line
 from pgheadroom.plan.values import Forecast, Mark, Plan
 from pgheadroom.profile import Profile
-from pgheadroom.profile.model import TableProfile
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Say
 from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
