@@ -65,7 +65,7 @@ def test_wal_of_an_update_is_what_its_statement_wrote(
     assert "used up" not in table.reason
     assert table.calibration is not None, table.reason
     assert table.calibration.contradicted == ()
-    assert not any("grows_bytes" in name for name in table.calibration.fitted)
+    assert not any(one.quantity == "grows_bytes" for one in table.calibration.fitted)
     own = table.calibration.predicted_wal_bytes_per_update
     assert isinstance(own, Interval)
     low, high = own.low - 0.1 * own.mid, own.high + 0.1 * own.mid

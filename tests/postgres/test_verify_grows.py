@@ -75,7 +75,7 @@ def advised(profile: Profile, name: str) -> Any:
         observed_newpage_frac=None,
         predicted_newpage_frac=None,
         agrees=True,
-        fitted={},
+        fitted=(),
         note="",
     )
     return replace(made, calibration=calibration)

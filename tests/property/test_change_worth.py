@@ -57,7 +57,7 @@ def _decided(curve: tuple[Costed, ...], observed: float, goal: str = "balanced")
         observed_newpage_frac=1 - observed,
         predicted_newpage_frac=1 - observed,
         agrees=True,
-        fitted={},
+        fitted=(),
         note="",
     )
     table = table_of(counters(10_000, round(10_000 * observed), round(10_000 * (1 - observed))))

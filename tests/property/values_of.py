@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from hypothesis import strategies as st
 
+from pgheadroom.advise.inputs import FittedInput, inputs_of
 from pgheadroom.forms import Limits, Stored
 from pgheadroom.outcome import KEYS, Outcome, Value
 from pgheadroom.predict.series import Series
@@ -98,10 +99,32 @@ def _series(draw: st.DrawFn) -> Series:
     return Series(t_s=t_s, windows=tuple(windows))
 
 
+INPUTS_IN_FILE = st.dictionaries(
+    st.one_of(
+        TEXTS,
+        TEXTS.map("changed_frac of {}".format),
+        TEXTS.map("changed_frac of t.v, which {}".format),
+        TEXTS.map("grows_bytes of {}".format),
+        TEXTS.map("rows of {} that are updated".format),
+        TEXTS.map("rows of {} that one statement updates".format),
+        st.sampled_from(
+            [
+                "seconds that a horizon is held",
+                "updates a row that the table has lived through",
+            ]
+        ),
+    ),
+    NUMBERS | TEXTS | st.integers(0, 10**9).map("1 to {}".format),
+    max_size=3,
+)
+"""What an advice's file may have of the inputs that were set."""
+
 OWN = {
+    tuple[FittedInput, ...]: lambda: INPUTS_IN_FILE.map(inputs_of),
     Interval: _intervals,
     Outcome: _outcomes,
     Series: _series,
     PgVersion: lambda: st.builds(PgVersion, st.integers(10, 99), st.integers(0, 99)),
 }
-"""What a declaration alone does not say: ends in their order, no table within a table."""
+"""What a declaration alone does not say: ends in their order, no table within a table,
+each input once."""

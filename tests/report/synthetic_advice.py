@@ -20,6 +20,7 @@ from pgheadroom.advise.advice import (
     Verdict,
     Verdicts,
 )
+from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.policy import make_policy, with_cost
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
@@ -115,7 +116,7 @@ def table(
             observed_newpage_frac=0.524,
             predicted_newpage_frac=around(0.52),
             agrees=True,
-            fitted={f"changed_frac of {name}.state": 0.13},
+            fitted=(FittedInput(quantity="changed_frac", of=f"{name}.state", value=0.13),),
             note="The measured share lies inside the predicted interval.",
         ),
         curve=() if abstain else curve(),

@@ -141,7 +141,7 @@ def test_what_the_twin_does_not_repeat_is_named(measured: tuple[float, float], s
         observed_newpage_frac=moved,
         predicted_newpage_frac=0.065,
         agrees=False,
-        fitted={},
+        fitted=(),
         note="After",
     )
     shown = advice_view.calibration(replace(synthetic_advice.table(), calibration=found))

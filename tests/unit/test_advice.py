@@ -21,6 +21,7 @@ from pgheadroom.advise.advice import (
     TableAdvice,
     Transition,
 )
+from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.policy import make_policy, with_cost
 from pgheadroom.errors import InputError
 from pgheadroom.report.advice import view as advice_view
@@ -81,7 +82,7 @@ def _advice() -> Advice:
             observed_newpage_frac=None,
             predicted_newpage_frac=None,
             agrees=True,
-            fitted={"changed_frac of orders.state": 0.1},
+            fitted=(FittedInput(quantity="changed_frac", of="orders.state", value=0.1),),
             note="agrees",
         ),
         curve=(_point(100), _point(90)),

@@ -23,7 +23,7 @@ def _decided(*costs: tuple[float, ...], fillfactors: tuple[int, ...] = (100, 90)
         observed_newpage_frac=0.1,
         predicted_newpage_frac=0.1,
         agrees=True,
-        fitted={},
+        fitted=(),
         note="",
     )
     curve = [

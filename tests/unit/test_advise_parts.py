@@ -224,7 +224,8 @@ def test_how_often_an_indexed_column_changes_comes_from_the_counters() -> None:
     profile = observed(indexed=True, sets="state", updates=4000, hot=3000, newpage=0, fillfactor=70)
     found = one(profile)
     assert found.calibration is not None
-    assert found.calibration.fitted == {"changed_frac of t.state": 0.25}
+    (fitted,) = found.calibration.fitted
+    assert (fitted.name, fitted.value, fitted.unit) == ("changed_frac of t.state", 0.25, "frac")
     assert found.calibration.agrees, found.calibration.note
     assert found.verdict == "KEEP", found.reason
 
@@ -234,8 +235,8 @@ def test_updates_that_no_statement_explains_are_named() -> None:
     profile = observed(indexed=True, sets="v", updates=4000, hot=2000, newpage=0, fillfactor=70)
     found = one(profile)
     assert found.calibration is not None
-    (name,) = found.calibration.fitted
-    assert "no known statement" in name
+    (fitted,) = found.calibration.fitted
+    assert "no known statement" in fitted.because
     assert found.calibration.agrees, found.calibration.note
 
 
@@ -269,7 +270,7 @@ def test_columns_that_no_statement_assigns_do_not_change_where_all_statements_ar
     assert fitted is not None
     played = {c.column for o in fitted.scenario.profile.workload.operations for c in o.sets}
     assert ("state" in played) is not explained
-    assert any("t.state" in name for name in fitted.calibration.fitted) is not explained
+    assert any("t.state" in one.of for one in fitted.calibration.fitted) is not explained
 
 
 @pytest.mark.parametrize(
@@ -308,9 +309,8 @@ def test_no_column_is_invented_where_statements_may_explain_what_stayed(
     table = replace(table, observed=made.seen_of(table, updates=updates, indexes=indexes))
     shares = observed_shares(table)
     assert shares is not None
-    fitted: dict[str, Any] = {}
     whole = replace(profile, tables=(table,), workload=workload)
-    found = changed_columns(whole, table, shares, fitted)
+    found, fitted = changed_columns(whole, table, shares)
     assert (found.also_changes is not None) is changes
     assert bool(fitted) is changes
     listed = updates_of(table, 18)
@@ -323,7 +323,7 @@ def test_new_pages_in_spite_of_room_are_explained_by_a_held_horizon() -> None:
     """Half of each page is free, yet half of the updates leave it: somebody keeps old versions."""
     found = one(observed(rows=400, updates=400, hot=200, newpage=200, fillfactor=50))
     assert found.calibration is not None
-    assert next(iter(found.calibration.fitted)) == "seconds that a horizon is held"
+    assert found.calibration.fitted[0].name == "seconds that a horizon is held"
 
 
 @pytest.mark.long(reason="two minutes of calibration; a table of a tenth of its rows stands for it")
@@ -331,7 +331,7 @@ def test_a_held_horizon_alone_explains_new_pages_of_a_larger_table() -> None:
     """The same where pages are many enough for their number to say no more than that."""
     found = one(observed(updates=4000, hot=2000, newpage=2000, fillfactor=50))
     assert found.calibration is not None
-    assert list(found.calibration.fitted) == ["seconds that a horizon is held"]
+    assert [one.quantity for one in found.calibration.fitted] == ["held_s"]
 
 
 def test_short_rows_of_a_table_that_settled_keep_their_setting() -> None:
@@ -360,7 +360,7 @@ def _decide(
         observed_newpage_frac=0.1,
         predicted_newpage_frac=0.1,
         agrees=not off,
-        fitted={},
+        fitted=(),
         note="",
     )
     curve = [

@@ -209,7 +209,7 @@ def _weighed(first: tuple[Costed, ...], *others: tuple[Costed, ...]) -> Weighed:
         observed_newpage_frac=0.2,
         predicted_newpage_frac=0.2,
         agrees=True,
-        fitted={},
+        fitted=(),
         note="",
     )
     policy = make_policy()

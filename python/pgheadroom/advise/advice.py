@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
+from pgheadroom.advise.inputs import FittedInput, inputs_in_file, inputs_of
 from pgheadroom.advise.scenario import Fit
-from pgheadroom.forms import Earlier, in_file, read, write
+from pgheadroom.forms import Earlier, Stored, in_file, read, write
 from pgheadroom.outcome import Value, middle
 from pgheadroom.tabular import Row, Tabular, columns, even
 
@@ -321,7 +322,7 @@ class Calibration:
         observed_newpage_frac: Of the interval; None on 15.
         predicted_newpage_frac: The twin's.
         agrees: Whether the observed share lies inside the predicted interval, or within a point.
-        fitted: Named physical inputs that were set so that it does, with their values, as
+        fitted: Physical inputs that were set so that it does, which the file has by name, as
             `{"changed_frac of orders.state": 0.1}`; empty where the observation alone sufficed.
         note: One sentence for people.
         observed_wal_bytes_per_update: Of the interval, by pg_stat_statements, images apart.
@@ -338,7 +339,9 @@ class Calibration:
     observed_newpage_frac: float | None
     predicted_newpage_frac: Value
     agrees: bool
-    fitted: Mapping[str, Value]
+    fitted: Annotated[
+        tuple[FittedInput, ...], Stored(Mapping[str, float | str], inputs_of, inputs_in_file)
+    ]
     note: str
     observed_wal_bytes_per_update: Value = None
     predicted_wal_bytes_per_update: Value = None

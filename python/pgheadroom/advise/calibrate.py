@@ -12,14 +12,14 @@ is open each is played, and all that agree are kept, for they may part later (`p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.advice import Calibration
 from pgheadroom.advise.explaining import changed_columns, explanations, tried
 from pgheadroom.advise.growing import Growing, growing_of
 from pgheadroom.advise.guard import Guard, guard_of
+from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.picks import Reading, readings
 from pgheadroom.advise.runs import Piece, Runner
@@ -95,8 +95,7 @@ def calibrate(
         TwinError: The twin cannot play the table.
     """
     assert table.observed is not None, "an observed profile"
-    fitted: dict[str, Any] = {}
-    knobs = changed_columns(profile, table, observed, fitted)
+    knobs, fitted = changed_columns(profile, table, observed)
     # A table whose rows come and go is as old as its rows, not as its counters.
     deletes = any(operation.kind == "delete" for operation in writes(profile, table.name))
     is_renewed = deletes and follows_rows(writes(profile, table.name))
@@ -123,14 +122,14 @@ def calibrate(
     if not agreeing:
         reading, best = min(found, key=lambda one: one[1].distance(observed))
         if not best.agrees(observed) and not best.settle(observed):
-            best, named = _explained(profile, table, observed, best, trial)
-            fitted = {**_only_changed(fitted), **named} if named else fitted
+            best, told = _explained(profile, table, observed, best, trial)
+            fitted = fitted if told is None else (*_only_changed(fitted), told)
             if not best.agrees(observed):
                 best.settle(observed)
     if reading is not None and reading.pick is not None:
-        fitted[f"rows of {table.name} that are updated"] = reading.told
+        fitted = (*fitted, FittedInput(quantity="pick", of=table.name, words=reading.told))
     if best.is_moved:
-        fitted["updates a row that the table has lived through"] = round(best.updates_until, 2)
+        fitted = (*fitted, FittedInput(quantity="lived", value=round(best.updates_until, 2)))
     # A third run makes a narrower interval, and is one of the curve's.
     best.played = [
         *best.played,
@@ -174,15 +173,15 @@ def _explained(
     observed: Observed,
     best: Trial,
     trial: Callable[[Knobs], Trial | None],
-) -> tuple[Trial, dict[str, Any]]:
+) -> tuple[Trial, FittedInput | None]:
     """The nearest of all other explanations, and what it sets; else the trial given."""
-    named: dict[str, Any] = {}
+    named: FittedInput | None = None
     for explanation in explanations(profile, table, observed, best):
-        for name, found in tried(explanation, trial, observed):
+        for told, found in tried(explanation, trial, observed):
             if guard_of(profile, table, twins_of(found)).reason is not None:
                 continue  # what explains HOT and contradicts the WAL explains nothing
             if found.distance(observed) < best.distance(observed):
-                best, named = found, name
+                best, named = found, told
         if best.agrees(observed):
             break
     return best, named
@@ -192,8 +191,8 @@ def _piece(scenario: Scenario, version: str, table: TableProfile, seed: int) -> 
     return Piece(scenario=scenario, version=version, fillfactor=table.fillfactor, seed=seed)
 
 
-def _only_changed(fitted: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fitted.items() if key.startswith("changed_frac")}
+def _only_changed(fitted: tuple[FittedInput, ...]) -> tuple[FittedInput, ...]:
+    return tuple(found for found in fitted if found.quantity == "changed_frac")
 
 
 def _lived(table: TableProfile) -> float | None:
@@ -215,7 +214,7 @@ def _judged(
     table: TableProfile,
     best: Trial,
     observed: Observed,
-    fitted: dict[str, Any],
+    fitted: tuple[FittedInput, ...],
 ) -> Fitted:
     wholes = [{**run.figures(best.first, best.last), "by_table": {}} for run in best.played]
     guard = guard_of(profile, table, twins_of(best))
@@ -268,7 +267,7 @@ def _contradicted(best: Trial, observed: Observed, guard: Guard, off: float) -> 
             observed_newpage_frac=observed.newpage,
             predicted_newpage_frac=None,
             agrees=False,
-            fitted={},
+            fitted=(),
             note="Nothing of it is shown",
             observed_wal_bytes_per_update=guard.measured.wal_bytes_per_update,
             contradicted=guard.contradicted,

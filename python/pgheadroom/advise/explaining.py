@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.growing import growing_of
+from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.scenario import Knobs, observed_hold_s, writes
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.trial import Trial
@@ -38,17 +38,17 @@ class Explanation:
     Settings of one input, each of which takes away more HOT than the one before.
 
     Attributes:
-        options: What is told of each, and its knobs.
+        options: What is set by each, and its knobs.
         is_dear: The more it takes, the longer it plays.
     """
 
-    options: tuple[tuple[dict[str, Any], Knobs], ...]
+    options: tuple[tuple[FittedInput, Knobs], ...]
     is_dear: bool = False
 
 
 def tried(
     explanation: Explanation, trial: Callable[[Knobs], Trial | None], observed: Observed
-) -> Iterator[tuple[dict[str, Any], Trial]]:
+) -> Iterator[tuple[FittedInput, Trial]]:
     """
     Play those of an explanation that may come near, until one agrees.
 
@@ -73,10 +73,10 @@ def tried(
 
 
 def changed_columns(
-    profile: Profile, table: TableProfile, observed: Observed, fitted: dict[str, Any]
-) -> Knobs:
+    profile: Profile, table: TableProfile, observed: Observed
+) -> tuple[Knobs, tuple[FittedInput, ...]]:
     """
-    How often columns that an index has really change, by the counters.
+    How often columns that an index has really change, by the counters, and what was set by them.
 
     An update that stays on its page and is not HOT has changed one of them; among all that stay,
     that is the share that changes.
@@ -85,7 +85,7 @@ def changed_columns(
     updates = [o for o in writes(profile, table.name) if o.kind == "update"]
     total = sum(o.weight * o.rows_mean for o in updates)
     if not blocking or not total:
-        return Knobs()
+        return Knobs(), ()
     assigning = [
         (o.weight * o.rows_mean / total, columns)
         for o in updates
@@ -94,12 +94,12 @@ def changed_columns(
     share = math.fsum(part for part, _ in assigning)
     changed = _changing(observed)
     if changed is None:
-        return Knobs()
+        return Knobs(), ()
     if changed > share + max(AGREES_WITHIN, observed.error(changed)):
         if observed.indexed is None:
-            return Knobs()  # on 15 it may as well be room that was missing
+            return Knobs(), ()  # on 15 it may as well be room that was missing
         if _is_explained(table) and observed.indexed <= share + observed.error(share):
-            return Knobs()  # those that assign one stayed on their page more often than others
+            return Knobs(), ()  # those that assign one stayed on their page more often than others
         frac = round((changed - share) / (1 - share), 4)
         column = blocking[0]
         # Counters prove the change, but not of which column.
@@ -107,16 +107,19 @@ def changed_columns(
         if len(blocking) > 1:
             which = f"a column of {table.name}'s indexes, played as {column}"
         why = "assigns (a trigger?)" if _is_explained(table) else "explains"
-        fitted[f"changed_frac of {which}, which no known statement {why}"] = frac
-        return Knobs(also_changes=(column, frac))
+        told = FittedInput(
+            quantity="changed_frac", of=which, value=frac, because=f"no known statement {why}"
+        )
+        return Knobs(also_changes=(column, frac)), (told,)
     if changed >= share - observed.error(share):
-        return Knobs()
+        return Knobs(), ()
     width = max(len(columns) for _, columns in assigning)
     each = round(1 - (1 - changed / share) ** (1 / width), 4)
     names = sorted({column for _, columns in assigning for column in columns})
-    for name in names:
-        fitted[f"changed_frac of {table.name}.{name}"] = each
-    return Knobs(changed_frac=dict.fromkeys(names, each))
+    return Knobs(changed_frac=dict.fromkeys(names, each)), tuple(
+        FittedInput(quantity="changed_frac", of=f"{table.name}.{name}", value=each)
+        for name in names
+    )
 
 
 def _changing(observed: Observed) -> float | None:
@@ -152,25 +155,30 @@ def explanations(
         blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
         if observed.newpage is None and blocking and hot > 0 and not _is_explained(table):
             frac = round(1 - observed.hot / hot, 4)
-            told = f"changed_frac of {table.name}.{blocking[0]}, which no known statement explains"
+            told = FittedInput(
+                quantity="changed_frac",
+                of=f"{table.name}.{blocking[0]}",
+                value=frac,
+                because="no known statement explains",
+            )
             knob = replace(knobs, also_changes=(blocking[0], frac))
-            found.append(Explanation(options=(({told: frac}, knob),)))
+            found.append(Explanation(options=((told, knob),)))
         found += [
             _growing(table.name, column, knobs, tried.scenario.updates_per_row)
             for column in (_strings(profile, table) if growing_of(table).lasts else ())
         ]
         already = observed_hold_s(profile)
         holds = tuple(
-            ({"seconds that a horizon is held": hold}, replace(knobs, held_s=hold))
+            (FittedInput(quantity="held_s", value=hold), replace(knobs, held_s=hold))
             for hold in _HOLDS_S
             if hold > already
         )
         found.append(Explanation(options=holds, is_dear=True))
     elif observed_hold_s(profile) > 0:
-        free = ({"seconds that a horizon is held": 0}, replace(knobs, held_s=0.0))
+        free = (FittedInput(quantity="held_s", value=0), replace(knobs, held_s=0.0))
         found.append(Explanation(options=(free,)))
     if any(o.kind == "update" and o.rows_mean > 1 for o in writes(profile, table.name)):
-        where = {f"rows of {table.name} that one statement updates": "anywhere in the table"}
+        where = FittedInput(quantity="scattered", of=table.name, words="anywhere in the table")
         found.insert(0, Explanation(options=((where, replace(knobs, scattered=True)),)))
     return found
 
@@ -180,7 +188,7 @@ def _growing(table: str, column: str, knobs: Knobs, updates_per_row: float) -> E
     return Explanation(
         options=tuple(
             (
-                {f"grows_bytes of {table}.{column}": f"1 to {size}"},
+                FittedInput(quantity="grows_bytes", of=f"{table}.{column}", value=size),
                 replace(knobs, grows_bytes={column: size}),
             )
             for size in _GROWTHS_BYTES

@@ -201,7 +201,7 @@ def _assumed(table: TableProfile, fitted: Fitted) -> dict[str, Any]:
         "run.duration_s": f"the steady state of {table.name} alone: the last "
         f"{show_duration(steady * scenario.duration_s)} of {show_duration(scenario.duration_s)}, "
         f"{scenario.updates_per_row:.3g} updates a row in all",
-        **{f"fitted: {name}": value for name, value in fitted.calibration.fitted.items()},
+        **{f"fitted: {one.name}": one.stands for one in fitted.calibration.fitted},
     }
     if scenario.share < 1:
         found["twin.sample"] = (

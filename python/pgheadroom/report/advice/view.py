@@ -360,7 +360,7 @@ def _sentences(table: TableAdvice, seen: Observation) -> list[str]:
         said.append(calibration(table))
         if found.fitted:
             inputs = ", ".join(
-                f"{reading.printable(key)} = {_input(item)}" for key, item in found.fitted.items()
+                f"{reading.printable(item.name)} = {_input(item.stands)}" for item in found.fitted
             )
             said.append(f"Set so that the twin repeats the observation: {inputs}.")
     said += filter(None, [hidden_wal(table.wal_bytes_per_update)])
