@@ -24,7 +24,7 @@ from pgheadroom.plan.record import record_path
 from pgheadroom.plan.statements import wal_bytes
 from pgheadroom.plan.text import as_text
 from pgheadroom.profile import Profile, read_profile, to_json
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from pgheadroom.forms import read
 from pgheadroom.profile import Profile, TableProfile, parse_profile
-from pgheadroom.profile.observed import ObservedServer, ObservedTable
+from pgheadroom.profile.observed import ObservedTable
+from pgheadroom.profile.observed_server import ObservedServer
 
 COLUMNS = [
     {"name": "id", "type": "int8", "values": {"kind": "serial"}},

@@ -22,7 +22,8 @@ from pgheadroom.predict import minor_version
 from pgheadroom.profile import parse_profile
 from pgheadroom.types import Interval
 from pgheadroom.verify import foreseeing
-from pgheadroom.verify.foreseeing import Since, Unforeseen, foresee, play_until_now
+from pgheadroom.verify.foreseeing import foresee, play_until_now
+from pgheadroom.verify.since import Since, Unforeseen
 from pgheadroom.verify.state import since_of
 
 ROWS = 3000

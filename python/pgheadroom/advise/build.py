@@ -35,7 +35,7 @@ from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.progress import Progress
 
 

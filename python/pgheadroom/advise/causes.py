@@ -26,7 +26,7 @@ from pgheadroom.advise.row import (
 from pgheadroom.advise.updates import Updates, updates_of
 from pgheadroom.outcome import Value, ends, scaled
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.types import Interval
 
 Part = tuple[int, int, int]

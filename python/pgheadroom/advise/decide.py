@@ -26,7 +26,7 @@ from pgheadroom.advise.worth import (
 )
 from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.spread import LEVEL, students_t
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration, show_share, show_shares

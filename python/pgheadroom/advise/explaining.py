@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.inputs import FittedInput
-from pgheadroom.advise.scenario import Knobs, observed_hold_s, writes
+from pgheadroom.advise.scenario import Knobs, writes
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
+from pgheadroom.advise.surroundings import observed_hold_s
 from pgheadroom.advise.trial import Trial
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile import Profile

@@ -19,7 +19,7 @@ from pgheadroom.advise.advice import Point
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
 from pgheadroom.types import Interval

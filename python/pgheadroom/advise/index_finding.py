@@ -30,7 +30,7 @@ from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
 from pgheadroom.outcome import Value, ends, scaled
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.unpriced import PRICED, unpriced_of
 
 FRAC_MIN = 0.05

@@ -18,7 +18,7 @@ from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Profile, TableProfile
-from pgheadroom.profile.observed import Holder, ObservedServer
+from pgheadroom.profile.observed_server import Holder, ObservedServer
 from pgheadroom.types import PgVersion
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
 

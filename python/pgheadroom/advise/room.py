@@ -14,7 +14,8 @@ from pgheadroom import _core
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.observed import ObservedSample, ObservedServer, ObservedTable
+from pgheadroom.profile.observed import ObservedSample, ObservedTable
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.units import PAGE_BYTES
 
 ReasonKind = Literal["never_reserved", "too_wide", "horizon", "statement", "filled", "drawn_down"]

@@ -15,7 +15,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _HEADER_BYTES = 23  # SizeofHeapTupleHeader, src/include/access/htup_details.h

@@ -16,7 +16,7 @@ from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.row import prune_bytes, same_page_bytes, wal_level_of
 from pgheadroom.advise.updates import Updates
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 
 DAY_S = 86_400.0
 

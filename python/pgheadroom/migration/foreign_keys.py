@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Address, Remarkable, Target, Work
 from pgheadroom.migration.work import Effect, Lock
-from pgheadroom.profile.observed import ObservedForeignKey
+from pgheadroom.profile.observed_server import ObservedForeignKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

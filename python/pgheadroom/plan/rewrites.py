@@ -15,7 +15,8 @@ from collections.abc import Mapping
 
 from pgheadroom.plan.statements import REPACK_FROM_MAJOR, REWRITES
 from pgheadroom.plan.values import Tool
-from pgheadroom.profile.observed import ObservedIndex, ObservedServer, ObservedTable, ServerSetting
+from pgheadroom.profile.observed import ObservedIndex, ObservedTable
+from pgheadroom.profile.observed_server import ObservedServer, ServerSetting
 
 _NO_IDENTITY = "the table has no primary key and no index as its replica identity"
 _NOT_LOGGED = "the table is not logged"

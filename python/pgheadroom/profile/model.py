@@ -2,7 +2,8 @@
 A whole profile: the server, its tables, what is done to them, and the file they stand in.
 
 Tables and workload have files of their own (`tables.py`, `workload.py`), what `observe` adds has
-another (`observed.py`). What has to fit together is in `completing.py` and `check.py`.
+others (`observed.py`, `observed_server.py`). What has to fit together is in `completing.py` and
+`check.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pgheadroom.forms import Expected, Stored, Text, between, in_file, write
-from pgheadroom.profile.observed import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.spelling import Words, memory, server_version
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import PGBENCH_TABLES, Operation, PgbenchBuiltin, Run, Workload

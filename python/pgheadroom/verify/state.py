@@ -19,7 +19,8 @@ from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.profile.observed import TableCounters
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Say
-from pgheadroom.verify.foreseeing import BUDGET_S, Again, Since, Unforeseen, foresee
+from pgheadroom.verify.foreseeing import BUDGET_S, Again, foresee
+from pgheadroom.verify.since import Since, Unforeseen
 
 UPDATES_MIN = 100
 """Fewer updates in the window say nothing (arbitrary)."""

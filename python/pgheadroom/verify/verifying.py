@@ -37,8 +37,9 @@ from pgheadroom.verify.comparing import (
     likenesses,
     wal_ratio,
 )
-from pgheadroom.verify.foreseeing import Again, Since, Unforeseen
+from pgheadroom.verify.foreseeing import Again
 from pgheadroom.verify.room import is_claimed
+from pgheadroom.verify.since import Since, Unforeseen
 from pgheadroom.verify.state import UPDATES_MIN, Foreseer, seconds_since
 from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
 from pgheadroom.verify.windows import Share, Window, share_before, share_of, windows_of

@@ -1,0 +1,99 @@
+"""
+What a table has around it while it is played: checkpoints, and who holds the cleanup horizon.
+
+Of all that other tables do, these two alone decide where row versions go; both are as observed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from pgheadroom.profile import Profile, ServerSettings, Snapshot
+
+_CHECKPOINT_COMPLETION = 0.9
+_CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
+SNAPSHOTS_MAX = 400
+
+
+def server_of(server: ServerSettings, assumed: list[str]) -> ServerSettings:
+    """The server with checkpoints as far apart as they were, by time or by WAL."""
+    assert server.observed is not None, "an observed profile"
+    return replace(
+        server,
+        checkpoint_interval_s=_checkpoint_s(server, assumed),
+        max_wal_size_bytes=None,
+        observed=None,
+    )
+
+
+def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
+    """Seconds between checkpoints: as counted where several were, else by time and WAL."""
+    assert server.observed is not None, "an observed profile"
+    counters = server.observed.counters
+    interval_s = float(server.observed.interval_s)
+    seen = counters.checkpoint
+    number = 0 if seen is None else int(seen.num_timed or 0) + int(seen.num_requested or 0)
+    timeout_s = server.checkpoint_interval_s or 300.0
+    if number >= 3:
+        found = interval_s / number
+        assumed.append(f"checkpoints every {found:.0f} s, as counted in the interval")
+    else:
+        found = timeout_s
+        wal_bytes_per_s = float(counters.wal_bytes_per_s or 0.0)
+        if server.max_wal_size_bytes is not None and wal_bytes_per_s > 0:
+            # CalculateCheckpointSegments, src/backend/access/transam/xlog.c
+            by_wal = server.max_wal_size_bytes / (1 + _CHECKPOINT_COMPLETION) / wal_bytes_per_s
+            found = min(found, by_wal)
+        assumed.append(f"checkpoints every {found:.0f} s, by checkpoint_timeout and max_wal_size")
+    return min(max(found, _CHECKPOINT_S_MIN), _CHECKPOINT_S_MAX)
+
+
+def snapshots_of(
+    profile: Profile, held_s: float | None, duration_s: float, assumed: list[str]
+) -> tuple[Snapshot, ...]:
+    """Transactions that hold the horizon for so long; between them it is free as observed."""
+    part = 1.0
+    if held_s is None:
+        held_s, part = observed_hold_s(profile), observed_hold_frac(profile)
+    if held_s <= 0 or part <= 0:
+        return ()
+    held_s = max(held_s, part * duration_s / SNAPSHOTS_MAX)
+    assumed.append(
+        f"the cleanup horizon is held for {held_s:.0f} s at a time, {part:.0%} of the time"
+    )
+    every = held_s / part / duration_s
+    starts = [n * every for n in range(math.ceil(1 / every))]
+    return tuple(
+        Snapshot(
+            start_frac=start,
+            length_frac=max(0.0, min(held_s / duration_s, 1 - start) - 1e-9),
+        )
+        for start in starts
+        if start < 1
+    )
+
+
+def observed_hold_frac(profile: Profile) -> float:
+    """In which part of the interval the horizon stood still, by the observation."""
+    observed = profile.server.observed
+    assert observed is not None, "an observed profile"
+    found = math.fsum(part.length_frac for part in observed.horizon.stood_still)
+    return min(1.0, found)
+
+
+def observed_hold_s(profile: Profile) -> float:
+    """For how long the horizon stood still at a time, by the observation; 0: it did not."""
+    observed = profile.server.observed
+    assert observed is not None, "an observed profile"
+    still = observed.horizon.stood_still
+    if not still:
+        return 0.0
+    interval_s = float(observed.interval_s)
+    longest = max(part.length_frac for part in still) * interval_s
+    ages = [
+        holder.transaction_age_s
+        for holder in observed.horizon.holders
+        if holder.transaction_age_s is not None and holder.holds_data
+    ]
+    return max(longest, *ages) if ages else longest

@@ -1,0 +1,231 @@
+"""
+What `observe` wrote of the server and of the interval: `[server.observed]`.
+
+Typed and checked like the tables' part (`observed.py`), whose numbers it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pgheadroom.forms import Kept, between, kept
+from pgheadroom.profile.observed import (
+    SECONDS_MAX,
+    Count,
+    Counts,
+    Frac,
+    Oid,
+    Seconds,
+    Texts,
+    WalCount,
+    Whole,
+)
+
+
+@kept
+class ServerWal(Kept):
+    """
+    The log of the interval, of the whole server.
+
+    `format` is 1; the form of `[table.observed.wal]` is of the same number. `source` says where the
+    log was read, `nameless_bytes` are those of relations that no name was found for.
+    """
+
+    format: Annotated[int, between(1, 1)]
+    source: str
+    start_lsn: str | None
+    end_lsn: str | None
+    records: Whole
+    bytes: Whole
+    fpi: Whole
+    fpi_bytes: Whole
+    nameless_bytes: Whole
+    by_cause: Mapping[str, WalCount]
+    notes: Texts | None = None
+
+
+@kept
+class StoodStill(Kept):
+    """A part of the interval in which the horizon stood still."""
+
+    start_frac: Frac
+    length_frac: Frac
+
+
+@kept
+class Holder(Kept):
+    """What holds the horizon."""
+
+    kind: Literal["session", "standby", "slot", "prepared"]
+    name: str
+    holds_data: bool | None
+    age_xids_max: Whole
+    transaction_age_s: Seconds | None
+    backend_type: str | None = None
+    application_name: str | None = None
+    usename: str | None = None
+    state: str | None = None
+    seen: Whole | None = None
+
+
+@kept
+class Moment(Kept):
+    """How old the oldest snapshot was at one moment, in transactions."""
+
+    age_xids: Count | None = None
+    oldest_xid: str | int | None = None
+
+
+@kept
+class Horizon(Kept):
+    """How the horizon moved, and by what it was held."""
+
+    stood_still: tuple[StoodStill, ...]
+    holders: tuple[Holder, ...]
+    series: tuple[Moment, ...] | None = None
+
+
+@kept
+class ServerSetting(Kept):
+    """A setting in force."""
+
+    setting: str | None
+    unit: str | None = None
+    source: str | None = None
+
+
+@kept
+class Access(Kept):
+    """What the role could read, and what not."""
+
+    levels: Texts
+    missing: Texts
+    would_help: Texts | None = None
+
+
+@kept
+class Partitioned(Kept):
+    """A partitioned table, which has no pages of its own."""
+
+    schema: str
+    name: str
+    parent: str | None = None
+    strategy: str | None = None
+
+
+@kept
+class ObservedForeignKey(Kept):
+    """A foreign key: columns of a table that refer to those of another, or of its own."""
+
+    schema: str
+    table: str
+    name: str
+    columns: Texts
+    references_schema: str
+    references: str
+    references_columns: Texts
+    references_index: str | None = None
+    is_valid: bool | None = None
+
+
+@kept
+class ObservedDomain(Kept):
+    """A domain; constrained by a CHECK or NOT NULL, its own or of the domain that it is over."""
+
+    schema: str
+    name: str
+    is_constrained: bool
+
+
+@kept
+class CheckpointCounters(Kept):
+    """Checkpoints of the interval."""
+
+    num_timed: Count | None = None
+    num_requested: Count | None = None
+    totals: Counts | None = None
+
+
+@kept
+class WalCounters(Kept):
+    """WAL of the interval, of the whole cluster."""
+
+    wal_records: Count | None = None
+    wal_fpi: Count | None = None
+    wal_bytes: Count | None = None
+    totals: Counts | None = None
+
+
+@kept
+class DatabaseCounters(Kept):
+    """Of pg_stat_database."""
+
+    xact_commit: Count | None = None
+    totals: Counts | None = None
+
+
+@kept
+class ServerCounters(Kept):
+    """Counters of the whole server, over the interval."""
+
+    checkpoint: CheckpointCounters | None = None
+    wal: WalCounters | None = None
+    database: DatabaseCounters | None = None
+    wal_position_bytes: float | None = None
+    wal_bytes_per_s: float | None = None
+    xids: Whole | None = None
+    xids_per_s: Count | None = None
+
+
+@kept
+class LeftOut(Kept):
+    """A table that the profile does not hold."""
+
+    schema: str
+    name: str
+    why: str
+
+
+@kept
+class ObservedStatements(Kept):
+    """Where statements were read, and how many."""
+
+    source: str
+    statements: Whole
+    calls: Whole
+    detail: str | None = None
+    not_understood: Mapping[str, Whole] | None = None
+    notes: Texts | None = None
+
+
+@kept
+class ObservedServer(Kept):
+    """`[server.observed]`."""
+
+    interval_s: Annotated[float, between(0.001, SECONDS_MAX)]
+    server_version: str
+    database: str
+    database_oid: Oid
+    system_identifier: str | None
+    observed_at: str
+    in_recovery: bool | None
+    is_idle: bool
+    masked: bool
+    access: Access
+    broken: Texts
+    changed: Texts
+    assumed: Texts
+    partitioned: tuple[Partitioned, ...]
+    counters: ServerCounters
+    horizon: Horizon
+    modules: Mapping[str, str]
+    tool_version: str | None = None
+    role: str | None = None
+    passes: Whole | None = None
+    settings: Mapping[str, ServerSetting] | None = None
+    left_out: tuple[LeftOut, ...] | None = None
+    foreign_keys: tuple[ObservedForeignKey, ...] | None = None
+    domains: tuple[ObservedDomain, ...] | None = None
+    statements: tuple[ObservedStatements, ...] | None = None
+    wal: ServerWal | None = None
