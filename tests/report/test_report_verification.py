@@ -56,9 +56,9 @@ def test_old_pages_and_new_ones_stand_where_they_were_foreseen() -> None:
 def test_a_short_column_is_not_printed_alone() -> None:
     """The advice's last column was a part by itself, though the first had room for it."""
     columns = (
-        Column("name", "name", align="left", style="text", lead=True),
+        Column("name", "name", style="words", lead=True),
         *(Column(f"n{n}", "x" * 20) for n in range(4)),
-        Column("by", "by", align="left", style="text"),
+        Column("by", "by", style="words"),
     )
     row = ("a", *([1] * 4), "twin")
     lines = _printed([Table(title="t", columns=columns, rows=(row,))], width=60)

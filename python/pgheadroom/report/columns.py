@@ -20,8 +20,7 @@ def factor_column(factor: FactorLevels) -> Column:
         key=factor.name,
         title=reading.printable(factor.name),
         unit=factor.unit,
-        align="right" if factor.numeric else "left",
-        style="number" if factor.numeric else "text",
+        style="number" if factor.numeric else "words",
         lead=True,
         description=factor.description,
     )

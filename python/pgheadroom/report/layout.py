@@ -21,8 +21,8 @@ def tables(result: Layout) -> list[Table]:
             Table(
                 title="Assumed",
                 columns=(
-                    Column(key="what", title="what", align="left", style="text"),
-                    Column(key="value", title="taken as", align="left", style="text"),
+                    Column(key="what", title="what", style="words"),
+                    Column(key="value", title="taken as", style="words"),
                 ),
                 rows=tuple(result.assumed.items()),
                 section="assumed",
@@ -56,8 +56,8 @@ def _of_one(table: TableLayout) -> list[Table]:
 
 def _row(table: TableLayout) -> Table:
     columns = [
-        Column(key="name", title="column", align="left", style="text", lead=True),
-        Column(key="type", title="type", align="left", style="text"),
+        Column(key="name", title="column", style="words", lead=True),
+        Column(key="type", title="type", style="words"),
         Column(key="offset_bytes", title="offset", unit=_BYTES),
         Column(key="padding_bytes", title="padding before", unit=_BYTES),
         Column(key="header_bytes", title="length header", unit=_BYTES),
@@ -66,7 +66,7 @@ def _row(table: TableLayout) -> Table:
     if any(column.null_frac for column in table.columns):
         columns.append(Column(key="null_frac", title="NULL", style="share"))
     if any(column.stored_like for column in table.columns):
-        columns.append(Column(key="stored_like", title="stored like", align="left", style="text"))
+        columns.append(Column(key="stored_like", title="stored like", style="words"))
     return Table(
         title=f"{table.name}: a row, column by column",
         columns=tuple(columns),
@@ -164,8 +164,8 @@ def _indexes(table: TableLayout) -> Table:
     return Table(
         title=f"{table.name}: index entries",
         columns=(
-            Column(key="name", title="index", align="left", style="text", lead=True),
-            Column(key="columns", title="columns", align="left", style="text"),
+            Column(key="name", title="index", style="words", lead=True),
+            Column(key="columns", title="columns", style="words"),
             Column(key="tuple_bytes", title="entry", unit=_BYTES),
             Column(key="page_bytes", title="with line pointer", unit=_BYTES),
         ),

@@ -190,7 +190,7 @@ def _column(key: str, title: str, group: str | None = None, **facts: Any) -> Col
 
 
 def _text_column(key: str, title: str, *, lead: bool = False) -> Column:
-    return Column(key=key, title=title, align="left", style="text", lead=lead)
+    return Column(key=key, title=title, style="words", lead=lead)
 
 
 _SHARE: dict[str, Any] = {"unit": "%", "style": "share"}

@@ -15,8 +15,8 @@ from typing import Literal
 from pgheadroom.lab.reading import Value, interval, middle, number, printable
 from pgheadroom.units import share_digits, show_percent
 
-Style = Literal["number", "share", "ratio", "text"]
-"""How a value is written: as it is, a fraction as per cent, a ratio, or text."""
+Style = Literal["number", "share", "ratio", "text", "words"]
+"""How a value is written: as it is, a fraction as per cent, a ratio, a size as text, or words."""
 
 Section = Literal[
     "results", "time", "comparisons", "controls", "references", "assumed", "method", "place"
@@ -47,7 +47,6 @@ class Column:
     key: str
     title: str
     unit: str | None = None
-    align: Literal["left", "right"] = "right"
     digits: int | None = None
     style: Style = "number"
     lead: bool = False
@@ -55,6 +54,11 @@ class Column:
     evidence: str | None = None
     description: str | None = None
     signed: bool = False
+
+    @property
+    def align(self) -> Literal["left", "right"]:
+        """Words begin at the left; numbers, and sizes written as text, end at the right."""
+        return "left" if self.style == "words" else "right"
 
     def write(self, cell: Value) -> Written:
         """Write one value; the range of an interval is a part of its own."""
@@ -67,7 +71,7 @@ class Column:
                 return Written(main)
             return Written(main, f"[{self._end(spread.low)}, {self._end(spread.high)}]")
         found = number(cell)
-        if found is not None and self.style != "text":
+        if found is not None and self.style not in ("text", "words"):
             return Written(self._number(found))
         if isinstance(cell, bool):
             return Written("on" if cell else "off")

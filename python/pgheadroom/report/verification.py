@@ -87,13 +87,13 @@ def _verdicts(result: Verification) -> Table:
     return Table(
         title="Verdicts",
         columns=(
-            Column("table", "table", align="left", style="text", lead=True),
-            Column("planned", "planned", align="left", style="text"),
+            Column("table", "table", style="words", lead=True),
+            Column("planned", "planned", style="words"),
             Column("fillfactor", "fillfactor"),
-            Column("rewritten", "rewritten", align="left", style="text"),
+            Column("rewritten", "rewritten", style="words"),
             Column("updates", "updates"),
-            Column("verdict", "verdict", align="left", style="text"),
-            Column("reason", "reason", align="left", style="text"),
+            Column("verdict", "verdict", style="words"),
+            Column("reason", "reason", style="words"),
         ),
         rows=tuple(
             (
@@ -137,7 +137,7 @@ def _by_page(result: Verification) -> Table:
     return Table(
         title="Old pages and new ones, foreseen for now",
         columns=(
-            Column("table", "table", align="left", style="text", lead=True),
+            Column("table", "table", style="words", lead=True),
             Column("old", "updates on old pages", unit="%", style="share"),
             Column("hot_old", "HOT of these", unit="%", style="share"),
             Column("hot_new", "HOT on new pages", unit="%", style="share"),
@@ -169,13 +169,13 @@ def _measures(result: Verification, heading: str, names: tuple[str, ...], unit: 
         return Column(key, name, unit=unit, style=style, evidence=evidence)
 
     columns = [
-        Column("table", "table", align="left", style="text", lead=True),
-        *([Column("measure", "of", align="left", style="text", lead=True)] if several else []),
+        Column("table", "table", style="words", lead=True),
+        *([Column("measure", "of", style="words", lead=True)] if several else []),
         number("before", "before", "measured"),
         number("planned", "foreseen then", "predicted"),
         number("forecast", "foreseen now", "predicted"),
         number("now", "now", "measured"),
-        *([Column("verdict", "verdict", align="left", style="text")] if judged else []),
+        *([Column("verdict", "verdict", style="words")] if judged else []),
     ]
     return Table(
         title=heading,
@@ -219,12 +219,12 @@ def _workload(result: Verification) -> Table:
     return Table(
         title="The workload, then and now",
         columns=(
-            Column("table", "table", align="left", style="text", lead=True),
-            Column("what", "what", align="left", style="text", lead=True),
+            Column("table", "table", style="words", lead=True),
+            Column("what", "what", style="words", lead=True),
             Column("before", "then", evidence="measured"),
             Column("now", "now", evidence="measured"),
-            Column("limit", "may differ by", align="left", style="text"),
-            Column("alike", "alike", align="left", style="text"),
+            Column("limit", "may differ by", style="words"),
+            Column("alike", "alike", style="words"),
         ),
         rows=tuple(
             (

@@ -64,12 +64,12 @@ def causes(table: TableAdvice) -> Table | None:
     return Table(
         title="Why updates were what they were",
         columns=(
-            Column(key="cause", title="cause", align="left", style="text", lead=True),
+            Column(key="cause", title="cause", style="words", lead=True),
             Column(key="frac", title="updates", unit="%", style="share"),
             Column(key="updates", title="updates", unit="rows"),
             Column(key="wal", title=_wal_title(table), unit="bytes", digits=0),
-            Column(key="evidence", title="evidence", align="left", style="text"),
-            Column(key="detail", title="what was seen", align="left", style="text"),
+            Column(key="evidence", title="evidence", style="words"),
+            Column(key="detail", title="what was seen", style="words"),
         ),
         rows=tuple(
             (
@@ -112,13 +112,13 @@ def blamed(table: TableAdvice) -> Table | None:
     return Table(
         title="Indexes on columns that the updates change",
         columns=(
-            Column(key="index", title="index", align="left", style="text", lead=True),
-            Column(key="columns", title="columns assigned", align="left", style="text"),
+            Column(key="index", title="index", style="words", lead=True),
+            Column(key="columns", title="columns assigned", style="words"),
             Column(key="updates", title="updates", unit="rows"),
-            Column(key="certainty", title="blamed", align="left", style="text"),
+            Column(key="certainty", title="blamed", style="words"),
             Column(key="scans", title="scans"),
             Column(key="total_scans", title="scans before too"),
-            Column(key="unique", title="unique", align="left", style="text"),
+            Column(key="unique", title="unique", style="words"),
         ),
         rows=tuple(rows),
         note="Scans in the interval, and since the server's statistics began.",
@@ -158,16 +158,16 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
     return Table(
         title="Indexes that end HOT, by the WAL that they cost",
         columns=(
-            Column(key="index", title="index", align="left", style="text", lead=True),
-            Column(key="table", title="table", align="left", style="text", lead=True),
-            Column(key="by", title="by", align="left", style="text"),
+            Column(key="index", title="index", style="words", lead=True),
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="by", title="by", style="words"),
             Column(key="updates", title="updates", unit="%", style="share"),
             Column(key="now", title="HOT with it", unit="%", style="share"),
             Column(key="then", title="HOT without it", unit="%", style="share"),
             Column(key="saved", title="WAL saved", unit="MiB/day"),
-            Column(key="evidence", title="evidence", align="left", style="text"),
+            Column(key="evidence", title="evidence", style="words"),
             Column(key="scans", title="scans"),
-            *([Column(key="besides", title="note", align="left", style="text")] if besides else []),
+            *([Column(key="besides", title="note", style="words")] if besides else []),
         ),
         rows=tuple(row if besides else row[:-1] for row in rows),
         note="Estimated by rule, layout and the statements' WAL where that was counted; predicted "
@@ -195,7 +195,7 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
 
     columns = [
         Column(key="fillfactor", title="fillfactor", unit="%", lead=True),
-        Column(key="mark", title="", align="left", style="text", lead=True),
+        Column(key="mark", title="", style="words", lead=True),
         Column(key="hot_frac", title="HOT", unit="%", style="share"),
         Column(key="heap_bytes", title="heap", unit=unit),
         Column(key="wal_bytes_per_update", title="WAL", unit="bytes/update"),
@@ -259,9 +259,9 @@ def prices(advice: Advice) -> Table:
     return Table(
         title=f"Prices of the goal {advice.policy.goal}",
         columns=(
-            Column(key="price", title="price", align="left", style="text", lead=True),
+            Column(key="price", title="price", style="words", lead=True),
             Column(key="value", title="of", unit="GB kept"),
-            Column(key="what", title="for", align="left", style="text"),
+            Column(key="what", title="for", style="words"),
         ),
         rows=tuple((title, price(advice.policy.prices), what) for title, price, what in _PRICES),
         section="assumed",
@@ -276,12 +276,12 @@ def partitioned(advice: Advice) -> Table | None:
     return Table(
         title="Partitioned tables",
         columns=(
-            Column(key="table", title="table", align="left", style="text", lead=True),
+            Column(key="table", title="table", style="words", lead=True),
             *(
-                Column(key=verdict, title=verdict, align="left", style="text")
+                Column(key=verdict, title=verdict, style="words")
                 for verdict in ("CHANGE", "KEEP", "ABSTAIN")
             ),
-            Column(key="advised", title="advised", align="left", style="text", unit="fillfactor"),
+            Column(key="advised", title="advised", style="words", unit="fillfactor"),
             Column(key="updates_per_s", title="updates", unit="/s"),
         ),
         rows=tuple(_partitioned_row(advice, item) for item in advice.partitioned),

@@ -149,8 +149,8 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
     return Table(
         title="Tables by gain",
         columns=(
-            Column(key="table", title="table", align="left", style="text", lead=True),
-            Column(key="verdict", title="verdict", align="left", style="text"),
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="verdict", title="verdict", style="words"),
             Column(key="fillfactor", title="fillfactor", style="text"),
             Column(key="hot", title="HOT measured", unit="%", style="text"),
             Column(key="hot_then", title="HOT in the long run", unit="%", style="text"),
@@ -159,8 +159,8 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
             Column(key="gain", title="saves", unit="% of cost", style="text"),
             Column(key="size", title="heap", style="text"),
             Column(key="rate", title="updates/s", style="text"),
-            Column(key="by", title="by", align="left", style="text"),
-            Column(key="reason", title="reason", align="left", style="text"),
+            Column(key="by", title="by", style="words"),
+            Column(key="reason", title="reason", style="words"),
         ),
         rows=tuple(map(_line, wanted)),
         note="Measured at the setting in force; the long run, predicted, at the setting in force "

@@ -59,14 +59,11 @@ def _ratios(
             )
         )
     columns = (
-        Column("measure", "measure", align="left", style="text", lead=True),
-        *(
-            Column(name, reading.printable(name), align="left", style="text", lead=True)
-            for name in names
-        ),
+        Column("measure", "measure", style="words", lead=True),
+        *(Column(name, reading.printable(name), style="words", lead=True) for name in names),
         Column("ratio", "ratio", style="ratio", evidence=_evidence(items, known)),
         Column("pairs", "pairs"),
-        Column("verdict", "verdict", align="left", style="text"),
+        Column("verdict", "verdict", style="words"),
     )
     note = (
         "Both sides of a control are the same cell, so its ratio should be 1; "
@@ -139,8 +136,7 @@ def _references(result: Result) -> list[Table]:
                 Column(
                     name,
                     name,
-                    align="right" if numeric else "left",
-                    style="number" if numeric else "text",
+                    style="number" if numeric else "words",
                     evidence=said_evidence,
                 )
             )
@@ -175,8 +171,8 @@ def _pairs(value: Mapping[str, Any], title: str, section: Section) -> Table | No
     if not rows:
         return None
     columns = (
-        Column("name", "name", align="left", style="text", lead=True),
-        Column("value", "value", align="left", style="text"),
+        Column("name", "name", style="words", lead=True),
+        Column("value", "value", style="words"),
     )
     return Table(title, columns, tuple(rows), None, section)
 
@@ -214,10 +210,10 @@ def _factors_table(result: Result) -> Table | None:
         for factor in reading.factors(result)
     ]
     columns = (
-        Column("factor", "factor", align="left", style="text", lead=True),
-        Column("levels", "levels", align="left", style="text"),
-        Column("unit", "unit", align="left", style="text"),
-        Column("description", "description", align="left", style="text"),
+        Column("factor", "factor", style="words", lead=True),
+        Column("levels", "levels", style="words"),
+        Column("unit", "unit", style="words"),
+        Column("description", "description", style="words"),
     )
     return Table("What was varied", columns, tuple(rows), None, "method") if rows else None
 
@@ -234,10 +230,10 @@ def _measures_table(result: Result) -> Table | None:
         for measure in reading.measures(result)
     ]
     columns = (
-        Column("measure", "measure", align="left", style="text", lead=True),
-        Column("unit", "unit", align="left", style="text"),
-        Column("evidence", "evidence", align="left", style="text"),
-        Column("better", "better", align="left", style="text"),
-        Column("description", "description", align="left", style="text"),
+        Column("measure", "measure", style="words", lead=True),
+        Column("unit", "unit", style="words"),
+        Column("evidence", "evidence", style="words"),
+        Column("better", "better", style="words"),
+        Column("description", "description", style="words"),
     )
     return Table("What was observed", columns, tuple(rows), None, "method") if rows else None

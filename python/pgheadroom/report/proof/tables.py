@@ -101,9 +101,7 @@ def _curve(result: Proof | Prediction) -> Table:
     changed = isinstance(result, Prediction) and time_tables.is_change(result.cells)
     rows: list[list[object]] = [[] if alone else [place] for place in places]
     if variant_tables.has_variants(cells):
-        columns.append(
-            Column(key="variant", title="variant", align="left", style="text", lead=True)
-        )
+        columns.append(Column(key="variant", title="variant", style="words", lead=True))
         for row, cell in zip(rows, cells, strict=True):
             row.append(variant_tables.label(cell))
     keys = CURVE if _has(cells, "n_tup_upd") else (*CURVE, "wal_bytes")
@@ -165,13 +163,13 @@ def told(found: Sequence[Figure]) -> list[Figure]:
 
 def _figure_columns() -> tuple[Column, ...]:
     return (
-        Column(key="table", title="table", align="left", style="text", lead=True),
-        Column(key="figure", title="figure", align="left", style="text", lead=True),
-        Column(key="unit", title="unit", align="left", style="text"),
+        Column(key="table", title="table", style="words", lead=True),
+        Column(key="figure", title="figure", style="words", lead=True),
+        Column(key="unit", title="unit", style="words"),
         Column(key="predicted", title="predicted", style="text"),
         Column(key="measured", title="measured", style="text"),
         Column(key="error", title="error", style="text"),
-        Column(key="verdict", title="verdict", align="left", style="text"),
+        Column(key="verdict", title="verdict", style="words"),
     )
 
 
@@ -246,8 +244,8 @@ def _assumed(result: Proof | Prediction) -> Table:
         lines = found if isinstance(found, list | tuple) else [found]
         rows.append((reading.printable(name), "; ".join(reading.label(line) for line in lines)))
     columns = (
-        Column(key="name", title="what", align="left", style="text", lead=True),
-        Column(key="value", title="taken as", align="left", style="text"),
+        Column(key="name", title="what", style="words", lead=True),
+        Column(key="value", title="taken as", style="words"),
     )
     return Table(title="Assumed", columns=columns, rows=tuple(rows), section="assumed")
 

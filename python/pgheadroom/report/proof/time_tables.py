@@ -255,8 +255,8 @@ def _effects(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table 
     before = reading.label(cells[0].from_fillfactor)
     columns = (
         _lead(),
-        Column(key="way", title="rewritten", align="left", style="text", lead=True),
-        Column(key="verdict", title="the setting", align="left", style="text"),
+        Column(key="way", title="rewritten", style="words", lead=True),
+        Column(key="verdict", title="the setting", style="words"),
         Column(key="after_s", title="after", unit="s", digits=0),
         Column(key="after_updates_per_row", title="updates a row", digits=2),
         Column(key="added", title="last quarter adds", unit="%", style="share"),
@@ -293,7 +293,7 @@ def _rewrites(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table
         return None
     columns = (
         _lead(),
-        Column(key="table", title="table", align="left", style="text", lead=True),
+        Column(key="table", title="table", style="words", lead=True),
         Column(key="heap_before", title="before", unit="pages", digits=0, group="heap"),
         Column(key="heap_after", title="after", unit="pages", digits=0, group="heap"),
         Column(key="index_before", title="before", unit="pages", digits=0, group="indexes"),
@@ -343,10 +343,10 @@ def _lines(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table | 
         return None
     end = 0.0 if cells[0].series is None else cells[0].series.t_s[-1]
     columns = (
-        Column(key="cell", title="cell", align="left", style="text", lead=True),
-        Column(key="figure", title="figure", align="left", style="text", lead=True),
-        Column(key="unit", title="unit", align="left", style="text"),
-        Column(key="line", title=f"0 to {end:.0f} s", align="left", style="text"),
+        Column(key="cell", title="cell", style="words", lead=True),
+        Column(key="figure", title="figure", style="words", lead=True),
+        Column(key="unit", title="unit", style="words"),
+        Column(key="line", title=f"0 to {end:.0f} s", style="words"),
         *(Column(key=key, title=key, style="text") for key in ("first", "last", "least", "most")),
     )
     left = len(cells) - len(chosen(cells, _MOST_IN_TERMINAL))

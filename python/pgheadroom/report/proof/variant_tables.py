@@ -112,7 +112,7 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
         rows = [row[1:] for row in rows]
     columns = [
         Column(key="fillfactor", title="fillfactor", unit="%", lead=True),
-        Column(key="variant", title="variant", align="left", style="text", lead=True),
+        Column(key="variant", title="variant", style="words", lead=True),
     ]
     for key, (title, unit) in TITLES.items():
         for side in ("predicted", "measured") if proof else ("predicted",):
@@ -152,13 +152,11 @@ def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None
         return None
     lead_columns = [Column(key="fillfactor", title="fillfactor", unit="%", lead=True)]
     if variants:
-        lead_columns.append(
-            Column(key="variant", title="variant", align="left", style="text", lead=True)
-        )
+        lead_columns.append(Column(key="variant", title="variant", style="words", lead=True))
     pages, correlation = "pages of 1,000 keys", "correlation"
     columns = (
         *lead_columns,
-        Column(key="table", title="table", align="left", style="text", lead=True),
+        Column(key="table", title="table", style="words", lead=True),
         Column(key=keys[0], title="loaded", unit="pages", digits=1, group=pages),
         Column(key=keys[1], title="at the end", unit="pages", digits=1, group=pages),
         Column(key=keys[2], title="loaded", digits=3, group=correlation),

@@ -76,16 +76,16 @@ def _relations(result: WalStats, *, every: bool) -> Table:
     shown = result.relations if every else result.relations[:RELATIONS_SHOWN]
     left = result.relations[len(shown) :]
     columns = [
-        Column(key="name", title="relation", align="left", style="text", lead=True),
+        Column(key="name", title="relation", style="words", lead=True),
         Column(key="bytes", title="WAL", style="text"),
         Column(key="share", title="share", unit="%", style="share"),
         Column(key="records", title="records"),
         Column(key="fpi", title="images", unit="%", style="share"),
-        Column(key="causes", title="mostly", align="left", style="text"),
+        Column(key="causes", title="mostly", style="words"),
     ]
     with_table = any(relation.table for relation in shown)
     if with_table:
-        columns.insert(1, Column(key="table", title="of", align="left", style="text"))
+        columns.insert(1, Column(key="table", title="of", style="words"))
     rows = []
     for relation in shown:
         row = [
@@ -119,7 +119,7 @@ def _causes(result: WalStats) -> Table:
     return Table(
         title="WAL by cause",
         columns=(
-            Column(key="cause", title="cause", align="left", style="text", lead=True),
+            Column(key="cause", title="cause", style="words", lead=True),
             Column(key="bytes", title="WAL", style="text"),
             Column(key="share", title="share", unit="%", style="share"),
             Column(key="records", title="records"),
@@ -137,9 +137,9 @@ def _causes(result: WalStats) -> Table:
 
 def _stretches(result: WalStats) -> Table:
     of_time = any(stretch.begins_at for stretch in result.stretches)
-    begin = Column(key="begins_at", title="from", align="left", style="text")
+    begin = Column(key="begins_at", title="from", style="words")
     columns = (
-        Column(key="from_lsn", title="position", align="left", style="text", lead=True),
+        Column(key="from_lsn", title="position", style="words", lead=True),
         *((begin,) if of_time else ()),
         Column(key="bytes", title="WAL", style="text"),
         Column(key="fpi", title="images", unit="%", style="share"),
@@ -175,9 +175,9 @@ def _transactions(result: WalStats, *, every: bool) -> Table:
             Column(key="bytes", title="WAL", style="text"),
             Column(key="fpi", title="images", unit="%", style="share"),
             Column(key="records", title="records"),
-            Column(key="end", title="end", align="left", style="text"),
-            Column(key="ended_at", title="at", align="left", style="text"),
-            Column(key="from_lsn", title="from", align="left", style="text"),
+            Column(key="end", title="end", style="words"),
+            Column(key="ended_at", title="at", style="words"),
+            Column(key="from_lsn", title="from", style="words"),
         ),
         rows=tuple(
             (one.xid, show_bytes(one.bytes), share_of(one.fpi_bytes, one.bytes), one.records,
@@ -192,7 +192,7 @@ def _memo(result: WalStats) -> Table:
     return Table(
         title="In it",
         columns=(
-            Column(key="what", title="what", align="left", style="text", lead=True),
+            Column(key="what", title="what", style="words", lead=True),
             Column(key="bytes", title="WAL", style="text"),
         ),
         rows=tuple((what, show_bytes(length)) for what, length in result.memo.items() if length),
@@ -204,10 +204,10 @@ def _gaps(result: WalStats) -> Table:
     return Table(
         title="Not read",
         columns=(
-            Column(key="from_lsn", title="from", align="left", style="text", lead=True),
-            Column(key="to_lsn", title="to", align="left", style="text"),
-            Column(key="path", title="file", align="left", style="text"),
-            Column(key="why", title="why", align="left", style="text"),
+            Column(key="from_lsn", title="from", style="words", lead=True),
+            Column(key="to_lsn", title="to", style="words"),
+            Column(key="path", title="file", style="words"),
+            Column(key="why", title="why", style="words"),
         ),
         rows=tuple((gap.from_lsn, gap.to_lsn, gap.path, gap.why) for gap in result.gaps),
         note="The sums hold what is before and behind.",

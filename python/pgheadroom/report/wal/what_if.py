@@ -104,7 +104,7 @@ def _checkpoints(result: WhatIf) -> Table:
             Column(key="bytes", title="WAL", style="text"),
             Column(key="share", title="of now", unit="%", style="share"),
             Column(key="fpi", title="images", style="text"),
-            Column(key="mark", title="", align="left", style="text"),
+            Column(key="mark", title="", style="words"),
         ),
         rows=tuple(rows),
         note="Counted where images only go; a range where images come, whose sizes are estimated. "
@@ -121,7 +121,7 @@ def _compressions(result: WhatIf) -> Table:
     return Table(
         title="WAL with other wal_compression",
         columns=(
-            Column(key="method", title="wal_compression", align="left", style="text", lead=True),
+            Column(key="method", title="wal_compression", style="words", lead=True),
             Column(key="bytes", title="WAL", style="text"),
             Column(key="fpi", title="images", style="text"),
             Column(key="cpu", title="processor time", style="text"),
@@ -141,8 +141,8 @@ def _indexes(result: WhatIf, *, every: bool) -> Table:
     return Table(
         title="WAL of each index",
         columns=(
-            Column(key="name", title="index", align="left", style="text", lead=True),
-            Column(key="table", title="of", align="left", style="text"),
+            Column(key="name", title="index", style="words", lead=True),
+            Column(key="table", title="of", style="words"),
             Column(key="bytes", title="WAL", style="text"),
             Column(key="share", title="share", unit="%", style="share"),
             Column(key="fpi", title="images", style="text"),
