@@ -7,8 +7,9 @@ profile loads none.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pgheadroom.advise.advice import Advice
@@ -27,9 +28,4 @@ _HOMES = {
     "WalStats": "wal.values",
 }
 
-
-def __getattr__(name: str) -> object:
-    """A result's class is loaded with its module."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"pgheadroom.{_HOMES[name]}"), name)
+__getattr__ = on_demand(__name__, _HOMES, below="pgheadroom")

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "python" / "pgheadroom"
 # Each part may import from the steps before its own; parts on one step not from each other.
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("units", "quoting", "defaults", "files", "forms", "redaction", "input_file"),
+    ("units", "quoting", "defaults", "files", "forms", "redaction", "input_file", "on_demand"),
     ("types", "_core"),
     ("stats", "schedule", "outcome", "page_life", "progress", "tabular"),
     ("servers", "sources"),

@@ -64,6 +64,7 @@ def test_help_loads_no_command() -> None:
     assert {name.split(".")[1] for name in ours} <= {
         "cli",
         "errors",
+        "on_demand",
         "quoting",
         "redaction",
         "servers",
@@ -118,6 +119,18 @@ def test_a_prediction_loads_no_experiment(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(small, encoding="utf-8")
     loaded = _loaded("predict", str(tmp_path / "small.toml"), says="18")
     assert loaded.isdisjoint(("numpy", "psycopg", "pgheadroom.lab.experiments", "altair"))
+
+
+def test_a_check_of_a_migration_loads_no_observing(tmp_path: Path) -> None:
+    """It reads a profile: how one is made of a live database it needs not, nor a connection."""
+    (tmp_path / "migration.sql").write_text("CREATE TABLE apart (id int);", encoding="utf-8")
+    profile = Path(__file__).parent / "observed" / "ledger.json"
+    loaded = _loaded("check", str(tmp_path / "migration.sql"), "--profile", str(profile), says="")
+    assert "pgheadroom.migration" in loaded
+    making = ("build", "live", "ages", "classes", "columns", "sample", "tables")
+    assert loaded.isdisjoint(
+        (*map("pgheadroom.observe.{}".format, making), "psycopg", "numpy", "altair")
+    )
 
 
 def test_the_help_says_what_commands_say() -> None:

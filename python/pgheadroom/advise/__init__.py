@@ -12,7 +12,9 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     runs.py       runs side by side, and their figures
     shares.py     the interval's updates as shares, and what chance does to them
     trial.py      a run of the twin beside them, as old as the table is
+    surroundings.py checkpoints and horizon, as they are around it
     explaining.py what an observation leaves open, and what of it explains a difference
+    inputs.py     what was set so that the twin repeats the observation
     calibrate.py  does the twin repeat what was observed, and which named input explains it
     curve.py      the steady state over fillfactors, and the way there
     worth.py      what a change has to save: beyond chance, for its room, for a rewrite
@@ -23,8 +25,9 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pgheadroom.advise.advice import Advice, TableAdvice
@@ -42,11 +45,4 @@ _HOMES = {
     "make_policy": "policy",
 }
 
-
-def __getattr__(name: str) -> object:
-    """A name is loaded with its module when it is asked for (PEP 562): commands start at once."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = on_demand(__name__, _HOMES)

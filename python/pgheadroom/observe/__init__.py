@@ -10,8 +10,23 @@ number carries its evidence: measured, sampled, estimated or assumed.
 
 from __future__ import annotations
 
-from pgheadroom.observe.build import observe
-from pgheadroom.observe.classes import Classes, find_classes
-from pgheadroom.observe.live import observe_live, request_of
+from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pgheadroom.observe.build import observe
+    from pgheadroom.observe.classes import Classes, find_classes
+    from pgheadroom.observe.live import observe_live, request_of
 
 __all__ = ["Classes", "find_classes", "observe", "observe_live", "request_of"]
+
+_HOMES = {
+    "Classes": "classes",
+    "find_classes": "classes",
+    "observe": "build",
+    "observe_live": "live",
+    "request_of": "live",
+}
+
+__getattr__ = on_demand(__name__, _HOMES)

@@ -8,8 +8,9 @@ psycopg is loaded by the first connection.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pgheadroom.servers.borrowed import BorrowedServer
@@ -48,11 +49,4 @@ _HOMES = {
     "terminate_cleanly": "signals",
 }
 
-
-def __getattr__(name: str) -> object:
-    """A name is loaded with its module when it is asked for (PEP 562): commands start at once."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = on_demand(__name__, _HOMES)
