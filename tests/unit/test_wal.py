@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import struct
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,11 +26,10 @@ INSERT = 24 + 20 + 50 + 2 + 3
 COMMIT = 24 + 2 + 8
 
 
-def _name(relfilenode: int, name: str, database: int | None = 5) -> RelationName:
-    tablespace = None if database is None else 1663
+def _name(relfilenode: int, name: str) -> RelationName:
     return RelationName(
-        tablespace_oid=tablespace,
-        database_oid=database,
+        tablespace_oid=1663,
+        database_oid=5,
         relfilenode=relfilenode,
         database="app",
         name=name,
@@ -54,13 +54,20 @@ def test_sums(tmp_path: Path) -> None:
     assert any("1 of 3 relations have no name" in note for note in stats.notes)
 
 
-def test_names_of_a_profile_go_by_the_file_alone() -> None:
-    """A profile knows no number of its database; a names file does, and is the better witness."""
-    names = Names(relations=(_name(100, "known"), _name(100, "guessed", None)))
-    other = names.of(1663, 99, 100)
+def test_names_of_a_profile_are_of_its_database() -> None:
+    """
+    A profile knows its database and no tablespace; a names file both, and is the better witness.
+
+    Databases made from one template have files of the same numbers: another one's WAL took the
+    name of the profile's table.
+    """
+    of_profile = replace(_name(100, "told by a profile"), tablespace_oid=None)
+    names = Names(relations=(_name(100, "known"), of_profile))
+    elsewhere = names.of(16500, 5, 100)
     assert (names.of(1663, 5, 100) or _name(0, "")).name == "known"
-    assert other is not None
-    assert other.name == "guessed"
+    assert elsewhere is not None
+    assert elsewhere.name == "told by a profile"
+    assert names.of(1663, 99, 100) is None
     assert names.of(1663, 5, 101) is None
 
 

@@ -34,8 +34,8 @@ class RelationName:
     A relation's file and what it is called.
 
     `name` has the schema where that is not `public`; `table` is that of an index or a TOAST table,
-    `method` the access method. `database` is None of shared catalogs, the oids of a profile, which
-    knows relfilenodes alone.
+    `method` the access method. `database` is None of shared catalogs, the tablespace's oid of a
+    profile, which does not know it.
     """
 
     tablespace_oid: int | None
@@ -60,20 +60,15 @@ class Names:
 
     def of(self, tablespace: int, database: int, relfilenode: int) -> RelationName | None:
         """The relation of a file; None where the names do not have it."""
-        exact = self._exact.get((tablespace, database, relfilenode))
-        return exact or self._by_relfilenode.get(relfilenode)
+        exact = self._known.get((tablespace, database, relfilenode))
+        return exact or self._known.get((None, database, relfilenode))
 
     @cached_property
-    def _exact(self) -> Mapping[tuple[int | None, int | None, int], RelationName]:
+    def _known(self) -> Mapping[tuple[int | None, int | None, int], RelationName]:
         return {
             (found.tablespace_oid, found.database_oid, found.relfilenode): found
             for found in self.relations
         }
-
-    @cached_property
-    def _by_relfilenode(self) -> Mapping[int, RelationName]:
-        """Of a profile, which does not know the database's number."""
-        return {found.relfilenode: found for found in self.relations if found.database_oid is None}
 
     def to_json(self) -> dict[str, Any]:
         """The file's form."""
@@ -117,13 +112,16 @@ def _json(text: str) -> dict[str, Any] | None:
 
 
 def _of_profile(profile: Profile) -> Names:
+    server = profile.server.observed
+    if server is None:
+        return Names(relations=())
     return Names(
         relations=tuple(
             RelationName(
                 tablespace_oid=None,
-                database_oid=None,
+                database_oid=server.database_oid,
                 relfilenode=table.observed.relfilenode,
-                database=None,
+                database=server.database,
                 name=table.name,
             )
             for table in profile.tables
