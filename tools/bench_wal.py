@@ -1,13 +1,14 @@
 """
 `wal stats` beside `pg_waldump --stats=record` on the same files, in the page cache.
 
-    python tools/bench_wal.py [--server 18] [--scale 20] [--transactions 200000] [FOLDER]
+    python tools/bench_wal.py [--server 18] [--scale 20] [--transactions 600000] [FOLDER]
 
-Without a folder a throw-away server writes the log by pgbench. pg_waldump and one thread are held
-on one core, two threads on two. The order is drawn anew for each round; what is printed are medians
-of wall time and of processor time, and of their paired ratios, the system's part of processor time
-(copying pages), and the memory that was taken at most. On one thread processor time is what to
-compare where the machine has other work; on two it is the wall's, on a quiet one.
+Without a folder a throw-away server writes the log by pgbench, half a GB. The reader is called in
+this process, `command` is the whole program, its start included; pg_waldump and what has one thread
+are held on one core, what has two on two. The order is drawn anew for each round; what is printed
+are medians of wall time and of processor time, and of their paired ratios, the system's part of
+processor time (copying pages), and the memory that was taken at most. On one thread processor time
+is what to compare where the machine has other work; on two it is the wall's, on a quiet one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import random
 import resource
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +43,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--server", default="18")
     parser.add_argument("--scale", type=int, default=20)
-    parser.add_argument("--transactions", type=int, default=200_000)
+    parser.add_argument("--transactions", type=int, default=600_000)
     parser.add_argument("--rounds", type=int, default=11)
     arguments = parser.parse_args()
     programs = find_programs(arguments.server)
@@ -72,13 +74,16 @@ def measure(folder: Path, waldump: Path, rounds: int) -> None:
     records, length, _, images = first.total
     print(f"{records:,} records, {length:,} bytes, of it images {images:,}; from {start}")
     command = [waldump, "-p", folder, "-s", position, "--stats=record"]
+    whole = [sys.executable, "-m", "pgheadroom", "wal", "stats", folder, "--allow-gaps"]
     arms: dict[str, tuple[int, Callable[[], object]]] = {
         "pg_waldump": (1, lambda: subprocess.run(command, check=False, capture_output=True)),
         "one thread": (1, lambda: _core.wal_sums([folder], threads=1)),
+        "command": (1, lambda: subprocess.run(whole, check=True, capture_output=True)),
     }
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) > 1:
         arms["two threads"] = (2, lambda: _core.wal_sums([folder], threads=2))
+        arms["command, two"] = (2, lambda: subprocess.run(whole, check=True, capture_output=True))
     else:
         print("one core: nothing is said of two threads")
     print(f"cores {cores}, load {os.getloadavg()[0]:.1f}")

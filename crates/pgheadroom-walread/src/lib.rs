@@ -10,6 +10,7 @@
 //! nothing valid follows; else it is a gap, named by position and file ([`run`]).
 
 pub mod cause;
+pub mod chunk;
 mod cut;
 pub mod detail;
 pub mod error;

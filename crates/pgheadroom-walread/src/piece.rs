@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use pgheadroom_layout::Lsn;
 use pgheadroom_layout::lsn::Segments;
 
+use crate::chunk::{CHUNK_BYTES, Chunk};
 use crate::error::WalError;
 use crate::format::{LONG_HEADER_BYTES, Major, PAGE_BYTES, PageHeader, magic_in_words};
 
@@ -267,8 +268,6 @@ fn unreadable(path: &Path, error: &io::Error) -> WalError {
     }
 }
 
-const CHUNK_BYTES: usize = 32 * PAGE_BYTES; // fits the second-level cache; 256 kB measured best
-
 /// A page's position, the page, and how many bytes of it the file has.
 pub type PageRead<'a> = (Lsn, &'a [u8; PAGE_BYTES], usize);
 
@@ -276,7 +275,7 @@ pub type PageRead<'a> = (Lsn, &'a [u8; PAGE_BYTES], usize);
 pub struct Pages {
     path: PathBuf,
     bytes: Box<dyn Read + Send>,
-    chunk: Vec<u8>,
+    chunk: Chunk,
     /// Bytes of the chunk that are read, and that with the last page filled up.
     read: usize,
     filled: usize,
@@ -295,7 +294,7 @@ impl Pages {
     ///
     /// # Errors
     /// [`WalError::Unreadable`].
-    pub fn of(piece: &Piece, from: Lsn, chunk: Vec<u8>) -> Result<Self, WalError> {
+    pub fn of(piece: &Piece, from: Lsn, chunk: Chunk) -> Result<Self, WalError> {
         let skip = from.0.saturating_sub(piece.start.0) / PAGE_BYTES as u64 * PAGE_BYTES as u64;
         let bytes = piece
             .open(skip)
@@ -310,13 +309,7 @@ impl Pages {
 
     /// The pages of a stream that begins at a position.
     #[must_use]
-    pub fn of_bytes(
-        piece: &Piece,
-        start: Lsn,
-        bytes: Box<dyn Read + Send>,
-        mut chunk: Vec<u8>,
-    ) -> Self {
-        chunk.resize(CHUNK_BYTES, 0);
+    pub fn of_bytes(piece: &Piece, start: Lsn, bytes: Box<dyn Read + Send>, chunk: Chunk) -> Self {
         Self {
             path: piece.path.clone(),
             bytes,
@@ -351,7 +344,7 @@ impl Pages {
         self.next = Lsn(next);
         self.at += PAGE_BYTES;
         let there = (self.read - at).min(PAGE_BYTES);
-        Ok(self.chunk[at..]
+        Ok(self.chunk.bytes()[at..]
             .first_chunk()
             .map(|page| (lsn, page, there)))
     }
@@ -367,7 +360,7 @@ impl Pages {
     fn fill(&mut self) -> Result<(), WalError> {
         (self.filled, self.at) = (0, 0);
         while self.filled < CHUNK_BYTES {
-            match self.bytes.read(&mut self.chunk[self.filled..]) {
+            match self.bytes.read(&mut self.chunk.bytes_mut()[self.filled..]) {
                 Ok(0) => {
                     self.is_over = true;
                     break;
@@ -380,14 +373,14 @@ impl Pages {
         self.read = self.filled;
         self.read_to = Lsn(self.read_to.0.saturating_add(self.read as u64));
         let whole = self.filled.next_multiple_of(PAGE_BYTES);
-        self.chunk[self.filled..whole].fill(0);
+        self.chunk.bytes_mut()[self.filled..whole].fill(0);
         self.filled = whole;
         Ok(())
     }
 
     /// The memory that it has read into, to be used again.
     #[must_use]
-    pub fn into_chunk(self) -> Vec<u8> {
+    pub fn into_chunk(self) -> Chunk {
         self.chunk
     }
 }

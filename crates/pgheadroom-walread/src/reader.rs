@@ -6,12 +6,13 @@
 //! ```
 //!
 //! Records that lie within a page are handed on where they are; only those that cross are put
-//! together. Of a record longer than [`KEPT_BYTES`] the beginning is kept, which has its headers,
-//! and the checksum goes on over the rest: memory does not depend on what a length claims.
+//! together, and checked when they are whole. Of a record longer than [`KEPT_BYTES`] the beginning
+//! is kept, which has its headers, and the checksum goes on from page to page: memory does not
+//! depend on what a length claims.
 //!
 //! Source: src/backend/access/transam/xlogreader.c (REL_15_STABLE to REL_18_STABLE).
 
-use pgheadroom_crc32c::{Place, count_holding};
+use pgheadroom_crc32c::{Place, count_holding, holds};
 use pgheadroom_layout::Lsn;
 
 use crate::error::Broken;
@@ -72,6 +73,7 @@ enum State {
         lsn: Lsn,
         total: u32,
         got: u32,
+        /// Of what follows the header, where the record is too long to be kept.
         crc: u32,
     },
     /// The rest of the segment is empty.
@@ -243,8 +245,13 @@ impl Reader {
             let room = KEPT_BYTES - self.kept.len();
             self.kept.extend_from_slice(&part[..taken.min(room)]);
         }
-        let before_payload = RECORD_HEADER_BYTES.saturating_sub(had).min(taken);
-        let crc = crc32c::crc32c_append(crc, &part[before_payload..]);
+        let is_long = total as usize > KEPT_BYTES;
+        let crc = if is_long {
+            let before_payload = RECORD_HEADER_BYTES.saturating_sub(had).min(taken);
+            crc32c::crc32c_append(crc, &part[before_payload..])
+        } else {
+            crc
+        };
         let got = got + u32::try_from(taken).unwrap_or(u32::MAX);
         self.state = State::Within {
             lsn: begin,
@@ -262,12 +269,17 @@ impl Reader {
             return Ok(None);
         }
         let header = Header::read(&self.kept);
-        if header.crc != crc_of(&self.kept, crc) {
+        let is_whole = if is_long {
+            header.crc == crc_of(&self.kept, crc)
+        } else {
+            holds(&self.kept)
+        };
+        if !is_whole {
             return Err(self.broken_record("a record whose checksum does not hold"));
         }
         let end = Lsn(lsn.0 + (at + taken) as u64);
         let kept = std::mem::take(&mut self.kept);
-        let step = self.hand_on(begin, header, &kept, end, sink);
+        let step = self.hand_on_crossing(begin, header, &kept, end, sink);
         self.kept = kept;
         match step {
             None => {
@@ -330,11 +342,11 @@ impl Reader {
                 break;
             };
             if takes_simple && sink.simple(record) {
-                simple = Some((place, record));
+                simple = Some((Lsn(lsn.0 + at as u64), record));
                 continue;
             }
-            if let Some((place, record)) = simple.take() {
-                self.note_simple(lsn, *place, record, sink);
+            if let Some((begin, record)) = simple.take() {
+                self.note_simple(begin, record, sink);
             }
             let begin = Lsn(lsn.0 + at as u64);
             let end = Lsn(begin.0 + u64::from(place.bytes));
@@ -343,8 +355,8 @@ impl Reader {
                 return step;
             }
         }
-        if let Some((place, record)) = simple {
-            self.note_simple(lsn, *place, record, sink);
+        if let Some((begin, record)) = simple {
+            self.note_simple(begin, record, sink);
         }
         let broken = found.get(holding)?;
         let begin = Lsn(lsn.0 + u64::from(broken.at));
@@ -357,12 +369,30 @@ impl Reader {
         self.kept.clear();
         self.kept.extend_from_slice(part);
         let payload = part.get(RECORD_HEADER_BYTES..).unwrap_or_default();
+        let is_long = total as usize > KEPT_BYTES;
         self.state = State::Within {
             lsn,
             total,
             got: u32::try_from(part.len()).unwrap_or(u32::MAX),
-            crc: crc32c::crc32c(payload),
+            crc: if is_long { crc32c::crc32c(payload) } else { 0 },
         };
+    }
+
+    /// Hands on a record that was put together, as one that lies within a page; None to go on.
+    fn hand_on_crossing(
+        &mut self,
+        lsn: Lsn,
+        header: Header,
+        bytes: &[u8],
+        end: Lsn,
+        sink: &mut impl Sink,
+    ) -> Option<Step> {
+        if self.first.is_some() && sink.takes_simple(lsn, end) && sink.simple(bytes) {
+            sink.simple_to(end);
+            self.note(lsn, &header, end);
+            return None;
+        }
+        self.hand_on(lsn, header, bytes, end, sink)
     }
 
     /// Takes a whole record apart and hands it on; None to go on.
@@ -414,9 +444,8 @@ impl Reader {
     }
 
     /// Goes on behind records that the sink took as they are; given is the last of them.
-    fn note_simple(&mut self, page: Lsn, place: Place, record: &[u8], sink: &mut impl Sink) {
-        let lsn = Lsn(page.0 + u64::from(place.at));
-        let end = Lsn(lsn.0 + u64::from(place.bytes));
+    fn note_simple(&mut self, lsn: Lsn, record: &[u8], sink: &mut impl Sink) {
+        let end = Lsn(lsn.0 + record.len() as u64);
         sink.simple_to(end);
         self.note(lsn, &Header::read(record), end);
     }

@@ -9,6 +9,7 @@ use std::thread;
 
 use pgheadroom_layout::Lsn;
 
+use crate::chunk::Chunk;
 use crate::cut;
 use crate::detail::Wanted;
 use crate::error::{Broken, WalError};
@@ -143,7 +144,7 @@ pub fn run_stream(
     let piece = Piece::of_stream(shown, &head)?;
     let mut part = Part::new(&piece, tally_of(&piece, range, wanted, Lsn(u64::MAX)));
     let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
-    let mut pages = Pages::of_bytes(&piece, piece.start, whole, Vec::new());
+    let mut pages = Pages::of_bytes(&piece, piece.start, whole, Chunk::new());
     part.read_pages(&mut pages, shown, stop)?;
     if open_end {
         part.cut_at = None;
@@ -242,7 +243,7 @@ impl<S: Sink> Part<S> {
     }
 
     fn read(&mut self, pieces: &[Piece], range: Range, stop: &AtomicBool) -> Result<(), WalError> {
-        let mut chunk = Vec::new();
+        let mut chunk = Chunk::new();
         for piece in pieces {
             let shown = piece.path.display().to_string();
             let mut pages = Pages::of(piece, range.from.max(piece.start), chunk)?;
