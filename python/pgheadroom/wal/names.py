@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pgheadroom.errors import ConnectionFailed, InputError
 from pgheadroom.forms import FieldError, between, in_file, read, write
 from pgheadroom.input_file import read_text
-from pgheadroom.profile import Profile, read_profile
-from pgheadroom.sources import sql
-from pgheadroom.sources.session import read_only_session
+
+if TYPE_CHECKING:
+    from pgheadroom.profile import Profile
 
 SCHEMA_VERSION = 1
 NAMES_EXPECTED = "a names file (`wal names`) or a profile (`observe`)"
@@ -90,6 +90,8 @@ def read_names(path: Path) -> Names:
     Raises:
         InputError: Neither, or a field is wrong.
     """
+    from pgheadroom.profile import read_profile  # noqa: PLC0415 - most logs are read without one
+
     text = read_text(path, bytes_max=_FILE_BYTES_MAX, expected=NAMES_EXPECTED)
     data = _json(text)
     if data is None or data.get("kind") != "wal_names":
@@ -137,6 +139,9 @@ def names_of_server(conninfo: str, parameters: Mapping[str, str]) -> Names:
     Raises:
         ConnectionFailed: Not even the first one.
     """
+    # Files are read without a driver.
+    from pgheadroom.sources.session import read_only_session  # noqa: PLC0415
+
     with read_only_session(conninfo, parameters) as connection:
         databases = [
             str(row[0])
@@ -158,6 +163,9 @@ def names_of_server(conninfo: str, parameters: Mapping[str, str]) -> Names:
 
 
 def _of_database(conninfo: str, parameters: Mapping[str, str]) -> list[RelationName]:
+    from pgheadroom.sources import sql  # noqa: PLC0415 - as above
+    from pgheadroom.sources.session import read_only_session  # noqa: PLC0415
+
     with read_only_session(conninfo, parameters) as connection:
         return [
             RelationName(
