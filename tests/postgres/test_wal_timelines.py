@@ -1,0 +1,160 @@
+"""`wal stats` of a log with another segment size, databases of one template, and two timelines."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import observed
+import pytest
+
+from pgheadroom.errors import ProgramMissing
+from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
+from pgheadroom.wal import WalStats, names_of_server, read_wal
+
+pytestmark = [pytest.mark.usefixtures("run_parent"), pytest.mark.ends]
+
+SETTINGS = {
+    "autovacuum": "off",
+    "min_wal_size": "256MB",  # four segments of 64 MB
+    "wal_keep_size": "1GB",
+    "max_prepared_transactions": "2",
+    "wal_compression": "pglz",
+}
+RECOVERY = {"restore_command": "false", "archive_mode": "on", "archive_command": "true"}
+TABLES = """
+CREATE TABLE part (id int, region int, v text, PRIMARY KEY (region, id))
+    PARTITION BY LIST (region);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
+CREATE TABLE long_values (id int PRIMARY KEY, body text);
+ALTER TABLE long_values ALTER body SET STORAGE EXTERNAL;
+CREATE UNLOGGED TABLE unlogged (id int PRIMARY KEY, n int);
+CREATE TABLE prepared (id int PRIMARY KEY, n int)
+"""
+
+
+def _changes(rows: int) -> str:
+    return f"""
+INSERT INTO part SELECT i, 1 + i % 2, 'x' FROM generate_series(1, {rows}) i;
+UPDATE part SET v = 'y' WHERE id % 3 = 0;
+UPDATE part SET region = 3 - region WHERE id % 11 = 0;
+INSERT INTO long_values SELECT i, repeat('z', 9000) FROM generate_series(1, {rows // 10}) i;
+INSERT INTO unlogged SELECT i, 0 FROM generate_series(1, {rows}) i;
+INSERT INTO prepared SELECT i, 0 FROM generate_series(1, {rows}) i;
+CHECKPOINT;
+BEGIN;
+UPDATE prepared SET n = 1 WHERE id < {rows // 2};
+PREPARE TRANSACTION 'p';
+UPDATE prepared SET n = 2 WHERE id > {rows // 2};
+COMMIT PREPARED 'p'
+"""
+
+
+def _play(cluster: Cluster, database: str, history: str) -> None:
+    with cluster.connect(dbname=database) as connection:
+        for statement in re.split(r";\s", history.strip()):
+            connection.execute(statement.encode())
+
+
+def test_sums_over_two_timelines(programs: ServerPrograms, tmp_path: Path) -> None:
+    """
+    Record types are pg_waldump's on both timelines together; names are of the right database.
+
+    The second database is a copy of the first: its files have the same numbers.
+    """
+    with Host(programs) as host:
+        try:
+            resetwal, _ = find_client("pg_resetwal", programs)
+            waldump, version = find_client("pg_waldump", programs)
+        except ProgramMissing as error:
+            pytest.skip(str(error))
+        if version.major != programs.version.major:
+            pytest.skip(f"pg_waldump of {version}")
+        cluster = host.cluster("wal")
+        host.run([resetwal, "--wal-segsize=64", "-D", cluster.data_dir])
+        cluster.start(SETTINGS)
+        _play(cluster, "postgres", "CREATE DATABASE one")
+        _play(cluster, "one", TABLES)
+        _play(cluster, "postgres", "CREATE DATABASE two TEMPLATE one")
+        _play(cluster, "one", _changes(900))
+        _play(cluster, "two", _changes(300))
+        names = names_of_server(observed.conninfo(cluster), {})
+        cluster.stop()
+        pg_wal = cluster.data_dir / "pg_wal"
+        _recover(cluster)
+        _play(cluster, "two", "UPDATE prepared SET n = n + 1")
+        cluster.stop()
+        stats = read_wal(pg_wal, names=names)
+        for path in filter(Path.is_file, pg_wal.iterdir()):
+            shutil.copy(path, tmp_path / path.name.removesuffix(".partial"))
+        history = (pg_wal / "00000002.history").read_text(encoding="utf-8")
+        switch = history.split("\t")[1]
+        assert stats.start_lsn is not None
+        expected = _dumped(
+            [waldump, "-p", tmp_path, "-t", "1", "-s", stats.start_lsn, "-e", switch]
+        )
+        expected.update(_dumped([waldump, "-p", tmp_path, "-t", "2", "-s", switch]))
+    assert stats.timeline == 2
+    assert stats.gaps == ()
+    assert any(".partial" in note for note in stats.notes)
+    assert _ours(stats) == expected
+    of_tables = {(one.database, one.name): one.by_cause for one in stats.relations}
+    for database, rows in (("one", 900), ("two", 300)):
+        parts = [of_tables[database, f"part_{region}"]["insert"].records for region in (1, 2)]
+        assert sum(parts) == rows + rows // 11
+        prepared = of_tables[database, "prepared"]
+        assert prepared["insert"].records == rows
+        moved = sum(prepared[cause].records for cause in prepared if cause.endswith("_update"))
+        assert moved == rows - 1 + (rows if database == "two" else 0)
+        # 9,000 bytes are five chunks.
+        (chunks,) = (
+            one.by_cause["insert"].records
+            for one in stats.relations
+            if one.table == "long_values" and (one.name or "").startswith("pg_toast.")
+            if one.database == database and "insert" in one.by_cause
+        )
+        assert chunks == 5 * (rows // 10)
+        assert "insert" not in of_tables.get((database, "unlogged"), {})
+
+
+def _recover(cluster: Cluster) -> None:
+    """Start as an archive's recovery does, which ends on a timeline of its own."""
+    owner = (cluster.data_dir / "PG_VERSION").stat()
+    signal = cluster.data_dir / "recovery.signal"
+    signal.touch()
+    shutil.chown(signal, owner.st_uid, owner.st_gid)
+    cluster.start({**SETTINGS, **RECOVERY})
+    with cluster.connect() as connection:
+        while connection.execute("SELECT pg_is_in_recovery()").fetchone() != (False,):
+            time.sleep(0.05)
+
+
+def _ours(stats: WalStats) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for kind in stats.record_types:
+        name = f"{kind.rmgr}/{kind.type}"
+        found[name, "records"] = kind.records
+        found[name, "bytes"] = kind.bytes - kind.fpi_bytes
+        found[name, "images"] = kind.fpi_bytes
+    return +found
+
+
+def _dumped(command: Sequence[str | Path]) -> Counter[tuple[str, str]]:
+    # It ends with an error where the log does.
+    printed = subprocess.run(
+        [*command, "--stats=record"], check=False, capture_output=True, text=True
+    ).stdout
+    share = r"\s*(?:\(\s*[\d.]+\)|\[\s*[\d.]+%\])?\s+"
+    line = re.compile(rf"^(\S+/\S+|\S+/UNKNOWN \(\w+\))\s+(\d+){share}(\d+){share}(\d+)\s")
+    found: Counter[tuple[str, str]] = Counter()
+    for match in filter(None, map(line.match, printed.splitlines())):
+        for what, place in (("records", 2), ("bytes", 3), ("images", 4)):
+            found[match[1], what] = int(match[place])
+    assert found, printed[-500:]
+    return +found
