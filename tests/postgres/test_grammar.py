@@ -94,6 +94,60 @@ def test_functions_of_postgresql_are_known_with_their_volatility(
         assert [name for name, pair in found.items() if pair[0] != pair[1]] == []
 
 
+EXTENSIONS = (
+    "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "ltree", "pg_trgm",
+    "pgcrypto", "unaccent", "uuid-ossp",
+)  # fmt: skip
+# A function of somebody's own may well have such a name: none of them is taken for an extension's.
+ANYBODYS = {
+    "boolop", "cube", "defined", "delete", "difference", "each", "earth", "exist", "idx", "index",
+    "intset", "latitude", "longitude", "slice", "sort", "subarray", "uniq",
+}  # fmt: skip
+
+
+@pytest.mark.contrib
+def test_functions_of_extensions_are_known_with_their_volatility(programs: ServerPrograms) -> None:
+    """
+    Migrations of Lemmy call ltree's: their code is PostgreSQL's, and runs no SQL of anybody's.
+
+    Each as the server's catalog has it, so that none that is computed anew passes for a constant.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            there = connection.execute(b"SELECT name FROM pg_available_extensions").fetchall()
+            wanted = [name for name in EXTENSIONS if (name,) in there]
+            if not wanted:
+                pytest.skip(f"{programs}: no extensions")
+            for name in wanted:
+                connection.execute(f'CREATE EXTENSION IF NOT EXISTS "{name}"'.encode())
+            rows = connection.execute(
+                b"SELECT proname, max(strpos('isv', provolatile::text)) FROM pg_proc p "
+                b"JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid "
+                b"AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass "
+                b"JOIN pg_extension e ON e.oid = d.refobjid WHERE extname <> 'plpgsql' GROUP BY 1"
+            ).fetchall()
+            if "ltree" in wanted:
+                connection.execute(b"CREATE TABLE comment (path ltree, depth int)")
+                connection.execute(LTREE.encode())
+    kinds = ["constant", "stable", "volatile"]
+    for name, volatility in rows:
+        (fact,) = facts_of(f'ALTER TABLE t ADD a int DEFAULT "{name}"()')
+        if name in ANYBODYS:
+            assert fact["default"] == "unknown", name
+        else:
+            assert kinds.index(fact["default"]) >= volatility - 1, name
+    assert len(rows) > 100
+    assert [fact for fact in facts_of(LTREE) if fact["action"] == "Problem"] == []
+
+
+LTREE = (
+    "UPDATE comment SET depth = nlevel(path), path = subpath(path, 0, -1) || 'a'::ltree "
+    "WHERE subltree(path, 0, 1) = text2ltree('0') AND path ~ '0.*'"
+)
+
+
 def test_what_is_newer_than_the_grammar_is_named() -> None:
     """REPACK and FOR PORTION OF are PostgreSQL 19's: the word where the grammar stops is said."""
     for text, word in (
