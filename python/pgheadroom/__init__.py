@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # `typing` takes as long as all before it, and Ctrl-C is not handled yet
 if TYPE_CHECKING:
     from pgheadroom.api import advise, layout, observe, predict, prove, read_profile, read_wal
 

@@ -146,3 +146,13 @@ def test_the_help_says_what_commands_say() -> None:
         )
         said = (ast.get_docstring(function) or "").split("\n\n", maxsplit=1)[0]
         assert found.help == " ".join(said.split())
+
+
+def test_ctrl_c_is_handled_before_anything_is_loaded() -> None:
+    """A trace came out of `typing`, which took longer than all that comes before the handler."""
+    code = (
+        "import sys; before = set(sys.modules); import pgheadroom.cli; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(found.stdout.split()) <= {"__future__", "types", "pgheadroom", "pgheadroom.cli"}
