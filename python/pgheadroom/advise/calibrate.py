@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pgheadroom.advise.advice import Calibration
 from pgheadroom.advise.explaining import changed_columns, explanations, tried
 from pgheadroom.advise.growing import Growing, growing_of
-from pgheadroom.advise.guard import Guard, guard_of
+from pgheadroom.advise.guard import DONE_FRAC_MIN, Guard, guard_of
 from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.picks import Reading, readings
@@ -109,15 +109,11 @@ def calibrate(
         played = runner.play(pieces)
         return Trial(scenario, knobs, played, lived=lived, seen=observed.updates / table.rows)
 
-    picks = readings(profile, table)
-    found = [
-        (reading, one)
-        for reading in picks or (None,)
-        if (one := trial(knobs if reading is None else _picking(knobs, reading))) is not None
-    ]
+    found = _by_pick(profile, table, knobs, trial)
     if not found:
         return None
-    agreeing = _agreeing(profile, table, found, observed) if picks else []
+    is_open = found[0][0] is not None
+    agreeing = _agreeing(profile, table, found, observed) if is_open else []
     reading, best = agreeing[0] if agreeing else found[0]
     if not agreeing:
         reading, best = min(found, key=lambda one: one[1].distance(observed))
@@ -146,8 +142,22 @@ def calibrate(
     return replace(judged, reading=reading, others=others)
 
 
-def _picking(knobs: Knobs, reading: Reading) -> Knobs:
-    return knobs if reading.pick is None else replace(knobs, pick=reading.pick)
+def _by_pick(
+    profile: Profile, table: TableProfile, knobs: Knobs, trial: Callable[[Knobs], Trial | None]
+) -> list[tuple[Reading | None, Trial]]:
+    """Each pick of rows that is left open, played; that of the profile where none is."""
+    first = trial(knobs)
+    if first is None:
+        return []
+    # Rows that come and go, and that the twin cannot follow: a pick of those left explains nothing.
+    if twins_of(first).done_frac < DONE_FRAC_MIN:
+        return [(None, first)]
+    found: list[tuple[Reading | None, Trial]] = []
+    for reading in readings(profile, table):
+        played = first if reading.pick is None else trial(replace(knobs, pick=reading.pick))
+        if played is not None:
+            found.append((reading, played))
+    return found or [(None, first)]
 
 
 def _agreeing(
