@@ -83,6 +83,7 @@ def test_advise_prices_by_the_log_of_files(programs: ServerPrograms, tmp_path: P
     assert 64 < known["low"] <= known["mid"] <= known["high"] < 1000
 
 
+@pytest.mark.long(reason="both windows need one pace; tests/postgres/test_observe_wal.py reads one")
 def test_verify_judges_wal_by_the_log_of_files(
     programs: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
