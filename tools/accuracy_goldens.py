@@ -35,7 +35,7 @@ def proofs() -> Iterator[tuple[tuple[str, str], Proof]]:
                 try:
                     made = _proof(recorded, path.parent.name)
                 except TwinError:
-                    continue  # refused in words, as values that 19 compresses with lz4: no figure
+                    continue  # refused in words: no figure
                 yield (f"{kind} {name}", path.parent.name), made
 
 

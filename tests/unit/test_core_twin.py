@@ -120,10 +120,10 @@ def test_ctrl_c_ends_a_long_run() -> None:
         (_profile(), "12.1", InputError, "expected 13 to 19"),
         (_profile().replace('"rows": 2000', '"rows": "many"'), "18.4", InputError, "line 1 column"),
         (
-            _profile().replace('"off"', '"lz4"').replace('writes": false', 'writes": true'),
+            _profile().replace("1048576kB", "1024kB"),
             "18.4",
             TwinError,
-            r"server\.wal_compression",
+            r"server\.shared_buffers",
         ),
     ],
 )

@@ -10,6 +10,7 @@ pub mod align;
 pub mod btree;
 pub mod column_order;
 pub mod column_type;
+pub mod compression;
 pub mod decode;
 pub mod error;
 pub mod flags;

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::compression::Method;
 use crate::error::LayoutError;
 use crate::page::InsertTarget;
 
@@ -274,11 +275,11 @@ pub struct Behaviour {
     /// Source: `log_heap_prune_and_freeze`, src/backend/access/heap/pruneheap.c (commits
     /// add323da40a, 1252a4ee286 and a759ced2f1e, before 19beta1); seen on 19rc1.
     pub visibility_in_cleaning_records: bool,
-    /// Whether `default_toast_compression` is pglz where no setting says otherwise, as up to 18;
-    /// from 19 it is lz4.
+    /// `default_toast_compression` where no setting says otherwise: pglz up to 18, from 19 on lz4,
+    /// where the server was built with it.
     ///
     /// Source: `DEFAULT_TOAST_COMPRESSION`, src/include/access/toast_compression.h; seen on 19rc1.
-    pub pglz_is_default: bool,
+    pub toast_compression: Method,
     /// Whether an index scan for several keys (`= ANY`) reads all that a leaf has of them at once,
     /// instead of a scan for each key.
     ///
@@ -380,7 +381,11 @@ impl Behaviour {
             multixact_offset_bytes: if major >= 19 { 8 } else { 4 },
             insert_sets_prune_xid: major >= 19,
             visibility_in_cleaning_records: major >= 19,
-            pglz_is_default: major <= 18,
+            toast_compression: if major >= 19 {
+                Method::Lz4
+            } else {
+                Method::Pglz
+            },
             checksums_by_default: major >= 18,
             vacuum_ring_bytes: if major >= 17 { 2 << 20 } else { 256 << 10 },
             vacuum_cost_page_miss: if major >= 14 { 2 } else { 10 },
@@ -447,7 +452,7 @@ mod tests {
             insert_sets_prune_xid: true,
             visibility_in_cleaning_records: true,
             multixact_offset_bytes: 8,
-            pglz_is_default: false,
+            toast_compression: Method::Lz4,
             ..behaviour("18.6")
         };
         assert_eq!(newest, expected);

@@ -13,7 +13,6 @@ use pgheadroom_layout::ColumnType;
 
 use crate::btree::SHAPES_MAX;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
-use crate::profile::support::compresses_images;
 use crate::profile::{
     BuiltinName, ColumnSpec, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
     ValuesKind,
@@ -65,6 +64,9 @@ const CHUNK_ROW_BYTES: f64 = 4.0 * SLOT_BYTES
 /// A replaced version that is kept for the images of its page, without its values: its place in a
 /// table of hashes that may be half empty, and its own array.
 const REPLACED_BYTES: f64 = 64.0 * 2.0 + 32.0;
+/// A value out of line that is kept for the images of its chunks: in a table of hashes that may be
+/// half empty.
+const VALUE_BYTES: f64 = 41.0 * 2.0;
 
 /// What matters of a table.
 #[derive(Debug, Default)]
@@ -139,7 +141,8 @@ impl Shape {
     }
 
     fn replaced_bytes(&self) -> f64 {
-        self.added * (REPLACED_BYTES + self.tuple_bytes)
+        let long = (self.rows + self.inserted + self.added) * self.long_bytes.min(1.0);
+        self.added * (REPLACED_BYTES + self.tuple_bytes) + long * VALUE_BYTES
     }
 }
 
@@ -154,7 +157,7 @@ pub fn needed_bytes(spec: &ProfileSpec, transactions: Option<u64>) -> u64 {
     let kept: f64 = shapes.iter().map(Shape::kept_bytes).sum();
     let added: f64 = shapes.iter().map(Shape::added_bytes).sum();
     let build = shapes.iter().map(Shape::build_bytes).fold(0.0, f64::max);
-    let replaced: f64 = if compresses_images(&spec.server) {
+    let replaced: f64 = if spec.server.image_compression().is_some() {
         shapes.iter().map(Shape::replaced_bytes).sum()
     } else {
         0.0

@@ -26,6 +26,7 @@ pub mod multixact;
 pub mod order;
 pub mod page;
 pub mod pgbench;
+#[cfg(test)]
 mod pglz;
 pub mod places;
 pub mod procarray;

@@ -1,10 +1,9 @@
 //! PostgreSQL's own compression ([`pgheadroom_layout::pglz`]), against what a server stored.
 
-pub(crate) use pgheadroom_layout::pglz::{compress, compress_below, most_bytes};
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pgheadroom_layout::pglz::compress;
+
     use crate::text::Text;
 
     fn compressed(text: &str) -> Option<usize> {

@@ -26,7 +26,6 @@ use crate::estimate::needed_bytes;
 use crate::executor::{Database, TableId};
 use crate::order::{Order, order_of};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Builtin, TELLERS_PER_SCALE};
-use crate::profile::support::compresses_images;
 use crate::profile::{BuiltinName, ProfileError, ProfileSpec, load, ranges, vary_stated};
 use crate::reserve::{self, Playing};
 use crate::wal::{Doubt, RecordType, Totals};
@@ -254,8 +253,8 @@ fn start(
     conditions: &Conditions,
     plan: &Plan,
 ) -> Result<Option<Outside>, ProfileError> {
-    if compresses_images(&spec.server) {
-        db.compress_images();
+    if let Some(method) = spec.server.image_compression() {
+        db.compress_images(method);
     }
     for (name, percent) in &conditions.fillfactors_later {
         let (table, fillfactor) = events::altered(spec, name, *percent)?;

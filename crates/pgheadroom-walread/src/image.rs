@@ -8,6 +8,7 @@
 //! Source: `RestoreBlockImage`, src/backend/access/transam/xlogreader.c;
 //! `XLogCompressBackupBlock`, xloginsert.c (REL_15_STABLE to REL_18_STABLE).
 
+use pgheadroom_layout::compression::Method;
 use pgheadroom_layout::pglz;
 
 use pgheadroom_layout::Lsn;
@@ -81,11 +82,11 @@ pub fn restore(record: &Record<'_>, place: usize) -> Result<Vec<u8>, &'static st
 /// * `unpacked` - the page without its hole.
 #[must_use]
 pub fn image_bytes_under(compression: Compression, unpacked: &[u8]) -> usize {
-    let packed = match compression {
-        Compression::None => None,
-        Compression::Pglz => pglz::compress(unpacked),
-        Compression::Lz4 => lz4::block::compress(unpacked, None, false).ok(),
-        Compression::Zstd => zstd::bulk::compress(unpacked, zstd::DEFAULT_COMPRESSION_LEVEL).ok(),
+    let method = match compression {
+        Compression::None => return unpacked.len(),
+        Compression::Pglz => Method::Pglz,
+        Compression::Lz4 => Method::Lz4,
+        Compression::Zstd => Method::Zstd,
     };
     let extra = if unpacked.len() < PAGE_BYTES {
         COMPRESS_HEADER_BYTES
@@ -93,6 +94,7 @@ pub fn image_bytes_under(compression: Compression, unpacked: &[u8]) -> usize {
         0
     };
     // The server keeps the page as it is where that saves nothing.
+    let packed = method.compress(unpacked);
     packed
         .map(|bytes| bytes.len())
         .filter(|bytes| bytes + extra < unpacked.len())

@@ -29,7 +29,7 @@ _STEADY = ("n_tup_ins", "n_tup_upd", "n_tup_del")
 # proofs of 36 profiles with several clients, autovacuum or checkpoints on 18.4 and 16.14, of whose
 # 899 intervals 94 % then held; the proofs of docs/accuracy.md were made afterwards.
 _MODEL_SHARE = 0.0015
-_IMAGE_FRAC = 0.02  # recorded profiles (golden/compressed) were off by 0.54 % at most
+_IMAGE_FRAC = 0.02  # recorded profiles (golden/compressed) were off by 1.04 % at most
 _MODEL_FRAC: Mapping[str, float] = {
     "heap_pages": 0.005,
     "index_pages": 0.01,

@@ -1,10 +1,9 @@
-//! What `wal_compression = pglz` makes of the images of pages.
+//! What `wal_compression` makes of the images of pages.
 //!
 //! Each image is compressed as the server would, by itself, from its page as it is when the
 //! statement that logged it has ended. The page is put together from what the twin knows of it:
 //! lengths, values and places are right, transaction numbers, command numbers and checksums are
-//! made up, and so is the order of an index's tuples on their page. Chunks of long values, which
-//! are compressed already or do not compress, stay as they are.
+//! made up, and so is the order of an index's tuples on their page.
 //!
 //! ```text
 //! the first IMAGES_EACH of a fork   each by itself
@@ -14,14 +13,16 @@
 use std::collections::HashMap;
 
 use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::compression::Method;
 use pgheadroom_layout::decode::{LpFlags, PG_PAGE_LAYOUT_VERSION};
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::pglz;
 
 use crate::checkpoint::ForkId;
 use crate::executor::Database;
 use crate::executor::table::Table;
+use crate::executor::toast::Toast;
 use crate::page::Tid;
-use crate::pglz;
 use crate::transaction::Xid;
 use crate::wal::Uncompressed;
 
@@ -29,7 +30,7 @@ mod heap_page;
 mod index_page;
 mod replaced;
 
-use heap_page::heap_page;
+use heap_page::{chunk_page, heap_page};
 use index_page::index_page;
 pub(super) use replaced::Replaced;
 
@@ -57,16 +58,20 @@ struct Shrunk {
     is_at_border: bool,
 }
 
-/// What is known of each fork's images.
+/// By what images are compressed, and what is known of each fork's.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Compression(HashMap<usize, Shrunk>);
+pub(super) struct Compression {
+    method: Method,
+    forks: HashMap<usize, Shrunk>,
+}
 
 impl Database {
     /// Images are compressed from now on.
-    pub fn compress_images(&mut self) {
+    pub fn compress_images(&mut self, method: Method) {
+        self.compression.method = method;
         self.wal.compress_images();
         for table in &mut self.tables {
-            table.replaced.begin();
+            table.keep_for_images();
         }
     }
 
@@ -79,29 +84,35 @@ impl Database {
     }
 
     fn compress_waiting(&mut self) {
+        let method = self.compression.method;
         for image in self.wal.take_uncompressed() {
             if self.copies_online.is_any() && !self.has_fork(image.fork) {
                 self.wal.wait_for_pages(image); // those of a copy, until it is in its place
                 continue;
             }
             let number = image.fork.0;
-            let mut shrunk = self.compression.0.get(&number).copied().unwrap_or_default();
+            let mut shrunk = self
+                .compression
+                .forks
+                .get(&number)
+                .copied()
+                .unwrap_or_default();
             shrunk.images += 1;
             let plain = BLCKSZ - image.hole_bytes;
             let by_itself =
                 shrunk.images <= IMAGES_EACH || shrunk.images.is_multiple_of(SAMPLED_EACH);
             if by_itself {
                 let page = self.page_of(&image);
-                let found = page.map(|page| (compressed(&page), length(&page)));
+                let found = page.map(|page| (compressed(method, &page), length(&page)));
                 let (found, of) = found.unwrap_or((Compressed::plain(plain), plain));
                 shrunk.last = (plain, scaled(found.stored_bytes, of, plain));
                 shrunk.is_at_border = found.is_at_border;
             }
             let (before, after) = shrunk.last;
             let stored = scaled(after, before, plain);
-            self.compression.0.insert(number, shrunk);
+            self.compression.forks.insert(number, shrunk);
             if shrunk.is_at_border {
-                self.wal.doubt(&image);
+                self.wal.doubt(&image, plain - most_bytes(method, plain));
             }
             if is_worth_it(stored, &image) {
                 self.wal.compressed(&image, stored);
@@ -121,12 +132,16 @@ impl Database {
         let of_table = |table: &Table, is_toast: bool| {
             // A TOAST table's index is not built: its pages never were past the buffers.
             let has_checksums = self.wal.hints_are_logged() && !is_toast;
-            page_of(table, (is_toast, has_checksums), image.fork, image.block)
+            page_of(table, has_checksums, image.fork, image.block)
         };
         self.tables.iter().find_map(|table| {
-            let toast = table.toast.iter();
-            let mut toast = toast.filter_map(|toast| of_table(&toast.table, true));
-            toast.next().or_else(|| of_table(table, false))
+            let toast = table.toast.as_ref().and_then(|toast| {
+                if image.fork == toast.table.main {
+                    return chunks_of(table, toast, image.block);
+                }
+                of_table(&toast.table, true)
+            });
+            toast.or_else(|| of_table(table, false))
         })
     }
 }
@@ -170,11 +185,20 @@ impl Compressed {
     }
 }
 
+/// How many bytes are too many for an image of so many.
+fn most_bytes(method: Method, plain: u32) -> u32 {
+    u32::try_from(method.most_bytes(plain as usize)).unwrap_or(plain)
+}
+
 /// Compresses a page, given without its hole; it stays as it is where that saves too little.
-fn compressed(page: &[u8]) -> Compressed {
-    let most = pglz::most_bytes(page.len());
+fn compressed(method: Method, page: &[u8]) -> Compressed {
+    let most = method.most_bytes(page.len());
     let doubt = BORDER_BYTES + page.len() / BORDER_SHARE;
-    let Some(bytes) = pglz::compress_below(page, most + doubt) else {
+    let found = match method {
+        Method::Pglz => pglz::compress_below(page, most + doubt),
+        Method::Lz4 | Method::Zstd => method.compress(page),
+    };
+    let Some(bytes) = found else {
         return Compressed::plain(length(page));
     };
     let is_stored = bytes.len() < most;
@@ -186,13 +210,13 @@ fn compressed(page: &[u8]) -> Compressed {
 
 fn page_of(
     table: &Table,
-    (is_toast, has_checksums): (bool, bool),
+    has_checksums: bool,
     fork: ForkId,
     block: BlockNumber,
 ) -> Option<Vec<u8>> {
-    if fork == table.main && !is_toast {
+    if fork == table.main {
         let is_there = (block.0 as usize) < table.heap.pages().len();
-        return is_there.then(|| heap_page(table, block));
+        return is_there.then(|| heap_page(table, block, |at, tuple| table.body(at, tuple)));
     }
     if fork == table.fsm {
         return table.heap.fsm().page_bytes(block).map(map_page);
@@ -205,8 +229,14 @@ fn page_of(
             return index.tree.fsm().page_bytes(block).map(map_page);
         }
         let is_there = fork == index.main && block.0 > 0 && block.0 < index.tree.page_count();
-        is_there.then(|| index_page(index, block, has_checksums))
+        is_there.then(|| index_page(index, &table.texts, block, has_checksums))
     })
+}
+
+/// A page of the TOAST table of a table, if it is there.
+fn chunks_of(table: &Table, toast: &Toast, block: BlockNumber) -> Option<Vec<u8>> {
+    let is_there = (block.0 as usize) < toast.table.heap.pages().len();
+    is_there.then(|| chunk_page(toast, &table.texts, block))
 }
 
 /// A number like those of a new database's transactions.
@@ -329,7 +359,7 @@ mod tests {
         for zeros in (0..4000).step_by(20) {
             let mut page = Text::hashes(7, 6000 - zeros).to_bytes();
             page.resize(6000, 0);
-            let found = compressed(&page);
+            let found = compressed(Method::Pglz, &page);
             let stored = pglz::compress(&page).map(|bytes| length(&bytes));
             assert_eq!(found.stored_bytes, stored.unwrap_or(6000), "{zeros}");
             seen[usize::from(stored.is_some())][usize::from(found.is_at_border)] += 1;

@@ -16,7 +16,7 @@ use crate::executor::text_order::TextOrder;
 use crate::expression::Expression;
 use crate::page::Tid;
 use crate::row::kind::Kind;
-use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, compressed, numeric_payload_bytes};
+use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, numeric_payload_bytes};
 use crate::text::Text;
 use crate::value::{Value, signed};
 use crate::wal::{IndexLog, Wal};
@@ -458,7 +458,7 @@ impl Part {
                     .to_owned(),
             )),
             None if text.len() + VARHDRSZ > TOAST_INDEX_TARGET => {
-                Ok(compressed(text).map_or(text.len(), |bytes| {
+                Ok(row.texts.compress(text).map_or(text.len(), |bytes| {
                     let bytes = u32::try_from(bytes.len()).expect("a compressed string");
                     (bytes + VARHDRSZ) | COMPRESSED_PAYLOAD
                 }))

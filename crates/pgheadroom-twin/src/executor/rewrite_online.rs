@@ -203,6 +203,9 @@ impl Database {
             self.procs.commit();
         }
         self.swap(&mut rewrite);
+        if self.wal.compresses_images() {
+            self.tables[rewrite.table.0].keep_for_images();
+        }
         self.settle_images();
         self.count_rewrite(&mut rewrite, before);
         self.copies_online.end(&mut self.takes_short_way);

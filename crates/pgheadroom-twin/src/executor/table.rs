@@ -172,7 +172,7 @@ impl Table {
             columns: definition.columns,
             row_type,
             rows,
-            texts: Texts::default(),
+            texts: Texts::compressed_by(behaviour.toast_compression),
             changed_by: Vec::new(),
             scratch: Scratch::default(),
             key_numbers: None,

@@ -12,6 +12,7 @@
 //! can be long enough: whole numerics stay below 24 bytes.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::HeapFillfactor;
@@ -27,7 +28,7 @@ use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::counted::Counted;
 use crate::row::kind::Kind;
-use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, RowType, Texts, compressed};
+use crate::row::{ColumnDefinition, Form, Measured, NULL_SLOT, OutOfLine, RowType, Texts};
 use crate::text::Text;
 use crate::value::Value;
 use crate::wal::Wal;
@@ -41,20 +42,15 @@ const MAX_CHARACTER_BYTES: u32 = 4;
 /// Source: `NUMERIC_HDRSZ`, src/backend/utils/adt/numeric.c.
 const NUMERIC_HEADER: u32 = 8;
 
-/// What is said where 19 would compress by lz4.
-const LZ4_BY_DEFAULT: &str = "a value that is compressed by lz4, 19's default_toast_compression: \
-     how far lz4 shrinks it is not known; give default_toast_compression = \"pglz\" under \
-     server.settings, if the server has that";
-
 /// A table's TOAST table.
 #[derive(Debug)]
 pub(super) struct Toast {
     pub table: Table,
     next_value_id: u32,
-    /// Whether values are compressed by pglz, the only method that is known here.
-    has_pglz: bool,
     /// While a row is stored anew: OIDs that its values had, by column.
     kept_ids: Vec<(usize, u32)>,
+    /// What chunks hold, by OID; kept where images are compressed.
+    values: Option<HashMap<u32, OutOfLine>>,
 }
 
 /// What one statement needs to write.
@@ -83,8 +79,8 @@ impl Toast {
         Ok(Self {
             table: Table::new_toast(behaviour, definition, wal)?,
             next_value_id: FIRST_VALUE_ID,
-            has_pglz: behaviour.pglz_is_default,
             kept_ids: Vec::new(),
+            values: None,
         })
     }
 
@@ -94,7 +90,18 @@ impl Toast {
         new.table.counters = self.table.counters;
         new.table.skips_fsm = true;
         new.next_value_id = self.next_value_id;
+        new.values = self.values.as_ref().map(|_| HashMap::new());
         Ok(new)
+    }
+
+    /// What chunks hold is kept from now on: `texts` are the strings of the table.
+    pub(super) fn keep_values(&mut self, texts: &Texts) {
+        self.values = Some(texts.out_of_line().collect());
+    }
+
+    /// A value by its OID, where it is kept.
+    pub(super) fn value(&self, value_id: u32) -> Option<&OutOfLine> {
+        self.values.as_ref()?.get(&value_id)
     }
 
     /// Stores a value in chunks; its OID.
@@ -400,7 +407,7 @@ impl Work {
             let Some(column) = self.biggest(table, new, true) else {
                 break;
             };
-            self.compress(table, new, column, to.statement)?;
+            self.compress(table, new, column, to.statement);
             if stored_bytes(table, column, new[column]) > most {
                 move_out(table, new, column, to)?;
             }
@@ -440,25 +447,15 @@ impl Work {
     }
 
     /// Source: `toast_tuple_try_compression`, toast_helper.c.
-    fn compress(
-        &mut self,
-        table: &mut Table,
-        new: &mut [i64],
-        column: usize,
-        statement: u32,
-    ) -> Result<(), StatementError> {
+    fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize, statement: u32) {
         let text = table.texts.get(new[column]).clone();
-        let Some(bytes) = compressed(&text) else {
+        let Some(bytes) = table.texts.compress(&text) else {
             self.incompressible[column] = true;
-            return Ok(());
+            return;
         };
-        if table.toast.as_ref().is_some_and(|toast| !toast.has_pglz) {
-            return Err(StatementError::Unsupported(LZ4_BY_DEFAULT.to_owned()));
-        }
         let payload_bytes = u32::try_from(bytes.len()).expect("a value below 1 GB") + VARHDRSZ;
         let form = Form::Compressed { payload_bytes };
         new[column] = table.texts.add_form(text, form, statement);
-        Ok(())
     }
 }
 
@@ -477,6 +474,16 @@ fn move_out(
     };
     let toast = table.toast.as_mut().expect("a table with strings has one");
     let value_id = toast.save(column, stored_bytes, to)?;
+    if let Some(values) = &mut toast.values {
+        let text = text.clone();
+        values.insert(
+            value_id,
+            OutOfLine {
+                text,
+                is_compressed,
+            },
+        );
+    }
     let form = Form::External {
         value_id,
         stored_bytes,

@@ -55,7 +55,9 @@ pub struct LoadedTable {
 #[must_use]
 pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
     let mut behaviour = version.behaviour();
-    behaviour.pglz_is_default |= server.has_pglz();
+    if let Some(method) = server.toast_compression() {
+        behaviour.toast_compression = method;
+    }
     let checksums = server
         .data_checksums
         .unwrap_or(behaviour.checksums_by_default);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use pgheadroom_layout::compression::Method;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -119,11 +120,22 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
-    /// Whether values are compressed by pglz because the profile says so.
+    /// By what values are compressed, if the profile says so.
     #[must_use]
-    pub fn has_pglz(&self) -> bool {
-        let method = self.settings.get("default_toast_compression");
-        method.is_some_and(|method| method == "pglz")
+    pub fn toast_compression(&self) -> Option<Method> {
+        let given = self.settings.get("default_toast_compression")?;
+        match given.trim().to_ascii_lowercase().as_str() {
+            "pglz" => Some(Method::Pglz),
+            "lz4" => Some(Method::Lz4),
+            _ => None,
+        }
+    }
+
+    /// By what images are compressed, if there are any and they are.
+    #[must_use]
+    pub fn image_compression(&self) -> Option<Method> {
+        self.full_page_writes
+            .then(|| self.wal_compression.method())?
     }
 }
 
@@ -147,6 +159,20 @@ pub enum Compression {
     Pglz,
     Lz4,
     Zstd,
+}
+
+impl Compression {
+    /// What compresses, if anything does; `on` is pglz.
+    ///
+    /// Source: `wal_compression_options`, src/backend/utils/misc/guc_tables.c (REL_18_STABLE).
+    const fn method(self) -> Option<Method> {
+        match self {
+            Self::Off => None,
+            Self::On | Self::Pglz => Some(Method::Pglz),
+            Self::Lz4 => Some(Method::Lz4),
+            Self::Zstd => Some(Method::Zstd),
+        }
+    }
 }
 
 /// A table as it is loaded.

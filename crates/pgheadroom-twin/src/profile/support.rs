@@ -4,7 +4,7 @@ use crate::autovacuum::bytes_of;
 use crate::profile::load::stated_expressions;
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS};
 use crate::profile::{
-    Compression, KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
+    KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
 use crate::run::Conditions;
 
@@ -49,7 +49,7 @@ pub fn check(
             ));
         }
     };
-    if compresses_images(&spec.server) {
+    if spec.server.image_compression().is_some() {
         approximations.push(
             "images are compressed from pages whose transaction numbers and strings are made up"
                 .to_owned(),
@@ -135,12 +135,6 @@ fn by_itself(
     Ok(())
 }
 
-/// Whether images are smaller than what is on the pages.
-#[must_use]
-pub fn compresses_images(server: &ServerSpec) -> bool {
-    server.full_page_writes && server.wal_compression != Compression::Off
-}
-
 /// How events are played.
 const BY_ITSELF: &str =
     "checkpoints and autovacuums happen at once, between two transactions, at the times given";
@@ -160,14 +154,6 @@ fn server(server: &ServerSpec) -> Result<(), ProfileError> {
                  pages, which is not modelled",
                 LEAST_SHARED_BYTES >> 20
             ),
-        ));
-    }
-    let compression = server.wal_compression;
-    if compresses_images(server) && !matches!(compression, Compression::On | Compression::Pglz) {
-        return Err(ProfileError::unsupported(
-            "server.wal_compression",
-            format!("{compression:?}").to_lowercase(),
-            "off or pglz, or full_page_writes = false: how others compress is not modelled",
         ));
     }
     for (name, value) in &server.settings {

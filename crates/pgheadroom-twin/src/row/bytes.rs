@@ -6,7 +6,6 @@ use pgheadroom_layout::tuple::{
 };
 
 use crate::row::kind::Kind;
-use crate::row::texts::compressed;
 use crate::row::{ColumnLayout, Form, NULL_SLOT, RowType, Texts, numeric};
 use crate::value::unsigned;
 
@@ -90,20 +89,27 @@ impl ColumnLayout {
         } else {
             None
         };
-        let raw_bytes = || texts.get(slot).len();
         match form {
             Some(Form::Compressed { .. }) => {
                 out.extend_from_slice(&((stored_bytes << 2) | 2).to_le_bytes());
-                out.extend_from_slice(&raw_bytes().to_le_bytes());
-                out.extend(compressed(texts.get(slot)).expect("it was compressed before"));
+                let text = texts.get(slot);
+                out.extend_from_slice(&texts.compression_header(text).to_le_bytes());
+                out.extend(texts.compress(text).expect("it was compressed before"));
             }
             Some(Form::External {
                 value_id,
                 stored_bytes,
             }) => {
                 out.extend_from_slice(&[1, VARTAG_ONDISK]);
-                out.extend_from_slice(&(raw_bytes() + VARHDRSZ).to_le_bytes());
-                out.extend_from_slice(&stored_bytes.to_le_bytes());
+                let text = texts.get(slot);
+                let is_compressed = stored_bytes != text.len();
+                let method = if is_compressed {
+                    texts.compression_header(text) - text.len()
+                } else {
+                    0
+                };
+                out.extend_from_slice(&(text.len() + VARHDRSZ).to_le_bytes());
+                out.extend_from_slice(&(stored_bytes | method).to_le_bytes());
                 out.extend_from_slice(&value_id.to_le_bytes());
                 out.extend_from_slice(&TOAST_RELATION.to_le_bytes());
             }

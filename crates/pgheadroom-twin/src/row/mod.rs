@@ -30,7 +30,7 @@ use pgheadroom_layout::{ColumnType, LayoutError};
 use crate::value::{Value, ValueError, signed, unsigned};
 use kind::{Kind, fixed_width};
 pub(crate) use shared::Differing;
-pub(crate) use texts::{Form, Texts, compressed};
+pub(crate) use texts::{Form, OutOfLine, Texts};
 
 /// What NULL is in a slot.
 pub(crate) const NULL_SLOT: i64 = i64::MIN;

@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 
-use crate::pglz;
+use pgheadroom_layout::compression::Method;
+
 use crate::text::Text;
 
 /// Strings that are shared: the first so many.
@@ -30,6 +31,13 @@ pub(crate) enum Form {
     },
 }
 
+/// A string in the TOAST table.
+#[derive(Debug, Clone)]
+pub(crate) struct OutOfLine {
+    pub text: Text,
+    pub is_compressed: bool,
+}
+
 /// Strings by number.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
@@ -37,9 +45,19 @@ pub(crate) struct Texts {
     free: Vec<i64>,
     /// Of strings that are compressed or out of line, and which statement made them so.
     forms: HashMap<i64, (Form, u32)>,
+    /// By which they are compressed.
+    method: Method,
 }
 
 impl Texts {
+    /// None yet; `method` compresses them.
+    pub fn compressed_by(method: Method) -> Self {
+        Self {
+            method,
+            ..Self::default()
+        }
+    }
+
     /// Keeps a string; its number.
     pub fn add(&mut self, text: Text) -> i64 {
         if let Some(slot) = self.shared_slot(&text) {
@@ -109,6 +127,58 @@ impl Texts {
         !self.forms.is_empty()
     }
 
+    /// The compressed bytes of a string, if the server would store them.
+    ///
+    /// Source: `toast_compress_datum`, src/backend/access/common/toast_internals.c
+    /// (REL_18_STABLE), which wants more than two bytes saved, with a header of 8.
+    pub fn compress(&self, text: &Text) -> Option<Vec<u8>> {
+        let bytes = text.to_bytes();
+        let compressed = self.method.compress(&bytes);
+        compressed.filter(|compressed| compressed.len() + 8 + 2 < bytes.len())
+    }
+
+    /// What stands before a string's compressed bytes: its length as it was, and the method.
+    ///
+    /// Source: `TOAST_COMPRESS_SET_SIZE_AND_COMPRESS_METHOD`,
+    /// src/include/access/toast_internals.h (REL_18_STABLE).
+    pub fn compression_header(&self, text: &Text) -> u32 {
+        text.len() | self.method.toast_bits()
+    }
+
+    /// The strings that are out of line, by their OIDs.
+    pub fn out_of_line(&self) -> impl Iterator<Item = (u32, OutOfLine)> {
+        self.forms.iter().filter_map(|(&slot, &(form, _))| {
+            let Form::External {
+                value_id,
+                stored_bytes,
+            } = form
+            else {
+                return None;
+            };
+            let text = self.get(slot).clone();
+            let is_compressed = stored_bytes != text.len();
+            Some((
+                value_id,
+                OutOfLine {
+                    text,
+                    is_compressed,
+                },
+            ))
+        })
+    }
+
+    /// The bytes of a value's chunks.
+    ///
+    /// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
+    pub fn stored(&self, value: &OutOfLine) -> Vec<u8> {
+        if !value.is_compressed {
+            return value.text.to_bytes();
+        }
+        let mut bytes = self.compression_header(&value.text).to_le_bytes().to_vec();
+        bytes.extend(self.compress(&value.text).unwrap_or_default());
+        bytes
+    }
+
     /// Gives up a string that no row refers to any more.
     pub fn remove(&mut self, slot: i64) {
         if index(slot) >= SHARED_MAX {
@@ -116,15 +186,6 @@ impl Texts {
             self.free.push(slot);
         }
     }
-}
-
-/// The compressed bytes of a string, if the server would store them.
-///
-/// Source: `toast_compress_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE),
-/// which wants more than two bytes saved, with a header of 8.
-pub(crate) fn compressed(text: &Text) -> Option<Vec<u8>> {
-    let bytes = text.to_bytes();
-    pglz::compress(&bytes).filter(|compressed| compressed.len() + 8 + 2 < bytes.len())
 }
 
 fn index(slot: i64) -> usize {

@@ -23,7 +23,7 @@ pub(crate) struct Uncompressed {
 pub struct Doubt {
     /// Of images' headers, which are no part of the images.
     pub header_bytes: u64,
-    /// Of images: a quarter of each.
+    /// Of images: with pglz a quarter of each.
     pub image_bytes: u64,
 }
 
@@ -34,14 +34,14 @@ impl Wal {
         self.doubts[table + 1]
     }
 
-    /// This image may be stored the other way.
-    pub(crate) fn doubt(&mut self, image: &Uncompressed) {
+    /// This image may be stored the other way, which is so many bytes of it more or less.
+    pub(crate) fn doubt(&mut self, image: &Uncompressed, image_bytes: u32) {
         let (owner, _) = image.counted.expect("images are in a record");
         let plain = Image::plain(image.hole_bytes);
         let other = Image::compressed(plain.stored_bytes(), image.hole_bytes > 0);
         let doubt = &mut self.doubts[owner];
         doubt.header_bytes += u64::from(other.record_bytes() - plain.record_bytes());
-        doubt.image_bytes += u64::from(plain.stored_bytes().div_ceil(4));
+        doubt.image_bytes += u64::from(image_bytes);
     }
 
     /// Images are compressed from now on: whoever has the pages does so before they change much
@@ -77,6 +77,11 @@ impl Wal {
         if let Some(images) = &mut self.uncompressed {
             while images.pop_if(|image| image.counted.is_none()).is_some() {}
         }
+    }
+
+    /// Whether images are compressed.
+    pub(crate) const fn compresses_images(&self) -> bool {
+        self.uncompressed.is_some()
     }
 
     /// Whether images wait to be compressed.

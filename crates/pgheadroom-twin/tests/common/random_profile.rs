@@ -203,7 +203,7 @@ fn operation(draw: &mut Choices) -> Value {
 pub fn profile(draw: &mut Choices) -> Value {
     let server = json!({"version": "18.4", "shared_buffers": "1GB",
         "full_page_writes": draw.below(2) == 0, "wal_level": draw.of(&["replica", "minimal"]),
-        "wal_compression": draw.of(&["off", "off", "pglz"]), "wal_log_hints": false,
+        "wal_compression": draw.of(&["off", "off", "pglz", "lz4", "zstd"]), "wal_log_hints": false,
         "data_checksums": null, "autovacuum": draw.is_odd && draw.below(20) == 19});
     let clients = draw.odd(&numbers(&[1, 1, 2, 4]), &absurd());
     let mut run = json!({"clients": clients, "seed": draw.odd(&numbers(&[1, 2]), &absurd()),

@@ -7,14 +7,46 @@ use pgheadroom_layout::flags::{
     HEAP_XMAX_COMMITTED, HEAP_XMAX_INVALID, HEAP_XMIN_COMMITTED, HEAP_XMIN_FROZEN,
 };
 use pgheadroom_layout::page::BLCKSZ;
+use pgheadroom_layout::toast::TOAST_MAX_CHUNK_SIZE;
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
+use super::replaced::Body;
 use super::{Header, PageBytes, tid, xid};
 use crate::executor::table::Table;
+use crate::executor::toast::Toast;
 use crate::page::{LinePointer, Tid, Tuple, XmaxHint, XminHint};
+use crate::row::Texts;
 
-/// A heap page without its hole; its versions lie in the order in which they were made.
-pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
+/// A page of a TOAST table without its hole; `texts` are the strings of the table that it is of.
+pub(super) fn chunk_page(toast: &Toast, texts: &Texts, block: BlockNumber) -> Vec<u8> {
+    let mut value = (0, Vec::new());
+    heap_page(&toast.table, block, |at, tuple| {
+        let mut body = toast.table.body(at, tuple);
+        let &[value_id, sequence, _] = toast.table.slots_of(tuple.row) else {
+            return body;
+        };
+        let value_id = u32::try_from(value_id).unwrap_or(0);
+        if value.0 != value_id {
+            let stored = toast.value(value_id).map(|value| texts.stored(value));
+            value = (value_id, stored.unwrap_or_default());
+        }
+        let begin = usize::try_from(sequence).unwrap_or(0) * TOAST_MAX_CHUNK_SIZE as usize;
+        let rest = value.1.get(begin..).unwrap_or_default();
+        let chunk = &rest[..rest.len().min(TOAST_MAX_CHUNK_SIZE as usize)];
+        if let Some(from) = body.bytes.len().checked_sub(chunk.len()) {
+            body.bytes[from..].copy_from_slice(chunk);
+        }
+        body
+    })
+}
+
+/// A heap page without its hole; its versions lie in the order in which they were made, and
+/// `body_of` has what they hold.
+pub(super) fn heap_page(
+    table: &Table,
+    block: BlockNumber,
+    mut body_of: impl FnMut(Tid, &Tuple) -> Body,
+) -> Vec<u8> {
     let page = &table.heap.pages()[block.0 as usize];
     let items = page.items();
     let at = |position: usize| Tid {
@@ -47,7 +79,7 @@ pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
     }
     bytes.tuples = made
         .iter()
-        .map(|&(position, tuple)| heap_tuple(table, at(position), tuple))
+        .map(|&(position, tuple)| heap_tuple(table, tuple, body_of(at(position), tuple)))
         .collect();
     bytes.upper = upper;
     bytes.put_together(Header {
@@ -59,8 +91,7 @@ pub(super) fn heap_page(table: &Table, block: BlockNumber) -> Vec<u8> {
 }
 
 /// A row version: its header and its values.
-fn heap_tuple(table: &Table, at: Tid, tuple: &Tuple) -> Vec<u8> {
-    let body = table.body(at, tuple);
+fn heap_tuple(table: &Table, tuple: &Tuple, body: Body) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(usize::from(tuple.lp_len) + 8);
     bytes.extend_from_slice(&xid(tuple.xmin));
     bytes.extend_from_slice(&xid(tuple.xmax));

@@ -1,7 +1,7 @@
 //! The bytes of a B-tree page, so far as they are known.
 //!
-//! Keys have the bytes of their values; INCLUDE columns and the second half of a uuid have digits
-//! that do not repeat. Tuples lie in the order of their keys, as a split leaves them.
+//! Keys have the bytes of their values; INCLUDE columns have digits that do not repeat, the second
+//! half of a uuid bytes. Tuples lie in the order of their keys, as a split leaves them.
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::align::maxalign;
@@ -18,13 +18,18 @@ use super::{Header, PageBytes, tid};
 use crate::btree::{BtreePage, Item, NULL_FIRST, NULL_LAST, has_null};
 use crate::executor::index::{Index, Part};
 use crate::page::Tid;
-use crate::row::compressed;
+use crate::row::Texts;
 use crate::row::kind::Kind;
 use crate::text::Text;
 use crate::value::unsigned;
 
-/// A B-tree page without its hole.
-pub(super) fn index_page(index: &Index, block: BlockNumber, has_checksum: bool) -> Vec<u8> {
+/// A B-tree page without its hole; `texts` are those of its table.
+pub(super) fn index_page(
+    index: &Index,
+    texts: &Texts,
+    block: BlockNumber,
+    has_checksum: bool,
+) -> Vec<u8> {
     let page = index.tree.page(block);
     let mut bytes = PageBytes::with_special(&special(page));
     for (position, item) in page.items().iter().enumerate() {
@@ -33,7 +38,11 @@ pub(super) fn index_page(index: &Index, block: BlockNumber, has_checksum: bool) 
         } else {
             LpFlags::Normal
         };
-        bytes.add(index_tuple(index, page, position), flags, item.bytes());
+        bytes.add(
+            index_tuple(index, texts, page, position),
+            flags,
+            item.bytes(),
+        );
     }
     bytes.put_together(Header {
         has_checksum, // of the build, which wrote the page past the buffers
@@ -52,7 +61,7 @@ fn special(page: &BtreePage) -> Vec<u8> {
     bytes
 }
 
-fn index_tuple(index: &Index, page: &BtreePage, position: usize) -> Vec<u8> {
+fn index_tuple(index: &Index, texts: &Texts, page: &BtreePage, position: usize) -> Vec<u8> {
     let item = page.item(position);
     let is_pivot = !page.is_leaf() || position < page.first_data();
     let kept = if is_pivot {
@@ -67,7 +76,7 @@ fn index_tuple(index: &Index, page: &BtreePage, position: usize) -> Vec<u8> {
         | (u16::from(has_null(key)) * INDEX_NULL_MASK);
     let mut bytes = own_tid(item, is_pivot).to_vec();
     bytes.extend(info.to_le_bytes());
-    write_key(&index.keys, key, &mut bytes);
+    write_key(&index.keys, key, texts, &mut bytes);
     let base_bytes = usize::from(item.base_bytes());
     if index.has_includes() && !is_pivot {
         let seed = item
@@ -110,7 +119,7 @@ fn own_tid(item: &Item, is_pivot: bool) -> [u8; 6] {
 /// The bitmap of NULLs and the values, behind the header.
 ///
 /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c (REL_18_STABLE).
-fn write_key(parts: &[Part], key: &[i64], out: &mut Vec<u8>) {
+fn write_key(parts: &[Part], key: &[i64], texts: &Texts, out: &mut Vec<u8>) {
     let is_null = |code: i64| code == NULL_FIRST || code == NULL_LAST;
     if has_null(key) {
         let bits = key.iter().rev();
@@ -121,14 +130,14 @@ fn write_key(parts: &[Part], key: &[i64], out: &mut Vec<u8>) {
     }
     for (part, &code) in parts.iter().zip(key) {
         if !is_null(code) {
-            part.write(code, out);
+            part.write(code, texts, out);
         }
     }
 }
 
 impl Part {
     /// The value of a code, its length header included.
-    fn write(&self, code: i64, out: &mut Vec<u8>) {
+    fn write(&self, code: i64, texts: &Texts, out: &mut Vec<u8>) {
         let align =
             |out: &mut Vec<u8>| out.resize(out.len().next_multiple_of(self.align as usize), 0);
         let payload = self.payload(self.directed(code));
@@ -141,14 +150,13 @@ impl Part {
         }
         let length = u32::try_from(payload.len()).unwrap_or(0);
         let is_long = length + 4 > TOAST_INDEX_TARGET;
-        if let Some(shrunk) = is_long
-            .then(|| compressed(&Text::from_bytes(&payload)))
-            .flatten()
-        {
+        let text = is_long.then(|| Text::from_bytes(&payload));
+        let shrunk = text.and_then(|text| Some((texts.compress(&text)?, text)));
+        if let Some((shrunk, text)) = shrunk {
             align(out);
             let stored = u32::try_from(shrunk.len()).unwrap_or(0) + 8;
             out.extend((stored << 2 | 2).to_le_bytes());
-            out.extend(length.to_le_bytes());
+            out.extend(texts.compression_header(&text).to_le_bytes());
             out.extend(shrunk);
         } else if let Some(short) = u8::try_from(length + 1).ok().filter(|&short| short <= 0x7f) {
             out.push(short << 1 | 1);
@@ -174,7 +182,7 @@ impl Part {
         } else if self.kind.is_kept() {
             // A uuid: its code is its first half.
             bytes.extend((unsigned(code) ^ 1 << 63).to_be_bytes());
-            write_digits(unsigned(code), self.width.unwrap_or(0) as usize, &mut bytes);
+            write_random(unsigned(code), self.width.unwrap_or(0) as usize, &mut bytes);
         } else {
             let slot = self.plain_code(code);
             self.kind.write_number(self.width, slot, &mut bytes);
@@ -185,11 +193,20 @@ impl Part {
 
 /// Digits that do not repeat, up to so many bytes.
 fn write_digits(seed: u64, end: usize, out: &mut Vec<u8>) {
+    let begin = out.len();
+    write_random(seed, end, out);
+    for byte in &mut out[begin..] {
+        *byte = b"0123456789abcdef"[usize::from(*byte >> 4)];
+    }
+}
+
+/// The same with bytes of any value.
+fn write_random(seed: u64, end: usize, out: &mut Vec<u8>) {
     let mut state = seed;
     while out.len() < end {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        out.push(b"0123456789abcdef"[(state >> 60) as usize]);
+        out.push(state.to_be_bytes()[0]);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Body {
 pub(in crate::executor) struct Replaced(Option<HashMap<Tid, (Xid, Body)>>);
 
 impl Replaced {
-    pub(super) fn begin(&mut self) {
+    fn begin(&mut self) {
         self.0 = Some(HashMap::new());
     }
 
@@ -38,6 +38,14 @@ impl Replaced {
 }
 
 impl Table {
+    /// What images are put together from is kept from now on.
+    pub(in crate::executor) fn keep_for_images(&mut self) {
+        self.replaced.begin();
+        if let Some(toast) = &mut self.toast {
+            toast.keep_values(&self.texts);
+        }
+    }
+
     /// The version here is about to get a successor: its row still has its values.
     #[inline]
     pub(in crate::executor) fn keep_replaced(&mut self, tid: Tid, row: u32) {
