@@ -150,10 +150,7 @@ impl Shape {
 #[must_use]
 pub fn needed_bytes(spec: &ProfileSpec, transactions: Option<u64>) -> u64 {
     let transactions = transactions.map_or_else(|| transactions_of(spec), float);
-    let shapes = match &spec.pgbench {
-        Some(pgbench) => pgbench_shapes(spec, pgbench, transactions),
-        None => own_shapes(spec, transactions),
-    };
+    let shapes = shapes(spec, transactions);
     let kept: f64 = shapes.iter().map(Shape::kept_bytes).sum();
     let added: f64 = shapes.iter().map(Shape::added_bytes).sum();
     let build = shapes.iter().map(Shape::build_bytes).fold(0.0, f64::max);
@@ -163,6 +160,23 @@ pub fn needed_bytes(spec: &ProfileSpec, transactions: Option<u64>) -> u64 {
         0.0
     };
     whole(ALWAYS_BYTES + kept + (added + replaced).max(build))
+}
+
+fn shapes(spec: &ProfileSpec, transactions: f64) -> Vec<Shape> {
+    match &spec.pgbench {
+        Some(pgbench) => pgbench_shapes(spec, pgbench, transactions),
+        None => own_shapes(spec, transactions),
+    }
+}
+
+/// Bytes of the largest table's heap after so many transactions, about.
+pub(crate) fn largest_heap_bytes(spec: &ProfileSpec, transactions: u64) -> f64 {
+    let shapes = shapes(spec, float(transactions));
+    let bytes = shapes.iter().map(|shape| {
+        let versions = shape.rows + shape.inserted + shape.added;
+        versions * (shape.tuple_bytes + 4.0) * 100.0 / shape.fillfactor.max(1.0)
+    });
+    bytes.fold(0.0, f64::max)
 }
 
 /// Bytes that building the largest index over so many rows takes, itself included.

@@ -69,7 +69,7 @@ pub use rewrite_online::OnlineRewrite;
 pub use session::SessionId;
 pub(crate) use steady::Target;
 pub use table::{StorageParameters, Table, TableDefinition};
-pub use vacuum::{Relation, RunningVacuum, VacuumStep};
+pub use vacuum::{FreezeAges, Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
@@ -147,6 +147,7 @@ pub struct Database {
     short_ways: u64,
     copies_online: rewrite_online::InProgress,
     compression: compression::Compression,
+    freeze_ages: vacuum::FreezeAges<u32>,
 }
 
 impl Database {
@@ -165,6 +166,7 @@ impl Database {
             short_ways: 0,
             copies_online: rewrite_online::InProgress::default(),
             compression: compression::Compression::default(),
+            freeze_ages: vacuum::FreezeAges::DEFAULT,
         }
     }
 
@@ -174,7 +176,8 @@ impl Database {
     /// [`StatementError::Unsupported`] names what the twin cannot play.
     pub fn create_table(&mut self, definition: TableDefinition) -> Result<TableId, StatementError> {
         self.wal.open_table(self.tables.len());
-        let table = Table::new(self.behaviour, definition, &mut self.wal)?;
+        let mut table = Table::new(self.behaviour, definition, &mut self.wal)?;
+        table.begin_ages(self.procs.next_xid());
         self.tables.push(table);
         Ok(TableId(self.tables.len() - 1))
     }

@@ -60,6 +60,12 @@ pub trait Transactions {
         xmax
     }
 
+    /// The oldest transaction that this number stands for: its own but for multixacts, whose
+    /// members' it is.
+    fn oldest_of(&self, xmax: Xid) -> Xid {
+        xmax
+    }
+
     /// Whether a multixact means something still: a member runs, or its updater has committed.
     fn is_multixact_needed(&self, multixact: Xid) -> bool {
         let _ = multixact;

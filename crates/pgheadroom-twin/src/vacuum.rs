@@ -19,7 +19,7 @@ use crate::fsm::Modified;
 use crate::heap::Heap;
 use crate::page::{HeapPage, LinePointer};
 use crate::prune::DeadRoots;
-use crate::transaction::Transactions;
+use crate::transaction::{Transactions, Xid};
 use crate::vm::{ForkTruncation, Visibility};
 use crate::watch::{self, EventKind};
 
@@ -49,18 +49,37 @@ pub struct VacuumOptions {
     pub has_indexes: bool,
     /// VACUUM FREEZE: pages that are not frozen are not skipped, and everything old is frozen.
     pub freeze: bool,
+    /// Whether pages that are not frozen are not skipped because the table's oldest transaction is
+    /// old enough.
+    pub aggressive: bool,
+    /// `FreezeLimit`: what transactions before this one have left has to be frozen.
+    pub freeze_limit: Xid,
+    /// Whether autovacuum does it, by its own storage parameters.
+    pub by_itself: bool,
     /// The option and reloption `vacuum_truncate`: empty pages at the end go.
     pub truncate: bool,
+}
+
+impl VacuumOptions {
+    const PLAIN: Self = Self {
+        has_indexes: true,
+        freeze: false,
+        aggressive: false,
+        freeze_limit: Xid::INVALID,
+        by_itself: false,
+        truncate: true,
+    };
+    /// Autovacuum's.
+    pub const BY_ITSELF: Self = Self {
+        by_itself: true,
+        ..Self::PLAIN
+    };
 }
 
 impl Default for VacuumOptions {
     /// Plain VACUUM of a table with indexes.
     fn default() -> Self {
-        Self {
-            has_indexes: true,
-            freeze: false,
-            truncate: true,
-        }
+        Self::PLAIN
     }
 }
 
@@ -142,6 +161,10 @@ pub struct Vacuumed {
     pub made_visible: Vec<BlockNumber>,
     /// Whether the indexes and the second pass were skipped, so few pages had dead line pointers.
     pub bypassed_indexes: bool,
+    /// The oldest transaction that is left on them, if any is.
+    pub oldest_left: Option<Xid>,
+    /// Whether pages were skipped that are not frozen.
+    pub skipped_unfrozen: bool,
     /// Live tuples on the pages that were looked at.
     pub live_tuples: u64,
     /// Dead tuples that somebody may still see.
@@ -241,6 +264,7 @@ impl Heap {
             block,
             dead_roots,
             freeze: scan.options.freeze,
+            freeze_limit: scan.options.freeze_limit,
             visibility: self.vm().get(block),
         };
         let page = self.page_mut(block);

@@ -168,6 +168,7 @@ impl World {
             has_indexes: self.has_indexes,
             freeze,
             truncate,
+            ..VacuumOptions::default()
         };
         self.procs.begin_statement();
         self.procs.compute_horizons();

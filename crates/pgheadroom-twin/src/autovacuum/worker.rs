@@ -159,7 +159,7 @@ impl Autovacuum {
             let needs = self.needs(place);
             if needs.vacuum {
                 let relation = self.known[place].relation;
-                let running = Box::new(db.begin_vacuum(relation, VacuumOptions::default()));
+                let running = Box::new(db.begin_vacuum(relation, VacuumOptions::BY_ITSELF));
                 let worker = &mut self.workers[position];
                 worker.job = Some(Job {
                     place,

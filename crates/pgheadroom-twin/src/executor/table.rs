@@ -19,10 +19,13 @@ use crate::executor::rows::Rows;
 use crate::executor::session::SessionTable;
 use crate::executor::steady::Places;
 use crate::executor::toast::Toast;
+use crate::executor::vacuum::FreezeAges;
 use crate::heap::Heap;
 use crate::model::Model;
 use crate::page::Tid;
+use crate::procarray::FIRST_NORMAL_XID;
 use crate::row::{ColumnDefinition, ColumnLayout, NULL_SLOT, Row, RowType, Texts};
+use crate::transaction::Xid;
 use crate::value::{Value, ValueError};
 use crate::wal::Wal;
 
@@ -87,6 +90,8 @@ pub struct Table {
     /// Where the keys by which rows are found are no numbers.
     pub(super) key_numbers: Option<Box<KeyNumbers>>,
     pub(super) parameters: StorageParameters,
+    /// No older transaction is on its pages (`pg_class.relfrozenxid`).
+    pub(super) relfrozenxid: Xid,
     /// What its triggers need.
     pub(super) foreign_keys: ForeignKeys,
     /// Kept between scans to save allocations.
@@ -100,6 +105,8 @@ pub struct StorageParameters {
     pub truncates: bool,
     /// `toast_tuple_target`: down to how many bytes a row is shortened that is too long.
     pub toast_target: u32,
+    /// Autovacuum's ages of freezing, if not the settings'.
+    pub freeze: FreezeAges<Option<u32>>,
 }
 
 impl Default for StorageParameters {
@@ -107,6 +114,7 @@ impl Default for StorageParameters {
         Self {
             truncates: true,
             toast_target: TOAST_TUPLE_THRESHOLD,
+            freeze: FreezeAges::default(),
         }
     }
 }
@@ -177,6 +185,7 @@ impl Table {
             scratch: Scratch::default(),
             key_numbers: None,
             parameters: StorageParameters::default(),
+            relfrozenxid: FIRST_NORMAL_XID,
             foreign_keys: ForeignKeys::default(),
             dead_entries: Vec::new(),
             definitions: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use pgheadroom_layout::version::OpportunisticFreeze;
 use pgheadroom_layout::wal_record::{
     Page, heap_freeze, heap_prune, heap_prune_and_visible, heap_vacuum_cleanup, heap_visible,
 };
@@ -65,7 +66,56 @@ pub struct Relation {
     pub is_toast: bool,
 }
 
+/// How old transactions are that VACUUM freezes, and that make it look at all pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FreezeAges<T> {
+    /// `vacuum_freeze_min_age`.
+    pub min: T,
+    /// `vacuum_freeze_table_age`.
+    pub table: T,
+}
+
+impl FreezeAges<u32> {
+    /// Source: `vacuum_freeze_min_age` and `vacuum_freeze_table_age`,
+    /// src/backend/utils/misc/guc_tables.c (REL_15_STABLE, REL_18_STABLE).
+    pub const DEFAULT: Self = Self {
+        min: 50_000_000,
+        table: 150_000_000,
+    };
+}
+
 impl Database {
+    /// From now on VACUUM freezes by these ages.
+    pub fn set_freeze_ages(&mut self, ages: FreezeAges<u32>) {
+        self.freeze_ages = ages;
+    }
+
+    /// The options, with what has to be frozen now, and whether all pages are looked at.
+    ///
+    /// Source: `vacuum_get_cutoffs`, src/backend/commands/vacuum.c (REL_16_STABLE,
+    /// REL_18_STABLE); `vacuum_set_xid_limits`, same file (REL_15_STABLE), which counts from the
+    /// oldest transaction that somebody needs.
+    fn by_age(&self, options: VacuumOptions, table: &Table, oldest_xmin: Xid) -> VacuumOptions {
+        let own = table.parameters.freeze;
+        let ages = if options.by_itself {
+            FreezeAges {
+                min: own.min.unwrap_or(self.freeze_ages.min),
+                table: own.table.unwrap_or(self.freeze_ages.table),
+            }
+        } else {
+            self.freeze_ages
+        };
+        let next = self.procs.next_xid();
+        let counts_from_next =
+            self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
+        let from = if counts_from_next { next } else { oldest_xmin };
+        VacuumOptions {
+            aggressive: table.relfrozenxid.0 <= next.0.saturating_sub(ages.table),
+            freeze_limit: Xid(from.0.saturating_sub(ages.min)).min(oldest_xmin),
+            ..options
+        }
+    }
+
     /// VACUUM. All sessions forget where they inserted last.
     ///
     /// # Panics
@@ -124,7 +174,7 @@ impl Database {
         let options = VacuumOptions {
             has_indexes: table.has_indexes(),
             truncate: options.truncate && table.parameters.truncates,
-            ..options
+            ..self.by_age(options, table, oldest_xmin)
         };
         RunningVacuum {
             relation,
@@ -179,6 +229,14 @@ impl Database {
 }
 
 impl Table {
+    /// It is new: nothing older than this is on its pages.
+    pub(super) fn begin_ages(&mut self, xid: Xid) {
+        self.relfrozenxid = xid;
+        if let Some(toast) = &mut self.toast {
+            toast.table.relfrozenxid = xid;
+        }
+    }
+
     fn vacuum_step(
         &mut self,
         running: &mut RunningVacuum,
@@ -223,6 +281,10 @@ impl Table {
         let done = self.heap.vacuum_end(scan, &mut log);
         self.counters.n_dead_tup = i64::try_from(done.recently_dead_tuples).unwrap_or(i64::MAX);
         self.counters.n_ins_since_vacuum = 0;
+        if !done.skipped_unfrozen {
+            let oldest = done.oldest_left.into_iter().chain([since_then.oldest_xmin]);
+            self.relfrozenxid = oldest.min().unwrap_or(Xid::INVALID).max(self.relfrozenxid);
+        }
         VacuumStep::Done(done)
     }
 

@@ -83,6 +83,14 @@ impl Transactions for SinceThen<'_> {
         self.procs.updater(xmax)
     }
 
+    fn oldest_of(&self, xmax: Xid) -> Xid {
+        if !xmax.is_multixact() {
+            return xmax;
+        }
+        let members = self.procs.multixacts().members(xmax).iter();
+        members.map(|one| one.xid).min().unwrap_or(xmax)
+    }
+
     fn is_multixact_needed(&self, multixact: Xid) -> bool {
         self.procs.is_multixact_needed(multixact)
     }

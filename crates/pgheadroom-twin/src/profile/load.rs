@@ -67,6 +67,7 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
         is_logical: server.wal_level == WalLevel::Logical,
     };
     let mut db = Database::new(behaviour, settings);
+    db.set_freeze_ages(server.freeze_ages());
     if server.wal_level == WalLevel::Minimal {
         db.wal_mut()
             .skip_new_relations(wal_skip_threshold_pages(server));
@@ -154,8 +155,17 @@ fn load_table(
     if spec.unlogged {
         db.set_unlogged(table);
     }
-    let of = |prefix| parameters(&spec.reloptions, prefix);
-    db.set_parameters(table, of(""), of("toast."));
+    let own = parameters(&spec.reloptions, "");
+    let mut of_toast = parameters(&spec.reloptions, "toast.");
+    // Source: `table_recheck_autovac`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
+    if !spec
+        .reloptions
+        .keys()
+        .any(|name| name.starts_with("toast."))
+    {
+        of_toast.freeze = own.freeze;
+    }
+    db.set_parameters(table, own, of_toast);
     let mut loading = db.begin_load(table, &rules);
     let mut first = 1;
     while first <= spec.rows {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::executor::StorageParameters;
+use crate::executor::{FreezeAges, StorageParameters};
 
 /// The table of settings.
 pub const SETTINGS: &str = include_str!("settings.txt");
@@ -83,10 +83,15 @@ fn is_same(value: &str, wanted: &str) -> bool {
 pub fn parameters(reloptions: &BTreeMap<String, String>, prefix: &str) -> StorageParameters {
     let given = |name: &str| reloptions.get(&format!("{prefix}{name}"));
     let known = StorageParameters::default();
+    let age = |name: &str| given(name).and_then(|value| value.trim().parse().ok());
     let target = given("toast_tuple_target").and_then(|value| value.trim().parse().ok());
     StorageParameters {
         truncates: !given("vacuum_truncate").is_some_and(|value| is_same(value.trim(), "off")),
         toast_target: target.unwrap_or(known.toast_target),
+        freeze: FreezeAges {
+            min: age("autovacuum_freeze_min_age"),
+            table: age("autovacuum_freeze_table_age"),
+        },
     }
 }
 
@@ -132,11 +137,16 @@ mod tests {
         );
         assert_eq!(becomes("autovacuum_freeze_min_age", "50"), Becomes::Unknown);
         assert_eq!(becomes("work_mem", "4MB"), Becomes::NoEffect);
+        assert_eq!(becomes("vacuum_freeze_min_age", "0"), Becomes::Modelled);
         assert!(matches!(
-            becomes("vacuum_freeze_min_age", "0"),
+            becomes("vacuum_multixact_freeze_min_age", "0"),
             Becomes::Refused(_)
         ));
-        let parameter = Becomes::of(STORAGE_PARAMETERS, "autovacuum_freeze_min_age", "0");
+        let parameter = Becomes::of(
+            STORAGE_PARAMETERS,
+            "autovacuum_multixact_freeze_min_age",
+            "0",
+        );
         assert!(matches!(parameter, Becomes::Refused(_)));
     }
 
@@ -158,6 +168,20 @@ mod tests {
             becomes("vacuum_truncate", "off"),
             Becomes::Refused(OTHER_VALUE)
         );
+    }
+
+    /// Ages of freezing are a table's own, and its TOAST table's by their prefix.
+    #[test]
+    fn ages_of_freezing() {
+        let given = [
+            ("autovacuum_freeze_min_age", "70"),
+            ("toast.autovacuum_freeze_table_age", " 900"),
+        ];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let given = BTreeMap::from(given);
+        let [own, toast] = ["", "toast."].map(|prefix| parameters(&given, prefix).freeze);
+        assert_eq!((own.min, own.table), (Some(70), None));
+        assert_eq!((toast.min, toast.table), (None, Some(900)));
     }
 
     /// No name stands twice, and every line is under a heading that means something.

@@ -7,6 +7,7 @@ use pgheadroom_layout::compression::Method;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use crate::executor::FreezeAges;
 use crate::profile::ProfileError;
 use crate::profile::index_spec::IndexSpec;
 
@@ -128,6 +129,20 @@ impl ServerSpec {
             "pglz" => Some(Method::Pglz),
             "lz4" => Some(Method::Lz4),
             _ => None,
+        }
+    }
+
+    /// The ages by which VACUUM freezes.
+    #[must_use]
+    pub fn freeze_ages(&self) -> FreezeAges<u32> {
+        let given = |name: &str| {
+            self.settings
+                .get(name)
+                .and_then(|age| age.trim().parse().ok())
+        };
+        FreezeAges {
+            min: given("vacuum_freeze_min_age").unwrap_or(FreezeAges::DEFAULT.min),
+            table: given("vacuum_freeze_table_age").unwrap_or(FreezeAges::DEFAULT.table),
         }
     }
 

@@ -1,8 +1,10 @@
 //! What of a profile the twin cannot play, each by its field.
 
 use crate::autovacuum::bytes_of;
+use crate::estimate::largest_heap_bytes;
+use crate::executor::FreezeAges;
 use crate::profile::load::stated_expressions;
-use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS};
+use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, parameters};
 use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
@@ -16,6 +18,18 @@ use crate::run::Conditions;
 ///
 /// Source: `fsm_search_avail`, src/backend/storage/freespace/fsmpage.c (REL_18_STABLE).
 const LEAST_SHARED_BYTES: u64 = 16 << 20;
+
+/// Heaps of two regions or more are scanned eagerly.
+///
+/// Source: `EAGER_SCAN_REGION_SIZE` in `heap_vacuum_eager_scan_setup`,
+/// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+const EAGER_SCAN_BYTES: f64 = 2.0 * 4096.0 * 8192.0;
+
+/// Whether something is frozen that is younger than by default.
+fn freezes_early(spec: &ProfileSpec) -> bool {
+    let own = |table: &TableSpec| parameters(&table.reloptions, "").freeze.min.is_some();
+    spec.server.freeze_ages().min < FreezeAges::DEFAULT.min || spec.table.iter().any(own)
+}
 
 /// Refuses what the twin does not play, by name; else the number of transactions, and what is not
 /// played as a server would.
@@ -52,6 +66,13 @@ pub fn check(
     if spec.server.image_compression().is_some() {
         approximations.push(
             "images are compressed from pages whose transaction numbers and strings are made up"
+                .to_owned(),
+        );
+    }
+    if freezes_early(spec) && largest_heap_bytes(spec, transactions) >= EAGER_SCAN_BYTES {
+        approximations.push(
+            "from 18 on VACUUM also looks at some all-visible pages of tables from 64 MiB, to \
+             freeze them, which is left out"
                 .to_owned(),
         );
     }

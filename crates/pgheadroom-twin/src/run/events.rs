@@ -325,7 +325,7 @@ impl SpreadVacuum {
         let of = db.table(table);
         let pages = of.heap().page_count() + of.index_pages().iter().sum::<u32>();
         Self {
-            running: db.begin_vacuum(relation, VacuumOptions::default()),
+            running: db.begin_vacuum(relation, VacuumOptions::BY_ITSELF),
             table,
             from,
             until,

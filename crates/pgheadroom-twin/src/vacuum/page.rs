@@ -29,6 +29,8 @@ pub(super) struct Cleaner<'a> {
     pub dead_roots: DeadRoots,
     /// VACUUM FREEZE.
     pub freeze: bool,
+    /// What older transactions have left has to be frozen.
+    pub freeze_limit: Xid,
     /// The page's bits in the visibility map.
     pub visibility: Visibility,
 }
@@ -56,6 +58,11 @@ struct Survey {
     /// Whether freezing what may be frozen leaves nothing to freeze.
     would_be_frozen: bool,
     freezable: Vec<OffsetNumber>,
+    /// Whether something is so old that the page has to be frozen.
+    must_freeze: bool,
+    /// The oldest transaction of tuples that are not frozen, and of those that stay so if the page
+    /// is frozen.
+    oldest: [Option<Xid>; 2],
     /// Whether a live tuple's inserter is not frozen yet.
     has_visible_xid: bool,
 }
@@ -105,12 +112,14 @@ impl Cleaner<'_> {
             && self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage
             && survey.all_visible
             && survey.would_be_frozen;
-        let freezes = !survey.freezable.is_empty() && (self.freeze || pays);
+        let freezes = !survey.freezable.is_empty() && (survey.must_freeze || pays);
         let (frozen, plans) = if freezes {
             self.freeze_tuples(page, &survey, transactions, log)
         } else {
             (0, 0)
         };
+        let left = survey.oldest[usize::from(freezes)];
+        done.oldest_left = done.oldest_left.into_iter().chain(left).min();
         let found = found(page, plan, (&survey, alike.is_some()), frozen);
         let sets_bits = self.sets_bits(&found);
         if combined && (prunes || freezes || sets_bits) {
@@ -159,20 +168,39 @@ impl Cleaner<'_> {
         done: &mut Vacuumed,
     ) -> Survey {
         done.live_tuples += u64::from(page.item_count());
-        let (old_xmin, _) = freezable_parts(tuple, transactions);
+        let (old_xmin, _) = self.freezable_parts(tuple, transactions);
         let is_frozen = tuple.xmin_hint == XminHint::Frozen;
         let offsets = (0..page.item_count() as usize).map(offset_of);
         Survey {
             all_visible: is_visible_to_all(tuple, transactions),
-            would_be_frozen: is_frozen || (self.may_freeze() && old_xmin),
+            would_be_frozen: is_frozen || old_xmin,
             freezable: offsets.filter(|_| old_xmin).collect(),
+            must_freeze: old_xmin && self.is_old(tuple.xmin, transactions),
+            oldest: [!is_frozen, !is_frozen && !old_xmin].map(|is| is.then_some(tuple.xmin)),
             has_visible_xid: !is_frozen,
         }
     }
 
-    /// Before 16 nothing is frozen early, so nothing counts as becoming frozen.
-    fn may_freeze(&self) -> bool {
-        self.freeze || self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage
+    /// Whether what this transaction has left has to be frozen.
+    ///
+    /// Source: `heap_tuple_should_freeze`, src/backend/access/heap/heapam.c (REL_16_STABLE).
+    fn is_old(&self, xid: Xid, transactions: &impl Transactions) -> bool {
+        self.freeze || transactions.oldest_of(xid) < self.freeze_limit
+    }
+
+    /// Whether `xmin` and `xmax` are old enough to be frozen: before 16 only if they have to be,
+    /// later if the page is.
+    ///
+    /// Source: `heap_prepare_freeze_tuple`, src/backend/access/heap/heapam.c (REL_15_STABLE,
+    /// REL_16_STABLE).
+    fn freezable_parts(&self, tuple: &Tuple, transactions: &impl Transactions) -> (bool, bool) {
+        let with_page = self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
+        let may_go = |xid: Xid| {
+            transactions.is_removable(xid) && (with_page || self.is_old(xid, transactions))
+        };
+        let xmin = tuple.xmin_hint != XminHint::Frozen && may_go(tuple.xmin);
+        let xmax = tuple.xmax.is_valid() && may_go(tuple.xmax);
+        (xmin, xmax)
     }
 
     /// Looks at the tuples that pruning left.
@@ -186,9 +214,10 @@ impl Cleaner<'_> {
             all_visible: true,
             would_be_frozen: true,
             freezable: Vec::new(),
+            must_freeze: false,
+            oldest: [None; 2],
             has_visible_xid: false,
         };
-        let may_freeze = self.may_freeze();
         for (offset, item) in page.each_item() {
             let LinePointer::Normal(tuple) = &item else {
                 continue;
@@ -210,10 +239,22 @@ impl Cleaner<'_> {
                 TupleState::InsertInProgress => survey.all_visible = false,
                 TupleState::Dead => unreachable!("pruning removes dead tuples"),
             }
-            let (old_xmin, old_xmax) = freezable_parts(tuple, transactions);
-            let xmin_done = tuple.xmin_hint == XminHint::Frozen || (may_freeze && old_xmin);
-            let xmax_done = !tuple.xmax.is_valid() || (may_freeze && old_xmax);
-            survey.would_be_frozen &= xmin_done && xmax_done;
+            let (old_xmin, old_xmax) = self.freezable_parts(tuple, transactions);
+            let is_frozen = tuple.xmin_hint == XminHint::Frozen;
+            let xmax_done = !tuple.xmax.is_valid() || old_xmax;
+            survey.would_be_frozen &= (is_frozen || old_xmin) && xmax_done;
+            survey.must_freeze |= (old_xmin && self.is_old(tuple.xmin, transactions))
+                || (old_xmax && self.is_old(tuple.xmax, transactions));
+            let xmin = (!is_frozen).then_some((tuple.xmin, old_xmin));
+            let xmax = tuple.xmax.is_valid();
+            let xmax = xmax.then(|| (transactions.oldest_of(tuple.xmax), old_xmax));
+            for (xid, goes) in [xmin, xmax].into_iter().flatten() {
+                let [before, after] = &mut survey.oldest;
+                *before = before.iter().copied().chain([xid]).min();
+                if !goes {
+                    *after = after.iter().copied().chain([xid]).min();
+                }
+            }
             if old_xmin || old_xmax {
                 survey.freezable.push(offset);
             }
@@ -235,7 +276,7 @@ impl Cleaner<'_> {
         let mut plans = Vec::with_capacity(survey.freezable.len());
         for &offset in &survey.freezable {
             let mut tuple = page.tuple_mut(offset);
-            let (old_xmin, old_xmax) = freezable_parts(&tuple, transactions);
+            let (old_xmin, old_xmax) = self.freezable_parts(&tuple, transactions);
             if old_xmin {
                 tuple.xmin_hint = XminHint::Frozen;
             }
@@ -343,15 +384,6 @@ pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> 
 /// Whether everyone sees a live tuple.
 fn is_visible_to_all(tuple: &Tuple, transactions: &impl Transactions) -> bool {
     transactions.outcome(tuple.xmin) == Outcome::Committed && transactions.is_removable(tuple.xmin)
-}
-
-/// Whether `xmin` and `xmax` are old enough to be frozen.
-///
-/// Source: `heap_prepare_freeze_tuple`, src/backend/access/heap/heapam.c (REL_16_STABLE).
-fn freezable_parts(tuple: &Tuple, transactions: &impl Transactions) -> (bool, bool) {
-    let xmin = tuple.xmin_hint != XminHint::Frozen && transactions.is_removable(tuple.xmin);
-    let xmax = tuple.xmax.is_valid() && transactions.is_removable(tuple.xmax);
-    (xmin, xmax)
 }
 
 /// Nothing is left of a locker that has ended or a deleter that failed; only the link to a next

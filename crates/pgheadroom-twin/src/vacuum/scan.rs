@@ -85,14 +85,17 @@ impl VacuumScan {
             if self.next >= self.rel_pages {
                 return None;
             }
+            let looks_at_all = self.options.freeze || self.options.aggressive;
             let may_skip = |block| {
                 let bits = vm.get(BlockNumber(block));
-                bits.all_frozen || (bits.all_visible && !self.options.freeze)
+                bits.all_frozen || (bits.all_visible && !looks_at_all)
             };
             let unskippable = (self.next..self.rel_pages)
                 .find(|&block| block + 1 == self.rel_pages || !may_skip(block))
                 .unwrap_or(self.rel_pages);
             if unskippable - self.next >= SKIP_PAGES_THRESHOLD {
+                let is_frozen = |block| vm.get(BlockNumber(block)).all_frozen;
+                self.done.skipped_unfrozen |= !(self.next..unskippable).all(is_frozen);
                 self.next = unskippable;
             }
             self.run_end = unskippable + 1;

@@ -41,12 +41,14 @@ impl VacuumLog for Told {
 /// differs in nothing else.
 #[test]
 fn alike_rows_are_cleaned_as_others() {
-    for (major, current, held, owes, freeze) in (13..=18).flat_map(|major| {
+    for (major, current, held, owes, (freeze, limit)) in (13..=18).flat_map(|major| {
         [(9, None), (5, None), (9, Some(4)), (9, Some(5))]
             .into_iter()
             .flat_map(move |(current, held)| {
-                [(false, false), (false, true), (true, false), (true, true)]
-                    .map(|(owes, freeze)| (major, current, held, owes, freeze))
+                let freezes = [(false, 0), (true, 0), (false, 5), (false, 6)];
+                [false, true].into_iter().flat_map(move |owes| {
+                    freezes.map(|freeze| (major, current, held, owes, freeze))
+                })
             })
     }) {
         let version = PgVersion::new(major, if major == 13 { 20 } else { 4 });
@@ -60,6 +62,7 @@ fn alike_rows_are_cleaned_as_others() {
             block: BlockNumber(0),
             dead_roots: DeadRoots::Stay,
             freeze,
+            freeze_limit: Xid(limit),
             visibility: Visibility::default(),
         };
         let clean = |is_updated: bool, twice: bool| {
@@ -102,7 +105,7 @@ fn alike_rows_are_cleaned_as_others() {
             (page, found, done, told.hinted, changes)
         };
         for twice in [false, true] {
-            let context = (major, current, held, owes, freeze, twice);
+            let context = (major, current, held, owes, freeze, limit, twice);
             assert_eq!(clean(false, twice), clean(true, twice), "{context:?}");
         }
     }
