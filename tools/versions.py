@@ -1,0 +1,186 @@
+"""
+What is exact on which version of PostgreSQL, told by the goldens: docs/versions.md.
+
+    python tools/versions.py [--write]
+
+A cell counts what was recorded on servers of a major version (golden/expected). That the twin
+gives the same is what the core's golden tests demand of each of these files; what they except by
+name (`NOT_REPRODUCED` in crates/pgheadroom-twin/tests/scenarios/mod.rs) is shown as such.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "versions.md"
+EXPECTED = ROOT / "golden" / "expected"
+TWIN = ROOT / "crates" / "pgheadroom-twin"
+MAJORS = (15, 16, 17, 18, 19)
+
+# Features by the first word of a file's name behind its kind; the first that fits.
+FEATURES: tuple[tuple[str, str, str], ...] = (
+    ("Where rows go: INSERT, COPY, the free space map", "scenario", "insert|copy|heap|fsm|row"),
+    ("UPDATE, DELETE, HOT, upserts", "scenario", "update|upsert|select|abort"),
+    ("Pruning and hint bits", "scenario", "prune|hints|read|visibility"),
+    ("B-trees, their scans and dead entries", "scenario", "btree|index|scan|uniqueness|dead"),
+    ("Full-page images and hints in the WAL", "scenario", "image|wal"),
+    ("VACUUM", "scenario", "vacuum"),
+    ("Freezing by age, aggressive VACUUM", "scenario", "freeze|aggressive"),
+    ("VACUUM FULL", "scenario", "rewrite"),
+    ("TOAST by the version's own compression", "scenario", "toast"),
+    ("Row locks and multixacts", "scenario", "lock|multixact"),
+    ("Foreign keys", "scenario", "fk"),
+    ("Queues and their heads", "scenario", "queue|head"),
+    ("Savepoints", "scenario", "savepoint"),
+    ("Snapshots, cursors, horizons, pins", "scenario", "horizon|cursor|pin"),
+    ("Waits, deadlocks, rechecks", "scenario", "wait|deadlock|recheck|unique"),
+    ("REPEATABLE READ", "scenario", "repeatable"),
+    ("Whole profiles of one client", "profile", ".*"),
+    ("What random profiles once differed in", "found", ".*"),
+    ("Runs of pgbench's own scripts", "run", ".*"),
+    ("B-trees by themselves, up to 100,000 entries", "btree", ".*"),
+    ("Heaps by themselves: VACUUM, freezing, cutting off", "heap", ".*"),
+    ("Images by `wal_compression = pglz`", "compressed", "(?!lz4|zstd).*"),
+    ("Images by lz4, values by lz4", "compressed", "lz4"),
+    ("Images by zstd", "compressed", "zstd"),
+)
+_ENTRY = re.compile(r'\(\s*&\[([^\]]*)\],\s*"([^"]*)",\s*&\[([^\]]*)\]', re.DOTALL)
+_EXCEPT = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\n\];", re.DOTALL)
+_REFUSED = "== refused: what it does to pages is not modelled"
+
+
+def feature_of(kind: str, name: str) -> str:
+    """
+    The feature that a golden file is about.
+
+    Raises:
+        LookupError: No line of `FEATURES` fits.
+    """
+    for title, of, words in FEATURES:
+        if of == kind and re.match(rf"(?:{words})(?:-|$)", name):
+            return title
+    raise LookupError(f"golden file {kind}-{name}: no line of FEATURES in {__file__} fits")
+
+
+def recorded() -> dict[tuple[str, str], dict[int, dict[str, set[str]]]]:
+    """
+    The golden files.
+
+    Returns:
+        By feature and kind, then by major version: names, with the versions of their servers.
+    """
+    found: dict[tuple[str, str], dict[int, dict[str, set[str]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(set))
+    )
+    for path in sorted(EXPECTED.glob("*/*.json")):
+        kind, _, name = path.stem.partition("-")
+        version = path.parent.name
+        major = int(version[:2])
+        found[feature_of(kind, name), kind][major][name].add(version)
+    return found
+
+
+def excepted() -> dict[str, dict[str, str]]:
+    """By version: scenarios that the twin does not reproduce, and why."""
+    text = (TWIN / "tests" / "scenarios" / "mod.rs").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    listed = _EXCEPT.search(text)
+    assert listed is not None
+    for versions, reason, names in _ENTRY.findall(listed[1]):
+        for version in re.findall(r'"([^"]+)"', versions):
+            found[version] |= dict.fromkeys(re.findall(r'"([^"]+)"', names), reason)
+    return found
+
+
+def refused(table: str) -> list[str]:
+    """Names of a table of the twin's whose effect on pages is not modelled."""
+    text = (TWIN / "src" / "profile" / table).read_text(encoding="utf-8")
+    part = text.split(_REFUSED, 1)[1].split("\n==", 1)[0]
+    return [line.split(" ")[0] for line in part.split("\n") if line and not line.startswith("#")]
+
+
+def _cell(
+    names: Mapping[str, set[str]], kind: str, reasons: Mapping[str, Mapping[str, str]]
+) -> str:
+    if not names:
+        return "-"
+    if kind == "compressed":
+        return f"interval, {len(names)}"
+    missed = [
+        name
+        for name, versions in names.items()
+        if kind == "scenario" and any(name in reasons.get(version, {}) for version in versions)
+    ]
+    if missed:
+        shown = ", ".join(f"`{name}`" for name in missed)
+        return f"exact, {len(names) - len(missed)}; not {shown}"
+    return f"exact, {len(names)}"
+
+
+def page() -> str:
+    """The page of docs."""
+    found, reasons = recorded(), excepted()
+    versions: dict[int, set[str]] = defaultdict(set)
+    for by_major in found.values():
+        for major, names in by_major.items():
+            versions[major].update(*names.values())
+    lines = [
+        "# Versions",
+        "",
+        "What the twin is compared with on servers of each version "
+        "(`python tools/versions.py --write`, from `golden/expected` and the tests' exceptions).",
+        "The number is that of recordings: *exact* ones agree to the unit, scenarios in the place "
+        "of every row version and index entry too; of *interval* ones all but the bytes of images "
+        "does, and these lie in the stated interval ([limits](limits.md)). `-`: nothing was "
+        "recorded there, and what is said is by the rules that other versions showed.",
+        "",
+        "| feature | " + " | ".join(map(str, MAJORS)) + " |",
+        "|---|" + "---|" * len(MAJORS),
+        "| servers | " + " | ".join(", ".join(sorted(versions[m])) for m in MAJORS) + " |",
+    ]
+    for title, kind, _ in FEATURES:
+        cells = [_cell(found[title, kind].get(major, {}), kind, reasons) for major in MAJORS]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    lines += ["", "## Not reproduced", ""]
+    by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for version, names_of in reasons.items():
+        for name, reason in names_of.items():
+            by_reason[name, reason].append(version)
+    lines += [
+        f"- `{name}` on {', '.join(of)}: {reason}." for (name, reason), of in by_reason.items()
+    ]
+    lines += [
+        "",
+        "## Refused on every version",
+        "",
+        "By name, before anything is played; [wishes](wishes.md) has profiles with one feature "
+        "each and what becomes of them.",
+        "",
+        "- Settings: " + ", ".join(f"`{name}`" for name in refused("settings.txt")) + ".",
+        "- Storage parameters: "
+        + ", ".join(f"`{name}`" for name in refused("storage_parameters.txt"))
+        + ".",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Show or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} anew")
+    options = parser.parse_args(arguments)
+    if options.write:
+        PAGE.write_text(page(), encoding="utf-8")
+    else:
+        print(page(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
