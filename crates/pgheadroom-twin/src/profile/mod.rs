@@ -16,6 +16,7 @@ pub(crate) mod head;
 mod index_spec;
 pub mod load;
 pub(crate) mod ranges;
+mod server_spec;
 pub mod settings;
 mod spec;
 pub mod support;
@@ -23,11 +24,11 @@ pub mod support;
 pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
 pub use load::LoadedTable;
+pub use server_spec::{Compression, ServerSpec, WalLevel};
 pub use spec::{
-    Among, BuiltinName, ChangeSpec, ColumnSpec, Compression, Distribution, Find, ForeignKeySpec,
-    GrowsSpec, Isolation, KindName, OperationSpec, ParentPick, PgbenchSpec, PickSpec, ProfileSpec,
-    RowsSpec, RunSpec, SampleSpec, ServerSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec,
-    WalLevel, WidthSpec,
+    Among, BuiltinName, ChangeSpec, ColumnSpec, Distribution, Find, ForeignKeySpec, GrowsSpec,
+    Isolation, KindName, OperationSpec, ParentPick, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec,
+    RunSpec, SampleSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

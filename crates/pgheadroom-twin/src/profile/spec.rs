@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use pgheadroom_layout::compression::Method;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::executor::FreezeAges;
 use crate::profile::ProfileError;
 use crate::profile::index_spec::IndexSpec;
+use crate::profile::server_spec::ServerSpec;
 
 /// A whole profile, its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -82,111 +81,6 @@ impl ProfileSpec {
             scripts.push(vec![number]);
         }
         scripts
-    }
-}
-
-/// Settings of the server.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(clippy::struct_excessive_bools)] // PostgreSQL's own switches
-pub struct ServerSpec {
-    /// As asked for: a major or minor version.
-    pub version: String,
-    /// As PostgreSQL spells sizes.
-    pub shared_buffers: String,
-    /// Images after checkpoints.
-    pub full_page_writes: bool,
-    /// What WAL is for.
-    pub wal_level: WalLevel,
-    /// Compression of images.
-    pub wal_compression: Compression,
-    /// Hints are logged.
-    pub wal_log_hints: bool,
-    /// Checksums; the version's default when absent.
-    pub data_checksums: Option<bool>,
-    /// Whether autovacuum runs.
-    pub autovacuum: bool,
-    /// How often it looks.
-    pub autovacuum_naptime_s: Option<f64>,
-    /// Checkpoints by time; none inside the run when absent.
-    pub checkpoint_interval_s: Option<f64>,
-    /// Checkpoints by WAL; out of reach when absent.
-    pub max_wal_size: Option<String>,
-    /// Further settings.
-    #[serde(default)]
-    pub settings: BTreeMap<String, String>,
-    /// What was observed; of no concern here.
-    #[serde(default)]
-    pub observed: Option<Ignored>,
-}
-
-impl ServerSpec {
-    /// By what values are compressed, if the profile says so.
-    #[must_use]
-    pub fn toast_compression(&self) -> Option<Method> {
-        let given = self.settings.get("default_toast_compression")?;
-        match given.trim().to_ascii_lowercase().as_str() {
-            "pglz" => Some(Method::Pglz),
-            "lz4" => Some(Method::Lz4),
-            _ => None,
-        }
-    }
-
-    /// The ages by which VACUUM freezes.
-    #[must_use]
-    pub fn freeze_ages(&self) -> FreezeAges<u32> {
-        let given = |name: &str| {
-            self.settings
-                .get(name)
-                .and_then(|age| age.trim().parse().ok())
-        };
-        FreezeAges {
-            min: given("vacuum_freeze_min_age").unwrap_or(FreezeAges::DEFAULT.min),
-            table: given("vacuum_freeze_table_age").unwrap_or(FreezeAges::DEFAULT.table),
-        }
-    }
-
-    /// By what images are compressed, if there are any and they are.
-    #[must_use]
-    pub fn image_compression(&self) -> Option<Method> {
-        self.full_page_writes
-            .then(|| self.wal_compression.method())?
-    }
-}
-
-/// `wal_level`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)] // PostgreSQL's words
-pub enum WalLevel {
-    Minimal,
-    Replica,
-    Logical,
-}
-
-/// `wal_compression`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)] // PostgreSQL's words
-pub enum Compression {
-    Off,
-    On,
-    Pglz,
-    Lz4,
-    Zstd,
-}
-
-impl Compression {
-    /// What compresses, if anything does; `on` is pglz.
-    ///
-    /// Source: `wal_compression_options`, src/backend/utils/misc/guc_tables.c (REL_18_STABLE).
-    const fn method(self) -> Option<Method> {
-        match self {
-            Self::Off => None,
-            Self::On | Self::Pglz => Some(Method::Pglz),
-            Self::Lz4 => Some(Method::Lz4),
-            Self::Zstd => Some(Method::Zstd),
-        }
     }
 }
 
