@@ -5,7 +5,8 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
-use pgheadroom_walread::reader::{Reader, Sink, Step};
+use pgheadroom_walread::reader::{Reader, Step};
+use pgheadroom_walread::sink::Sink;
 use pgheadroom_walread::{Range, Tally, Wanted};
 
 #[path = "../tests/wal_writer/mod.rs"]

@@ -10,9 +10,9 @@ use pgheadroom_layout::Lsn;
 use crate::cause::Cause;
 use crate::detail::redo_point;
 use crate::format::Major;
-use crate::reader::Sink;
 use crate::record::{Block, Compression, Record, RelFile};
 use crate::rmgr::Rmgr;
+use crate::sink::Sink;
 use crate::tally::{Moment, ended_at};
 
 /// Points of time that are kept; with more, every second one goes. Arbitrary: half a second apart

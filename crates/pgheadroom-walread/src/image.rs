@@ -14,8 +14,8 @@ use pgheadroom_layout::pglz;
 use pgheadroom_layout::Lsn;
 
 use crate::format::PAGE_BYTES;
-use crate::reader::Sink;
 use crate::record::{Compression, Image, Record, RelFile};
+use crate::sink::Sink;
 
 /// Source: `SizeOfXLogRecordBlockCompressHeader`, src/include/access/xlogrecord.h.
 const COMPRESS_HEADER_BYTES: usize = 2;

@@ -26,9 +26,11 @@ pub mod piece;
 pub mod reader;
 pub mod record;
 pub mod replay;
+pub mod resume;
 pub mod rmgr;
 pub mod run;
 mod simple;
+pub mod sink;
 pub mod tally;
 
 pub use cause::Cause;

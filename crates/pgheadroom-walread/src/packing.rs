@@ -11,8 +11,8 @@ use pgheadroom_layout::Lsn;
 
 use crate::format::PAGE_BYTES;
 use crate::image::{image_bytes_under, unpack};
-use crate::reader::Sink;
 use crate::record::{Compression, Record};
+use crate::sink::Sink;
 
 /// The methods, in the order of [`Packed::methods`].
 pub const METHODS: [(Compression, &str); 4] = [

@@ -16,40 +16,14 @@ use pgheadroom_crc32c::{Place, count_holding, holds};
 use pgheadroom_layout::Lsn;
 
 use crate::error::Broken;
-use crate::format::{PAGE_BYTES, PageHeader, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, padded};
+use crate::format::{PAGE_BYTES, PageHeader, RECORD_HEADER_BYTES, padded};
 use crate::page::{End, Found, check, is_switch, look};
 use crate::record::{Block, Header, Record, crc_of};
+use crate::sink::Sink;
 
 /// How much of a record that crosses pages is kept. More than any record has whose main data are
 /// looked at and lie behind images, and more than 33 images; arbitrary beyond that.
 pub const KEPT_BYTES: usize = 512 * 1024;
-
-/// Is given each record.
-pub trait Sink {
-    /// A record that is whole and whose checksum holds, and where it ends; false to stop before it.
-    fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool;
-
-    /// Whether it takes some of the records between two positions by [`Sink::simple`].
-    ///
-    /// For the sake of speed: most records have one of a few simple forms.
-    fn takes_simple(&self, _from: Lsn, _to: Lsn) -> bool {
-        false
-    }
-
-    /// As [`Sink::record`], of a record that is not taken apart yet; false to have it taken apart.
-    fn simple(&mut self, _bytes: &[u8]) -> bool {
-        false
-    }
-
-    /// The last of simple records ends there.
-    fn simple_to(&mut self, _end: Lsn) {}
-
-    /// What follows does not join on to what came before.
-    fn gap(&mut self) {}
-
-    /// There are no more records for now: what was put off is done.
-    fn settle(&mut self) {}
-}
 
 /// What came of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -460,76 +434,4 @@ impl Reader {
     fn broken_record(&self, why: &'static str) -> Step {
         self.broken(self.position().unwrap_or_default(), why)
     }
-}
-
-/// Where on a page a record of this log begins although an earlier one is broken; None if nowhere.
-///
-/// A record counts if it is whole on the page, its checksum holds and it names the broken record,
-/// or a later one, as before it: what lies in a segment from before it was used again names
-/// earlier ones.
-#[must_use]
-pub fn record_after(
-    broken: Lsn,
-    lsn: Lsn,
-    page: &[u8],
-    magic: u16,
-    segment_bytes: u64,
-) -> Option<usize> {
-    let header = PageHeader::read(page);
-    if !header.fits(magic, lsn, segment_bytes) {
-        return None;
-    }
-    let from = if broken.0 >= lsn.0 {
-        usize::try_from(broken.0 - lsn.0).ok()? + 8
-    } else {
-        header.bytes()
-    };
-    let mut blocks = Vec::new();
-    (from.next_multiple_of(8)..PAGE_BYTES.saturating_sub(RECORD_HEADER_BYTES - 1))
-        .step_by(8)
-        .find(|at| {
-            let begin = Lsn(lsn.0 + *at as u64);
-            let head = Header::read(&page[*at..]);
-            let bytes = head.total_bytes as usize;
-            let fits = bytes >= RECORD_HEADER_BYTES && bytes <= PAGE_BYTES - at;
-            if !fits || head.prev < broken || head.prev >= begin {
-                return false;
-            }
-            let record = &page[*at..at + bytes];
-            head.crc == crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]))
-                && Record::decode(begin, head, record, &mut blocks).is_ok()
-        })
-}
-
-/// Where on a page a record may begin that crosses it although an earlier one is broken; only the
-/// pages that follow show whether it is one. As [`record_after`], but by its header alone.
-#[must_use]
-pub fn crossing_after(
-    broken: Lsn,
-    lsn: Lsn,
-    page: &[u8],
-    magic: u16,
-    segment_bytes: u64,
-) -> Option<usize> {
-    let header = PageHeader::read(page);
-    if !header.fits(magic, lsn, segment_bytes) {
-        return None;
-    }
-    let left = if header.continues() {
-        header.left_bytes as usize
-    } else {
-        0
-    };
-    if left >= PAGE_BYTES {
-        return None;
-    }
-    let at = header.bytes() + left.next_multiple_of(8);
-    if at + RECORD_HEADER_BYTES > PAGE_BYTES {
-        return None;
-    }
-    let begin = Lsn(lsn.0 + at as u64);
-    let head = Header::read(&page[at..]);
-    let crosses = head.total_bytes as usize > PAGE_BYTES - at;
-    let follows = begin > broken && head.prev >= broken && head.prev < begin;
-    (crosses && head.total_bytes <= RECORD_BYTES_MAX && follows).then_some(at)
 }

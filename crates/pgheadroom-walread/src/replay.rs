@@ -21,9 +21,9 @@ use pgheadroom_layout::Lsn;
 use crate::cause::Cause;
 use crate::facts::{Facts, leaves_alone};
 use crate::format::PAGE_BYTES;
-use crate::reader::Sink;
 use crate::record::{Block, Compression, Record, RelFile};
 use crate::rmgr::Rmgr;
+use crate::sink::Sink;
 use crate::tally::Moment;
 
 /// Blocks that are followed; with more, a half of them by their hash. 75 MB; arbitrary.

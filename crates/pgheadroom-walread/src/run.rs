@@ -15,7 +15,9 @@ use crate::detail::Wanted;
 use crate::error::{Broken, WalError};
 use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
 use crate::piece::{Pages, Piece};
-use crate::reader::{Reader, Sink, Step, crossing_after, record_after};
+use crate::reader::{Reader, Step};
+use crate::resume::{crossing_after, record_after};
+use crate::sink::Sink;
 use crate::tally::{Range, Tally};
 
 /// A stretch that could not be read.

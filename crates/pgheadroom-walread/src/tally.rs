@@ -13,10 +13,10 @@ use crate::cause::{Cause, INDEXES};
 use crate::detail::{Detail, Wanted};
 use crate::format::{Major, padded};
 use crate::memo::Memo;
-use crate::reader::Sink;
 use crate::record::{Record, RelFile};
 use crate::rmgr::{Rmgr, type_index};
 use crate::simple::{Simple, Taken};
+use crate::sink::Sink;
 
 /// A count of records and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,9 +5,11 @@ use pgheadroom_walread::facts::Facts;
 use pgheadroom_walread::format::Major;
 use pgheadroom_walread::image::Pages;
 use pgheadroom_walread::packing::Packed;
-use pgheadroom_walread::reader::{Reader, Sink, Step, crossing_after, record_after};
+use pgheadroom_walread::reader::{Reader, Step};
 use pgheadroom_walread::record::RelFile;
 use pgheadroom_walread::replay::{Replay, Trigger};
+use pgheadroom_walread::resume::{crossing_after, record_after};
+use pgheadroom_walread::sink::Sink;
 use pgheadroom_walread::tally::RelationSums;
 use pgheadroom_walread::{Range, Tally, Wanted};
 
