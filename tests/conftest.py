@@ -7,9 +7,12 @@ Options and header of the whole test suite.
 
 What `make test` has no time for carries the mark `long`, with a reason, and runs by
 `make test-long`: single tests; servers of PGHEADROOM_LONG_TEST_SERVERS, but for tests marked
-`minors`; of the servers a second build of a version, but for tests marked
-`contrib`; and in tests marked `ends` what lies between the oldest version and the embedded one.
+`minors`; second builds of a version; and of the versions all but one, which is each test's own by
+turns. A test marked `contrib` has one server with contrib modules and one without, by turns; one
+marked `each` has every version.
 Servers that `--server` names are never left out.
+
+Run folders are made in memory where there is room for them.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ import operator
 import os
 import re
 import signal
+import zlib
 
 import hypothesis
 import pytest
 
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
+from places import fast_place
 
 # The same examples in every run, however busy the machine is: a failure is one that comes again.
 hypothesis.settings.register_profile(
@@ -75,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # would inherit that: the programs that tests interrupt would never notice.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    os.environ.setdefault("PGHEADROOM_TMPDIR", str(fast_place()))
     config.stash[ASKED_FOR] = [find_programs(folder) for folder in config.getoption("--server")]
     config.stash[FOR_LONG] = _named("PGHEADROOM_LONG_TEST_SERVERS")
     config.stash[SERVERS] = [
@@ -125,14 +131,19 @@ def _spared(metafunc: pytest.Metafunc) -> dict[int, str]:
         for n, programs in enumerate(fitting):
             if any(programs.version == other.version for other in fitting[:n]):
                 spared[id(programs)] = f"a second {programs.version}"
-    if "ends" in marks and fitting:
-        oldest = min(fitting, key=lambda programs: programs.version)
-        for programs in fitting:
-            if programs is not oldest and programs is not fitting[0]:
-                spared.setdefault(id(programs), "between the oldest and the embedded version")
+    further = metafunc.config.stash[FOR_LONG]
     if "minors" not in marks:
-        for programs in metafunc.config.stash[FOR_LONG]:
+        for programs in further:
             spared.setdefault(id(programs), f"{programs.version} beside the usual versions")
+    usual = [each for each in fitting if id(each) not in spared and each not in further]
+    groups = [usual]
+    if "contrib" in marks:
+        groups = [[each for each in usual if bool(each.contrib) is has] for has in (True, False)]
+    for group in groups if "each" not in marks else ():
+        # The same one in every run: a failure is one that comes again.
+        turn = zlib.crc32(metafunc.definition.nodeid.encode()) % max(1, len(group))
+        for programs in group[:turn] + group[turn + 1 :]:
+            spared[id(programs)] = f"by turns on {group[turn].version}"
     for programs in metafunc.config.stash[ASKED_FOR]:
         spared.pop(id(programs), None)
     return spared

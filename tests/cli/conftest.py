@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import pytest
 from leftovers import eventually_empty
 
 from pgheadroom.cli import app
+from places import fast_place
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -78,10 +78,7 @@ def in_process(
 @pytest.fixture
 def run_parent(environment: dict[str, str]) -> Iterator[Path]:
     """The folder for run folders; anything left in it at the end fails the test."""
-    memory = Path("/dev/shm")
-    # In memory where there is room: making and removing thousands of files is slow on ext4.
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 4 * 1024**3
-    parent = Path(tempfile.mkdtemp(prefix="pgh-cli-", dir=memory if roomy else "/var/tmp"))
+    parent = Path(tempfile.mkdtemp(prefix="pgh-cli-", dir=fast_place()))
     parent.chmod(0o755)
     environment["PGHEADROOM_TMPDIR"] = str(parent)
     yield parent

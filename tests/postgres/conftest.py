@@ -16,22 +16,9 @@ from pathlib import Path
 import pytest
 
 from pgheadroom.servers import ServerPrograms, find_programs
+from places import fast_place
 
-
-def _fast_place() -> Path:
-    """
-    Where tests put run folders: in memory if there is room, which /dev/shm lacks in containers.
-
-    A cluster has a thousand files, and ext4 slows down when thousands are made and removed within
-    a minute (it does not use a freed inode again at once): up to 2 s per cluster.
-    """
-    memory = Path("/dev/shm")
-    if memory.is_dir() and shutil.disk_usage(memory).free > 4 * 1024**3:
-        return memory
-    return Path("/var/tmp")
-
-
-PLACE = _fast_place()
+PLACE = fast_place()
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,6 @@ VACUUM ANALYZE events
 STATEMENT = "UPDATE users SET visits = visits + 1, seen = now() WHERE id = md5(%s::text)::uuid"
 
 
-@pytest.mark.ends
 @pytest.mark.parametrize("name", ["keys-uuid", "keys-text"])
 def test_keys_are_exact(programs: ServerPrograms, name: str) -> None:
     """Rows are found, entries placed and leaves split as on the server, to the byte of WAL."""

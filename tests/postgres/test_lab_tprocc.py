@@ -246,6 +246,7 @@ def test_warming_reads_all_pages_and_prunes_none(server: Running) -> None:
     assert _value(server, dead) < before, "the check that reads whole tables does prune"
 
 
+@pytest.mark.long(reason="half a minute; golden runs and the twin of tprocc are unit tests")
 def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Path) -> None:
     """
     Sizes within 1 % of the twin's, HOT within 4 points, order_line's within 2, WAL within 8 %.

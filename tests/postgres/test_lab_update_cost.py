@@ -106,6 +106,7 @@ def test_the_matrix_to_the_byte(programs: ServerPrograms, tmp_path: Path) -> Non
         assert "16 is the first" in result["assumed"]["n_tup_newpage_upd"]
 
 
+@pytest.mark.long(reason="ten times the load; the matrix is to the byte at a tenth of it")
 def test_a_million_rows_to_the_byte(newest: ServerPrograms, tmp_path: Path) -> None:
     """Ten times as many rows, where one FSM page no longer sees the whole table."""
     request = _request("filler_length=64", "change=4660", scale=10)

@@ -52,6 +52,7 @@ def test_images_follow_the_checkpoint(newest: ServerPrograms, tmp_path: Path) ->
     assert of["on", 3]["mean_wal_bytes_per_update"] > of["on", 3]["wal_bytes_per_update"]
 
 
+@pytest.mark.long(reason="twenty windows; tests/postgres/test_play.py holds a snapshot")
 def test_a_held_snapshot_ends_hot_and_growth_stays(newest: ServerPrograms, tmp_path: Path) -> None:
     """
     Pages with room for a few versions fill up, since nothing may be pruned; then all is HOT again.

@@ -22,7 +22,7 @@ from pgheadroom.sources.observing import Request
 from pgheadroom.sources.recording import read_files
 from pgheadroom.sources.script import psql_script
 
-pytestmark = [pytest.mark.ends, pytest.mark.usefixtures("run_parent")]
+pytestmark = [pytest.mark.usefixtures("run_parent")]
 
 
 def psql(programs: ServerPrograms) -> Path:

@@ -18,6 +18,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms
 pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
 
 
+@pytest.mark.each
 @pytest.mark.minors
 def test_rates_shape_and_operations(programs: ServerPrograms, tmp_path: Path) -> None:
     """A known number of changes comes out as counted by the server, by the version's own views."""

@@ -126,6 +126,7 @@ def _far(proof: Proof) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.each
 @pytest.mark.minors
 @pytest.mark.parametrize("name", PROFILES)
 def test_one_client_is_exact(programs: ServerPrograms, name: str) -> None:

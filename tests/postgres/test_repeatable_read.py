@@ -31,7 +31,6 @@ def _profile() -> dict[str, Any]:
     }
 
 
-@pytest.mark.ends
 def test_failures_end_no_run(programs: ServerPrograms) -> None:
     """The run goes on after each; what failed has changed no row, in either player."""
     proof = prove(parse_profile(_profile()), server=str(programs.bin_dir))

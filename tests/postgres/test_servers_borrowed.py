@@ -20,7 +20,7 @@ from pgheadroom.errors import ConnectionFailed, InputError, PrivilegeMissing, Un
 from pgheadroom.servers import BorrowedServer, Cluster, Host, ServerPrograms, borrowed, find_client
 from pgheadroom.types import PgVersion
 
-pytestmark = [pytest.mark.ends, pytest.mark.pg, pytest.mark.usefixtures("run_parent")]
+pytestmark = [pytest.mark.pg, pytest.mark.usefixtures("run_parent")]
 
 CHILD = Path(__file__).with_name("borrow_in_child.py")
 PASSWORD = r"s3:cr\et 'x'"

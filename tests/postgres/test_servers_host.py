@@ -22,7 +22,7 @@ from pgheadroom.errors import DiskFull, InputError, LabError, ServerStartFailed
 from pgheadroom.servers import Cluster, Host, ServerPrograms, disk, find_client
 from pgheadroom.types import PgVersion
 
-pytestmark = [pytest.mark.ends, pytest.mark.pg]
+pytestmark = [pytest.mark.pg]
 
 
 def shown(cluster: Cluster, setting: str) -> str:

@@ -23,7 +23,7 @@ from footprint import DEADLINE_S, Footprint, segments, start_time
 
 from pgheadroom.servers import Host, ServerPrograms
 
-pytestmark = [pytest.mark.ends, pytest.mark.pg]
+pytestmark = [pytest.mark.pg]
 
 CHILD = Path(__file__).with_name("run_in_child.py")
 
