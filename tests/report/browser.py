@@ -1,6 +1,8 @@
 """
 Headless Chromium by its DevTools protocol, over a pipe: for tests that look at pages.
 
+`holds_to` is what every page of ours must be in it.
+
 Only the standard library; commands are JSON ended by a zero byte on descriptors 3 and 4. What a
 page says on its console, what its policy forbids and what it asks for are collected as they come.
 """
@@ -135,6 +137,35 @@ class Browser:
     def picture(self, path: Path) -> None:
         """Save what the window shows."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+
+_MEASURED = """(() => {
+  const shown = (item) => item.getClientRects().length > 0;
+  const charts = [...document.querySelectorAll("figure svg.marks")].filter(shown);
+  const px = (text, svg) => parseFloat(getComputedStyle(text).fontSize)
+    * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return {
+    figures: document.querySelectorAll("figure").length,
+    charts: charts.length,
+    widest: Math.max(...charts.map((svg) => svg.getBoundingClientRect().right)),
+    least: Math.min(...charts.flatMap((svg) =>
+      [...svg.querySelectorAll("text")].map((text) => px(text, svg)))),
+    page: document.documentElement.scrollWidth,
+  };
+})()"""
+
+LEAST_TEXT_PX = 11
+"""Below, labels of a chart cannot be read on a phone."""
+
+
+def holds_to(browser: Browser, *, width: int) -> None:
+    """Hold the open page to it: each figure has one chart in sight, readable, and all fits."""
+    browser.resize(width)
+    found = browser.run(_MEASURED)
+    assert found["charts"] == found["figures"] > 0
+    assert found["least"] >= LEAST_TEXT_PX - 0.01
+    assert 100 < found["widest"] <= width
+    assert found["page"] <= width, "the page scrolls sideways"
 
 
 @contextlib.contextmanager

@@ -22,7 +22,8 @@ _CURVE = {
 
 
 def _sums(fillfactor: int, shift: int = 0) -> dict[str, int | None]:
-    hot, newpage, heap_pages, wal_bytes, fpi_bytes = _CURVE[fillfactor]
+    known = min(at for at in _CURVE if at >= fillfactor)
+    hot, newpage, heap_pages, wal_bytes, fpi_bytes = _CURVE[known]
     return {
         "n_tup_ins": 0,
         "n_tup_upd": 10_000,

@@ -60,7 +60,8 @@ def test_every_chart_draws(name: str) -> None:
     charts = showing.charts(*MADE[name]())
     assert charts
     for chart in charts:
-        alt.Chart.from_dict(chart.spec)
+        # Rows are no part of the grammar, and looking through them would take a minute.
+        alt.Chart.from_dict({**chart.spec, "datasets": {}})
         svg = vl_convert.vegalite_to_svg(forms.resolved(chart.spec))
         assert svg.count("<path") > 5
         assert "var(--" not in svg
@@ -147,8 +148,8 @@ def test_long_series_are_joined() -> None:
     """Half a day by the second is drawn with a point per pixel, and the caption says so."""
     result, series = synthetic.fillfactor(memories=("fits",), seconds=43200)
     chart = next(c for c in showing.charts(result, series) if c.title.startswith("Transactions"))
-    assert all(len(rows) <= 600 for rows in chart.spec["datasets"].values())
-    assert "72 s (mean)" in chart.caption
+    assert all(len(rows) <= 300 for rows in chart.spec["datasets"].values())
+    assert "144 s (mean)" in chart.caption
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_foreign_text_is_in_no_expression() -> None:
     r"""
     Names cannot run as expressions.
 
-    Vega-Lite pastes titles of axes and tooltips into expressions and escapes only the quote, so
+    Vega-Lite pastes titles of axes into expressions and escapes only the quote, so
     that `\"` ended the string; and a field named a.b would be read as a path.
     """
     result = synthetic.unknown()
@@ -209,7 +210,7 @@ def test_foreign_text_is_in_no_expression() -> None:
         assert '\\"' not in json.dumps(bare).replace("\\\\", "")
         assert "\\\\" not in json.dumps(bare)
         fields = {part["field"] for part in walk(bare) if isinstance(part.get("field"), str)}
-        assert fields <= {"x", "mid", "low", "group", "where", "said", "at"}
+        assert fields <= {"x", "mid", "low", "group", "told", "at"}
 
 
 def test_events_outside_the_window_stay_outside() -> None:
@@ -228,7 +229,7 @@ def test_events_outside_the_window_stay_outside() -> None:
         ]
     chart = next(c for c in showing.charts(result, series) if c.title.startswith("Transactions"))
     events = [row for rows in chart.spec["datasets"].values() for row in rows if "kind" in row]
-    assert {row["said"] for row in events} == {"began before"}
+    assert {row["told"] for row in events} == {"autovacuum at -5.0 s, 8.0 s long: began before"}
     assert {(row["begin"], row["until"]) for row in events} == {(0, 3)}
     rules = [
         part for part in walk(chart.spec) if part.get("mark", {}) and "rule" in str(part["mark"])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic_proof
 import vl_convert
+from browser import Browser, holds_to, opened, with_browser
 from rich.console import Console
-from test_report_html import Page, browse, with_browser
+from test_report_html import Page
 
 import showing
 from pgheadroom.outcome import KEYS
@@ -185,30 +187,34 @@ def test_pages_escape_and_tell(pages: dict[str, str], name: str) -> None:
     assert "<script>alert" not in pages[name]
 
 
+def test_the_page_of_a_curve_is_short() -> None:
+    """51 fillfactors: charts, one table, and the figures of each folded; under 300 kB."""
+    curve = synthetic_proof.prediction(fillfactors=tuple(range(50, 101)), intervals=True)
+    page = showing.page([(curve, ())], title="a long curve")
+    assert len(page.encode()) < 300_000
+    assert page.count('<details class="table">') >= 51
+    assert "<summary" in page
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with opened(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
 @with_browser
 @pytest.mark.parametrize("name", ["exact", "intervals", "tables", "hostile", "prediction"])
-def test_browser_draws_it(pages: dict[str, str], name: str, tmp_path: Path) -> None:
-    """Every chart is drawn, no script fails, and nothing is asked for."""
-    dom, console, asked = browse(tmp_path, pages[name], "--window-size=1280,900")
-    assert 'data-charts="drawn"' in dom
-    assert dom.count('class="marks"') == dom.count("data-chart=") > 0
-    assert not re.search(r"rror|Refused|violates|Uncaught|WARN", console), console
-    assert asked == []
-
-
-@with_browser
-def test_browser_fits_a_narrow_screen(pages: dict[str, str], tmp_path: Path) -> None:
-    """At 400 pixels the page does not scroll sideways; its tables do, in their own frames."""
-    (tmp_path / "report.html").write_text(pages["intervals"], encoding="utf-8")
-    frame = """<style>body{margin:0}</style><iframe src="report.html" width="400" height="900"
-        style="border:0"></iframe><script>
-        setTimeout(() => { const page = frames[0].document; document.body.append([
-          page.documentElement.scrollWidth,
-          ...[...page.querySelectorAll("svg.marks")].map((svg) => svg.getAttribute("width")),
-        ].join(" ")); }, 9000);</script>"""
-    dom, _, _ = browse(tmp_path, frame, "--allow-file-access-from-files")
-    match = re.search(r"</script>([\d ]+)", dom)
-    assert match is not None
-    widths = [int(width) for width in match[1].split()]
-    assert len(widths) == 1 + 4
-    assert max(widths) <= 400
+def test_browser_shows_it(
+    pages: dict[str, str], name: str, browser: Browser, tmp_path: Path
+) -> None:
+    """Charts are in sight and readable in wide and narrow; nothing is said, nothing asked for."""
+    page = tmp_path / "page.html"
+    page.write_text(pages[name], encoding="utf-8")
+    browser.said.clear()
+    browser.asked.clear()
+    browser.show(page.as_uri())
+    for width in (1280, 400):
+        holds_to(browser, width=width)
+    assert browser.run("document.documentElement.scrollHeight") < 12_000
+    assert browser.said == []
+    assert browser.asked == [page.as_uri()]

@@ -105,9 +105,8 @@ def run(
         budget_s=None if budget is None else parse_duration_s(budget),
     )
     finished = Record.open(folder)
-    lab_output.put_html([finished], folder / "report.html", title=experiment.title)
-    if html is not None:
-        lab_output.put_html([finished], html, title=experiment.title)
+    pages = [folder / "report.html", *([html] if html else [])]
+    lab_output.put_html([finished], *pages, title=experiment.title)
     lab_output.put_results([finished.read_result()], form, to)
     sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
 
@@ -134,8 +133,9 @@ def report(
     """
     Show records: tables on standard output, and one HTML page for all of them.
 
-    With --site the page is only written where --html asks for it, and standard output has an
-    answer for each record, unless --format, --output or --all ask for more.
+    CSV, JSON and Markdown come alone, and so does a site (--site): the page is then only written
+    where --html asks for it. With --site, standard output has an answer for each record, unless
+    --format, --output or --all ask for more.
     """
     from pgheadroom.cli import lab_output
     from pgheadroom.lab.run import summarise_record
@@ -155,6 +155,9 @@ def report(
             lab_output.put_results(results, form, to, whole=whole)
         lab_output.put_site(opened, site)
         sys.stderr.write(f"Site: {(site / 'index.html').absolute()}\n")
+        return
+    if html is None and form is not Format.TEXT:
+        lab_output.put_results(results, form, to)
         return
     if html is None and len(opened) > 1:
         html = Path("pgheadroom-report.html")

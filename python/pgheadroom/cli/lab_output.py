@@ -66,13 +66,16 @@ def _print(result: ExperimentResult, console: Console, *, whole: bool) -> None:
     output.print_result(views.heading(result), views.tables(result, brief=not whole), console)
 
 
-def put_html(records: Sequence[Record], path: Path, *, title: str) -> None:
-    """Write one self-contained page for the results of some records."""
+def put_html(records: Sequence[Record], *paths: Path, title: str) -> None:
+    """Write one self-contained page for the results of some records, drawn once for all paths."""
     from pgheadroom.report import html
 
-    output.check_writable(path)
+    for path in paths:
+        output.check_writable(path)
     shown = [html.Shown.of(each.read_result(), each.read_series()) for each in records]
-    write_atomically(path, html.render(shown, title=title))
+    page = html.render(shown, title=title)
+    for path in paths:
+        write_atomically(path, page)
 
 
 def put_site(records: Sequence[Record], folder: Path) -> None:

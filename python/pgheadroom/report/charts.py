@@ -1,10 +1,11 @@
 """
 Charts as values: the shared look, and the few forms that the views build theirs from.
 
-A chart is a Vega-Lite description made with Altair; it holds its data, so nothing is loaded.
-Colours are CSS variables of the page (`var(--c1)`), which is how one chart serves light, dark and
-paper. Data fields have names of ours (`x`, `mid`, `group`), since a foreign name with a dot or a
-bracket would be read as a path; foreign text only appears as values and titles.
+A chart is a Vega-Lite description made with Altair; it holds its data, and `drawn.py` makes the
+page's picture of it. Colours are CSS variables of the page (`var(--c1)`), which is how one chart
+serves light, dark and paper. Data fields have names of ours (`x`, `mid`, `group`), since a foreign
+name with a dot or a bracket would be read as a path; foreign text only appears as values and
+titles.
 
 Imports the chart library: import this module only where a chart is drawn.
 """
@@ -31,7 +32,10 @@ MOST_GROUPS = 8
 """Colours in the palette; what exceeds them is left to the tables and said in the caption."""
 
 WIDTH = 640
-"""Width of the static picture; the page fits the live one to its place."""
+"""Width of a panel outside a page; a page fits it to its place."""
+
+TOLD = alt.Description("told:N")
+"""Makes a mark say its row's `told`, or its `where` and `said`."""
 
 PALETTE = tuple(f"var(--c{index})" for index in range(1, MOST_GROUPS + 1))
 SHAPES = (
@@ -97,7 +101,12 @@ class Canvas:
     def data(self, rows: Sequence[Row]) -> alt.NamedData:
         """Keep rows, and give the name under which a layer refers to them."""
         name = f"rows{len(self._rows)}"
-        self._rows[name] = list(rows)
+        self._rows[name] = [
+            {"told": f"{item['where']}: {item['said']}", **item}
+            if "where" in item and "said" in item
+            else item
+            for item in rows
+        ]
         return alt.NamedData(name=name)
 
     def finish(self, panels: Sequence[View], *, spacing: int = 26) -> dict[str, Any]:
@@ -107,7 +116,7 @@ class Canvas:
         labels = [
             str(item["group"]) for rows in self._rows.values() for item in rows if "group" in item
         ]
-        # The page sets as many columns of the legend as there is room for; see page.js.
+        # A page sets as many columns of the legend as there is room for; see `drawn.fitted`.
         room = {"legend_px": min(210, 34 + 6.5 * max(map(len, labels), default=8))}
         return found | {
             "datasets": self._rows,
@@ -176,7 +185,7 @@ def title_text(text: object) -> str:
     """
     Foreign text as a title inside a chart: short, and without what would end a string.
 
-    Vega-Lite pastes the titles of axes and tooltips into expressions and escapes only the quote,
+    Vega-Lite pastes the titles of axes into expressions and escapes only the quote,
     so a backslash before a quote would let the rest of a name run as an expression.
     """
     shown = printable(text).translate({ord("\\"): "∖", ord('"'): "”"})
@@ -252,10 +261,6 @@ def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str |
         scale=_scale(groups, SHAPES),
         legend=alt.Legend(title=legend) if len(groups) > 1 else None,
     )
-    tooltip = [
-        alt.Tooltip("where:N", title="cell"),
-        alt.Tooltip("said:N", title="value"),
-    ]
     layers: list[alt.Chart] = []
     if panel.level is not None:
         line = alt.Chart(canvas.data([{"at": panel.level}]))
@@ -275,7 +280,7 @@ def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str |
     base = alt.Chart(canvas.data(panel.rows))
     middle_y = alt.Y("mid:Q", scale=scale, axis=axis)
     if panel.form == "bar":
-        layers.append(base.mark_bar(opacity=0.85).encode(y=middle_y, tooltip=tooltip, **shared))
+        layers.append(base.mark_bar(opacity=0.85).encode(y=middle_y, description=TOLD, **shared))
     elif panel.form == "line":
         layers.append(base.mark_line(strokeWidth=1.5).encode(y=middle_y, **shared))
     ends = {"y": alt.Y("low:Q", scale=scale, axis=axis), "y2": alt.Y2("high")}
@@ -293,7 +298,7 @@ def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str |
         )
         layers.append(
             base.mark_point(size=52, strokeWidth=1.6, opacity=1).encode(
-                y=middle_y, shape=shape, fill=fill, tooltip=tooltip, **shared
+                y=middle_y, shape=shape, fill=fill, description=TOLD, **shared
             )
         )
     return layered(layers, panel.title, panel.height)
@@ -310,6 +315,8 @@ def layered(
     views = []
     for layer in layers:
         view: View = layer.to_dict(validate=False)
+        # Only what has something to say; Vega would describe every mark by its fields.
+        view["mark"]["aria"] = "description" in view["encoding"]
         views.append({key: item for key, item in view.items() if key not in ("$schema", "config")})
     heading = {"text": title, "anchor": "start", "frame": "bounds", **style}
     return {"layer": views, "width": WIDTH, "height": height, "title": heading}

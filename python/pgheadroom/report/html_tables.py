@@ -16,7 +16,7 @@ from pgheadroom.lab.reading import printable
 from pgheadroom.report.table import NOTHING, Column, Table, Written, range_note, tone
 
 _FOLD_FROM = 40
-"""Rows from which a table of surroundings (all settings, say) is folded away (arbitrary)."""
+"""Rows from which a table is folded away (arbitrary)."""
 
 _LONG_FROM = 30
 """Characters from which a heading may break."""
@@ -47,7 +47,7 @@ def laid(table: Table, ident: str) -> dict[str, Any]:
         "width": sum(head["span"] for head in heads),
         "bodies": _bodies(headings, cells),
         "count": len(rows),
-        "folded": len(rows) >= _FOLD_FROM and table.section in ("place", "method", "assumed"),
+        "folded": table.folded or len(rows) >= _FOLD_FROM,
         "note": " ".join(
             printable(note) for note in (table.evidence(), range_note(table), table.note) if note
         ),

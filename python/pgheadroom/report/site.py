@@ -3,7 +3,6 @@ Records as a static site: an overview, a page for each record, and the raw data 
 
     index.html              every record with its question, its answer and a small picture
     NAME.html               one record, as `html.render` shows it
-    chart-library.js        what draws the charts of all pages
     data/NAME/              result.json, cells.csv, samples.jsonl, request.json, environment.json
     data/NAME/NAME.zip      the record folder as a whole, series included
     site.json               what was written, which is how a site of ours is known again
@@ -24,21 +23,21 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pgheadroom
 from pgheadroom.errors import InputError
-from pgheadroom.lab import reading
 from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import html, text, views
 from pgheadroom.report.page import page
 
+if TYPE_CHECKING:
+    from pgheadroom.report.charts import Chart
+
 KIND = "pgheadroom_site"
 MANIFEST = "site.json"
 SCHEMA_VERSION = 1
-
-_LIBRARY = "chart-library.js"
 
 _RECORD_FILES = {
     "result.json": "medians, intervals, comparisons, findings, warnings",
@@ -60,9 +59,7 @@ _RESERVED = frozenset(
 """The overview's name, and what Windows takes for devices."""
 
 _PICTURE_PX = (330, 130)
-"""Width and height of the overview's pictures: the least at which axis labels stay readable."""
-
-_PICTURE_FONT_PX = 10
+"""Width of the overview's pictures and height of their panels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +126,11 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
     for number, folder in enumerate(folders):
         if folder in folders[:number]:
             raise InputError(f"{folder} is given twice: name each record once")
-    yield SiteFile(path=_LIBRARY, content=html.chart_library().encode())
     cards: list[dict[str, Any]] = []
     for name, record in zip(names(records), records, strict=True):
         data = _data(name, record)
         place = html.SitePage(
             home="index.html",
-            chart_file=_LIBRARY,
             files=[
                 html.DataFile(
                     href=f"data/{name}/{file}", name=file, holds=holds, size_bytes=len(content)
@@ -233,35 +228,29 @@ def _card(number: int, name: str, shown: html.Shown, place: html.SitePage) -> di
             if term in ("Server", "Scale", "Cells", "Repetitions", "Started")
         ],
         "command": head.command,
-        "picture": None if chart is None else _picture(chart.spec, number),
+        "picture": None if chart is None else _picture(chart, number),
         "caption": None if chart is None else chart.title,
-        "alt": None if chart is None else chart.alt,
         "files": [file for file in place.files if file.name.endswith((".csv", ".zip"))],
     }
 
 
-def _picture(spec: Mapping[str, Any], number: int) -> object:
-    """The first panel of a chart, small; its references carry the number, as pages have many."""
+def _picture(chart: Chart, number: int) -> object:
+    """The first panel of a chart, small."""
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
-    panels = spec.get("vconcat")
-    small = {key: value for key, value in spec.items() if key != "vconcat"}
+    from pgheadroom.report import drawn  # noqa: PLC0415 - imports the chart library
+
+    panels = chart.spec.get("vconcat")
+    small = {key: value for key, value in chart.spec.items() if key != "vconcat"}
     small |= dict(panels[0]) if panels else {}
-    small["width"], small["height"] = _PICTURE_PX
+    width, small["height"] = _PICTURE_PX
     config = dict(small["config"])
-    room = reading.number(reading.mapping(spec.get("usermeta")).get("legend_px")) or 150
-    config["legend"] = {
-        **config["legend"], "columns": max(1, int(_PICTURE_PX[0] / room)), "symbolLimit": 4,
-    }  # fmt: skip
-    config["title"] = {**config["title"], "limit": _PICTURE_PX[0]}
-    config["axis"] = {**config["axis"], "labelFontSize": _PICTURE_FONT_PX}
+    config["legend"] = {**config["legend"], "symbolLimit": 4}
     # The reader's font may be wider than the one that the room was measured with.
-    config["padding"] = {**config["padding"], "left": _PICTURE_FONT_PX}
+    config["padding"] = {**config["padding"], "left": 10}
     small["config"] = config
-    svg = html.still(small)
-    svg = re.sub(r'\bid="', f'id="p{number}-', svg)
-    svg = re.sub(r"url\((['\"]?)#", rf"url(\1#p{number}-", svg)
-    return Markup(svg)  # noqa: S704 - checked in `still`
+    svg = drawn.picture(small, width, chart, f"record-{number}")
+    return Markup(svg)  # noqa: S704 - numbers, and text that was escaped there
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], records: Sequence[SiteRecord]) -> str:

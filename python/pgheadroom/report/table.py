@@ -111,7 +111,8 @@ class Table:
     """
     A table with its columns and rows; each row has one value per column.
 
-    With `headed`, the first column's value is a heading over the rows that share it.
+    With `headed`, the first column's value is a heading over the rows that share it. `folded` is
+    one of several alike, which a page shows when it is asked to.
     """
 
     title: str
@@ -120,6 +121,7 @@ class Table:
     note: str | None = None
     section: Section = "results"
     headed: bool = False
+    folded: bool = False
 
     def settled(self) -> Table:
         """

@@ -61,6 +61,5 @@ def _view(canvas: Canvas, rows: Sequence[Row], groups: Sequence[str]) -> dict[st
             scale=alt.Scale(domain=shown, range=list(PALETTE[: len(shown)])),
             legend=alt.Legend(title=None),
         ),
-        tooltip=[alt.Tooltip("group:N", title="rule"), alt.Tooltip("said:N", title="regret")],
     )
     return layered([encoded], "Cost over the least measured, 0.1 % and less at the bottom", 320)

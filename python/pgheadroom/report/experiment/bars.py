@@ -15,6 +15,7 @@ from pgheadroom.lab.presentation import CellBars
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.result import FactorLevels
 from pgheadroom.report.charts import (
+    TOLD,
     Canvas,
     Chart,
     Row,
@@ -97,7 +98,8 @@ def _bar(
             for key, figures in (("document", beside.documented), ("predicted", beside.predicted)):
                 figure = figures[number] if number < len(figures) else None
                 if figure is not None:
-                    found |= {key: figure, f"{key}_said": f"{figure:.6g}"}
+                    found[key] = figure
+                    found["said"] += f"; {key}: {figure:.6g}"
     return found
 
 
@@ -107,16 +109,10 @@ def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> View:
     down = alt.Y("x:N", scale=alt.Scale(domain=order), axis=alt.Axis(title=None, labelLimit=180))
     axis = alt.Axis(title=None, format=axis_format(max(item["mid"] for item in rows)), tickCount=8)
     across = alt.X("mid:Q", axis=axis, scale=alt.Scale(zero=True, nice=True))
-    tooltip = [
-        alt.Tooltip("where:N", title="cell"),
-        alt.Tooltip("said:N", title="ours"),
-        alt.Tooltip("document_said:N", title="document"),
-        alt.Tooltip("predicted_said:N", title="predicted"),
-    ]
     layers: list[alt.Chart] = [
         alt.Chart(canvas.data(rows))
         .mark_bar(opacity=0.85, height={"band": 0.66})
-        .encode(x=across, y=down, color=colour(groups), tooltip=tooltip)
+        .encode(x=across, y=down, color=colour(groups), description=TOLD)
     ]
     spread = [item for item in rows if "low" in item]
     if spread:
@@ -130,13 +126,13 @@ def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> View:
         layers.append(
             alt.Chart(canvas.data(printed))
             .mark_tick(thickness=2, color="var(--ink)", height={"band": 0.95})
-            .encode(x=alt.X("document:Q", axis=axis), y=down, tooltip=tooltip)
+            .encode(x=alt.X("document:Q", axis=axis), y=down, description=TOLD)
         )
     foreseen = [item for item in rows if "predicted" in item]
     if foreseen:
         layers.append(
             alt.Chart(canvas.data(foreseen))
             .mark_point(size=40, shape="circle", color="var(--ink)", fill="var(--paper)")
-            .encode(x=alt.X("predicted:Q", axis=axis), y=down, tooltip=tooltip)
+            .encode(x=alt.X("predicted:Q", axis=axis), y=down, description=TOLD)
         )
     return layered(layers, panel_title(measure), {"step": 22})

@@ -16,11 +16,11 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Column, SecondsSeries
 from pgheadroom.lab.thinned import Join, thinned
-from pgheadroom.report.charts import Canvas, Chart, Row, View, axis_format, layered
+from pgheadroom.report.charts import TOLD, Canvas, Chart, Row, View, axis_format, layered
 
 _MOST_FIGURES = 12
 _MOST_PANELS = 8
-_MOST_POINTS = 600
+_MOST_POINTS = 300
 """Points of a line: about one per pixel; beyond, a point stands for several seconds."""
 
 _MIB = 1024**2
@@ -168,14 +168,14 @@ def _events(item: SecondsSeries, kind: str, end: float) -> list[Row]:
         until = at + max(0.0, float(lasted))
         if until < 0 or at > end:
             continue
+        took = f", {lasted:.1f} s long" if lasted else ""
         found.append(
             {
                 "t": at,
                 "begin": max(0.0, float(at)),
                 "until": min(until, end),
                 "kind": kind,
-                "said": reading.text(event.text) or kind,
-                "lasted": f"{lasted:.1f} s" if lasted else "-",
+                "told": f"{kind} at {at:.1f} s{took}: {reading.text(event.text) or kind}",
             }
         )
     return found
@@ -213,33 +213,18 @@ def _panel(
             scale=alt.Scale(domain=list(kinds), range=[_EVENTS[name][1] for name in kinds]),
             legend=_LEGEND,
         )
-        tooltip = [
-            alt.Tooltip("kind:N", title="event"),
-            alt.Tooltip("t:Q", title="at, s", format=".1f"),
-            alt.Tooltip("lasted:N", title="lasted"),
-            alt.Tooltip("said:N", title="log"),
-        ]
         base = alt.Chart(canvas.data(events))
         begin = alt.X("begin:Q", axis=seconds, scale=window)
         layers += [
             base.mark_rect(opacity=0.16).encode(x=begin, x2=alt.X2("until"), color=shade),
             base.mark_rule(strokeWidth=1.4, clip=True).encode(
-                x=time, color=shade, strokeDash=dash, tooltip=tooltip
+                x=time, color=shade, strokeDash=dash, description=TOLD
             ),
         ]
     line = alt.Chart(canvas.data(points)).mark_line(
         strokeWidth=1.1, color="var(--c1)", interpolate="linear"
     )
-    layers.append(
-        line.encode(
-            x=time,
-            y=height,
-            tooltip=[
-                alt.Tooltip("t:Q", title="at, s"),
-                alt.Tooltip("y:Q", title=kind.unit, format=".5~g"),
-            ],
-        )
-    )
+    layers.append(line.encode(x=time, y=height))
     return layered(layers, heading or kind.title, 76, fontWeight=500)
 
 

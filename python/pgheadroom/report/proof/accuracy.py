@@ -90,6 +90,5 @@ def _view(canvas: Canvas, rows: Sequence[Row]) -> dict[str, Any]:
             scale=alt.Scale(domain=groups, range=list(SHAPES[: len(groups)])),
             legend=legend,
         ),
-        tooltip=[alt.Tooltip("where:N", title="figure"), alt.Tooltip("said:N", title="error")],
     )
     return layered([line.encode(x=across, y=upwards), encoded], "On the line both are equal", 420)

@@ -13,6 +13,7 @@ from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     PALETTE,
+    TOLD,
     Canvas,
     Chart,
     Panel,
@@ -179,7 +180,6 @@ def _panel(
         ),
         scale=alt.Scale(zero=False, nice=False, padding=16),
     )
-    tooltip = [alt.Tooltip("where:N", title="cell"), alt.Tooltip("said:N", title="value")]
     middle = alt.Y("mid:Q", scale=vertical, axis=axis)
     shared: dict[str, Any] = {"x": across, "color": colour}
     predicted = [item for item in rows if item["side"] == "predicted"]
@@ -195,12 +195,12 @@ def _panel(
         layers.append(base.mark_line(strokeWidth=1.6).encode(y=middle, **shared))
         layers.append(
             base.mark_point(size=14, filled=True, opacity=1).encode(
-                y=middle, tooltip=tooltip, **shared
+                y=middle, description=TOLD, **shared
             )
         )
     if measured:
         points = alt.Chart(canvas.data(measured)).mark_point(size=64, strokeWidth=1.8, opacity=1)
-        layers.append(points.encode(y=middle, tooltip=tooltip, **shared))
+        layers.append(points.encode(y=middle, description=TOLD, **shared))
     return layered(layers, heading, 170)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgheadroom.accuracy import Figure, figures
@@ -63,7 +64,7 @@ def tables(result: Proof | Prediction, *, brief: bool = False) -> list[Table]:
     if isinstance(result, Prediction):
         found += time_tables.tables(result.cells, labels(result.cells), brief=brief)
     if not brief or len(cells) == 1:
-        found += [_details(cell) for cell in cells]
+        found += [replace(_details(cell), folded=len(cells) > 1) for cell in cells]
     elif not isinstance(result, Prediction) and (differing := _differing(result.cells)) is not None:
         found.append(differing)
     if not brief:

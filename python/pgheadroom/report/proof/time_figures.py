@@ -17,6 +17,7 @@ from pgheadroom.predict.rewriting import RewrittenLater
 from pgheadroom.predict.run import PredictedCell, Prediction, Rewritten
 from pgheadroom.report.charts import (
     PALETTE,
+    TOLD,
     Canvas,
     Chart,
     Panel,
@@ -136,7 +137,6 @@ def _panel(
     vertical = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=True, nice=True)
     axis = alt.Axis(title=None, format=".0%" if share else axis_format(largest), tickCount=4)
     shared: dict[str, Any] = {"x": _time(end), "color": colour}
-    tooltip = [alt.Tooltip("where:N", title="window"), alt.Tooltip("said:N", title="value")]
     layers: list[alt.Chart] = []
     banded = [item for item in rows if "low" in item]
     if banded and not paired and len(groups) <= _MOST_BANDS:
@@ -150,7 +150,7 @@ def _panel(
         shared["strokeDash"] = alt.StrokeDash("side:N", scale=dash, legend=None)
     middle = alt.Y("mid:Q", scale=vertical, axis=axis)
     line = alt.Chart(canvas.data(rows)).mark_line(strokeWidth=1.5, clip=True)
-    layers.append(line.encode(y=middle, tooltip=tooltip, **shared))
+    layers.append(line.encode(y=middle, **shared))
     return layered(layers, heading, _HEIGHT)
 
 
@@ -160,14 +160,13 @@ def _mark(canvas: Canvas, view: View, cell: PredictedCell, end: float) -> None:
     if later is None or later.at_s is None or later.until_s is None:
         return
     at, until = round(later.at_s, 3), round(later.until_s, 3)
-    row = {"x": at, "until": until, "said": moment(later)}
+    row = {"x": at, "until": until, "told": f"rewritten {moment(later)}"}
     base = alt.Chart(canvas.data([row]))
-    tooltip = [alt.Tooltip("said:N", title="rewritten")]
     colour = alt.value("var(--c6)")
-    layers = [base.mark_rule(strokeWidth=1.2).encode(x=_time(end), color=colour, tooltip=tooltip)]
+    layers = [base.mark_rule(strokeWidth=1.2).encode(x=_time(end), color=colour, description=TOLD)]
     if until > at:
         band = base.mark_rect(opacity=0.14)
-        layers.append(band.encode(x=_time(end), x2=alt.X2("until"), color=colour, tooltip=tooltip))
+        layers.append(band.encode(x=_time(end), x2=alt.X2("until"), color=colour))
     marks = layered(layers, "", _HEIGHT)["layer"]
     view["layer"] = [*view["layer"], *marks]
 
@@ -184,13 +183,14 @@ def _events(cell: PredictedCell, end: float) -> list[Row]:
         ended = None if item.ended_s is None else round(item.ended_s, 3)
         lasted = "goes on after the run" if ended is None else f"{ended - began:.2f} s"
         table = f" {reading.printable(item.table)}" if item.table else ""
+        lane = title_text(f"{item.kind}{table}")
         found.append(
             {
                 "x": float(began),
                 "until": end if ended is None else float(ended),
                 "kind": item.kind,
-                "lane": title_text(f"{item.kind}{table}"),
-                "said": f"{lasted}, {item.pages} pages",
+                "lane": lane,
+                "told": f"{lane} at {began:.1f} s, {lasted}, {item.pages} pages",
             }
         )
     return found
@@ -204,11 +204,6 @@ def _strip(canvas: Canvas, events: Sequence[Row], end: float) -> View:
         sort=lanes,
         axis=alt.Axis(title=None, grid=True, ticks=False, domain=False, labelLimit=150),
     )
-    tooltip = [
-        alt.Tooltip("lane:N", title="what"),
-        alt.Tooltip("x:Q", title="at, s", format=".1f"),
-        alt.Tooltip("said:N", title="lasted"),
-    ]
     layers = []
     # A layer a kind: a scale of colours would be shared with that of the lines above.
     for kind, colour in _EVENT_COLOURS.items():
@@ -216,11 +211,11 @@ def _strip(canvas: Canvas, events: Sequence[Row], end: float) -> View:
         if not own:
             continue
         base = alt.Chart(canvas.data(own))
-        shared: dict[str, Any] = {"y": lane, "color": alt.value(colour), "tooltip": tooltip}
+        shared: dict[str, Any] = {"y": lane, "color": alt.value(colour)}
         bar = base.mark_bar(height=6, opacity=0.35, clip=True)
         tick = base.mark_tick(thickness=2, size=12)
         layers.append(bar.encode(x=_time(end), x2=alt.X2("until"), **shared))
-        layers.append(tick.encode(x=_time(end), **shared))
+        layers.append(tick.encode(x=_time(end), description=TOLD, **shared))
     height = _EVENT_HEIGHT * len(lanes)
     return layered(layers, "What the server does by itself", height)
 
