@@ -1,8 +1,8 @@
 //! Profiles of one client against servers, to the unit: counters, pages, WAL and images by table.
 //!
 //! Origin: `golden/expected/*/profile-*.json`, written by `tools/record_profile_golden.py`, which
-//! plays `golden/profiles/*.toml` on 15.18, 16.14 and 18.4, and `found-*.json` on 15.20, 16.14 and
-//! 18.4 of `golden/found`.
+//! plays `golden/profiles/*.toml` on 15.18, 16.14, 18.4 and 19rc1, and `found-*.json`: those of
+//! `golden/found` on 15.20, 16.14 and 18.4.
 
 use std::path::PathBuf;
 
@@ -123,7 +123,7 @@ fn agree(version: &str, kind: &str, least: usize) {
 /// Every profile on every version.
 #[test]
 fn profiles_agree_with_servers() {
-    for version in VERSIONS {
+    for version in VERSIONS.into_iter().chain(["19rc1"]) {
         agree(version, "profile-", 30);
     }
     agree("15.20", "profile-", 2);
