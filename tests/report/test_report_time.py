@@ -170,7 +170,7 @@ def test_the_moment_of_a_rewrite_is_shown(shape: str, when: str) -> None:
         assert {row["side"] for row in rows} == {"altered", "rewritten", "rewritten later"}
         assert len(marks) == (2 if shape == "online" else 1)
         (mark,) = chart.spec["datasets"][marks[0]["data"]["name"]]
-        assert (mark["x"], mark["said"]) == (20, when)
+        assert (mark["x"], mark["told"]) == (20, f"rewritten {when}")
 
 
 def test_growth_is_said() -> None:
