@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use pgheadroom_twin::profile::support::check;
 use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{Conditions, Monitor, Outcome, TableOutcome, play};
 use serde::Deserialize;
@@ -254,6 +255,26 @@ impl Recorded {
             );
         }
     }
+}
+
+/// 18's eager scan is left out: a table that may have one is said not to be exact, no other is.
+#[test]
+fn large_tables_that_are_frozen_early() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected/18.4");
+    let text = std::fs::read_to_string(folder.join("profile-updates-small-rows.json")).unwrap();
+    let recorded: Value = serde_json::from_str(&text).unwrap();
+    let said = |rows: i64, settings: Value| {
+        let mut profile = recorded["profile"].clone();
+        profile["table"][0]["rows"] = rows.into();
+        profile["server"]["settings"] = settings;
+        let spec = ProfileSpec::from_json(&profile.to_string()).unwrap();
+        let (_, said) = check(&spec, &Conditions::default()).unwrap();
+        said.iter().filter(|text| text.contains("64 MiB")).count()
+    };
+    let early = serde_json::json!({"vacuum_freeze_min_age": "1000"});
+    assert_eq!(said(5_000_000, early.clone()), 1);
+    assert_eq!(said(5_000_000, serde_json::json!({})), 0);
+    assert_eq!(said(1000, early), 0);
 }
 
 /// What the twin cannot play is refused by its field; a text that is no profile, by its place.
