@@ -53,9 +53,10 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 
 def layers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A chart in parts with a mark each, its frames with any; rows are no part of the grammar."""
-    parts = ("datasets", "vconcat", "layer")
+    parts = ("datasets", "vconcat", "layer", "spacing")
     for view in (spec, *spec.get("vconcat", ())):
-        yield {key: item for key, item in view.items() if key not in parts} | {"mark": "point"}
+        frame = {key: item for key, item in view.items() if key not in parts}
+        yield {"data": {"values": []}, "mark": "point", **frame}
         yield from view.get("layer", ())
 
 
