@@ -138,7 +138,10 @@ def _spared(metafunc: pytest.Metafunc) -> dict[int, str]:
     usual = [each for each in fitting if id(each) not in spared and each not in further]
     groups = [usual]
     if "contrib" in marks:
-        groups = [[each for each in usual if bool(each.contrib) is has] for has in (True, False)]
+        groups = [
+            [each for each in usual if ("pg_stat_statements" in each.contrib) is has]
+            for has in (True, False)
+        ]
     for group in groups if "each" not in marks else ():
         # The same one in every run: a failure is one that comes again.
         turn = zlib.crc32(metafunc.definition.nodeid.encode()) % max(1, len(group))

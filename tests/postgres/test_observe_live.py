@@ -123,7 +123,14 @@ def test_partitions_are_tables_with_their_parents_classes(programs: ServerProgra
 
 
 def test_update_classes_of_pg_stat_statements(programs: ServerPrograms) -> None:
-    """Each class with its rows; what it assigned to itself; nothing left unattributed."""
+    """Each class with its rows, also none; what it assigned to itself; all attributed."""
+
+    def work(cluster: Cluster) -> None:
+        observed.change(cluster)
+        with observed.session(cluster) as connection:
+            for row in range(300):
+                connection.execute("UPDATE jobs SET owner = 1 WHERE id = %s", (-1 - row,))
+
     with Host(programs) as host:
         cluster = host.cluster("main")
         if not observed.start_with_contrib(cluster, {"autovacuum": "off"}):
@@ -133,15 +140,18 @@ def test_update_classes_of_pg_stat_statements(programs: ServerPrograms) -> None:
             cluster,
             'CREATE SCHEMA "odd ""one"; CREATE EXTENSION pg_stat_statements SCHEMA "odd ""one"',
         )
-        recording = observed.watched(cluster, lambda: observed.change(cluster))
+        recording = observed.watched(cluster, lambda: work(cluster))
     assert recording.failures() == ()
     profile = observed.profile_of(recording)
     updates = observed.facts(profile, "jobs")["updates"]
     assert updates["source"] == "pg_stat_statements"
     assert [(c["columns"], c["calls"], c["rows"], c.get("same")) for c in updates["classes"]] == [
+        (["owner"], 300, 0, None),
         (["state"], 120, 120, ["state"]),
         (["owner", "touched"], 30, 30, None),
     ]
+    assert [c["frac"] for c in updates["classes"]] == [0, 0.8, 0.2]
+    assert "the UPDATE of owner found no row in 300 calls and is left out" in updates["assumed"]
     assert updates["unattributed_frac"] == 0
     made = [o for o in profile.workload.operations if (o.table, o.kind) == ("jobs", "update")]
     weights: Counter[tuple[str, ...]] = Counter()

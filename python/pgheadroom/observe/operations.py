@@ -19,19 +19,18 @@ from pgheadroom.observe.fills import Fill, read_fills
 from pgheadroom.observe.key_entry import is_in_order
 from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.observe.sample import Skew
+from pgheadroom.observe.shares import Shares, counts_all, is_pure, make_shares
 from pgheadroom.observe.tables import WatchedTable
 from pgheadroom.profile.observed import ObservedAges
 
 _WEIGHT_MAX = 2**31 - 1
 _STATEMENT_ROWS_MAX = 10_000
-# A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,
-# src/backend/utils/activity/pgstat.c), pg_stat_statements at once; both ends of the interval err.
-_COUNTERS_LAG_S = 2.0
 _REPLACED_MAX = 0.025
 """
 Deletes for each update up to which what is known of hot rows counts more than that rows come and
 go: a run of four updates a row replaces a tenth of the rows then.
 """
+_NAMED_MAX = 3  # columns of a statement that is named by them
 _INSERTS_FEW = 0.1  # for each update: then young rows tell how updates pick rows
 
 
@@ -60,7 +59,7 @@ def make_operations(
     inserts, updates, deletes = (
         int(table.delta.get(name) or 0) for name in ("n_tup_ins", "n_tup_upd", "n_tup_del")
     )
-    shares = _shares(classes, updates, shared=shared, interval_s=interval_s)
+    shares = make_shares(classes, updates, shared=shared, interval_s=interval_s)
     observed = _observed(table, classes, skew, shares, shared=shared)
     name = table.profile["name"]
     known, why = ages
@@ -112,58 +111,11 @@ def make_operations(
     return made, observed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shares:
-    """
-    A table's updates by class, as they are shown.
-
-    Attributes:
-        updates: As counted.
-        fracs: Of each class; None where there is none of any.
-        per_statement: Rows of a statement of each class; None where nothing says it.
-        unattributed: Of the updates, what no class explains; None where that is not known.
-        resolution: Less than this is what counters err by.
-    """
-
-    updates: int
-    fracs: tuple[float | None, ...]
-    per_statement: tuple[float | None, ...]
-    unattributed: float | None
-    resolution: float
-
-
-def _shares(
-    classes: Sequence[UpdateClass], updates: int, *, shared: bool, interval_s: float
-) -> _Shares:
-    counted = all(found.rows is not None for found in classes) and bool(classes) and not shared
-    amounts = _amounts(classes, updates, shared=shared)
-    is_left_known = not shared and _is_left_known(classes)
-    total = sum(amounts)
-    unattributed: float | None = 1.0 if updates and not classes else None
-    if counted and updates and _is_pure(classes):
-        unattributed = max(0.0, 1 - total / updates)
-    each = [
-        _rows_per_statement(found, amount, is_left_known=is_left_known)
-        for found, amount in zip(classes, amounts, strict=True)
-    ]
-    return _Shares(
-        updates=updates,
-        fracs=tuple(round(amount / total, 6) if total else None for amount in amounts),
-        per_statement=tuple(None if rows is None else round(rows, 3) for rows in each),
-        unattributed=unattributed,
-        resolution=min(_COUNTERS_LAG_S / interval_s, 0.5),
-    )
-
-
-def _is_pure(classes: Sequence[UpdateClass]) -> bool:
-    return all(found.kind == "update" for found in classes)
-
-
 def _observed(
     table: WatchedTable,
     classes: Sequence[UpdateClass],
     skew: Skew,
-    shares: _Shares,
+    shares: Shares,
     *,
     shared: bool,
 ) -> dict[str, Any]:
@@ -198,54 +150,17 @@ def _observed(
         "pick": {"evidence": skew.evidence, "why": skew.why},
     }
     if shares.updates and shares.unattributed is None:
-        pure = _is_pure(classes)
+        pure = is_pure(classes)
         result["unattributed_why"] = (
             "the classes are those of the partitioned parent"
             if shared
             else "the source counts statements, not rows"
-            if pure and not _counts_all(classes)
+            if pure and not counts_all(classes)
             else "its UPDATE stands in a WITH, and the rows that are counted are the query's"
             if pure
             else "rows of upserts and MERGE may be inserts"
         )
     return result
-
-
-def _counts_all(classes: Sequence[UpdateClass]) -> bool:
-    """Whether the source counts every execution of a statement."""
-    return bool(classes) and classes[0].source == "pg_stat_statements"
-
-
-def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> list[float]:
-    """
-    Rows of each class where all are counted, else statements.
-
-    Where only UPDATEs that stand in a WITH have no count, they share the table's updates that are
-    left.
-    """
-    uncounted = [found for found in classes if found.rows is None]
-    if shared or (uncounted and not _is_left_known(classes)):
-        return [float(found.calls) for found in classes]
-    left = max(updates - sum(found.rows or 0 for found in classes), 0)
-    calls = sum(found.calls for found in uncounted)
-    return [
-        float(found.rows or found.calls) if found.rows is not None else left * found.calls / calls
-        for found in classes
-    ]
-
-
-def _is_left_known(classes: Sequence[UpdateClass]) -> bool:
-    """Whether the classes are all that updates the table, and its counter has no other rows."""
-    return _counts_all(classes) and _is_pure(classes)
-
-
-def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: bool) -> float | None:
-    """As counted, or as the table's counter has it; None where neither says it."""
-    if found.kind != "update" or not found.calls:
-        return None
-    if found.rows is not None:
-        return found.rows / found.calls
-    return max(1.0, amount / found.calls) if is_left_known else None
 
 
 def _fills(classes: Sequence[UpdateClass], ages: Ages) -> tuple[Fill | None, ...]:
@@ -283,7 +198,7 @@ class _Sets:
 def _updates(
     table: WatchedTable,
     classes: Sequence[UpdateClass],
-    shares: _Shares,
+    shares: Shares,
     skew: Skew,
     assumed: list[str],
 ) -> list[dict[str, Any]]:
@@ -303,11 +218,12 @@ def _updates(
 
 
 def _sets(
-    table: WatchedTable, classes: Sequence[UpdateClass], shares: _Shares, assumed: list[str]
+    table: WatchedTable, classes: Sequence[UpdateClass], shares: Shares, assumed: list[str]
 ) -> list[_Sets]:
     """The updates by what they set, those too that no source knows."""
     made: list[_Sets] = []
     updates, lost = shares.updates, shares.unattributed or 0.0
+    _say_idle(table, classes, assumed)
     if lost <= shares.resolution:
         lost = 0.0
     known = updates * (1 - lost)
@@ -340,6 +256,17 @@ def _sets(
             f"{column}, {how}"
         )
     return made
+
+
+def _say_idle(table: WatchedTable, classes: Sequence[UpdateClass], assumed: list[str]) -> None:
+    """Name the statements that ran and updated nothing: often a mistake, and no load here."""
+    for found in classes:
+        if found.kind == "update" and found.rows == 0 and found.calls:
+            columns = [table.columns[n].label for n in found.attnums if n in table.columns]
+            named = ", ".join(columns[:_NAMED_MAX]) + (", ..." if columns[_NAMED_MAX:] else "")
+            assumed.append(
+                f"the UPDATE of {named} found no row in {found.calls:,} calls and is left out"
+            )
 
 
 def _update(table: WatchedTable, found: _Sets, skew: Skew) -> dict[str, Any]:

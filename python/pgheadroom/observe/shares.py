@@ -1,0 +1,112 @@
+"""
+What part of a table's updates each class is.
+
+By rows where they are counted, by statements where only these are; what no class explains is told
+apart from what counters err by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgheadroom.observe.classes import UpdateClass
+
+# A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,
+# src/backend/utils/activity/pgstat.c), pg_stat_statements at once; both ends of the interval err.
+_COUNTERS_LAG_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """
+    A table's updates by class, as they are shown.
+
+    Attributes:
+        updates: As counted.
+        fracs: Of each class; None where there is none of any.
+        per_statement: Rows of a statement of each class; None where nothing says it.
+        unattributed: Of the updates, what no class explains; None where that is not known.
+        resolution: Less than this is what counters err by.
+    """
+
+    updates: int
+    fracs: tuple[float | None, ...]
+    per_statement: tuple[float | None, ...]
+    unattributed: float | None
+    resolution: float
+
+
+def make_shares(
+    classes: Sequence[UpdateClass], updates: int, *, shared: bool, interval_s: float
+) -> Shares:
+    """
+    What part of a table's updates each class is.
+
+    Args:
+        classes: Of the table, or of its partitioned parent, all from one source.
+        updates: Of the table, by its counter.
+        shared: The classes are a parent's: their rows are those of all its partitions.
+        interval_s: Length of the interval.
+    """
+    counted = all(found.rows is not None for found in classes) and bool(classes) and not shared
+    amounts = _amounts(classes, updates, shared=shared)
+    is_left_known = not shared and _is_left_known(classes)
+    total = sum(amounts)
+    unattributed: float | None = 1.0 if updates and not classes else None
+    if counted and updates and is_pure(classes):
+        unattributed = max(0.0, 1 - sum(found.rows or 0 for found in classes) / updates)
+    each = [
+        _rows_per_statement(found, amount, is_left_known=is_left_known)
+        for found, amount in zip(classes, amounts, strict=True)
+    ]
+    return Shares(
+        updates=updates,
+        fracs=tuple(round(amount / total, 6) if total else None for amount in amounts),
+        per_statement=tuple(None if rows is None else round(rows, 3) for rows in each),
+        unattributed=unattributed,
+        resolution=min(_COUNTERS_LAG_S / interval_s, 0.5),
+    )
+
+
+def is_pure(classes: Sequence[UpdateClass]) -> bool:
+    """Whether rows of the classes are updated ones: of an upsert or MERGE some may be inserted."""
+    return all(found.kind == "update" for found in classes)
+
+
+def counts_all(classes: Sequence[UpdateClass]) -> bool:
+    """Whether the source counts every execution of a statement."""
+    return bool(classes) and classes[0].source == "pg_stat_statements"
+
+
+def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> list[float]:
+    """
+    Rows of each class where all are counted, else statements.
+
+    Where only UPDATEs that stand in a WITH have no count, they share the table's updates that are
+    left. Statements that found no row are no updates, however often they ran, unless no class has
+    any: counters come late, and what there is goes by statements then.
+    """
+    uncounted = [found for found in classes if found.rows is None]
+    if uncounted and (shared or not _is_left_known(classes)):
+        return [float(found.calls) for found in classes]
+    left = max(updates - sum(found.rows or 0 for found in classes), 0)
+    calls = sum(found.calls for found in uncounted)
+    rows = [
+        left * found.calls / calls if found.rows is None else float(found.rows) for found in classes
+    ]
+    return rows if any(rows) else [float(found.calls) for found in classes]
+
+
+def _is_left_known(classes: Sequence[UpdateClass]) -> bool:
+    """Whether the classes are all that updates the table, and its counter has no other rows."""
+    return counts_all(classes) and is_pure(classes)
+
+
+def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: bool) -> float | None:
+    """As counted, or as the table's counter has it; None where neither says it."""
+    if found.kind != "update" or not found.calls:
+        return None
+    if found.rows is not None:
+        return found.rows / found.calls
+    return max(1.0, amount / found.calls) if is_left_known else None

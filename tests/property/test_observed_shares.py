@@ -1,0 +1,67 @@
+"""What part of a table's updates each class is: laws over generated counts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.shares import make_shares
+
+
+def _class(number: int, calls: int, rows: int | None) -> UpdateClass:
+    return UpdateClass(
+        table_oid=1,
+        kind="update",
+        attnums=(number,),
+        same=(),
+        appended=(),
+        calls=calls,
+        rows=rows,
+        source="pg_stat_statements",
+    )
+
+
+_CALLS = st.integers(1, 100_000)
+_COUNTED = st.lists(st.tuples(_CALLS, st.integers(0, 100_000)), min_size=1, max_size=6)
+
+
+@given(_COUNTED, st.booleans(), st.integers(1, 400_000))
+def test_shares_are_those_of_rows(
+    counts: list[tuple[int, int]], shared: bool, updates: int
+) -> None:
+    """A statement that found no row was taken for as many updates as it had calls: 60 % of them."""
+    classes = [_class(number, *count) for number, count in enumerate(counts, start=1)]
+    total = sum(rows for _, rows in counts)
+    assume(total)
+    shares = make_shares(classes, updates, shared=shared, interval_s=60)
+    for (calls, rows), frac, each in zip(counts, shares.fracs, shares.per_statement, strict=True):
+        assert frac == pytest.approx(rows / total, abs=1e-6)
+        assert each == pytest.approx(rows / calls, abs=1e-3)
+    assert shares.unattributed == (None if shared else pytest.approx(max(0, 1 - total / updates)))
+
+
+@given(_COUNTED, st.lists(_CALLS, min_size=1, max_size=3), st.integers(1, 400_000))
+def test_what_stands_in_a_with_has_what_is_left(
+    counts: list[tuple[int, int]], inner: list[int], updates: int
+) -> None:
+    """Their rows are not counted: together they are the counter less what the others updated."""
+    counted = [_class(number, *count) for number, count in enumerate(counts, start=1)]
+    within = [_class(100 + number, calls, None) for number, calls in enumerate(inner)]
+    total = sum(rows for _, rows in counts)
+    left = max(updates - total, 0)
+    assume(total + left)
+    shares = make_shares([*counted, *within], updates, shared=False, interval_s=60)
+    fracs = [frac or 0.0 for frac in shares.fracs]
+    assert sum(fracs) == pytest.approx(1, abs=1e-5)
+    assert sum(fracs[len(counted) :]) == pytest.approx(left / (total + left), abs=1e-5)
+
+
+@given(st.lists(_CALLS, min_size=1, max_size=6), st.integers(1, 1000))
+def test_counters_that_come_late_go_by_statements(calls: list[int], updates: int) -> None:
+    """No class has a row, yet the table has updates: none of these is explained."""
+    classes = [_class(number, count, 0) for number, count in enumerate(calls, start=1)]
+    shares = make_shares(classes, updates, shared=False, interval_s=60)
+    assert shares.unattributed == 1
+    assert sum(frac or 0.0 for frac in shares.fracs) == pytest.approx(1, abs=1e-5)
