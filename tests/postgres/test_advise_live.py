@@ -22,7 +22,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms, at_hand
 from pgheadroom.sources.log import read_statements
 from pgheadroom.types import Interval
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 # wide: six rows fill a page, and few of its rows have moved yet; tickets: its status is indexed;
 # calm: has room, and nothing that ends HOT.
@@ -112,8 +112,6 @@ def _share(before: tuple[int, int], after: tuple[int, int]) -> float:
 @pytest.mark.long(reason="minutes on each server; tests/postgres/test_verify_grows.py has the loop")
 def test_the_advice_is_what_the_server_then_does(programs: ServerPrograms, tmp_path: Path) -> None:
     """Observe, advise, apply by hand with a rewrite, work on: HOT comes out as foreseen."""
-    if programs.origin == "folder":
-        pytest.skip("the versions of the package and of the system are enough for half a minute")
     with Host(programs) as host:
         cluster = host.cluster("main")
         cluster.start(_SETTINGS)

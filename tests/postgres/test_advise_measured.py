@@ -43,6 +43,7 @@ def _work(cluster: Cluster, tmp_path: Path, transactions: int, seed: int) -> Non
     )
 
 
+@pytest.mark.contrib
 def test_wal_of_an_update_is_what_its_statement_wrote(
     programs: ServerPrograms, tmp_path: Path
 ) -> None:

@@ -65,8 +65,6 @@ def test_the_index_named_by_rule_is_the_one_that_ends_hot(
     programs: ServerPrograms, tmp_path: Path
 ) -> None:
     """Without a play: index and column; HOT is gone while it is there, and back without it."""
-    if programs.origin == "folder":
-        pytest.skip("the versions of the package and of the system are enough")
     with Host(programs) as host:
         cluster = host.cluster("main")
         cluster.start({"autovacuum": "off"})

@@ -160,6 +160,7 @@ def test_a_mix_lies_inside_the_intervals(programs: ServerPrograms) -> None:
 
 
 @pytest.mark.parametrize(("fillfactor", "seed"), [(100, 1), (90, 2), (100, 3)])
+@pytest.mark.contrib
 def test_the_truth_of_each_update_lies_inside(
     programs: ServerPrograms, fillfactor: int, seed: int
 ) -> None:

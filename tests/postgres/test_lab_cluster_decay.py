@@ -20,7 +20,7 @@ from pgheadroom.lab.place import Place
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 ROWS_PER_PAGE = 21  # (8192 - 24) / (384 + 4): a row of 350 characters is 384 bytes, MAXALIGNed
 

@@ -147,7 +147,8 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
         assert form["heap_bytes"][0] >= 8192 * loaded
 
 
-@pytest.mark.pg(">= 16")
+@pytest.mark.each
+@pytest.mark.pg(">= 16, < 17")
 def test_servers_are_a_factor(
     programs: ServerPrograms, newest: ServerPrograms, tmp_path: Path, files: dict[str, Path]
 ) -> None:

@@ -12,7 +12,7 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 
 def _run(programs: ServerPrograms, folder: Path, *settings: str, scale: int = 1) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pgheadroom.lab import experiments
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "experiment" / "null_share"
 

@@ -116,6 +116,7 @@ def test_a_million_rows_to_the_byte(newest: ServerPrograms, tmp_path: Path) -> N
     _assert_foreseen(result)
 
 
+@pytest.mark.each
 @pytest.mark.pg(">= 15")
 def test_full_page_images_to_the_byte(programs: ServerPrograms, tmp_path: Path) -> None:
     """With full_page_writes the first change of each page carries its image."""

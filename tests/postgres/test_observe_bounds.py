@@ -39,6 +39,7 @@ def watched_tables(cluster: Cluster, *tables: str) -> Any:
         return watch(connection, Request(duration_s=0.2, ticks=1, tables=tables), lambda _: None)
 
 
+@pytest.mark.contrib
 def test_other_tables_are_not_read(programs: ServerPrograms) -> None:
     """`--table` sampled up to 200 other tables first, and left them out at the end."""
     with Host(programs) as host:

@@ -22,7 +22,7 @@ from pgheadroom.sources.observing import Request
 from pgheadroom.sources.recording import read_files
 from pgheadroom.sources.script import psql_script
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 
 def psql(programs: ServerPrograms) -> Path:
@@ -57,6 +57,7 @@ def timeless(value: Any) -> Any:
     return value
 
 
+@pytest.mark.contrib
 def test_psqls_files_give_the_same_profile(programs: ServerPrograms, tmp_path: Path) -> None:
     """Where only psql may connect, the very statements give the very profile."""
     program = psql(programs)
@@ -149,6 +150,7 @@ def walk(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+@pytest.mark.contrib
 def test_a_masked_profile_tells_no_name_and_no_literal(programs: ServerPrograms) -> None:
     """Whatever a user named or wrote begins with zebra here; no zebra may come out."""
     with Host(programs) as host:

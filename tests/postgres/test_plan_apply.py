@@ -28,7 +28,7 @@ from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 ODD = 'quote " colon: back\\slash\n-- line */ \x1b[2J\u202e\u2028'
 ODD_SQL = '"' + ODD.replace('"', '""') + '"'

@@ -20,7 +20,7 @@ from pgheadroom.profile import Profile, read_profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.types import Interval
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 # Half empty pages, and a column with an index: every second update is HOT.
 TABLE = """

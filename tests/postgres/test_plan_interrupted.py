@@ -24,7 +24,7 @@ from pgheadroom.plan.record import Record, new_record, read_record, record_path,
 from pgheadroom.plan.session import APPLICATION_NAME, LOCK_CLASS, writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 
 def test_a_lock_that_never_comes(

@@ -11,7 +11,7 @@ from pgheadroom.profile import parse_profile
 from pgheadroom.prove import prove
 from pgheadroom.servers import ServerPrograms
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 Json = dict[str, Any]
 MANY = {"kind": "random", "ndistinct": 900}

@@ -18,7 +18,7 @@ from pgheadroom.profile.column_types import EXTENSIONS, FORMS
 from pgheadroom.prove import prove
 from pgheadroom.servers import ServerPrograms
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 Json = dict[str, Any]
 SPELLED = {

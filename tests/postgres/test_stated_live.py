@@ -13,7 +13,7 @@ from pgheadroom.prove import prove
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.types import Interval
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = pytest.mark.usefixtures("run_parent")
 
 Json = dict[str, Any]
 INDEXES: tuple[Json, ...] = (

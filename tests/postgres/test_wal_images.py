@@ -15,6 +15,8 @@ from pgheadroom import _core
 from pgheadroom.errors import ProgramMissing
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
 
+pytestmark = pytest.mark.each
+
 METHODS = ("off", "pglz", "lz4", "zstd")
 FORKS = {"": 0, "main": 0, "fsm": 1, "vm": 2, "init": 3}
 SETUP = """

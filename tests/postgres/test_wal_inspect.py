@@ -14,6 +14,8 @@ from pgheadroom.wal.live import grants, read_live
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.values import WalStats
 
+pytestmark = pytest.mark.each
+
 WORK = """
 CREATE TABLE u (id int PRIMARY KEY, v int, p text) WITH (fillfactor = 80);
 INSERT INTO u SELECT i, 0, repeat('x', 100) FROM generate_series(1, 3000) i;

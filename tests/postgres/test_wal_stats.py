@@ -20,6 +20,8 @@ from pgheadroom.play.waldump import waldump_records
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
 from pgheadroom.wal import Names, RelationWal, WalStats, names_of_server, read_wal
 
+pytestmark = pytest.mark.each
+
 SETTINGS = {
     "autovacuum": "off",
     "wal_level": "logical",

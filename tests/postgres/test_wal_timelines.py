@@ -17,7 +17,7 @@ from pgheadroom.errors import ProgramMissing
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
 from pgheadroom.wal import WalStats, names_of_server, read_wal
 
-pytestmark = [pytest.mark.usefixtures("run_parent")]
+pytestmark = [pytest.mark.each, pytest.mark.usefixtures("run_parent")]
 
 SETTINGS = {
     "autovacuum": "off",
