@@ -11,6 +11,7 @@ mod ahead;
 mod clients;
 mod elsewhere;
 mod events;
+pub(crate) mod machine;
 mod outside;
 mod perform;
 mod rewrites;
@@ -33,12 +34,12 @@ use crate::watch::PageLife;
 use crate::workload::{PgbenchWorkload, ProfileWorkload, Workload};
 pub use elsewhere::Whole;
 pub use events::{Conditions, Event, EventKind, Plan};
+pub use machine::Standing;
 use outside::Outside;
 pub use outside::{Happened, Timing};
 pub use perform::{perform, resume};
 pub use rewrites::{RewriteAt, RewriteDone};
 use running::Running;
-pub use schedule::Standing;
 
 /// How far a run has come, and whether it shall stop; shared with other threads.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, put_together
-from pgheadroom.predict import failing, without_row
+from pgheadroom.predict import failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.failing import failed_frac, failed_of
 from pgheadroom.predict.order import KeyOrder, order_of
@@ -209,6 +209,10 @@ def said_before(profile: Profile, cells: Sequence[Simulation]) -> tuple[str, ...
     return (
         *without_row.sentences(profile, [cell.turns for cell in cells]),
         *failing.sentences([cell.failed_frac for cell in cells]),
+        *machines.sentences(
+            profile.workload.run.clients,
+            [cell.outcome for cell in cells if cell.by_itself is None],
+        ),
     )
 
 

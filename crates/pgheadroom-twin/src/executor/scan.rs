@@ -76,16 +76,16 @@ impl IndexScan {
         }
     }
 
-    /// The version that it waits for.
-    pub fn row(&self) -> Option<(TableId, Tid)> {
+    /// The version whose row it waits for.
+    pub fn found(&self) -> Option<(TableId, Tid)> {
         let (_, _, tid) = self.stopped.as_ref()?;
         tid.map(|tid| (self.table, tid))
     }
 }
 
 impl SeqScan {
-    /// The version that it waits for.
-    pub fn row(&self) -> Option<(TableId, Tid)> {
+    /// The version whose row it waits for.
+    pub fn found(&self) -> Option<(TableId, Tid)> {
         let (visible, done) = self.visible.as_ref()?;
         visible.get(*done).map(|&tid| (self.table, tid))
     }

@@ -44,14 +44,11 @@ pub(super) enum Parked {
 }
 
 impl Parked {
-    /// The table and the version that it waits for, if it is one.
-    ///
-    /// Source: `heap_acquire_tuplock`, src/backend/access/heap/heapam.c: the first who waits for a
-    /// transaction that holds a row has the tuple's lock, and the others wait for that.
-    fn row(&self) -> Option<(TableId, Tid)> {
+    /// The table and the version that it found, if it waits for a row.
+    fn found(&self) -> Option<(TableId, Tid)> {
         match self {
-            Self::Index(scan) => scan.row(),
-            Self::Seq(scan) => scan.row(),
+            Self::Index(scan) => scan.found(),
+            Self::Seq(scan) => scan.found(),
             _ => None,
         }
     }
@@ -113,11 +110,11 @@ impl Database {
     pub fn waits_for(&self, session: SessionId) -> Option<SessionId> {
         let mut parked = self.sessions.parked.iter();
         let waiting = parked.clone().find(|waiting| waiting.session == session)?;
-        let row = waiting.statement.row();
+        let row = self.row_of(waiting);
         let is_before = |other: &&Waiting| other.session != session;
         let mut before = parked.by_ref().take_while(is_before);
         if let (Some(other), true) = (
-            before.find(|other| other.statement.row() == row),
+            before.find(|other| self.row_of(other) == row),
             row.is_some(),
         ) {
             return Some(other.session); // first in the row's line
@@ -149,6 +146,18 @@ impl Database {
             circle.push(next);
         }
         Vec::new()
+    }
+
+    /// The row that a session waits for, if it is one. Whatever version it has found, it waits at
+    /// the newest one that is committed.
+    ///
+    /// Source: `heap_acquire_tuplock`, heapam.c, and `heapam_tuple_lock`, heapam_handler.c, both in
+    /// src/backend/access/heap/ (REL_18_STABLE): the first who waits for a transaction that holds
+    /// a row has the tuple's lock, and the others wait for that.
+    fn row_of(&self, waiting: &Waiting) -> Option<(TableId, u32)> {
+        let (table, tid) = waiting.statement.found()?;
+        let page = &self.tables[table.0].heap.pages()[tid.block.0 as usize];
+        page.row(tid.offset).map(|row| (table, row))
     }
 
     /// A statement of the active session waits with the row of this number, from 1.

@@ -9,6 +9,7 @@ use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
 use crate::run::Conditions;
+use crate::run::machine::assumed;
 
 /// Least `shared_buffers` that are played.
 ///
@@ -77,19 +78,8 @@ pub fn check(
         );
     }
     if run.clients > 1 {
-        let pauses = match run.rate_per_s {
-            None => "pauses are 1.5 to 15 times as long as a statement",
-            Some(_) => "a statement takes 30 to 300 us",
-        };
-        let standing = match conditions.standing {
-            None => "",
-            Some(_) => ", and clients stand still on their way as often as on the server",
-        };
-        approximations.push(format!(
-            "when statements of {} clients begin is drawn: {pauses}, at most one in 10,000 stands \
-             still for 100 times as long{standing}",
-            run.clients
-        ));
+        let is_measured = conditions.standing.is_some();
+        approximations.push(assumed(run.clients, run.rate_per_s, is_measured));
     }
     if !run.snapshot.is_empty() {
         approximations.push(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Begin -> Statement -> EndStatement -> Statement -> ... -> EndStatement -> EndTransaction
-//!              \-> waits ~~ another client's COMMIT or ROLLBACK -> goes on /
+//!              \-> waits ~~ another client's COMMIT or ROLLBACK ~ woken -> goes on /
 //! ```
 //!
 //! Each client has its session. A statement's snapshot and pins last until it ends; of a SELECT's,
@@ -104,9 +104,9 @@ impl Clients {
         self.in_progress += 1;
         let of = &self.list[client];
         if of.operations.is_empty() {
-            schedule.pause(Turn::EndTransaction(client));
+            schedule.pause(client, Turn::EndTransaction(client));
         } else if of.operations.len() > 1 || of.end == End::Rollback {
-            schedule.pause(Turn::Statement(client)); // BEGIN, and the way back
+            schedule.pause(client, Turn::Statement(client)); // BEGIN, and the way back
         } else {
             self.statement(client, schedule, db)?;
         }
@@ -144,6 +144,15 @@ impl Clients {
                 let ended = self.end(client, End::Rollback, schedule, db)?;
                 self.move_up(&behind, schedule, db);
                 Ok(Some(ended))
+            }
+            Turn::GoOn(client, wait) => {
+                if schedule.is_wait(client, wait) {
+                    db.switch_to(SessionId(client));
+                    let of = &self.list[client];
+                    let done = resume(db, &of.operations[of.position]);
+                    self.after(client, done, schedule, db)?;
+                }
+                Ok(None)
             }
             Turn::Begin(_) => unreachable!("a transaction begins elsewhere"),
         }
@@ -238,9 +247,9 @@ impl Clients {
         db.close_statement(keeps_portal);
         of.position += 1;
         if of.position < of.operations.len() {
-            schedule.pause(Turn::Statement(client));
+            schedule.pause(client, Turn::Statement(client));
         } else if of.operations.len() > 1 {
-            schedule.pause(Turn::EndTransaction(client));
+            schedule.pause(client, Turn::EndTransaction(client));
         } else {
             let end = of.end;
             return self.end(client, end, schedule, db).map(Some);
@@ -273,18 +282,28 @@ impl Clients {
         };
         self.in_progress -= 1;
         schedule.end_transaction(client);
-        for SessionId(waiting) in woken {
-            db.switch_to(SessionId(waiting));
-            let of = &self.list[waiting];
-            let done = resume(db, &of.operations[of.position]);
-            self.after(waiting, done, schedule, db)?;
-        }
+        wake(&woken, schedule, db);
         if self.in_progress == 0 {
             for client in self.postponed.drain(..) {
                 schedule.begin_now(client);
             }
         }
         Ok(ended)
+    }
+}
+
+/// Those whose wait is over go on when they have been woken: one after another in a row's line,
+/// where the one in front has the tuple's lock until it has looked at the row.
+///
+/// Source: `heap_acquire_tuplock` and `UnlockTupleTuplock` in `heap_update`,
+/// src/backend/access/heap/heapam.c (REL_18_STABLE).
+fn wake(woken: &[SessionId], schedule: &mut Schedule, db: &Database) {
+    let mut lines: Vec<(SessionId, f64)> = Vec::with_capacity(woken.len());
+    for &session in woken {
+        let front = db.waits_for(session).unwrap_or(session);
+        let ahead = lines.iter().rfind(|(first, _)| *first == front);
+        let after = ahead.map_or(0.0, |&(_, time)| time);
+        lines.push((front, schedule.wake(session.0, after)));
     }
 }
 

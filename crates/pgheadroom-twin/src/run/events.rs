@@ -12,9 +12,9 @@ use crate::procarray::HeldSnapshot;
 use crate::procarray::Isolation;
 use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, load, support};
 use crate::run::elsewhere::Whole;
+use crate::run::machine::Standing;
 use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
-use crate::run::schedule::Standing;
 use crate::vacuum::VacuumOptions;
 use pgheadroom_layout::HeapFillfactor;
 

@@ -14,46 +14,12 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::pgbench::Prng;
+use crate::run::machine::{Machine, STALL, Standing};
 
-/// Shortest and longest time between two statements of a client, when the time of a statement on
-/// the server is 1. How much transactions overlap depends on the machine, so each seed takes
-/// another ratio, evenly on a logarithmic scale: what 18.4 showed of 2, 4 and 8 clients on an idle
-/// and on a busy machine lies among a few seeds (`tests/golden_clients.rs`, docs/method.md).
-const GAP_MIN: f64 = 1.5;
-const GAP_MAX: f64 = 15.0;
-/// Shortest and longest time of a statement on the server, in seconds: with a rate it says how many
-/// of them fit between two transactions.
-const STATEMENT_S_MIN: f64 = 0.000_03;
-const STATEMENT_S_MAX: f64 = 0.000_3;
-/// How often a session loses its processor in the middle of a statement, at most, and for how
-/// long: each seed takes another share of it. That is what fills hot pages: nothing that a
-/// transaction removed after the snapshot that stands still can be pruned.
-const STALLS_MAX: f64 = 0.0001;
-const STALL: f64 = 100.0;
-/// How unevenly clients come on: the logarithm of what multiplies a client's pauses lies within
-/// this to either side of 0, at most, and each seed takes another share of it. A client that is
-/// ahead inserts ahead of the others, and uses up what it deletes earlier.
-const UNEVEN_MAX: f64 = 0.6;
-/// Steps of these fractions, modulo 1, divide an interval, a square or a cube evenly however many
-/// there are: powers of the root of x^4 = x + 1.
-const STEPS: [f64; 3] = [
-    0.819_172_513_396_164_4,
-    0.671_043_606_703_789_2,
-    0.549_700_477_901_971,
-];
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
 /// Source: `deadlock_timeout`, src/backend/utils/misc/guc_tables.c: its default.
 const DEADLOCK_TIMEOUT_S: f64 = 1.0;
-
-/// How often a client stands still while the others go on, as a server's run had it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
-    /// Share of the transactions.
-    pub share: f64,
-    /// For how many transactions of another client each.
-    pub transactions: f64,
-}
 
 /// What a client does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +30,8 @@ pub(super) enum Turn {
     EndTransaction(usize),
     /// Finds that it waits for itself, if its wait of this number goes on.
     Deadlock(usize, u64),
+    /// Has been woken out of its wait of this number, and goes on with its statement.
+    GoOn(usize, u64),
     /// Begins the next statement of its transaction.
     Statement(usize),
     /// Begins its next transaction.
@@ -83,8 +51,9 @@ impl Ord for Due {
             Turn::EndStatement(client) => (0, client),
             Turn::EndTransaction(client) => (1, client),
             Turn::Deadlock(client, _) => (2, client),
-            Turn::Statement(client) => (3, client),
-            Turn::Begin(client) => (4, client),
+            Turn::GoOn(client, _) => (3, client),
+            Turn::Statement(client) => (4, client),
+            Turn::Begin(client) => (5, client),
         };
         let by_time = other.time.total_cmp(&self.time);
         by_time.then_with(|| key(other).cmp(&key(self)))
@@ -109,21 +78,14 @@ impl Eq for Due {}
 #[derive(Debug)]
 pub(super) struct Schedule {
     prng: Prng,
-    gap: f64,
-    /// How often a statement stands still.
-    stalls: f64,
-    standing: Option<Standing>,
+    machine: Machine,
     /// How often a client has been on its way to the server, and transactions that have ended.
     ways: f64,
     ended: f64,
-    /// A second, in times of a statement.
-    second: f64,
     due: BinaryHeap<Due>,
     now: f64,
     /// Whether the only client has ended a transaction and begins the next.
     is_idle: bool,
-    /// By client: how long its pauses are, in those of an even one.
-    pauses: Vec<f64>,
     /// By client: when it began to wait last, and how often it did.
     waits: Vec<(f64, u64)>,
     /// With a rate: the time of the last transaction that has one.
@@ -142,30 +104,19 @@ impl Schedule {
         rate_per_s: Option<f64>,
         standing: Option<Standing>,
     ) -> Self {
-        #[allow(clippy::cast_precision_loss)] // any place will do
-        let [busy, stalled, uneven] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
-        let within = |low: f64, high: f64| low * (high / low).powf(busy);
-        let second = 1.0 / within(STATEMENT_S_MIN, STATEMENT_S_MAX);
-        let spacing = rate_per_s.map(|rate| second / rate);
+        let mut prng = Prng::from_seed(seed);
+        let machine = Machine::of_seed(clients, seed, rate_per_s, standing, || uniform(&mut prng));
         let mut schedule = Self {
-            prng: Prng::from_seed(seed),
-            gap: spacing.unwrap_or_else(|| within(GAP_MIN, GAP_MAX)),
-            stalls: STALLS_MAX * stalled,
-            standing,
+            prng,
+            machine,
             ways: 0.0,
             ended: 0.0,
-            second,
             due: BinaryHeap::new(),
             now: 0.0,
             is_idle: false,
-            pauses: vec![1.0; clients],
             waits: vec![(0.0, 0); clients],
             throttle: rate_per_s.map(|_| 0.0),
         };
-        for client in 0..clients {
-            let place = 2.0 * schedule.uniform() - 1.0;
-            schedule.pauses[client] = (UNEVEN_MAX * uneven * place).exp();
-        }
         for client in 0..clients {
             schedule.begin_after(1.0, client);
         }
@@ -174,7 +125,7 @@ impl Schedule {
 
     /// Whether nobody but one client is there, who needs no clock.
     pub fn is_alone(&self) -> bool {
-        self.pauses.len() == 1
+        self.waits.len() == 1
     }
 
     /// Who is next; `None` when all have stopped.
@@ -191,7 +142,7 @@ impl Schedule {
     /// The client's statement has been carried out, and takes its time.
     pub fn run_statement(&mut self, client: usize) {
         let mut time = self.draw(1.0);
-        if self.uniform() < self.stalls {
+        if self.uniform() < self.machine.stalls {
             time += self.draw(STALL);
         }
         self.push(time, Turn::EndStatement(client));
@@ -203,9 +154,20 @@ impl Schedule {
     }
 
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
-    pub fn pause(&mut self, turn: Turn) {
-        let time = self.draw(self.gap) + self.stand_still();
+    pub fn pause(&mut self, client: usize, turn: Turn) {
+        let time = self.draw(self.machine.pause * self.machine.pauses[client]) + self.stand_still();
         self.push(time, turn);
+    }
+
+    /// The client's wait is over: it goes on when it has been woken.
+    ///
+    /// Source: `ProcWakeup` and `ProcSleep`, src/backend/storage/lmgr/proc.c (REL_18_STABLE): a
+    /// latch is set, and the process waits for a processor.
+    pub fn wake(&mut self, client: usize, after: f64) -> f64 {
+        let time = after + self.draw(self.machine.wake);
+        let (_, count) = self.waits[client];
+        self.push(time, Turn::GoOn(client, count));
+        time
     }
 
     /// How long a client stands still on its way, as it now and then does where that was measured:
@@ -213,13 +175,13 @@ impl Schedule {
     #[allow(clippy::cast_precision_loss)] // few clients
     fn stand_still(&mut self) -> f64 {
         self.ways += 1.0;
-        let Some(standing) = self.standing else {
+        let Some(standing) = self.machine.standing else {
             return 0.0;
         };
         if self.ended == 0.0 || self.uniform() >= standing.share * self.ended / self.ways {
             return 0.0;
         }
-        let transaction = self.now * self.pauses.len() as f64 / self.ended;
+        let transaction = self.now * self.waits.len() as f64 / self.ended;
         self.draw(standing.transactions * transaction)
     }
 
@@ -236,7 +198,7 @@ impl Schedule {
     /// Source: `ProcSleep` and `CheckDeadLock`, src/backend/storage/lmgr/proc.c (REL_18_STABLE):
     /// the timer goes off once in a wait.
     pub fn expect_deadlock(&mut self, circle: &[usize]) {
-        let timeout = DEADLOCK_TIMEOUT_S * self.second;
+        let timeout = DEADLOCK_TIMEOUT_S * self.machine.second;
         let timers = circle.iter().map(|&client| (client, self.waits[client]));
         let mut timers = timers.map(|(client, (since, count))| (client, since + timeout, count));
         let next = timers.find(|&(_, time, _)| time >= self.now);
@@ -262,7 +224,7 @@ impl Schedule {
             self.go_on();
         } else {
             self.ended += 1.0;
-            self.begin_after(self.gap * self.pauses[client], client);
+            self.begin_after(self.machine.between * self.machine.pauses[client], client);
         }
     }
 
@@ -276,7 +238,7 @@ impl Schedule {
         if self.throttle.is_some() {
             1.0
         } else {
-            1.0 / (1.0 + self.gap * self.pauses[client])
+            1.0 / (1.0 + self.machine.between * self.machine.pauses[client])
         }
     }
 
@@ -284,7 +246,7 @@ impl Schedule {
     /// that the throttle gives.
     fn begin_after(&mut self, pause: f64, client: usize) {
         let time = if let Some(last) = self.throttle {
-            let next = last + self.draw(self.gap);
+            let next = last + self.draw(self.machine.between);
             self.throttle = Some(next);
             next.max(self.now)
         } else {
@@ -306,10 +268,13 @@ impl Schedule {
 
     /// From above 0 to 1.
     fn uniform(&mut self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // a part of a million
-        let uniform = self.prng.random(1, 1_000_000) as f64 / 1_000_000.0;
-        uniform
+        uniform(&mut self.prng)
     }
+}
+
+#[allow(clippy::cast_precision_loss)] // a part of a million
+fn uniform(prng: &mut Prng) -> f64 {
+    prng.random(1, 1_000_000) as f64 / 1_000_000.0
 }
 
 #[cfg(test)]

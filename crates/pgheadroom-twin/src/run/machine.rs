@@ -1,0 +1,186 @@
+//! The machine that several clients of a run share: how long pauses are beside statements, how
+//! evenly clients come on, how soon one goes on that has waited.
+//!
+//! ```text
+//! |=statement=|..pause..|=statement=~~~waits~~~wake=|..pause..|C|..pause..|=statement=|
+//! ```
+//!
+//! Nobody knows the machine of a prediction, so each seed plays on one of its own, from a quiet to
+//! a busy one: places in the ranges below are spread evenly however many seeds there are, and what
+//! the runs differ by is what depends on the machine. The ranges are those of 36 runs of 18.4 and
+//! 16.14 on two cores, with 2 to 8 clients, idle but for them and beside up to fifteen busy
+//! processes (docs/method.md). Only ratios matter, but for `deadlock_timeout`, so the unit is the
+//! time of a statement.
+
+/// Shortest and longest pause between two statements or transactions of a client: 0.9 to 4.4 on
+/// an idle machine, 1 to 21 on a busy one.
+const PAUSE: (f64, f64) = (0.9, 20.0);
+/// How soon one that has waited goes on. A probe that sleeps for long had 1 to 53 in the mean;
+/// that is more than a client needs which a committing one has just woken on a quiet machine, so
+/// it begins next to nothing.
+const WAKE: (f64, f64) = (0.02, 30.0);
+/// How unevenly clients come on: the logarithm of what multiplies a client's pauses lies within
+/// this to either side of 0, at most; clients' pauses were 0.52 to 1.9 times an even one's.
+const UNEVEN_MAX: f64 = 0.6;
+/// What part of the transactions stands still, at most, and for how many of another client's each:
+/// up to 0.017, for 9 to 24.
+const STANDING_MAX: Standing = Standing {
+    share: 0.015,
+    transactions: 15.0,
+};
+/// How often a session loses its processor in the middle of a statement, at most, and for how many
+/// statements: seldom, for one that sleeps waits for a processor when it is woken rather than lose
+/// it later, but then nothing can be pruned that transactions remove after its snapshot. No
+/// counter shows it; without it new pages of hot rows were too few (`tests/golden_clients.rs`).
+const STALLS_MAX: f64 = 0.000_1;
+pub(super) const STALL: f64 = 100.0;
+/// Shortest and longest time of a statement on the server, in seconds: with a rate it says how many
+/// of them fit between two transactions.
+const STATEMENT_S: (f64, f64) = (0.000_03, 0.000_3);
+/// Steps of these fractions, modulo 1, divide an interval evenly however many there are: the golden
+/// section's for how soon one goes on, which counts most, and for the others powers of the root of
+/// x^4 = x + 1, so that places are spread evenly in all of them.
+const STEPS: [f64; 4] = [
+    0.819_172_513_396_164_4,
+    0.618_033_988_749_894_9,
+    0.671_043_606_703_789_2,
+    0.549_700_477_901_971,
+];
+
+/// How often a client stands still while the others go on, as a server's run had it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// Share of the transactions.
+    pub share: f64,
+    /// For how many transactions of another client each.
+    pub transactions: f64,
+}
+
+/// Means by which a schedule draws its times, in times of a statement.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    /// Between two statements of a transaction.
+    pub pause: f64,
+    /// Between two transactions; with a rate: of all clients.
+    pub between: f64,
+    /// Until one that has waited goes on.
+    pub wake: f64,
+    /// A second.
+    pub second: f64,
+    /// How often a statement stands still.
+    pub stalls: f64,
+    /// By client: how long its pauses are, in those of an even one.
+    pub pauses: Vec<f64>,
+    /// `None` at a rate, where a transaction is much shorter than the time between two.
+    pub standing: Option<Standing>,
+}
+
+impl Machine {
+    /// The machine of a seed; of what the server's run had (`standing`) nothing is drawn, and
+    /// `uniform` draws from above 0 to 1.
+    pub fn of_seed(
+        clients: usize,
+        seed: u64,
+        rate_per_s: Option<f64>,
+        standing: Option<Standing>,
+        mut uniform: impl FnMut() -> f64,
+    ) -> Self {
+        #[allow(clippy::cast_precision_loss)] // any place will do
+        let [slow, late, loaded, stalled] = STEPS.map(|step| (0.5 + seed as f64 * step).fract());
+        let pause = within(PAUSE, slow);
+        let second = 1.0 / within(STATEMENT_S, slow);
+        let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
+        let drawn = Standing {
+            share: STANDING_MAX.share * loaded,
+            ..STANDING_MAX
+        };
+        Self {
+            pause,
+            between: rate_per_s.map_or(pause, |rate| second / rate),
+            wake: within(WAKE, late),
+            second,
+            stalls: STALLS_MAX * stalled,
+            pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
+            standing: rate_per_s.map_or(Some(standing.unwrap_or(drawn)), |_| None),
+        }
+    }
+}
+
+/// The number at this place of a range, from 0 to 1, evenly on a logarithmic scale.
+fn within((low, high): (f64, f64), place: f64) -> f64 {
+    low * (high / low).powf(place)
+}
+
+/// What a reader is told of it.
+pub(crate) fn assumed(clients: u32, rate_per_s: Option<f64>, is_measured: bool) -> String {
+    let (low, high) = PAUSE;
+    let pauses = match rate_per_s {
+        None => format!("pauses are {low} to {high} times as long as a statement"),
+        Some(_) => {
+            let us = |seconds: f64| (1e6 * seconds).round();
+            let (shortest, longest) = STATEMENT_S;
+            format!("a statement takes {} to {} us", us(shortest), us(longest))
+        }
+    };
+    let standing = match (rate_per_s, is_measured) {
+        (Some(_), _) => String::new(),
+        (None, true) => ", and clients stand still as often as on the server".to_owned(),
+        (None, false) => format!(
+            ", and up to {} % of the transactions stand still for {} of another client's",
+            100.0 * STANDING_MAX.share,
+            STANDING_MAX.transactions
+        ),
+    };
+    let (soonest, latest) = WAKE;
+    let uneven = UNEVEN_MAX.exp();
+    format!(
+        "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
+         from a quiet to a busy one: {pauses}, who waits for a row goes on {soonest} to {latest} \
+         times a statement after it is free, a client is up to {uneven:.1} times as slow as an \
+         even one{standing}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_seed(seed: u64, standing: Option<Standing>) -> Machine {
+        Machine::of_seed(4, seed, None, standing, || 1.0)
+    }
+
+    /// Of eight seeds some have long pauses and some short ones, whether they wake soon or late;
+    /// together they reach into the outer fifths of each range.
+    #[test]
+    fn eight_seeds_go_from_quiet_to_busy() {
+        let machines: Vec<_> = (0..8).map(|seed| of_seed(seed, None)).collect();
+        let place = |(low, high): (f64, f64), value: f64| (value / low).ln() / (high / low).ln();
+        let places = machines
+            .iter()
+            .map(|one| [place(PAUSE, one.pause), place(WAKE, one.wake)]);
+        let places: Vec<[f64; 2]> = places.collect();
+        for of in 0..2 {
+            let mut along: Vec<f64> = places.iter().map(|place| place[of]).collect();
+            along.sort_by(f64::total_cmp);
+            assert!(along[0] < 0.2 && along[7] > 0.8, "{along:?}");
+            assert!(along.windows(2).all(|two| two[1] - two[0] < 0.3));
+        }
+        for quarter in [[0.0, 0.0], [0.0, 0.5], [0.5, 0.0], [0.5, 0.5]] {
+            let lies = |place: &[f64; 2]| {
+                (0..2).all(|of| (quarter[of]..quarter[of] + 0.5).contains(&place[of]))
+            };
+            assert!(places.iter().any(lies), "{quarter:?}: {places:?}");
+        }
+    }
+
+    /// What was measured is not drawn.
+    #[test]
+    fn a_measured_run_stands_still_as_it_did() {
+        let standing = Standing {
+            share: 0.2,
+            transactions: 3.0,
+        };
+        assert_eq!(of_seed(5, Some(standing)).standing, Some(standing));
+        assert_ne!(of_seed(5, None).standing, of_seed(6, None).standing);
+    }
+}
