@@ -87,6 +87,43 @@ fn interleavings_are_reproducible() {
     assert_eq!((one.transactions, one.operations), (40_000, 40_000));
 }
 
+/// Three updates a transaction, all of the same few of 240 rows.
+fn contended(clients: u32, rows: u32) -> ProfileSpec {
+    let update = r#"{"table": "t", "kind": "update", "weight": 1, "rows_per_statement": 1,
+        "abort_frac": 0, "sets": {"n": {"changed_frac": 1}}, "find": "index",
+        "transaction": "both",
+        "pick": {"distribution": "hot_set", "rows_frac": FRAC, "weight": 1}}"#;
+    let update = update.replace("FRAC", &(f64::from(rows) / 240.0).to_string());
+    let text = r#"{"schema_version": 1,
+        "server": {"version": "18.4", "shared_buffers": "1GB", "full_page_writes": false,
+            "wal_level": "replica", "wal_compression": "off", "wal_log_hints": false,
+            "autovacuum": true, "settings": {}},
+        "table": [{"name": "t", "rows": 240, "fillfactor": 100, "reloptions": {},
+            "columns": [
+                {"name": "id", "type": "int4", "values": {"kind": "serial"}, "null_frac": 0},
+                {"name": "n", "type": "int4", "values": {"kind": "constant"}, "null_frac": 0}],
+            "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": true,
+                "method": "btree"}]}],
+        "operation": [UPDATE, UPDATE, UPDATE],
+        "run": {"operations": 7200, "clients": CLIENTS, "seed": 11}}"#;
+    let text = text.replace("UPDATE", &update);
+    ProfileSpec::from_json(&text.replace("CLIENTS", &clients.to_string())).unwrap()
+}
+
+/// Three and more clients that want the same rows in any order: one of each circle of waits finds
+/// it out, also where one that had been woken has to wait again.
+#[test]
+fn circles_of_waits_are_always_found() {
+    for (clients, rows) in [(3, 2), (3, 5), (4, 2), (4, 3), (6, 3), (8, 2), (8, 5)] {
+        let spec = contended(clients, rows);
+        for interleaving in 0..4 {
+            let outcome = played(&spec, interleaving, Vec::new());
+            assert_eq!(outcome.transactions, 7200, "{clients}, {rows}");
+            assert!(outcome.failed_transactions > 0, "{clients}, {rows}");
+        }
+    }
+}
+
 /// While a snapshot is held nothing is pruned that it may see, so rows move and the table grows.
 #[test]
 fn a_snapshot_lets_the_table_grow() {

@@ -90,6 +90,24 @@ impl Database {
         Some(self.sessions.parked.remove(position))
     }
 
+    /// The active session's statement has gone on and waits for the same row again: it keeps its
+    /// place in the row's line, where it has the tuple's lock or waits for it.
+    ///
+    /// Source: `heap_acquire_tuplock`, src/backend/access/heap/heapam.c (REL_18_STABLE), whose lock
+    /// is kept while the row is looked at again.
+    fn keep_place(&mut self, position: usize, row: Option<(TableId, u32)>) {
+        let Some(waiting) = self.sessions.parked.pop() else {
+            return;
+        };
+        let keeps = row.is_some() && self.row_of(&waiting) == row;
+        let position = if keeps {
+            position
+        } else {
+            self.sessions.parked.len()
+        };
+        self.sessions.parked.insert(position, waiting);
+    }
+
     /// The active session's statement is given up, with what it had still to do.
     pub(super) fn give_up(&mut self) {
         self.unpark();
@@ -230,13 +248,22 @@ impl Database {
         action: &Action<'_>,
         wanted: impl Fn(Row<'_>) -> bool,
     ) -> Result<u64, StatementError> {
-        let waiting = self.unpark().expect("a statement that waits");
-        match waiting.statement {
+        let session = self.session();
+        let mut parked = self.sessions.parked.iter();
+        let position = parked.position(|waiting| waiting.session == session);
+        let position = position.expect("a statement that waits");
+        let waiting = self.sessions.parked.remove(position);
+        let row = self.row_of(&waiting);
+        let done = match waiting.statement {
             Parked::Index(scan) => self.resume_index_scan(scan, action),
             Parked::Seq(scan) => self.advance_seq_scan(*scan, wanted, action),
             Parked::Head(table, end) => self.end_head(table, end),
             other => panic!("a scan waits, not {other:?}"),
+        };
+        if matches!(done, Err(StatementError::Waits(_))) {
+            self.keep_place(position, row);
         }
+        done
     }
 }
 

@@ -140,6 +140,7 @@ impl Clients {
                     return Ok(None);
                 }
                 self.failed += 1;
+                schedule.end_wait(client);
                 let behind = self.behind(client, db);
                 let ended = self.end(client, End::Rollback, schedule, db)?;
                 self.move_up(&behind, schedule, db);

@@ -133,11 +133,13 @@ pub(crate) fn assumed(clients: u32, rate_per_s: Option<f64>, is_measured: bool) 
     };
     let (soonest, latest) = WAKE;
     let uneven = UNEVEN_MAX.exp();
+    let rarely = 1.0 / STALLS_MAX;
     format!(
         "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
          from a quiet to a busy one: {pauses}, who waits for a row goes on {soonest} to {latest} \
          times a statement after it is free, a client is up to {uneven:.1} times as slow as an \
-         even one{standing}"
+         even one, at most one statement in {rarely:.0} stands still for {STALL} times as \
+         long{standing}"
     )
 }
 

@@ -192,19 +192,26 @@ impl Schedule {
         *count += 1;
     }
 
-    /// These clients wait for each other, in the order in which they began to: the first whose
-    /// timer is still to come will find that out.
+    /// These clients wait for each other: the first whose timer is still to come will find that
+    /// out.
     ///
     /// Source: `ProcSleep` and `CheckDeadLock`, src/backend/storage/lmgr/proc.c (REL_18_STABLE):
     /// the timer goes off once in a wait.
     pub fn expect_deadlock(&mut self, circle: &[usize]) {
         let timeout = DEADLOCK_TIMEOUT_S * self.machine.second;
         let timers = circle.iter().map(|&client| (client, self.waits[client]));
-        let mut timers = timers.map(|(client, (since, count))| (client, since + timeout, count));
-        let next = timers.find(|&(_, time, _)| time >= self.now);
+        let timers = timers.map(|(client, (since, count))| (client, since + timeout, count));
+        let next = timers
+            .filter(|&(_, time, _)| time >= self.now)
+            .min_by(|one, other| one.1.total_cmp(&other.1));
         let (client, time, count) = next.expect("the last one has just begun to wait");
         let turn = Turn::Deadlock(client, count);
         self.due.push(Due { time, turn });
+    }
+
+    /// The client waits no more, and is not woken.
+    pub fn end_wait(&mut self, client: usize) {
+        self.waits[client].1 += 1;
     }
 
     /// Whether this is the client's last wait.
