@@ -101,6 +101,7 @@ def _is_refused(connection: psycopg.Connection, ddl: str) -> bool:
     return False
 
 
+@pytest.mark.each
 def test_what_nulls_refuse_is_said(programs: ServerPrograms) -> None:
     """By a note that counts under --strict, which a migration that goes through does not have."""
     cases = CASES + (NEWER if programs.version.major >= 18 else ())

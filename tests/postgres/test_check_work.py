@@ -328,6 +328,7 @@ def _types(connection: psycopg.Connection[Any]) -> dict[str, str]:
     )
 
 
+@pytest.mark.each
 def test_locks_rewrites_and_scans_are_postgresqls(programs: ServerPrograms) -> None:
     """Of each statement on each table that it concerns."""
     wrong = []

@@ -42,6 +42,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.each
 def test_what_a_server_accepts_is_read(programs: ServerPrograms) -> None:
     """A statement that runs is understood, with literals and without, in all that it assigns."""
     accepted = 0

@@ -58,6 +58,7 @@ def _by_name(layout: dict[str, Any]) -> dict[str, Any]:
     return {table["name"]: table for table in layout["tables"]}
 
 
+@pytest.mark.each
 def test_a_row_is_as_long_as_its_next_update_makes_it(
     programs: ServerPrograms, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -232,6 +232,7 @@ def test_the_users_environment_does_not_reach_our_sessions(
 
 
 @pytest.mark.usefixtures("run_parent")
+@pytest.mark.each
 def test_data_checksums_as_asked(programs: ServerPrograms) -> None:
     """On or off as asked; left open it is that version's default: on from 18."""
     default = "on" if programs.version.major >= 18 else "off"

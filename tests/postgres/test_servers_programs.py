@@ -45,6 +45,7 @@ def test_the_wheels_servers_are_the_pinned_ones() -> None:
     assert versions == sorted(versions, reverse=True)
 
 
+@pytest.mark.each
 def test_every_way_to_name_a_server(programs: ServerPrograms) -> None:
     """Major, minor, bin folder, folder with bin, and pg_config find the same server."""
     found = find_programs(str(programs.bin_dir))

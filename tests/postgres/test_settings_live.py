@@ -29,6 +29,7 @@ VALUES = {
 }
 
 
+@pytest.mark.each
 def test_every_setting_of_a_server_is_known(programs: ServerPrograms) -> None:
     """None is swallowed by the beginning of another's name: what is new has to be judged first."""
     known = set(_core.setting_names())

@@ -94,6 +94,7 @@ def test_a_variant_is_exact(programs: ServerPrograms, name: str) -> None:
 
 
 @pytest.mark.pg(">= 15")
+@pytest.mark.each
 def test_brin_lets_updates_be_hot_from_16(programs: ServerPrograms) -> None:
     """The server's own figures: 15 asks BRIN like any index, 16 does not."""
     proof = prove(parse_profile(_profile()), server=str(programs.bin_dir), changes=VARIANTS["brin"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -64,4 +66,17 @@ def test_counters_that_come_late_go_by_statements(calls: list[int], updates: int
     classes = [_class(number, count, 0) for number, count in enumerate(calls, start=1)]
     shares = make_shares(classes, updates, shared=False, interval_s=60)
     assert shares.unattributed == 1
+    assert sum(frac or 0.0 for frac in shares.fracs) == pytest.approx(1, abs=1e-5)
+
+
+@given(_COUNTED, _CALLS, st.booleans(), st.sampled_from(("update", "upsert")))
+def test_who_found_no_row_has_no_share_beside_others(
+    counts: list[tuple[int, int]], calls: int, shared: bool, kind: str
+) -> None:
+    """Also where others are not counted, or stand for rows that they insert."""
+    classes = [_class(number, *count) for number, count in enumerate(counts, start=1)]
+    other = replace(_class(100, calls, None), kind=kind)
+    shares = make_shares([*classes, other], 1_000_000, shared=shared, interval_s=60)
+    for (_, rows), frac in zip(counts, shares.fracs, strict=False):
+        assert bool(frac) <= bool(rows)
     assert sum(frac or 0.0 for frac in shares.fracs) == pytest.approx(1, abs=1e-5)

@@ -154,7 +154,7 @@ def test_a_foreign_presentation_acts_on_nothing() -> None:
 
 
 def _titles(part: Any) -> Iterator[str]:
-    """Every title of a chart's description: of panels, axes, legends, tooltips."""
+    """Every title of a chart's description: of panels, axes, legends."""
     if isinstance(part, dict):
         for name, item in part.items():
             if name == "title":

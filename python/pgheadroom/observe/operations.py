@@ -223,7 +223,7 @@ def _sets(
     """The updates by what they set, those too that no source knows."""
     made: list[_Sets] = []
     updates, lost = shares.updates, shares.unattributed or 0.0
-    _say_idle(table, classes, assumed)
+    _say_idle(table, classes, shares, assumed)
     if lost <= shares.resolution:
         lost = 0.0
     known = updates * (1 - lost)
@@ -258,10 +258,12 @@ def _sets(
     return made
 
 
-def _say_idle(table: WatchedTable, classes: Sequence[UpdateClass], assumed: list[str]) -> None:
+def _say_idle(
+    table: WatchedTable, classes: Sequence[UpdateClass], shares: Shares, assumed: list[str]
+) -> None:
     """Name the statements that ran and updated nothing: often a mistake, and no load here."""
-    for found in classes:
-        if found.kind == "update" and found.rows == 0 and found.calls:
+    for found, frac in zip(classes, shares.fracs, strict=True):
+        if found.kind == "update" and found.rows == 0 and found.calls and not frac:
             columns = [table.columns[n].label for n in found.attnums if n in table.columns]
             named = ", ".join(columns[:_NAMED_MAX]) + (", ..." if columns[_NAMED_MAX:] else "")
             assumed.append(

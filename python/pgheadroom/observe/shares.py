@@ -89,7 +89,7 @@ def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> l
     """
     uncounted = [found for found in classes if found.rows is None]
     if uncounted and (shared or not _is_left_known(classes)):
-        return [float(found.calls) for found in classes]
+        return [0.0 if found.rows == 0 else float(found.calls) for found in classes]
     left = max(updates - sum(found.rows or 0 for found in classes), 0)
     calls = sum(found.calls for found in uncounted)
     rows = [
