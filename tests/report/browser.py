@@ -168,6 +168,19 @@ def holds_to(browser: Browser, *, width: int) -> None:
     assert found["page"] <= width, "the page scrolls sideways"
 
 
+def shows(browser: Browser, page: str, folder: Path) -> None:
+    """Hold a page on disk to it, wide and narrow: nothing is said, and nothing asked for."""
+    path = folder / "page.html"
+    path.write_text(page, encoding="utf-8")
+    browser.said.clear()
+    browser.asked.clear()
+    browser.show(path.as_uri())
+    for width in (1280, 400):
+        holds_to(browser, width=width)
+    assert browser.said == []
+    assert browser.asked == [path.as_uri()]
+
+
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[Browser]:
     """A browser with its profile in `folder`, which reaches nothing but disk and this machine."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import synthetic
-from browser import CHROMIUM, Browser, holds_to, opened, with_browser
+from browser import CHROMIUM, Browser, holds_to, opened, shows, with_browser
 
 import showing
 from pgheadroom.report import drawn
@@ -219,15 +219,7 @@ def test_browser_shows_it(
     pages: dict[str, str], name: str, browser: Browser, tmp_path: Path
 ) -> None:
     """Charts are in sight and readable in wide and narrow; nothing is said, nothing asked for."""
-    page = tmp_path / "page.html"
-    page.write_text(pages[name], encoding="utf-8")
-    browser.said.clear()
-    browser.asked.clear()
-    browser.show(page.as_uri())
-    for width in (1280, 400):
-        holds_to(browser, width=width)
-    assert browser.said == []
-    assert browser.asked == [page.as_uri()]
+    shows(browser, pages[name], tmp_path)
 
 
 @with_browser
