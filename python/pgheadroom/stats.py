@@ -53,11 +53,13 @@ def median(samples: Sequence[float]) -> float:
 @lru_cache(maxsize=256)
 def _median_ranks(count: int, level: float) -> tuple[int, float]:
     """Rank k (1-based) so that order statistics k and count + 1 - k cover the median; coverage."""
-    from scipy.stats import binom  # noqa: PLC0415 - half a second of import, only needed here
-
+    # Whole numbers: ways in which fewer than `rank` of `count` samples lie below the median.
     best_rank, best_level = 1, 1 - 2 * 0.5**count
+    ways = one_more = 1
     for rank in range(2, count // 2 + 1):
-        covered = float(1 - 2 * binom.cdf(rank - 1, count, 0.5))
+        one_more = one_more * (count - rank + 2) // (rank - 1)
+        ways += one_more
+        covered = 1 - 2 * (ways / 2**count)
         if covered < level:
             break
         best_rank, best_level = rank, covered
@@ -167,9 +169,10 @@ def interval_method(pairs: int) -> str:
 @lru_cache(maxsize=256)
 def t_quantile(level: float, freedom: float) -> float:
     """How many standard errors a two-sided interval of Student's t reaches; normal from 1e6 on."""
-    from scipy.stats import t  # noqa: PLC0415 - half a second of import, only needed here
+    # Not `scipy.stats`, which takes this from here too: a second of processor time to import.
+    from scipy.special import stdtrit  # noqa: PLC0415 - only needed here
 
-    return float(t.ppf((1 + level) / 2, freedom))
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _t_interval(values: Sequence[float], level: float) -> tuple[float, float, float]:

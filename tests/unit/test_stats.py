@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 
 import pytest
+from scipy.special import bdtr
 
 from pgheadroom.errors import InputError
 from pgheadroom.stats import (
@@ -49,6 +52,30 @@ def test_median_interval_of_ten_samples_drops_the_extremes() -> None:
     assert interval is not None
     assert (interval.low, interval.high) == (2, 9)
     assert interval.level == pytest.approx(0.978515625)
+
+
+@pytest.mark.parametrize("count", [11, 50, 201, 1500])
+def test_the_level_is_that_of_the_binomial_distribution(count: int) -> None:
+    """For as many samples as there may be, and one rank further in would be below what is asked."""
+    interval = median_interval(list(range(1, count + 1)), level=0.9)
+    assert interval is not None
+    rank = int(interval.low)
+    assert interval.high == count + 1 - rank
+    assert interval.level == pytest.approx(1 - 2 * bdtr(rank - 1, count, 0.5), rel=1e-12)
+    assert interval.level >= 0.9 > 1 - 2 * bdtr(rank, count, 0.5)
+
+
+def test_no_interval_imports_the_statistics_of_scipy() -> None:
+    """`scipy.stats` took each run of the laboratory and each report a second of processor time."""
+    code = (
+        "import sys\n"
+        "from pgheadroom.stats import mean_interval, median_interval, paired_ratio\n"
+        "samples = [1.0, 2.0, 3.0, 4.0, 5.0]\n"
+        "mean_interval(samples), median_interval(samples), paired_ratio(samples, samples[::-1])\n"
+        "print('scipy.special' in sys.modules, 'scipy.stats' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
 
 
 def test_median_interval_covers_a_skewed_distribution() -> None:
