@@ -101,6 +101,7 @@ class _Laid:
     heading: tuple[str, ...]
     values: tuple[Written, ...]
     main_width: int
+    spread_width: int
     width: int
 
     @property
@@ -149,7 +150,7 @@ def _lay(table: Table) -> list[_Laid]:
         main = max((_cells(value.main) for value in values), default=0)
         spread = max((_cells(value.spread) for value in values), default=0)
         width = max([main + (spread and spread + 1), *map(_cells, heading)])
-        laid.append(_Laid(column, tuple(heading), values, main, width))
+        laid.append(_Laid(column, tuple(heading), values, main, spread, width))
     return laid
 
 
@@ -261,9 +262,8 @@ def _block(item: _Laid, row: int, console: Console) -> list[Text]:
         style = _TONES.get(tone(written.main), "") if item.column.key == "verdict" else ""
         return list(Text(str(written), style=style).wrap(console, item.width)) or [Text("")]
     block = Text(" " * (item.main_width - _cells(written.main)) + written.main)
-    spread_width = max(_cells(value.spread) for value in item.values)
-    if spread_width:
-        block.append(f" {written.spread:>{spread_width}}", style="dim")
+    if item.spread_width:
+        block.append(f" {written.spread:>{item.spread_width}}", style="dim")
     return [Text(" " * (item.width - block.cell_len)).append_text(block)]
 
 
