@@ -8,8 +8,8 @@ Options and header of the whole test suite.
 What `make test` has no time for carries the mark `long`, with a reason, and runs by
 `make test-long`: single tests; servers of PGHEADROOM_LONG_TEST_SERVERS, but for tests marked
 `minors`; second builds of a version; and of the versions all but one, which is each test's own by
-turns. A test marked `contrib` has one server with contrib modules and one without, by turns; one
-marked `each` has every version.
+turns. A test marked `contrib` has one server with contrib modules and one without, by turns and of
+two versions; one marked `each` has every version.
 Servers that `--server` names are never left out.
 
 Run folders are made in memory where there is room for them.
@@ -49,18 +49,27 @@ _COMPARE = {
 
 
 LONGEST = (
+    "test_fuzz_inputs.py",
+    "test_prove.py",
     "test_cli_runs.py",
-    "test_causes_live.py",
-    "test_observe_live.py",
-    "test_advise_live.py",
-    "test_variants.py",
-    "test_plan_apply.py",
-    "test_lab_cluster_decay.py",
     "test_lab_update_cost.py",
-    "test_lab_windows.py",
-    "test_servers_killed.py",
+    "test_rewrites.py",
+    "test_lab_book.py",
+    "test_observe_live.py",
+    "test_verify_grows.py",
+    "test_causes_live.py",
+    "test_play.py",
     "test_verify.py",
-    "test_cli_errors.py",
+    "test_observe_many.py",
+    "test_passwords.py",
+    "test_report_advice.py",
+    "test_report_charts.py",
+    "test_observe_access.py",
+    "test_servers_killed.py",
+    "test_lab_cluster_decay.py",
+    "test_variants_live.py",
+    "test_lab_custom.py",
+    "test_lab_tprocc.py",
 )
 """Files that come first, so that none of them is left to one worker while the others are done."""
 
@@ -142,11 +151,17 @@ def _spared(metafunc: pytest.Metafunc) -> dict[int, str]:
             [each for each in usual if ("pg_stat_statements" in each.contrib) is has]
             for has in (True, False)
         ]
-    for group in groups if "each" not in marks else ():
+    taken: list[ServerPrograms] = []
+    for group in filter(None, groups if "each" not in marks else ()):
         # The same one in every run: a failure is one that comes again.
-        turn = zlib.crc32(metafunc.definition.nodeid.encode()) % max(1, len(group))
-        for programs in group[:turn] + group[turn + 1 :]:
-            spared[id(programs)] = f"by turns on {group[turn].version}"
+        turn = zlib.crc32(metafunc.definition.nodeid.encode()) % len(group)
+        order = group[turn:] + group[:turn]
+        versions = {programs.version for programs in taken}
+        kept = next((each for each in order if each.version not in versions), order[0])
+        taken.append(kept)
+        for programs in order:
+            if programs is not kept:
+                spared[id(programs)] = f"by turns on {kept.version}"
     for programs in metafunc.config.stash[ASKED_FOR]:
         spared.pop(id(programs), None)
     return spared

@@ -99,11 +99,11 @@ def test_an_index_that_ends_hot_is_a_finding(
     ],
 )
 def test_what_costs_no_hot_passes(
-    pgheadroom: Run, profile: Path, tmp_path: Path, text: str, verdict: str
+    in_process: Run, profile: Path, tmp_path: Path, text: str, verdict: str
 ) -> None:
     """A column that nobody assigns, BRIN from 16 on, an index that goes: exit code 0."""
     name = _migration(tmp_path, text)
-    done = pgheadroom("check", name, "--profile", str(profile), "-f", "csv", "-o", "out.csv")
+    done = in_process("check", name, "--profile", str(profile), "-f", "csv", "-o", "out.csv")
     assert done.returncode == 0, done.stderr
     (row,) = csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text()))
     assert row["verdict"] == verdict
@@ -111,12 +111,12 @@ def test_what_costs_no_hot_passes(
 
 
 def test_text_and_markdown_name_what_was_not_understood(
-    pgheadroom: Run, profile: Path, tmp_path: Path
+    in_process: Run, profile: Path, tmp_path: Path
 ) -> None:
     """A check that passes says what it could not look into, with the line."""
     name = _migration(tmp_path, "CREATE TABLE fresh (id int);\nDO $$ BEGIN NULL; END $$;\n")
     for form in ("text", "markdown"):
-        done = pgheadroom("check", name, "--profile", str(profile), "-f", form)
+        done = in_process("check", name, "--profile", str(profile), "-f", form)
         assert done.returncode == 0, done.stderr
         assert "0 tables lose HOT; 2 statements, 1 of them not understood" in done.stdout
         assert "not understood, line 2: DO: what its code does is not known" in done.stdout
@@ -131,11 +131,11 @@ def test_text_and_markdown_name_what_was_not_understood(
     ],
 )
 def test_a_strict_check_fails_on_what_it_does_not_know(
-    pgheadroom: Run, profile: Path, tmp_path: Path, text: str, options: list[str], code: int
+    in_process: Run, profile: Path, tmp_path: Path, text: str, options: list[str], code: int
 ) -> None:
     """CI: not understood, not judged, or writers of a table over the limit would wait."""
     name = _migration(tmp_path, text)
-    done = pgheadroom("check", name, "--profile", str(profile), "-f", "json", *options)
+    done = in_process("check", name, "--profile", str(profile), "-f", "json", *options)
     assert done.returncode == code, done.stderr
     found = json.loads(done.stdout)
     assert found["findings"] == 0
@@ -144,12 +144,12 @@ def test_a_strict_check_fails_on_what_it_does_not_know(
 
 
 def test_who_has_to_wait_is_said_with_the_size(
-    pgheadroom: Run, profile: Path, tmp_path: Path
+    in_process: Run, profile: Path, tmp_path: Path
 ) -> None:
     """The statement, what it does, its lock and the table's size."""
     name = _migration(tmp_path, "\nCREATE INDEX slow ON jobs (state);")
     asked = ("--profile", str(profile), "--strict", "--rewrite-over", "1MB")
-    done = pgheadroom("check", name, *asked)
+    done = in_process("check", name, *asked)
     assert done.returncode == 1, done.stderr
     said = " ".join(done.stdout.split())
     assert "writers of 1 table over 1 MiB wait" in said
@@ -159,15 +159,15 @@ def test_who_has_to_wait_is_said_with_the_size(
     )
 
 
-def test_one_table_may_be_asked_for(pgheadroom: Run, profile: Path, tmp_path: Path) -> None:
+def test_one_table_may_be_asked_for(in_process: Run, profile: Path, tmp_path: Path) -> None:
     """Its verdict alone; a name that the profile does not have is a mistake."""
     name = _migration(tmp_path, "CREATE INDEX ON jobs (flag); CREATE INDEX ON elsewhere (a);")
     asked = ("check", name, "--profile", str(profile), "-f", "json", "--table")
-    done = pgheadroom(*asked, "public.jobs")
+    done = in_process(*asked, "public.jobs")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert ([t["name"] for t in found["tables"]], found["notes"]) == (["jobs"], [])
-    done = pgheadroom(*asked, "jops")
+    done = in_process(*asked, "jops")
     assert done.returncode == 2
     assert "--table jops is not in the profile: expected one of jobs" in done.stderr
 
@@ -203,7 +203,7 @@ def test_statements_may_come_from_a_pipe(
     ],
 )
 def test_mistakes(
-    pgheadroom: Run,
+    in_process: Run,
     profile: Path,
     tmp_path: Path,
     text: str | None,
@@ -219,7 +219,7 @@ def test_mistakes(
         'columns = [{ name = "id", type = "int4" }]\n'
         '[[operation]]\ntable = "t"\nkind = "insert"\n[run]\noperations = 1\n'
     )
-    done = pgheadroom("check", *arguments)
+    done = in_process("check", *arguments)
     assert message in done.stderr
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr

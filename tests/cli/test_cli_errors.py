@@ -41,11 +41,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
         ),
     ],
 )
-def test_mistakes(pgheadroom: Run, arguments: list[str], code: int, message: str) -> None:
+def test_mistakes(in_process: Run, arguments: list[str], code: int, message: str) -> None:
     """The message names what was found or expected; there is no trace; nothing is left."""
     if "15" in arguments and not Path("/usr/lib/postgresql/15/bin/postgres").exists():
         pytest.skip("PostgreSQL 15 is not installed")
-    done = pgheadroom(*arguments)
+    done = in_process(*arguments)
     assert message in done.stderr
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -71,19 +71,19 @@ def test_help_and_version(pgheadroom: Run) -> None:
     assert pgheadroom("--version").stdout.startswith("pgheadroom 0.")
 
 
-def test_lab_list_names_what_there_is(pgheadroom: Run) -> None:
+def test_lab_list_names_what_there_is(in_process: Run) -> None:
     """Each experiment with its question, and the servers that can be used."""
-    text = pgheadroom("lab", "list").stdout
+    text = in_process("lab", "list").stdout
     assert "update-cost" in text
     assert "fillfactor" in text
     assert "18.4" in text
-    whole = pgheadroom("lab", "list", "fillfactor").stdout
+    whole = in_process("lab", "list", "fillfactor").stdout
     assert "tenfold" in whole
     assert "default tpcb-like" in whole
 
 
 @pytest.mark.parametrize("damage", ["samples", "request", "environment"])
-def test_a_damaged_record_is_named(pgheadroom: Run, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_record_is_named(in_process: Run, tmp_path: Path, damage: str) -> None:
     """A report of a damaged record ends with the file that is damaged, and changes nothing."""
     folder = tmp_path / "record"
     folder.mkdir()
@@ -97,7 +97,7 @@ def test_a_damaged_record_is_named(pgheadroom: Run, tmp_path: Path, damage: str)
     texts[damaged] = "damaged\n"
     for name, text in texts.items():
         (folder / name).write_text(text)
-    done = pgheadroom("lab", "report", "record")
+    done = in_process("lab", "report", "record")
     assert done.returncode == 2
     assert damaged in done.stderr
     assert "Traceback" not in done.stderr
@@ -113,7 +113,7 @@ def test_a_damaged_record_is_named(pgheadroom: Run, tmp_path: Path, damage: str)
     ],
 )
 def test_a_record_with_a_changed_field_is_named(
-    pgheadroom: Run, tmp_path: Path, name: str, old: str, new: str, message: str
+    in_process: Run, tmp_path: Path, name: str, old: str, new: str, message: str
 ) -> None:
     """Damage that is still JSON is found by its content."""
     folder = tmp_path / "record"
@@ -131,11 +131,11 @@ def test_a_record_with_a_changed_field_is_named(
     }
     for file, text in texts.items():
         (folder / file).write_text(text)
-    assert pgheadroom("lab", "report", "record").returncode == 0
+    assert in_process("lab", "report", "record").returncode == 0
     (folder / "result.json").unlink()
     assert old in texts[name]
     (folder / name).write_text(texts[name].replace(old, new))
-    done = pgheadroom("lab", "report", "record")
+    done = in_process("lab", "report", "record")
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -26,9 +26,9 @@ NOWHERE = "host=/nowhere user=u password=secret"
         ([NOWHERE, "--from", "."], 2, "--from stands beside a connection"),
     ],
 )
-def test_mistakes(pgheadroom: Run, arguments: list[str], code: int, message: str) -> None:
+def test_mistakes(in_process: Run, arguments: list[str], code: int, message: str) -> None:
     """Before an interval is spent, with one clear message, without the password."""
-    done = pgheadroom("observe", *arguments)
+    done = in_process("observe", *arguments)
     assert message in done.stderr
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -47,8 +47,8 @@ def test_the_script_needs_no_server(pgheadroom: Run, tmp_path: Path) -> None:
     assert "TABLESAMPLE" in (tmp_path / "observe.sql").read_text()
 
 
-def test_help_names_the_options(pgheadroom: Run) -> None:
+def test_help_names_the_options(in_process: Run) -> None:
     """-h is the host, as everywhere; the options of the contract are there."""
-    text = pgheadroom("observe", "--help").stdout
+    text = in_process("observe", "--help").stdout
     for option in ("--for", "--mask", "--no-sample", "--print-grants", "--log", "--statements"):
         assert option in text

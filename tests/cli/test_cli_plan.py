@@ -31,12 +31,12 @@ NOWHERE = "host=/nowhere user=u password=secret"
     ],
 )
 def test_mistakes(
-    pgheadroom: Run, tmp_path: Path, arguments: list[str], code: int, message: str
+    in_process: Run, tmp_path: Path, arguments: list[str], code: int, message: str
 ) -> None:
     """Before anything is connected to, with one clear message, without the password."""
     (tmp_path / "text").write_text("-- SQL\n")
     (tmp_path / "other.json").write_text('{"kind": "profile", "schema_version": 1}')
-    done = pgheadroom(*arguments)
+    done = in_process(*arguments)
     assert message in done.stderr
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -25,7 +25,7 @@ SMALL = ("update-cost", "--scale", "1", "--set", "filler_length=64", "--set", "u
 
 
 @pytest.mark.usefixtures("run_parent")
-def test_a_run_and_all_its_forms(pgheadroom: Run, tmp_path: Path) -> None:
+def test_a_run_and_all_its_forms(pgheadroom: Run, in_process: Run, tmp_path: Path) -> None:
     """Data on stdout, messages on stderr; JSON, CSV, Markdown and the page say the same."""
     done = pgheadroom("lab", "run", *SMALL, "--repetitions", "2", "--record", "r", "-f", "json")
     assert done.returncode == 0, done.stderr
@@ -41,29 +41,29 @@ def test_a_run_and_all_its_forms(pgheadroom: Run, tmp_path: Path) -> None:
         "samples.jsonl",
         "series",
     }
-    rows = list(csv.DictReader(io.StringIO(pgheadroom("lab", "report", "r", "-f", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(in_process("lab", "report", "r", "-f", "csv").stdout)))
     assert [int(row["pages_dirtied"]) for row in rows] == [
         cell["pages_dirtied"] for cell in result["cells"]
     ]
     assert "pages_dirtied_low" in rows[0]
-    markdown = pgheadroom("lab", "report", "r", "--format", "markdown").stdout
+    markdown = in_process("lab", "report", "r", "--format", "markdown").stdout
     assert "| 64 " in markdown
-    text = pgheadroom("lab", "report", "r", "-o", "r.txt")
+    text = in_process("lab", "report", "r", "-o", "r.txt")
     assert text.stdout == ""
     assert "pages_dirtied" in (tmp_path / "r.txt").read_text()
     page = (tmp_path / "r" / "report.html").read_text()
     assert "<html" in page
-    both = pgheadroom("lab", "report", "r", "r", "--html", "both.html")
+    both = in_process("lab", "report", "r", "r", "--html", "both.html")
     assert both.returncode == 0, both.stderr
     assert (tmp_path / "both.html").exists()
-    assert pgheadroom("lab", "report", "r", "r", "-f", "json").returncode == 2
+    assert in_process("lab", "report", "r", "r", "-f", "json").returncode == 2
     assert "= The WAL of a HOT UPDATE" in (tmp_path / "r.txt").read_text()
-    _a_site(pgheadroom, tmp_path, result)
+    _a_site(in_process, tmp_path, result)
 
 
-def _a_site(pgheadroom: Run, folder: Path, result: dict[str, Any]) -> None:
+def _a_site(in_process: Run, folder: Path, result: dict[str, Any]) -> None:
     """The record as a site: answers on stdout, and an archive that is the record again."""
-    done = pgheadroom("lab", "report", "r", "--site", "s")
+    done = in_process("lab", "report", "r", "--site", "s")
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"Site: {folder / 's' / 'index.html'}\n"
     said = " ".join(done.stdout.split())
@@ -78,7 +78,7 @@ def _a_site(pgheadroom: Run, folder: Path, result: dict[str, Any]) -> None:
     measured = [sample for sample in again.samples if sample.arm == "measured"]
     assert len(measured) == sum(cell["repetitions"] for cell in result["cells"])
     assert len(again.samples) == len(measured) + result["repetitions"]
-    refused = pgheadroom("lab", "report", "r", "--site", "r")
+    refused = in_process("lab", "report", "r", "--site", "r")
     assert refused.returncode == 2
     assert "is no site of pgheadroom" in refused.stderr
 
@@ -116,6 +116,7 @@ def _wait_for_sample(folder: Path, count: int) -> None:
 )
 def test_a_stopped_run_leaves_nothing_and_goes_on(
     pgheadroom: Run,
+    in_process: Run,
     environment: dict[str, str],
     run_parent: Path,
     tmp_path: Path,
@@ -143,7 +144,7 @@ def test_a_stopped_run_leaves_nothing_and_goes_on(
     (record,) = (tmp_path / "pgheadroom-records").iterdir()
     assert not (record / "result.json").exists()
     kept = (record / "samples.jsonl").read_text().splitlines()[:2]
-    partial = pgheadroom("lab", "report", str(record), "-f", "json")
+    partial = in_process("lab", "report", str(record), "-f", "json")
     assert json.loads(partial.stdout)["complete"] is False
 
     done = pgheadroom("lab", "run", *arguments, "-f", "json")

@@ -62,8 +62,8 @@ def layers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @functools.cache
 def accepted(layer: str) -> None:
-    """Hold a layer to Vega-Lite's grammar, which takes a quarter of a second for one."""
-    alt.Chart.from_dict(json.loads(layer))
+    """Hold a layer to Vega-Lite's grammar; `from_dict` makes objects too, in seven times it."""
+    alt.Chart.validate(json.loads(layer))
 
 
 def titled(charts: list[Chart], title: str) -> Chart:

@@ -23,7 +23,7 @@ from pgheadroom.advise.explaining import changed_columns
 from pgheadroom.advise.hot import parts_of, shape_of
 from pgheadroom.advise.policy import Policy, make_policy
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.scenario import Knobs, make_scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
@@ -145,6 +145,17 @@ def one(profile: Profile, **options: Any) -> TableAdvice:
     return table
 
 
+def calibrated(profile: Profile) -> Calibration:
+    """What `advise` finds of its only table before it plays other settings."""
+    (table,) = profile.tables
+    shares = observed_shares(table)
+    assert shares is not None
+    with Runner() as runner:
+        fitted = calibrate(profile, table, shares, "18.4", runner, sample_pages=SAMPLE_PAGES)
+    assert fitted is not None
+    return fitted.calibration
+
+
 # The run for a table
 
 
@@ -233,11 +244,10 @@ def test_how_often_an_indexed_column_changes_comes_from_the_counters() -> None:
 def test_updates_that_no_statement_explains_are_named() -> None:
     """Not HOT on a page with room, though no statement assigns an indexed column."""
     profile = observed(indexed=True, sets="v", updates=4000, hot=2000, newpage=0, fillfactor=70)
-    found = one(profile)
-    assert found.calibration is not None
-    (fitted,) = found.calibration.fitted
+    found = calibrated(profile)
+    (fitted,) = found.fitted
     assert "no known statement" in fitted.because
-    assert found.calibration.agrees, found.calibration.note
+    assert found.agrees, found.note
 
 
 @pytest.mark.parametrize("explained", [True, False])
@@ -321,17 +331,15 @@ def test_no_column_is_invented_where_statements_may_explain_what_stayed(
 
 def test_new_pages_in_spite_of_room_are_explained_by_a_held_horizon() -> None:
     """Half of each page is free, yet half of the updates leave it: somebody keeps old versions."""
-    found = one(observed(rows=400, updates=400, hot=200, newpage=200, fillfactor=50))
-    assert found.calibration is not None
-    assert found.calibration.fitted[0].name == "seconds that a horizon is held"
+    found = calibrated(observed(rows=400, updates=400, hot=200, newpage=200, fillfactor=50))
+    assert found.fitted[0].name == "seconds that a horizon is held"
 
 
 @pytest.mark.long(reason="two minutes of calibration; a table of a tenth of its rows stands for it")
 def test_a_held_horizon_alone_explains_new_pages_of_a_larger_table() -> None:
     """The same where pages are many enough for their number to say no more than that."""
-    found = one(observed(updates=4000, hot=2000, newpage=2000, fillfactor=50))
-    assert found.calibration is not None
-    assert [one.quantity for one in found.calibration.fitted] == ["held_s"]
+    found = calibrated(observed(updates=4000, hot=2000, newpage=2000, fillfactor=50))
+    assert [one.quantity for one in found.fitted] == ["held_s"]
 
 
 def test_short_rows_of_a_table_that_settled_keep_their_setting() -> None:
