@@ -54,6 +54,7 @@ __all__ = [
     "setting_becomes",
     "setting_names",
     "simulate",
+    "simulate_tprocc",
     "spare_versions",
     "split_statements",
     "statement_facts",
@@ -619,6 +620,34 @@ def simulate(
         InputError: The text is no profile, or the version none that is known.
         TwinError: The profile needs what the twin does not play (the message names the field), a
             server could not run it either, it was cancelled, or the twin found itself at fault.
+    """
+
+def simulate_tprocc(
+    spec_json: str,
+    server_version: str,
+    *,
+    interleaving: int = 0,
+    storage: str = "local",
+    progress: Progress | None = None,
+) -> tuple[Simulated, dict[str, int]]:
+    """
+    Play the laboratory's TPC-C-derived workload in the twin: it is loaded, aged and run.
+
+    Args:
+        spec_json: `server` as in a profile's canonical form, `warehouses`, `fillfactor` by table in
+            percent, `at_home` (whether each client stays at a warehouse), and `age` and `window`,
+            each with `clients`, `transactions` of each of them, and pgbench's `seed`.
+        server_version: The minor version to follow.
+        interleaving: Seed of the order in which several clients' statements run.
+        storage: `local`, or `log-structured`: no images that repair pages.
+        progress: Tells other threads how far it has come.
+
+    Returns:
+        What the window did, and by table its pages as loaded, those of indexes included.
+
+    Raises:
+        InputError: The text is no such workload, or the version none that is known.
+        TwinError: A table that cannot grow, no such storage, or it was cancelled.
     """
 
 def cluster_decay(

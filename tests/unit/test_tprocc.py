@@ -1,23 +1,16 @@
-"""The TPC-C-derived workload without a server: schedules, uneven keys, the twin's profile."""
+"""The TPC-C-derived workload without a server: schedules, what the twin says, latencies."""
 
 from __future__ import annotations
-
-import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
+from pgheadroom.lab.experiments.tprocc import predicted
 from pgheadroom.lab.experiments.tprocc.run import MIX, latencies
 from pgheadroom.lab.experiments.tprocc.schedules import PUBLISHED, TABLES, UPDATED, fillfactors
-from pgheadroom.lab.experiments.tprocc.twin import DISTRICTS, RECENT_ORDERS, profile_of
-from pgheadroom.lab.experiments.tprocc.uneven import hottest, page_shares, prefixes, stride
-from pgheadroom.profile import RowRange, read_profile
 from pgheadroom.servers.pgbench import TransactionLog
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_mix_is_the_standards() -> None:
@@ -55,99 +48,43 @@ def test_a_schedule_of_ones_own_is_a_level() -> None:
             fillfactor.parse(wrong)
 
 
-def test_uneven_keys_are_those_of_nurand() -> None:
-    """Shares by arithmetic against two million draws of the standard's function, page by page."""
-    random = np.random.default_rng(1)
-    drawn = random.integers(0, 8192, 2_000_000) | random.integers(1, 100_001, 2_000_000)
-    # The constant C and the modulus only turn the circle of keys: beyond the last comes the first.
-    drawn = (drawn - 1) % 100_000
-    counts = np.sort(np.bincount(drawn // 25, minlength=4000))[::-1]
-    shares = page_shares(8191, 100_000, 25)
-    assert shares.sum() == pytest.approx(1)
-    # The OR can exceed the last key, up to 106,495: 0.7 % of the draws, which wrap around.
-    for part in (0.01, 0.1, 0.3, 0.7):
-        assert hottest(shares, part) == pytest.approx(
-            counts[: round(4000 * part)].sum() / 2_000_000, abs=0.01
-        )
-
-
-def test_prefixes_make_the_same_density() -> None:
-    """Uniform draws among the first of each, together, fall as the shares do."""
-    shares = page_shares(8191, 100_000, 23)
-    found = prefixes(shares, 10)
-    assert found == sorted(found)
-    assert 0 < found[0] < found[-1] <= 1
-    for part in (0.05, 0.2, 0.5):
-        mixed = sum(min(part / each, 1) for each in found) / len(found)
-        assert mixed == pytest.approx(hottest(shares, part), abs=0.03)
-    assert prefixes(np.full(50, 0.02), 4) == [1.0] * 4
-
-
-@pytest.mark.parametrize(("keys", "places"), [(30_000, 10), (60_000, 20), (120_000, 40)])
-def test_orders_are_taken_by_turns_from_many_places(keys: int, places: int) -> None:
-    """After as many steps as there are places the next key of the first place follows."""
-    step = stride(keys, places)
-    taken = [i * step % keys for i in range(2000)]
-    assert len(set(taken)) == 2000
-    # Neighbours come one after the other, each a whole round of places later.
-    first = taken.index(1)
-    assert places <= first < places + 20
-    assert math.gcd(first, keys) == 1
-    assert taken[2 * first] == 2
-
-
-def test_the_profile_is_one_that_the_twin_takes() -> None:
-    """Every level, for a run and as loaded; nine tables with their fillfactors."""
-    for level in (100, 40, *PUBLISHED):
-        for as_loaded in (False, True):
-            profile = profile_of(version="18.4", level=level, transactions=700, as_loaded=as_loaded)
-            assert {table.name for table in profile.tables} == set(TABLES)
-            levels = {table.name: table.fillfactor for table in profile.tables}
-            assert levels == fillfactors(level)
-            # 45 + 43 + 10 x 4 + 4 + 4 + 20 x 4 for each hundred of the mix.
-            assert profile.workload.run.operations == 1512
-
-
-def test_the_numbers_of_the_profile_follow_from_the_standard() -> None:
-    """Mix, hot pages and places as `twin.toml` has them; rows a page are those of a server."""
-    path = ROOT / "python/pgheadroom/lab/experiments/tprocc/twin.toml"
-    profile = read_profile(path)
-    rows = {table.name: table.rows for table in profile.tables}
-    operations = profile.workload.operations
-    weights = {operation.transaction: operation.weight for operation in operations}
-    assert weights == {
-        **MIX,
-        "delivery": MIX["delivery"] * DISTRICTS,
-        "stock_level_items": MIX["stock_level"] * RECENT_ORDERS,
+def _workload(**changed: object) -> predicted.Workload:
+    given = {
+        "version": "18.4",
+        "level": 100,
+        "warehouses": 1,
+        "users": 1,
+        "at_home": False,
+        "age": 0,
+        "transactions": 1000,
+        "seed": 1,
+        **changed,
     }
-    hot = prefixes(page_shares(8191, rows["stock"], 23), 10)
-    for transaction in ("new_order", "stock_level_items"):
-        picks = [
-            operation.pick
-            for operation in operations
-            if (operation.transaction, operation.table) == (transaction, "stock")
-        ]
-        assert [1.0 if p is None or p.rows_frac is None else p.rows_frac for p in picks] == hot
-    # A quarter of the customers counts as hot, where their density crosses the mean; four payments
-    # in ten name the customer by number, the middle one of a name may be on any page.
-    drawn = hottest(page_shares(1023, rows["customer"] // DISTRICTS, 13), 0.25)
-    (paid,) = [o.pick for o in operations if (o.transaction, o.table) == ("payment", "customer")]
-    assert paid is not None
-    assert (paid.rows_frac, paid.weight) == (0.25, 0.4 * drawn + 0.6 * 0.25)
-    (order,) = [o.pick for o in operations if (o.table, o.kind) == ("orders", "update")]
-    assert order is not None
-    assert order.n == stride(rows["orders"], DISTRICTS)
+    return predicted.Workload(**given)  # type: ignore[arg-type]
 
 
-def test_orders_have_five_to_fifteen_lines() -> None:
-    """As the standard has it (clause 2.4.1.3); deliveries leave no line out."""
-    profile = profile_of(version="18.4", level=100, transactions=100)
-    lines = [o for o in profile.workload.operations if o.table == "order_line"]
-    drawn = [o for o in lines if o.rows_per_statement == RowRange(min_rows=5, max_rows=15)]
-    assert [o.kind for o in drawn] == ["insert", "update", "select"]
-    update = drawn[1]
-    assert update.pick is not None
-    assert update.pick.distribution == "sequential"
+def test_what_the_twin_says_is_what_a_server_did() -> None:
+    """`golden/expected/18.4/tprocc.json`: one user, a thousand transactions, nothing aged."""
+    found = predicted.figures(_workload())
+    assert found["predicted_data_bytes"] == 8192 * 14337
+    assert found["predicted_customer_hot_frac"] == 165 / 989
+    assert found["predicted_orders_hot_frac"] == 455 / 570
+    assert found["predicted_order_line_hot_frac"] == 4444 / 5663
+    assert found["predicted_stock_hot_frac"] == 2692 / 4461
+    assert found["predicted_warehouse_hot_frac"] == found["predicted_district_hot_frac"] == 1
+    nonfpi, wal = (found[f"predicted_wal_{name}_per_tx"] for name in ("nonfpi_bytes", "bytes"))
+    assert nonfpi == pytest.approx(4925, rel=0.003)
+    assert wal == pytest.approx(31_533, rel=0.003)
+
+
+def test_of_many_warehouses_a_few_are_played() -> None:
+    """With their share of the transactions; sizes are those of all, items counted once."""
+    few = predicted.figures(_workload(warehouses=4, users=2, transactions=400))
+    many = predicted.figures(_workload(warehouses=40, users=2, transactions=4000))
+    assert few["predicted_stock_hot_frac"] == many["predicted_stock_hot_frac"]
+    items = 8192 * 1576
+    assert few["predicted_data_bytes"] is not None
+    assert many["predicted_data_bytes"] == (few["predicted_data_bytes"] - items) * 10 + items
 
 
 def test_latencies_by_transaction() -> None:

@@ -18,6 +18,7 @@ mod layout;
 mod serverlog;
 mod settings;
 mod sql;
+mod tprocc;
 mod twin;
 mod wal_what_if;
 mod walread;
@@ -59,6 +60,9 @@ mod _core {
         expression_reads, grammar_major, normalized_statements, split_statements, statement_facts,
         statement_writes, trigger_assigns,
     };
+
+    #[pymodule_export]
+    use super::tprocc::simulate_tprocc;
 
     #[pymodule_export]
     use super::twin::{Progress, Simulated, TableOutcome, drawn_keys, needed_bytes, simulate};

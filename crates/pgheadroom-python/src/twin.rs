@@ -117,6 +117,16 @@ pub struct Simulated {
     outcome: Outcome,
 }
 
+impl Simulated {
+    /// What a run did, as a server of this version.
+    pub fn new(version: PgVersion, outcome: Outcome) -> Self {
+        Self {
+            server: version.to_string(),
+            outcome,
+        }
+    }
+}
+
 #[pymethods]
 impl Simulated {
     #[getter]
@@ -258,7 +268,8 @@ fn event((at_frac, kind, table): EventArgument) -> Result<run::Event, ProfileErr
     })
 }
 
-fn storage_of(name: &str) -> Result<Storage, ProfileError> {
+/// The storage of this name.
+pub fn storage_of(name: &str) -> Result<Storage, ProfileError> {
     Storage::of(name).ok_or_else(|| ProfileError::Unsupported {
         field: "storage".to_owned(),
         found: name.to_owned(),
@@ -367,10 +378,7 @@ pub fn simulate(
         })
     })?;
     let (_, outcome) = outcome.map_err(CoreError::from)?;
-    Ok(Simulated {
-        server: version.to_string(),
-        outcome,
-    })
+    Ok(Simulated::new(version, outcome))
 }
 
 /// Runs `work` on a thread of its own and waits for it; a signal's exception, such as

@@ -38,6 +38,7 @@ pub mod run;
 pub mod scenario;
 pub mod series;
 mod text;
+pub mod tprocc;
 pub mod transaction;
 mod unsettled;
 pub mod vacuum;

@@ -118,6 +118,28 @@ pub enum Operation {
         /// The operation's number in its profile.
         number: usize,
     },
+    /// A statement over rows whose first columns in an index lie between two prefixes of a key.
+    FindByPrefix {
+        /// The table.
+        table: TableId,
+        /// The index, by its position.
+        index: usize,
+        /// The smallest values of its first columns.
+        low: Vec<i64>,
+        /// The largest ones.
+        high: Vec<i64>,
+        /// What is done to the rows.
+        deed: Deed,
+    },
+    /// The inner side of a nested loop: rows are read by one key after the other.
+    ReadEach {
+        /// The table.
+        table: TableId,
+        /// The index, by its position.
+        index: usize,
+        /// The keys.
+        keys: Vec<i64>,
+    },
     /// INSERT ... ON CONFLICT DO UPDATE.
     Upsert {
         /// The table.
@@ -146,6 +168,8 @@ impl Operation {
             Self::Insert { table, .. }
             | Self::Find { table, .. }
             | Self::Head { table, .. }
+            | Self::FindByPrefix { table, .. }
+            | Self::ReadEach { table, .. }
             | Self::Upsert { table, .. }
             | Self::Refused { table, .. } => *table,
         }
@@ -191,6 +215,12 @@ pub trait Workload {
     /// So many transactions that were drawn are not carried out; asked where clients draw apart.
     fn give_back(&mut self, transactions: u64) {
         let _ = transactions;
+    }
+
+    /// Whether a transaction is one call of a procedure: its statements follow on each other
+    /// without a way to the client, in one snapshot that lasts until its end.
+    fn is_one_call(&self) -> bool {
+        false
     }
 
     /// How often each operation was drawn, by its number; none where nobody asks.

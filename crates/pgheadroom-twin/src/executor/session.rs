@@ -126,6 +126,16 @@ impl Database {
         self.procs.end_statement(keeps_portal);
     }
 
+    /// The active session calls a procedure, whose snapshot stays until its transaction ends; its
+    /// statements have their own.
+    ///
+    /// Source: `PlannedStmtRequiresSnapshot` and `PortalRunUtility`, src/backend/tcop/pquery.c
+    /// (REL_15_STABLE, REL_18_STABLE): CALL, as SELECT of a function does.
+    pub(crate) fn begin_call(&mut self) {
+        self.procs.begin_statement();
+        self.procs.keep_snapshot();
+    }
+
     /// A statement of the active session that touches none of the tables: it has a snapshot, and
     /// gives its transaction a number if it writes.
     pub(crate) fn run_elsewhere(&mut self, writes: bool) {

@@ -127,3 +127,25 @@ fn pins_of_other_backends_are_seen() {
     procs.switch_to(other, Vec::new());
     assert!(!procs.is_pinned(fork, BlockNumber(4)));
 }
+
+/// A procedure's call holds the horizon by its snapshot, between its statements too and before it
+/// has a number, and no longer than its transaction.
+#[test]
+fn a_call_holds_the_horizon() {
+    let mut procs = ProcArray::default();
+    let other = procs.add();
+    procs.begin_statement();
+    procs.keep_snapshot();
+    procs.switch_to(other, Vec::new());
+    procs.begin_statement();
+    let xid = procs.assign();
+    procs.commit();
+    procs.switch_to(0, Vec::new());
+    procs.begin_statement();
+    assert_eq!(procs.outcome(xid), Outcome::Committed);
+    procs.end_statement(false);
+    assert_eq!(procs.oldest_xmin(), xid);
+    procs.commit();
+    procs.begin_statement();
+    assert!(procs.oldest_xmin() > xid);
+}

@@ -5,6 +5,11 @@
 //!              \-> waits ~~ another client's COMMIT or ROLLBACK ~ woken -> goes on /
 //! ```
 //!
+//! ```text
+//! Begin -> Statement -> EndStatement = Statement -> ... -> EndStatement = EndTransaction
+//! |---------------- a procedure's call: no pauses, one snapshot besides --------------|
+//! ```
+//!
 //! Each client has its session. A statement's snapshot and pins last until it ends; of a SELECT's,
 //! which pgbench has prepared, the snapshot stays with its portal until the next statement.
 
@@ -39,6 +44,8 @@ pub(super) struct Clients {
     list: Vec<Client>,
     /// Tables that transactions elsewhere change.
     shared_tables: Vec<TableId>,
+    /// Whether each transaction is a procedure's call.
+    are_calls: bool,
     in_progress: usize,
     /// Clients that may not begin before nobody is in a transaction.
     postponed: Vec<usize>,
@@ -52,7 +59,7 @@ type Failed = (StatementError, TableId);
 
 impl Clients {
     /// Clients that do nothing yet.
-    pub fn new(clients: usize, shared_tables: &[TableId]) -> Self {
+    pub fn new(clients: usize, shared_tables: &[TableId], are_calls: bool) -> Self {
         let idle = || Client {
             operations: Vec::new(),
             end: End::Commit,
@@ -62,6 +69,7 @@ impl Clients {
         Self {
             list: std::iter::repeat_with(idle).take(clients).collect(),
             shared_tables: shared_tables.to_vec(),
+            are_calls,
             in_progress: 0,
             postponed: Vec::new(),
             without_row: Vec::new(),
@@ -105,6 +113,10 @@ impl Clients {
         let of = &self.list[client];
         if of.operations.is_empty() {
             schedule.pause(client, Turn::EndTransaction(client));
+        } else if self.are_calls {
+            db.switch_to(SessionId(client));
+            db.begin_call();
+            self.statement(client, schedule, db)?;
         } else if of.operations.len() > 1 || of.end == End::Rollback {
             schedule.pause(client, Turn::Statement(client)); // BEGIN, and the way back
         } else {
@@ -244,12 +256,14 @@ impl Clients {
     ) -> Result<Option<Ended>, Failed> {
         db.switch_to(SessionId(client));
         let of = &mut self.list[client];
-        let keeps_portal = is_select(&of.operations[of.position]);
+        let keeps_portal = !self.are_calls && is_select(&of.operations[of.position]);
         db.close_statement(keeps_portal);
         of.position += 1;
-        if of.position < of.operations.len() {
+        if of.position < of.operations.len() && self.are_calls {
+            self.statement(client, schedule, db)?;
+        } else if of.position < of.operations.len() {
             schedule.pause(client, Turn::Statement(client));
-        } else if of.operations.len() > 1 {
+        } else if of.operations.len() > 1 && !self.are_calls {
             schedule.pause(client, Turn::EndTransaction(client));
         } else {
             let end = of.end;
@@ -335,6 +349,9 @@ fn writes(operation: &Operation) -> bool {
         Operation::Find {
             deed: Deed::Read,
             ..
-        }
+        } | Operation::FindByPrefix {
+            deed: Deed::Read,
+            ..
+        } | Operation::ReadEach { .. }
     )
 }

@@ -158,9 +158,16 @@ impl Plan {
     /// The plan of one client's run, without anything from outside.
     #[must_use]
     pub fn of_one_client(transactions: u64) -> Self {
+        Self::of_clients(1, transactions, 0)
+    }
+
+    /// The same of some clients, each with so many transactions.
+    #[must_use]
+    pub fn of_clients(clients: u64, transactions_each: u64, interleaving: u64) -> Self {
         Self {
-            transactions,
-            transactions_each: transactions,
+            transactions: clients * transactions_each,
+            transactions_each,
+            interleaving,
             ..Self::default()
         }
     }

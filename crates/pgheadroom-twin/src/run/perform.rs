@@ -28,6 +28,19 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, Statemen
         } => counted(db, deed, |db, action| {
             db.by_head(*table, head, *limit, action)
         }),
+        Operation::FindByPrefix {
+            table,
+            index,
+            low,
+            high,
+            deed,
+        } => counted(db, deed, |db, action| {
+            db.by_index(*table, *index, low, high, action)
+        }),
+        Operation::ReadEach { table, index, keys } => {
+            let read = |&key: &i64| db.by_key(*table, *index, (key, key), &Action::Read);
+            keys.iter().map(read).sum()
+        }
         Operation::Refused { reason, .. } => Err(reason.clone().into()),
     }
 }
@@ -74,9 +87,12 @@ pub fn resume(db: &mut Database, operation: &Operation) -> Result<u64, Statement
                 })
             })
         }
-        Operation::Head { deed, .. } => counted(db, deed, |db, action| {
-            db.resume_scan(action, |_| unreachable!("a scan by key"))
-        }),
+        Operation::Head { deed, .. } | Operation::FindByPrefix { deed, .. } => {
+            counted(db, deed, |db, action| {
+                db.resume_scan(action, |_| unreachable!("a scan by key"))
+            })
+        }
+        Operation::ReadEach { .. } => unreachable!("who reads does not wait"),
         Operation::Refused { .. } => unreachable!("it never began"),
     }
 }

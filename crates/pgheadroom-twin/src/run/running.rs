@@ -80,7 +80,7 @@ impl<'a, W: Workload> Running<'a, W> {
             }
         }
         Self {
-            clients: Clients::new(workload.clients(), shared),
+            clients: Clients::new(workload.clients(), shared, workload.is_one_call()),
             without_row: vec![0; workload.turns().len()],
             db,
             workload,

@@ -33,7 +33,10 @@ pub fn drawn_keys(
             };
             (of(rows.first()), of(rows.last()))
         }
-        Operation::Head { .. } | Operation::Refused { .. } => (0, 0),
+        Operation::Head { .. }
+        | Operation::FindByPrefix { .. }
+        | Operation::ReadEach { .. }
+        | Operation::Refused { .. } => (0, 0),
     };
     let (mut made, mut operations) = (Vec::new(), Vec::new());
     for _ in 0..transactions {

@@ -5,8 +5,7 @@ A workload derived from TPC-C, as HammerDB's TPROC-C is: not a TPC result, and c
     load.py         the nine tables, by warehouses side by side; goes on where it stopped
     run.py          pgbench's scripts in the standard's mix, and what its log tells
     consistency.py  the standard's conditions 1 to 4
-    twin.toml       the same workload as a profile, for the twin; loaded.toml: as it is loaded
-    twin.py         that profile at a fillfactor, for so many transactions
+    predicted.py    what the twin makes of the same transactions, drawn as pgbench draws them
 
 The SQL beside them names the clauses of the standard (TPC Benchmark C, revision 5.11) that it
 follows. What differs from it: no terminals, keying or think times; a warehouse is drawn for each

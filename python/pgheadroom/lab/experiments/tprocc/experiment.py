@@ -114,7 +114,7 @@ OPTIONS = (
     ),
     Factor(
         name="predict",
-        description="whether the twin plays the workload too, some ten seconds a fillfactor",
+        description="whether the twin plays the workload too, half a minute a cell",
         default=("on",),
         words=("on", "off"),
         single=True,

@@ -1,32 +1,37 @@
 """
-What the twin says of the workload: sizes after loading, HOT and WAL of a number of transactions.
+What the twin says of the workload: sizes after loading, HOT and WAL of the counter window.
 
-It plays one warehouse with its share of the transactions: shares and bytes per transaction are the
-same for any number of them, apart from waiting, which the twin does not know. Sizes are multiplied.
-What happened before the window is played too, once without and once with the window, and the
-window is the difference; the checkpoint between them is played, too.
+It plays what a trial does: the warehouses are loaded and aged, a checkpoint follows, and then the
+window's transactions, by as many users. Of many warehouses it plays a few, with their share of the
+transactions: shares and bytes per transaction are about the same for any number of them, and sizes
+are multiplied.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgheadroom.lab.experiments.tprocc.schedules import TABLES, UPDATED
-from pgheadroom.lab.experiments.tprocc.twin import profile_of
-from pgheadroom.outcome import Outcome, Value, middle
-from pgheadroom.types import PgVersion
+from pgheadroom.lab.experiments.tprocc.schedules import UPDATED, fillfactors
 from pgheadroom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
+    from pgheadroom import _core
     from pgheadroom.predict import Storage
-    from pgheadroom.predict.run_plan import TwinEvent
 
 SEEDS = 2
-"""Runs of the twin, of which the mean is taken: they hardly differ with so many transactions."""
+"""Orders of the users' statements, of which the mean is taken: they hardly differ with so many
+transactions."""
 
-_WINDOW = ("n_tup_upd", "n_tup_hot_upd")
+WAREHOUSES_MAX = 4
+"""How many are played: each takes some 150 MB of memory at fillfactor 100."""
+
+AGING_USERS = 2
+"""Who ages the database before any window; one, where there is but one warehouse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,92 +39,100 @@ class Workload:
     """
     What decides a prediction; `level` is one fillfactor, or a schedule of them.
 
-    `age` and `transactions` are those before the window and in it, of one warehouse.
+    `age` is of each warehouse, `transactions` are those of the window, all users together; `seed`
+    is of the draws.
     """
 
     version: str
     level: str | int
+    warehouses: int
+    users: int
+    at_home: bool
     age: int
     transactions: int
+    seed: int
 
 
-def figures(workload: Workload, warehouses: int) -> dict[str, float | None]:
+def figures(workload: Workload) -> dict[str, float | None]:
     """
     Predicted measures by their names in a result.
 
     Raises:
         TwinError: The twin reached one of its limits.
     """
+    played = _plays(workload)
+    runs = [run for run, _ in played]
     found: dict[str, float | None] = {
-        "predicted_data_bytes": _data_bytes(_play(workload, 1, as_loaded=True), warehouses)
+        "predicted_data_bytes": _data_bytes(played[0][1], workload.warehouses)
     }
-    whole = workload.age + workload.transactions
-    run = [_play(workload, count) for count in (workload.age, whole) if count]
-    logged = [
-        _play(workload, count, storage="log-structured") for count in (workload.age, whole) if count
-    ]
     for table in UPDATED:
-        updated, hot = (
-            _window([outcome.by_table[table].value(name) for outcome in run]) for name in _WINDOW
-        )
+        outcomes = [each for run in runs for each in run.tables if each.name == table]
+        updated = sum(each.n_tup_upd for each in outcomes)
+        hot = sum(each.n_tup_hot_upd for each in outcomes)
         found[f"predicted_{table}_hot_frac"] = hot / updated if updated else None
-    wal = {
-        name: _window([outcome.value(name) for outcome in run]) / workload.transactions
-        for name in ("wal_bytes", "wal_fpi_bytes")
-    }
-    found["predicted_wal_bytes_per_tx"] = wal["wal_bytes"]
-    found["predicted_wal_nonfpi_bytes_per_tx"] = wal["wal_bytes"] - wal["wal_fpi_bytes"]
-    found["predicted_log_bytes_per_tx"] = (
-        _window([outcome.wal_bytes for outcome in logged]) / workload.transactions
-    )
+    images = sum(each.wal_fpi_bytes for run in runs for each in run.tables)
+    transactions = sum(run.transactions for run in runs)
+    found["predicted_wal_bytes_per_tx"] = _wal_bytes(runs) / transactions
+    found["predicted_wal_nonfpi_bytes_per_tx"] = (_wal_bytes(runs) - images) / transactions
+    logged, _ = _play(workload, 0, "log-structured")
+    found["predicted_log_bytes_per_tx"] = _wal_bytes([logged]) / logged.transactions
     return found
 
 
-def _window(values: list[Value]) -> float:
-    """What the window adds to what was before it, if anything was."""
-    last = _mid(values[-1])
-    return last if len(values) == 1 else last - _mid(values[0])
+def _wal_bytes(runs: Sequence[_core.Simulated]) -> int:
+    tables = sum(each.wal_bytes for run in runs for each in run.tables)
+    return tables + sum(run.transaction_bytes for run in runs)
 
 
-def _data_bytes(loaded: Outcome, warehouses: int) -> float:
+def _data_bytes(pages: dict[str, int], warehouses: int) -> float:
     """Tables and indexes of so many warehouses; items are the same for all."""
-    pages = {
-        table: _mid(loaded.by_table[table].heap_pages) + _mid(loaded.by_table[table].index_pages)
-        for table in TABLES
-    }
-    return ((sum(pages.values()) - pages["item"]) * warehouses + pages["item"]) * PAGE_BYTES
+    each = (sum(pages.values()) - pages["item"]) / min(warehouses, WAREHOUSES_MAX)
+    return (each * warehouses + pages["item"]) * PAGE_BYTES
+
+
+def _plays(workload: Workload) -> list[tuple[_core.Simulated, dict[str, int]]]:
+    """All seeds side by side: the twin runs beside other threads."""
+    with ThreadPoolExecutor(max_workers=SEEDS) as executor:
+        return list(executor.map(functools.partial(_play, workload), range(SEEDS)))
 
 
 @functools.lru_cache(maxsize=64)
 def _play(
-    workload: Workload, transactions: int, *, as_loaded: bool = False, storage: Storage = "local"
-) -> Outcome:
-    from pgheadroom.predict import Given, predict_cells  # noqa: PLC0415 - slow
-    from pgheadroom.predict.cells import make_cells  # noqa: PLC0415 - slow
-    from pgheadroom.predict.run_plan import Model, RunPlan  # noqa: PLC0415 - slow
+    workload: Workload, interleaving: int, storage: Storage = "local"
+) -> tuple[_core.Simulated, dict[str, int]]:
+    from pgheadroom import _core  # noqa: PLC0415 - slow
 
-    profile = profile_of(
-        version=workload.version,
-        level=workload.level,
-        transactions=transactions,
-        as_loaded=as_loaded,
+    warehouses = min(workload.warehouses, WAREHOUSES_MAX)
+    transactions = workload.transactions * warehouses // workload.warehouses
+    aging = min(AGING_USERS, warehouses)
+    spec = {
+        "server": {
+            "version": workload.version,
+            "shared_buffers": "1GB",
+            "full_page_writes": True,
+            "wal_level": "replica",
+            "wal_compression": "off",
+            "wal_log_hints": False,
+            "data_checksums": None,
+            "autovacuum": False,
+            "autovacuum_naptime_s": None,
+            "checkpoint_interval_s": None,
+            "max_wal_size": None,
+        },
+        "warehouses": warehouses,
+        "fillfactor": fillfactors(workload.level),
+        "at_home": workload.at_home,
+        "age": {
+            "clients": aging,
+            "transactions": workload.age * warehouses // aging,
+            "seed": workload.seed,
+        },
+        "window": {
+            "clients": workload.users,
+            "transactions": max(transactions // workload.users, 1),
+            "seed": workload.seed + 1,
+        },
+    }
+    return _core.simulate_tprocc(
+        json.dumps(spec), workload.version, interleaving=interleaving, storage=storage
     )
-    # A record with an image leaves out the row, so images have to be where the server has them.
-    begins: tuple[TwinEvent, ...] = ()
-    if workload.age and transactions > workload.age and storage == "local":
-        begins = ((workload.age / transactions, "checkpoint_starting", None),)
-    plan = RunPlan(
-        cells=make_cells(profile),
-        version=PgVersion.parse(workload.version),
-        given=[Given(events=begins)],
-        model=Model(storage=storage),
-        seeds=SEEDS,
-    )
-    return predict_cells(plan)[0].outcome
-
-
-def _mid(value: Value) -> float:
-    """A figure, or the middle of its interval."""
-    found = middle(value)
-    assert found is not None, "the twin counts these"
-    return found

@@ -75,7 +75,7 @@ def summarise(
     for cell in cells:
         cell.update({f"{name}_interval": None for name in ONCE})
         if request.options["predict"] == "on":
-            cell.update(_predictions(request, version, cell["fillfactor"]))
+            cell.update(_predictions(request, version, cell))
     found = contrast(samples, pairs, COMPARED)
     return Summary(
         cells=cells,
@@ -139,15 +139,19 @@ def _against(value: float | None, base: float | None) -> str | None:
     return None if value is None or not base else f"{value / base - 1:+.1%}"
 
 
-def _predictions(request: Request, version: PgVersion, level: Value) -> dict[str, float | None]:
-    """What the twin says of a level, which follows from the request alone; made once for each."""
+def _predictions(request: Request, version: PgVersion, cell: Cell) -> dict[str, float | None]:
+    """What the twin says of a cell, which follows from the request alone."""
     workload = predicted.Workload(
         version=str(version),
-        level=level,
+        level=cell["fillfactor"],
+        warehouses=request.scale,
+        users=int(cell["users"]),
+        at_home=request.options["home"] == "own",
         age=int(request.options["age"]),
-        transactions=max(transactions(request) // request.scale, 1),
+        transactions=transactions(request),
+        seed=request.seed,
     )
-    return predicted.figures(workload, request.scale)
+    return predicted.figures(workload)
 
 
 def _predicted(
@@ -155,20 +159,19 @@ def _predicted(
 ) -> list[Reference]:
     """HOT share of each table, the twin's beside the range that was measured."""
     rows = []
-    for level in request.levels["fillfactor"]:
-        cell = next((each for each in cells if each["fillfactor"] == level), None)
+    for asked, cell in zip(request.cells(), cells, strict=True):
         for table in UPDATED:
             measured = [
                 value
                 for sample in samples
-                if sample.cell["fillfactor"] == level
+                if sample.cell == asked
                 and (value := sample.measures.get(f"{table}_hot_frac")) is not None
             ]
-            mid = None if cell is None else cell[f"predicted_{table}_hot_frac"]
+            mid = cell[f"predicted_{table}_hot_frac"]
             if measured and mid is not None:
                 rows.append(
                     [
-                        str(level),
+                        *(str(asked[name]) for name in ("fillfactor", "users")),
                         table,
                         f"{mid:.1%}",
                         f"{min(measured):.1%} to {max(measured):.1%}",
@@ -181,10 +184,10 @@ def _predicted(
         Reference(
             title="HOT share by table, predicted and measured",
             evidence="predicted or measured as the column says",
-            source="the twin, which plays a simpler workload (docs/method.md says in what)",
-            columns=("fillfactor", "table", "predicted", "measured", "difference"),
+            source="the twin, which plays the same transactions (docs/method.md)",
+            columns=("fillfactor", "users", "table", "predicted", "measured", "difference"),
             rows=tuple(map(tuple, rows)),
-            note="predicted for one user of one warehouse; measured over all users and repetitions",
+            note="measured over all repetitions",
         )
     ]
 
