@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pgheadroom.errors import LabError
@@ -41,8 +41,8 @@ def restore_folder(original: Path, used: Path, run: Run) -> int:
         DiskFull: No room.
         LabError: A command failed.
     """
-    wanted = dict(_entries(original))
-    found = dict(_entries(used))
+    wanted = dict(disk.entries(original))
+    found = dict(disk.entries(used))
     surplus = [name for name in found if _kind(found[name]) != _kind(wanted.get(name))]
     gone = set(surplus)
     changed = [
@@ -60,14 +60,6 @@ def restore_folder(original: Path, used: Path, run: Run) -> int:
     _in_parts(run, ["mkdir", "-p", "-m", "700", "--"], empty, [], used)
     _in_parts(run, ["cp", "-p", "--parents", "--"], changed, [str(used)], original)
     return len(changed)
-
-
-def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Every entry below a folder with its path relative to it, parents first."""
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(parent, name)
-            yield str(path.relative_to(folder)), path.lstat()
 
 
 def _kind(status: os.stat_result | None) -> int | None:

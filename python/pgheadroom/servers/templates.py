@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
 from pgheadroom.errors import LabError
 from pgheadroom.servers import disk
@@ -101,7 +102,7 @@ def _locked(templates: Path, operation: int) -> Iterator[None]:
 
 
 def _size(data: Path) -> dict[str, int]:
-    sizes = [path.stat().st_size for path in data.rglob("*") if path.is_file()]
+    sizes = [status.st_size for _, status in disk.entries(data) if S_ISREG(status.st_mode)]
     return {"file_count": len(sizes), "file_bytes": sum(sizes)}
 
 
