@@ -295,7 +295,7 @@ def test_behind_a_pooler_in_session_mode(newest: ServerPrograms, tmp_path: Path)
                 time.sleep(0.05)
             path = tmp_path / "profile.json"
             target = f"host={folder} port=6432 user=postgres dbname=postgres"
-            assert run(["observe", target, "--for", "1s", "-o", str(path)]) == 0
+            assert run(["observe", target, "--for", "200ms", "-o", str(path)]) == 0
         finally:
             pooler.terminate()
             pooler.wait(timeout=20)

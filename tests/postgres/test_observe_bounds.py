@@ -148,7 +148,7 @@ def test_a_name_that_is_no_text_hides_nothing_else(
             dbname="odd",
         )
         target = observed.conninfo(cluster, dbname="odd")
-        assert run(["observe", target, "--for", "1s", "-o", str(out)]) == 0
+        assert run(["observe", target, "--for", "200ms", "-o", str(out)]) == 0
         assert run(["layout", target, "-f", "json", "-o", str(tmp_path / "l.json")]) == 0
     assert recording.failures() == ()
     profile = observed.profile_of(recording)

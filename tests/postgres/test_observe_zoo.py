@@ -299,9 +299,9 @@ def test_the_command_with_its_options(newest: ServerPrograms, tmp_path: Path) ->
         observed.load(cluster)
         observed.load(cluster, "CREATE ROLE plain LOGIN")
         target = observed.conninfo(cluster)
-        options = ["--for", "1s", "--table", "jobs", "--table", "parts", "-o", str(out)]
+        options = ["--for", "200ms", "--table", "jobs", "--table", "parts", "-o", str(out)]
         assert run(["observe", target, *options, "--statements", f"{script}@5"]) == 0
-        assert run(["observe", target, "--for", "1s", "--table", "absent"]) == 2
+        assert run(["observe", target, "--for", "200ms", "--table", "absent"]) == 2
         assert run(["observe", observed.conninfo(cluster, "plain"), "--print-grants"]) == 0
         recording = observed.watched(cluster)
     profile = read_profile(out)
