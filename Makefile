@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Inside the environment, so that they go with it.
 STAMPS := $(VENV)/.stamps
+# What tests run on: the released build's core where there is one, else the tests' own build.
+TEST_CORE := $(if $(wildcard $(STAMPS)/core),$(STAMPS)/core,$(STAMPS)/core-checked)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" \
@@ -37,10 +39,14 @@ $(STAMPS)/venv: requirements.lock
 .cargo/config.toml: $(STAMPS)/venv tools/build/pgheadroom_build.py
 	@$(BIN)/python tools/build/pgheadroom_build.py
 
-$(STAMPS)/core: $(STAMPS)/venv .cargo/config.toml pyproject.toml $(RUST_SOURCES)
+# One of the two is installed at a time.
+$(STAMPS)/core: PROFILE = release
+$(STAMPS)/core-checked: PROFILE = checked
+$(STAMPS)/core $(STAMPS)/core-checked: $(STAMPS)/venv .cargo/config.toml pyproject.toml $(RUST_SOURCES)
 	@mkdir -p $(STAMPS)
-	@echo "building the core (log: $(STAMPS)/build.log)"
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(STAMPS)/build.log 2>&1 || { cat $(STAMPS)/build.log >&2; exit 1; }
+	@echo "building the core, profile $(PROFILE) (log: $(STAMPS)/build.log)"
+	@rm -f $(STAMPS)/core $(STAMPS)/core-checked
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile $(PROFILE) --locked >$(STAMPS)/build.log 2>&1 || { cat $(STAMPS)/build.log >&2; exit 1; }
 	@touch $@
 
 demo: setup ## The main job on an embedded PostgreSQL 18; its last line is the report's path
@@ -58,41 +64,41 @@ site: setup ## Reports of the laboratory's records under experiments/record as a
 
 test: check check-pg ## Everything that needs no second machine
 
-check: lint types rust unit ## Format, lint, types, unit tests; no server
+# Two at a time: mypy and linkers leave a core idle. Each target's output comes when it is done.
+check: $(TEST_CORE) ## Format, lint, types, unit tests; no server
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types rust unit
 
-check-pg: setup servers ## Tests against real servers: 18 and 16 always, others where installed
+check-pg: $(TEST_CORE) servers ## Tests against real servers: 18 and 16 always, others where installed
 	$(TEST_SERVERS) $(PYTEST) -m "not long" $(SIDE_BY_SIDE) --durations=10 $(SERVER_TESTS)
 
 # One at a time: a test that plays at a rate for half a minute wants the machine to itself.
-test-long: setup servers ## What make test has no time for: runs of minutes, and further servers
+test-long: $(TEST_CORE) servers ## What make test has no time for: runs of minutes, and further servers
 	$(TEST_SERVERS) $(PYTEST) -m long --durations=10 tests/unit $(wildcard tests/property) $(SERVER_TESTS)
 
-lint: setup ## ruff and rustfmt, clippy with warnings as errors (of the build that there is)
+lint: $(TEST_CORE) ## ruff and rustfmt, clippy with warnings as errors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --release --all-targets --locked --quiet -- -D warnings
+	cargo clippy --profile checked --all-targets --locked --quiet -- -D warnings
 
-types: setup ## mypy strict, and the stub of the core against the core
+types: $(TEST_CORE) ## mypy strict, and the stub of the core against the core
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
-# The parser is compiled once, for the core: beside it its own tests have the same features of what
-# both need, and take that build. Of the mutants three show that the way works; each costs a build
-# of the twin that is little optimised.
+# One profile for the core that tests run on, for tests and for clippy, so that each crate is
+# compiled once; what mutants depend on is of it too. Of the mutants three show that the way works.
 # Properties draw the same examples in every run, so that a failure is one that comes again; other
 # ones by `make rust SEED=2`.
 rust: export PROPTEST_RNG_SEED = $(or $(SEED),1)
-rust: setup ## Tests of the core; SEED=1
-	cargo test --profile checked --locked --quiet --workspace --exclude pgheadroom-python --exclude pgheadroom-sql
-	cargo test --release --locked --quiet --package pgheadroom-sql --package pgheadroom-python
+rust: $(TEST_CORE) ## Tests of the core; SEED=1
+	cargo test --profile checked --locked --quiet --workspace
 	$(BIN)/python tools/mutants.py run prune-below-tenth split-in-the-middle update-ignores-fillfactor
 
-mutants: setup ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
+mutants: $(TEST_CORE) ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
 	$(BIN)/python tools/mutants.py run
 
-unit: setup ## Python tests without a server
+unit: $(TEST_CORE) ## Python tests without a server
 	$(PYTEST) -m "not long" $(SIDE_BY_SIDE) --durations=10 tests/unit $(wildcard tests/property)
 
 fuzz-inputs: setup ## Damaged files through the real commands, whole (some minutes); SEED=1 COUNT=40
@@ -134,7 +140,7 @@ wal-truth: setup servers ## The log's sums (a GB a version), images and what-if 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py
 
-servers: setup ## Further servers for the tests: npm's 17 and 18, Debian's 17, 18 and 19
+servers: $(STAMPS)/venv ## Further servers for the tests: npm's 17 and 18, Debian's 17, 18 and 19
 	-@tools/fetch-servers .servers
 	-@PYTHONPATH=tools $(BIN)/python -m debian_servers .servers/debian
 
