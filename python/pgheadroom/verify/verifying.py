@@ -23,9 +23,8 @@ from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Say
 from pgheadroom.sources.recording import Recording
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes, show_duration, show_shares
+from pgheadroom.units import show_duration, show_shares
 from pgheadroom.verify.comparing import (
-    GROWN_TOLERANCE_BYTES,
     ForecastVerdict,
     Likeness,
     judge_again,
@@ -38,8 +37,8 @@ from pgheadroom.verify.comparing import (
     wal_ratio,
 )
 from pgheadroom.verify.foreseeing import Again
-from pgheadroom.verify.room import is_claimed
 from pgheadroom.verify.since import Since, Unforeseen
+from pgheadroom.verify.sizes import heap_again, unseen_bytes
 from pgheadroom.verify.state import UPDATES_MIN, Foreseer, seconds_since
 from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
 from pgheadroom.verify.windows import Share, Window, share_before, share_of, windows_of
@@ -436,7 +435,7 @@ class _Table:
         if way is not None and not self._rewritten:
             planned = as_interval(way.final_heap_bytes)
         if self._again is not None and self._since is not None:
-            return _heap_again(before, planned, now, self._again, self._since)
+            return heap_again(before, planned, now, self._again, self._since)
         grown = now.rows / before.rows if before.rows and now.rows else 1.0
         verdict: ForecastVerdict | None = None
         note, forecast = "not known", planned
@@ -450,6 +449,7 @@ class _Table:
                 None if before.heap_bytes is None else before.heap_bytes * grown,
                 forecast,
                 on_the_way=not arrived,
+                slack_bytes=unseen_bytes(now),
             )
             if verdict == "failed" and self._was_off(before, planned):
                 verdict, note = None, "shown only: the twin had another size when it was planned"
@@ -467,49 +467,6 @@ class _Table:
                 note=note,
             ),
         )
-
-
-def _heap_again(
-    before: Measured, planned: Interval | None, now: Measured, again: Again, since: Since
-) -> tuple[MeasureOutcome, ...]:
-    """The heap, and what came since by itself: pages that are filled under the setting."""
-    grown = None
-    if now.heap_bytes is not None and since.heap_bytes is not None:
-        grown = now.heap_bytes - since.heap_bytes
-    made = []
-    for name, first, forecast, found, slack_bytes in (
-        ("heap_bytes", before.heap_bytes, again.heap_bytes, now.heap_bytes, 0),
-        ("heap_grown_bytes", None, again.grown_bytes, grown, GROWN_TOLERANCE_BYTES),
-    ):
-        verdict: ForecastVerdict | None = None
-        note = "its size when it began is not known"
-        if forecast is not None and found is not None and since.heap_bytes is not None:
-            verdict, note = judge_heap(
-                float(found), None, forecast, on_the_way=False, slack_bytes=slack_bytes
-            )
-            if not is_claimed(forecast, GROWN_TOLERANCE_BYTES):
-                grows = again.grown_bytes
-                verdict, note = (
-                    None,
-                    (
-                        f"not claimed: {show_bytes(grows.low)} to {show_bytes(grows.high)} may "
-                        "come, for room in the pages that were there takes rows in, and when a "
-                        "vacuum hands it out is not foreseen"
-                    ),
-                )
-        made.append(
-            MeasureOutcome(
-                name=name,
-                unit="bytes",
-                before=first,
-                planned=planned if name == "heap_bytes" else None,
-                forecast=forecast,
-                now=found,
-                verdict=verdict,
-                note=note,
-            )
-        )
-    return tuple(made)
 
 
 def _populations(again: Again, since: Since | None) -> str:

@@ -1,0 +1,100 @@
+"""
+A table's size beside its forecast: what it has grown by, and what no look at it sees.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pgheadroom.plan.measured import Measured
+from pgheadroom.types import Interval
+from pgheadroom.units import show_bytes
+from pgheadroom.verify.comparing import GROWN_TOLERANCE_BYTES, ForecastVerdict, judge_heap
+from pgheadroom.verify.foreseeing import Again
+from pgheadroom.verify.room import is_claimed
+from pgheadroom.verify.since import Since
+from pgheadroom.verify.values import MeasureOutcome
+
+UNSEEN_S = 10.0
+"""For so long a horizon stands still now and then (an ANALYZE, a slow report); arbitrary."""
+
+MOST_BYTES = 2**20
+"""Of a heap that grows by no more nothing is claimed in `advise` either (`worth.py`)."""
+
+_ALIGN_BYTES, _ITEM_BYTES = 8, 4  # MAXALIGN, sizeof(ItemIdData)
+
+
+def unseen_bytes(now: Measured) -> float:
+    """
+    What a horizon has added to a heap that stood still for a while, unseen.
+
+    No page can be pruned meanwhile, and a table of a few rows takes all versions of that time
+    beside them. Its size is the most that it ever was, also between the plan and now, when nobody
+    looked.
+
+    Args:
+        now: Of the table.
+
+    Returns:
+        Bytes, 1 MiB at most; 0 where updates or lengths of rows are not known.
+    """
+    if now.updates is None or now.tuple_bytes is None:
+        return 0.0
+    version = math.ceil(now.tuple_bytes / _ALIGN_BYTES) * _ALIGN_BYTES + _ITEM_BYTES
+    return min(now.updates / now.interval_s * UNSEEN_S * version, MOST_BYTES)
+
+
+def heap_again(
+    before: Measured,
+    planned: Interval | None,
+    now: Measured,
+    again: Again,
+    since: Since,
+) -> tuple[MeasureOutcome, ...]:
+    """
+    The heap, and what came since by itself: pages that are filled under the setting.
+
+    Args:
+        before: When it was planned.
+        planned: The heap's bytes, as planned.
+        now: Measured.
+        again: Foreseen for the rows and updates that there are now.
+        since: What happened in between.
+    """
+    grown = None
+    if now.heap_bytes is not None and since.heap_bytes is not None:
+        grown = now.heap_bytes - since.heap_bytes
+    made = []
+    for name, first, forecast, found, slack_bytes in (
+        ("heap_bytes", before.heap_bytes, again.heap_bytes, now.heap_bytes, 0),
+        ("heap_grown_bytes", None, again.grown_bytes, grown, GROWN_TOLERANCE_BYTES),
+    ):
+        verdict: ForecastVerdict | None = None
+        note = "its size when it began is not known"
+        if forecast is not None and found is not None and since.heap_bytes is not None:
+            verdict, note = judge_heap(
+                float(found), None, forecast, on_the_way=False, slack_bytes=slack_bytes
+            )
+            if not is_claimed(forecast, GROWN_TOLERANCE_BYTES):
+                grows = again.grown_bytes
+                verdict, note = (
+                    None,
+                    (
+                        f"not claimed: {show_bytes(grows.low)} to {show_bytes(grows.high)} may "
+                        "come, for room in the pages that were there takes rows in, and when a "
+                        "vacuum hands it out is not foreseen"
+                    ),
+                )
+        made.append(
+            MeasureOutcome(
+                name=name,
+                unit="bytes",
+                before=first,
+                planned=planned if name == "heap_bytes" else None,
+                forecast=forecast,
+                now=found,
+                verdict=verdict,
+                note=note,
+            )
+        )
+    return tuple(made)
