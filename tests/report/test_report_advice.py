@@ -165,6 +165,47 @@ def test_what_needs_nothing_is_counted() -> None:
     assert "keep_399: KEEP, fillfactor 90" in whole
 
 
+def test_still_tables_take_one_line() -> None:
+    """Tables that nothing updated are named, not listed; who wants all of them gets them."""
+    advice = SHAPES["plain"]
+    model = replace(advice.tables[-1], verdict="KEEP", updates=0, remarks=())
+    names = [f"still_{number}" for number in range(11)]
+    still = [replace(model, table=name, name=name, oid=9000 + n) for n, name in enumerate(names)]
+    grown = replace(advice, tables=(*advice.tables, *still))
+    text = _text(grown)
+    assert text.count("still_") == 8
+    assert "11 tables were not updated, and stay as they are: still_0, " in text
+    assert "still_7 and 3 more." in " ".join(text.split())
+    listed = _text(grown, verbose=True)
+    assert all(name in listed for name in names)
+    few = replace(advice, tables=(*advice.tables, *still[:3]))
+    assert "stay as they are" not in _text(few)
+    assert all(name in _text(few) for name in names[:3])
+
+
+@pytest.mark.parametrize("name", ["plain", "many", "partitioned"])
+def test_a_narrow_terminal_leaves_columns_out(name: str) -> None:
+    """No table of 80 columns is printed in more than two parts; what is left out is said."""
+    lines = _text(SHAPES[name], width=80).splitlines()
+    tables: list[list[str]] = []
+    for line in lines:
+        if re.fullmatch(r"-+(\+-+)+", line):
+            tables[-1].append(line)
+        elif re.fullmatch(r"\(\d+ rows?\)", line):
+            continue
+        elif not line.startswith((" ", "*", "~", "+", "-", "(")):
+            tables.append([])
+    assert max(map(len, tables)) == 2
+    left = " ".join(lines)
+    (gone,) = re.findall(r"Left out, for the terminal is narrow: (WAL measured[^.]*)\.", left)
+    overview = "\n".join(lines).split("Tables by gain")[1].split(" row")[0]
+    wide = _text(SHAPES[name], width=400)
+    assert "Left out" not in wide
+    for title in map(str.strip, gone.split(", ")):
+        assert title in wide
+        assert not re.search(rf"\| +{title} *(\||$)", overview, re.MULTILINE)
+
+
 def test_the_small_curve_keeps_both_marked_points() -> None:
     """Whatever is left out, the setting in force and the advised one stay."""
     table = replace(synthetic_advice.table(), fillfactor=95, advised_fillfactor=85)

@@ -41,7 +41,8 @@ class Column:
 
     `lead` columns say which row it is (the factors); a table that is too wide repeats them.
     `group` is a heading over neighbouring columns. `digits` are decimals; None lets the column
-    choose by its values. `evidence` says where the numbers come from.
+    choose by its values. `evidence` says where the numbers come from. A terminal that is too narrow
+    leaves out `minor` columns, the last one first, before it prints a table in more than two parts.
     """
 
     key: str
@@ -54,6 +55,7 @@ class Column:
     evidence: str | None = None
     description: str | None = None
     signed: bool = False
+    minor: bool = False
 
     @property
     def align(self) -> Literal["left", "right"]:

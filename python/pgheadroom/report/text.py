@@ -32,6 +32,9 @@ _WIDEST_NUMBER = 48
 
 _TONES = {"good": "green", "bad": "red"}
 
+_MOST_PARTS = 2
+"""A table in more parts than this is no table any more: minor columns are left out before."""
+
 _WIDEST_LEAD = 28
 """A leading text column is repeated in each part, so it may not take the whole line."""
 
@@ -123,14 +126,35 @@ def _print_table(table: Table, console: Console) -> None:
         return
     laid = _lay(table)
     headings = laid[0].values if table.headed else None
-    for part in _parts(laid[1:] if table.headed else laid, console.width):
+    chosen, left_out = _chosen(laid[1:] if table.headed else laid, console.width)
+    for part in _parts(chosen, console.width):
         for text in _lines(part, console, headings):
             console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
     count = len(table.rows)
     line(f"({count} row{'' if count == 1 else 's'})")
-    for note in (table.evidence(), range_note(table), table.note):
+    for note in (table.evidence(), range_note(table), table.note, _left_out(left_out)):
         if note:
             line(reading.printable(note), "dim")
+
+
+def _chosen(laid: list[_Laid], width: int) -> tuple[list[_Laid], list[_Laid]]:
+    """Columns that are printed, and the minor ones that have to go so that two parts do."""
+    chosen, left_out = list(laid), list[_Laid]()
+    while len(_parts(chosen, width)) > _MOST_PARTS:
+        minor = [item for item in chosen if item.column.minor]
+        if not minor:
+            break
+        chosen.remove(minor[-1])
+        left_out.insert(0, minor[-1])
+    return chosen, left_out
+
+
+def _left_out(columns: Sequence[_Laid]) -> str:
+    """Which columns a wider terminal has."""
+    if not columns:
+        return ""
+    named = ", ".join(item.column.title for item in columns)
+    return f"Left out, for the terminal is narrow: {named}. --format has them all."
 
 
 def _lay(table: Table) -> list[_Laid]:
@@ -170,6 +194,9 @@ def _parts(laid: list[_Laid], width: int) -> list[list[_Laid]]:
         if item.column.lead:
             continue
         own = replace(item, width=min(item.width, max(_NARROWEST_TEXT, room - 3)))
+        beside = width - _total([*leads, *parts[-1]]) - 3 if parts else 0
+        if item.wraps and _WIDEST_NUMBER <= beside < own.width:
+            own = replace(item, width=beside)
         fits = parts and _total([*leads, *parts[-1], own]) <= width
         if fits and (
             item.column.group is None or not _breaks_group(parts[-1], item, laid, leads, width)

@@ -17,8 +17,9 @@ from pgheadroom.advise.advice import (
     TableAdvice,
 )
 from pgheadroom.lab import reading
-from pgheadroom.outcome import Value, middle, scaled
-from pgheadroom.report.table import Column, Table
+from pgheadroom.outcome import Value, ends, middle, scaled
+from pgheadroom.report.table import NOTHING, Column, Table
+from pgheadroom.units import show_bytes
 
 CAUSE_TITLES: Mapping[CauseKind, str] = {
     "hot": "HOT",
@@ -66,9 +67,9 @@ def causes(table: TableAdvice) -> Table | None:
         columns=(
             Column(key="cause", title="cause", style="words", lead=True),
             Column(key="frac", title="updates", unit="%", style="share"),
-            Column(key="updates", title="updates", unit="rows"),
+            Column(key="updates", title="updates", unit="rows", minor=True),
             Column(key="wal", title=_wal_title(table), unit="bytes", digits=0),
-            Column(key="evidence", title="evidence", style="words"),
+            Column(key="evidence", title="evidence", style="words", minor=True),
             Column(key="detail", title="what was seen", style="words"),
         ),
         rows=tuple(
@@ -147,9 +148,9 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
                 found.updates_frac,
                 found.hot_frac_now,
                 found.hot_frac_then,
-                scaled(found.wal_bytes_saved_per_day, 1 / 1024**2),
-                found.evidence,
+                _saved(found.wal_bytes_saved_per_day),
                 found.scans,
+                found.evidence,
                 _besides(found),
             )
         )
@@ -159,14 +160,14 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
         title="Indexes that end HOT, by the WAL that they cost",
         columns=(
             Column(key="index", title="index", style="words", lead=True),
-            Column(key="table", title="table", style="words", lead=True),
+            Column(key="table", title="table", style="words"),
             Column(key="by", title="by", style="words"),
             Column(key="updates", title="updates", unit="%", style="share"),
-            Column(key="now", title="HOT with it", unit="%", style="share"),
+            Column(key="now", title="HOT with it", unit="%", style="share", minor=True),
             Column(key="then", title="HOT without it", unit="%", style="share"),
-            Column(key="saved", title="WAL saved", unit="MiB/day"),
-            Column(key="evidence", title="evidence", style="words"),
-            Column(key="scans", title="scans"),
+            Column(key="saved", title="WAL saved", unit="a day", style="text"),
+            Column(key="scans", title="scans", minor=True),
+            Column(key="evidence", title="evidence", style="words", minor=True),
             *([Column(key="besides", title="note", style="words")] if besides else []),
         ),
         rows=tuple(row if besides else row[:-1] for row in rows),
@@ -176,6 +177,16 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
         "there to be read, and only its users know what needs it."
         + (f" {more} more have less: --verbose shows them." if more else ""),
     )
+
+
+def _saved(found: Value) -> str:
+    """Bytes a day with their range."""
+    if found is None:
+        return NOTHING
+    low, mid, high = ends(found)
+    if low == high:
+        return show_bytes(mid)
+    return f"{show_bytes(mid)} [{show_bytes(low)}, {show_bytes(high)}]"
 
 
 def _besides(found: IndexFinding) -> str:

@@ -8,6 +8,7 @@ what is said of them is decided here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgheadroom.advise.advice import (
@@ -33,6 +34,9 @@ from pgheadroom.units import show_bytes, show_duration
 
 _MOST_LISTED = 20
 """Tables up to which a terminal lists those that need nothing (arbitrary: half a screen)."""
+
+_MANY_STILL = 4
+"""Tables without an update from which on they are named in one line (arbitrary)."""
 
 _MOST_NAMED = 8
 """Tables that are named where the others are counted."""
@@ -145,7 +149,9 @@ def treated(advice: Advice, *, verbose: bool = False) -> list[TableAdvice]:
 def overview(advice: Advice, *, verbose: bool = False) -> Table:
     """One line a table; those that need nothing only while they are few."""
     few = verbose or len(advice.tables) <= _MOST_LISTED
-    wanted = advice.tables if few else treated(advice)
+    still = set() if verbose else {id(table) for table in _still(advice)}
+    listed = [table for table in advice.tables if id(table) not in still]
+    wanted = listed if few else treated(advice)
     return Table(
         title="Tables by gain",
         columns=(
@@ -154,12 +160,18 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
             Column(key="fillfactor", title="fillfactor", style="text"),
             Column(key="hot", title="HOT measured", unit="%", style="text"),
             Column(key="hot_then", title="HOT in the long run", unit="%", style="text"),
-            Column(key="wal", title="WAL measured", unit="bytes/update", style="text"),
-            Column(key="wal_then", title="WAL in the long run", unit="bytes/update", style="text"),
+            Column(key="wal", title="WAL measured", unit="bytes/update", style="text", minor=True),
+            Column(
+                key="wal_then",
+                title="WAL in the long run",
+                unit="bytes/update",
+                style="text",
+                minor=True,
+            ),
             Column(key="gain", title="saves", unit="% of cost", style="text"),
-            Column(key="size", title="heap", style="text"),
-            Column(key="rate", title="updates/s", style="text"),
-            Column(key="by", title="by", style="words"),
+            Column(key="size", title="heap", style="text", minor=True),
+            Column(key="rate", title="updates/s", style="text", minor=True),
+            Column(key="by", title="by", style="words", minor=True),
             Column(key="reason", title="reason", style="words"),
         ),
         rows=tuple(map(_line, wanted)),
@@ -173,21 +185,36 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
 
 def others(advice: Advice) -> list[str]:
     """The tables that the overview leaves out, counted and named shortly."""
-    if len(advice.tables) <= _MOST_LISTED:
-        return []
-    shown = {id(table) for table in treated(advice)}
+    still = _still(advice)
+    left = {id(table) for table in still}
     said = []
-    for verdict in ("KEEP", "ABSTAIN"):
-        names = [
-            full_name(table)
-            for table in advice.tables
-            if table.verdict == verdict and id(table) not in shown
-        ]
-        if names:
-            more = len(names) - _MOST_NAMED
-            rest = f" and {more} more" if more > 0 else ""
-            said.append(f"{verdict} {len(names)}: {', '.join(names[:_MOST_NAMED])}{rest}.")
+    if len(advice.tables) > _MOST_LISTED:
+        left |= {id(table) for table in treated(advice)}
+        for verdict in ("KEEP", "ABSTAIN"):
+            found = [t for t in advice.tables if t.verdict == verdict and id(t) not in left]
+            if found:
+                said.append(f"{verdict} {_named(found)}.")
+    if still:
+        named = _named(still).replace(":", " tables were not updated, and stay as they are:", 1)
+        said.append(f"{named}.")
     return said
+
+
+def _still(advice: Advice) -> list[TableAdvice]:
+    """Tables that nothing updated and of which nothing else is to be said, where they are many."""
+    found = [
+        table
+        for table in advice.tables
+        if table.verdict == "KEEP" and table.updates == 0 and not table.remarks
+    ]
+    return found if len(found) >= _MANY_STILL else []
+
+
+def _named(tables: Sequence[TableAdvice]) -> str:
+    """How many, and the first of them by name."""
+    more = len(tables) - _MOST_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{len(tables)}: {', '.join(map(full_name, tables[:_MOST_NAMED]))}{rest}"
 
 
 def detail(advice: Advice, table: TableAdvice, *, all_points: bool = False) -> Detail:
