@@ -15,7 +15,7 @@ from pgheadroom.plan.apply import Applier, ApplyOutcome
 from pgheadroom.plan.reading import digest
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.steps import as_made
-from pgheadroom.plan.text import with_likeness
+from pgheadroom.plan.text import disk_said, with_likeness
 from pgheadroom.plan.values import Plan, Step
 from pgheadroom.quoting import printable
 from pgheadroom.units import show_bytes, show_duration
@@ -87,8 +87,8 @@ def show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) ->
         if not undo:
             lines.append(
                 f"  about {show_duration(step.duration_s.low)} to "
-                f"{show_duration(step.duration_s.high)}, disk {show_bytes(step.disk_bytes)}, WAL "
-                f"{show_bytes(step.wal_bytes)} (estimated)"
+                f"{show_duration(step.duration_s.high)}, {disk_said(step)} "
+                f"{show_bytes(step.disk_bytes)}, WAL {show_bytes(step.wal_bytes)} (estimated)"
             )
             lines.append(f"  undo: {printable(step.undo) + ';' if step.undo else step.undo_note}")
             lines.append(f"  risk: {step.risk if like is None else f'as for step {like}'}")

@@ -188,9 +188,9 @@ def _facts(step: Step, like: int | None) -> list[str]:
     facts = [f"Lock: {step.lock}; {lock}"]
     basis = step.duration_basis if like is None else f"as in step {like}"
     facts.append(f"Duration: {_duration(step.duration_s)} ({basis})")
-    disk = "Disk, in the end" if step.kind == "set_fillfactor" else "Disk, while it runs"
     facts.append(
-        f"{disk}: {show_bytes(step.disk_bytes)}; WAL: {show_bytes(step.wal_bytes)} (estimated)"
+        f"{disk_said(step).capitalize()}: {show_bytes(step.disk_bytes)}; "
+        f"WAL: {show_bytes(step.wal_bytes)} (estimated)"
     )
     if not step.in_transaction:
         facts.append("Not inside a transaction block")
@@ -201,9 +201,14 @@ def _facts(step: Step, like: int | None) -> list[str]:
     return [*facts, f"Risk: {step.risk if like is None else f'as in step {like}'}"]
 
 
+def disk_said(step: Step) -> str:
+    """When the disk that a step names is needed: a setting needs none, its table grows by it."""
+    return "disk in the end" if step.kind == "set_fillfactor" else "disk while it runs"
+
+
 def _cost(step: Step) -> str:
     return (
-        f"{_duration(step.duration_s)}, disk {show_bytes(step.disk_bytes)}, WAL "
+        f"{_duration(step.duration_s)}, {disk_said(step)} {show_bytes(step.disk_bytes)}, WAL "
         f"{show_bytes(step.wal_bytes)}, all estimated"
     )
 
