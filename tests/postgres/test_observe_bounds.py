@@ -87,6 +87,9 @@ def test_psqls_script_is_bounded_too(newest: ServerPrograms, tmp_path: Path) -> 
             text=True,
             check=True,
         )
+        # A session reports what it has read when it ends, which psql does not wait for.
+        gone = "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        observed.wait_until(cluster, gone, "psql's session has ended")
         after = reads(cluster)
     assert done.stderr == ""
     grown = {name for name, number in after.items() if number > before[name]}

@@ -138,6 +138,7 @@ def _observed(
             ("same", found.same),
             ("appended", found.appended),
             ("by_trigger", found.by_trigger),
+            ("unchanged", _kept(table, found, frac)),
         ):
             if numbers:
                 entry[field] = [names[number] for number in numbers if number in names]
@@ -149,6 +150,8 @@ def _observed(
         "unattributed_resolution": shares.resolution,
         "pick": {"evidence": skew.evidence, "why": skew.why},
     }
+    if table.values is not None and table.values.written:
+        result["read_twice"] = table.values.to_json(names)
     if shares.updates and shares.unattributed is None:
         pure = is_pure(classes)
         result["unattributed_why"] = (
@@ -232,17 +235,18 @@ def _sets(
     ):
         rows = known * (frac or 0.0)
         numbers = [n for n in found.attnums if n != table.key_attnum and n in table.columns]
+        kept = {*found.same, *_kept(table, found, frac)}
         if len(numbers) < len(found.attnums):
             assumed.append("an assigned key keeps its value")
         sets = {
-            table.columns[number].label: {"changed_frac": 0.0} if number in found.same else {}
+            table.columns[number].label: {"changed_frac": 0.0} if number in kept else {}
             for number in numbers
         }
         if sets and rows >= 0.5:
             each_rows = round(each or 1)
             made.append(_Sets(sets=sets, rows=rows, per_statement=each_rows, place=place))
     if made:
-        assumed.append("an assigned column changes its value, at the same length")
+        assumed.append(_changing(table, classes, shares))
     if lost * updates >= 0.5 or not made:
         column, is_free = _unindexed(table)
         if column is None:
@@ -256,6 +260,28 @@ def _sets(
             f"{column}, {how}"
         )
     return made
+
+
+def _kept(table: WatchedTable, found: UpdateClass, frac: float | None) -> tuple[int, ...]:
+    """Columns that a class assigns, and that its updates were seen to leave as they were."""
+    if table.values is None or not frac:
+        return ()
+    return tuple(n for n in found.attnums if n not in found.same and table.values.keeps(n, frac))
+
+
+def _changing(table: WatchedTable, classes: Sequence[UpdateClass], shares: Shares) -> str:
+    """What is taken of the values that are assigned."""
+    kept = {
+        number
+        for found, frac in zip(classes, shares.fracs, strict=True)
+        for number in _kept(table, found, frac)
+    }
+    if not kept or table.values is None:
+        return "an assigned column changes its value, at the same length"
+    return (
+        f"an assigned column changes its value, at the same length, but for {len(kept)}: those "
+        f"differed in none of {table.values.written:,} rows that were read before and after"
+    )
 
 
 def _say_idle(

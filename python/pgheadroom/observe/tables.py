@@ -23,6 +23,7 @@ from pgheadroom.observe.indexes import (
 )
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.stated import SAID, stated_of
+from pgheadroom.observe.values import Values, read_values
 from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.sources.sampled import sample_summary
@@ -84,6 +85,8 @@ class Answers:
     index_after: Mapping[int, Row]
     samples: Mapping[int, Row]
     row_ages: Mapping[int, Row]
+    values_before: Mapping[int, Row]
+    values_after: Mapping[int, Row]
     free_space: Mapping[int, Row]
     page_headers: Mapping[int, Row]
 
@@ -118,6 +121,8 @@ def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answ
         index_after=by_oid("index_counters", "end"),
         samples=by_oid("sample", "end"),
         row_ages=by_oid("row_ages", "end"),
+        values_before=by_oid("row_values", "start"),
+        values_after=by_oid("row_values", "end"),
         free_space=by_oid("free_space", "end"),
         page_headers=by_oid("page_headers", "end"),
     )
@@ -135,6 +140,7 @@ class WatchedTable:
     delta: Mapping[str, int | None]
     sample: Row | None
     row_ages: Row | None
+    values: Values | None
     times: frozenset[int]
     unique: frozenset[int]
     ending_hot: frozenset[str]
@@ -225,6 +231,7 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         delta=delta,
         sample=sample,
         row_ages=answers.row_ages.get(oid),
+        values=read_values(answers.values_before.get(oid), answers.values_after.get(oid)),
         times=frozenset(n for n, c in live.items() if str(c["type"]).startswith("timestamp")),
         unique=frozenset(
             index.keys[0] for index in indexes if index.row["is_unique"] and len(index.keys) == 1

@@ -124,7 +124,7 @@ class ObservedColumn(Kept):
 
 @kept
 class UpdateClass(Kept):
-    """Updates that assign the same columns."""
+    """Updates that assign the same columns; `unchanged`: those whose values stay as they were."""
 
     kind: str
     columns: Texts
@@ -138,6 +138,7 @@ class UpdateClass(Kept):
     wal_bytes: Count | None = None
     wal_fpi: Count | None = None
     by_trigger: Texts | None = None
+    unchanged: Texts | None = None
 
 
 @kept
@@ -194,6 +195,15 @@ class ObservedFill(Kept):
 
 
 @kept
+class ObservedValues(Kept):
+    """Rows read before and after the interval, those written in it, and columns that differ."""
+
+    rows: Whole
+    written: Whole
+    changed: Mapping[str, Whole]
+
+
+@kept
 class ObservedUpdates(Kept):
     """
     A table's updates by class, and the part of them that no class explains.
@@ -211,6 +221,7 @@ class ObservedUpdates(Kept):
     unattributed_resolution: Frac | None = None
     unattributed_why: str | None = None
     assumed: Texts | None = None
+    read_twice: ObservedValues | None = None
 
 
 @kept

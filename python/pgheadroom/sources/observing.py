@@ -2,10 +2,11 @@
 Watching a live database for a while: short read-only passes, nothing held between them.
 
     shape    catalogs, settings, what the role may see
+             hashes of some rows' values
     start    all counters                                  |
     tick N   who holds the horizon, which statements run   |  the interval
     end      all counters again, texts of statements       |
-             bounded samples of rows and pages
+             hashes of the same rows' values, bounded samples of rows and pages
 
 No statistics are reset, no lock stronger than ACCESS SHARE is taken, and no snapshot outlives its
 query. What cannot be read is recorded with its SQLSTATE, and the rest goes on.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 APPLICATION_NAME = "pgheadroom observe"
 _NOT_TRANSLATED = ("22P05", "22021")  # untranslatable_character, character_not_in_repertoire
-_NO_XID = 2**62
+NO_XID = 2**62
+"""Stands for the transaction at which the interval began, before it has."""
 
 SHAPE = (
     "identity",
@@ -64,9 +67,17 @@ COUNTERS = (
 )
 TICK = ("instant", "horizon", "activity")
 END = (*COUNTERS, "tables", "activity", "statement_texts")
-SAMPLES = ("sample_statements", "age_statements", "free_space_statements", "page_statements")
+SAMPLES_BEFORE = ("value_statements",)
+SAMPLES = (
+    "value_statements",
+    "sample_statements",
+    "age_statements",
+    "free_space_statements",
+    "page_statements",
+)
 """Queries that write statements, one a table."""
 _KINDS = {
+    "value_statements": "row_values",
     "sample_statements": "sample",
     "age_statements": "row_ages",
     "free_space_statements": "free_space",
@@ -104,6 +115,10 @@ class Request:
     sample_pages: int = 1000
     sample_budget_s: float = 60.0
     sample_statement_s: float = 5.0
+    value_tables: int = 20
+    value_pages: int = 100
+    value_rows: int = 1000
+    value_budget_s: float = 10.0
     tick_counters: bool = False
     seed: int = 1
     tables: tuple[str, ...] = ()
@@ -113,7 +128,11 @@ class Request:
         return {
             "sample_tables": self.sample_tables,
             "sample_pages": self.sample_pages,
+            "value_tables": self.value_tables,
+            "value_pages": self.value_pages,
+            "value_rows": self.value_rows,
             "seed": self.seed,
+            "start_xid": NO_XID,
             "tables": "",
             "names": json.dumps(self.tables),
         }
@@ -208,9 +227,11 @@ class _Watch:
         self._say = say
         self._major = connection.info.server_version // 10000
         self._lines: list[Line] = []
-        self._variables = request.variables()
+        # Hashes of values that are read twice are salted; nothing keeps the salt.
+        self._variables = request.variables() | {"salt": secrets.randbits(62)}
         self._codec = "utf-8"
         self._is_raw = False
+        self._timeout = "0"
 
     def look(self) -> Recording:
         return self.answers(SHAPE)
@@ -224,8 +245,7 @@ class _Watch:
     def rows_of_now(self, queries: Iterable[str]) -> Recording:
         """The queries, and samples of rows as far as they are wanted; without an interval."""
         self.answers(("access", *queries))
-        self._variables["start_xid"] = _NO_XID
-        self._sample(("sample_statements",))
+        self._sample(("sample_statements",), "end", self._request.sample_budget_s)
         return Recording(tuple(self._lines))
 
     def _begin(self) -> None:
@@ -233,6 +253,8 @@ class _Watch:
         self._connection.prepare_threshold = None
         for name, value in SESSION_SETTINGS.items():
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        query = "SELECT current_setting('statement_timeout')"
+        self._timeout = str(self._connection.execute(query).fetchall()[0][0])
 
     def _choose(self) -> None:
         """From names to oids, so that the queries themselves are bounded."""
@@ -251,12 +273,13 @@ class _Watch:
         self._choose()
         self._ask_all(SHAPE, "shape")
         self._find_extensions()
+        self._sample(SAMPLES_BEFORE, "start", self._request.value_budget_s)
         at("start", Recording(tuple(self._lines)))
         self._ask_all(COUNTERS, "start")
         self._wait()
         self._ask_all(END, "end")
         at("end", Recording(tuple(self._lines)))
-        self._sample()
+        self._sample(SAMPLES, "end", self._request.sample_budget_s)
         self._connection.execute("RESET ALL")
         return Recording(tuple(self._lines))
 
@@ -340,14 +363,15 @@ class _Watch:
         self._codec, self._is_raw = codec_of(encoding), True
         return True
 
-    def _sample(self, wanted: Iterable[str] = SAMPLES) -> None:
+    def _sample(self, wanted: Iterable[str], moment: str, budget_s: float) -> None:
         """Run the written statements until all are done or the time is used up."""
         if not self._request.samples:
             return
         if self._is_superuser() and "pgss_schema" in self._variables:
             # A statement a table would drive others out of it; only superusers may say so.
             self._connection.execute("SELECT set_config('pg_stat_statements.track', 'none', false)")
-        deadline = time.monotonic() + self._request.sample_budget_s
+        deadline = time.monotonic() + budget_s
+        self._variables["moment"] = moment
         for name in wanted:
             query = self._bound(name)
             if query is None:
@@ -356,22 +380,28 @@ class _Watch:
                 continue
             statements, failed = self._fetch(query)
             if failed is not None:
-                self._lines.append(Line(query=name, moment="end", rows=(), failed=failed))
+                self._lines.append(Line(query=name, moment=moment, rows=(), failed=failed))
             kind = _KINDS[name]
             for (statement,) in statements:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     self._lines.append(
-                        Line(query=kind, moment="end", rows=(), failed="time cap reached")
+                        Line(query=kind, moment=moment, rows=(), failed="time cap reached")
                     )
                     break
                 timeout_ms = round(1000 * min(left_s, self._request.sample_statement_s)) + 1
                 self._connection.execute(
                     "SELECT set_config('statement_timeout', %s, false)", (str(timeout_ms),)
                 )
-                self._ask(kind, "end", statement)
-                if kind not in ("sample", "row_ages") and self._lines[-1].failed is not None:
+                self._ask(kind, moment, statement)
+                if (
+                    kind not in ("sample", "row_ages", "row_values")
+                    and self._lines[-1].failed is not None
+                ):
                     break  # a right or a module is missing, and so for each table
+        self._connection.execute(
+            "SELECT set_config('statement_timeout', %s, false)", (self._timeout,)
+        )
 
     def _is_superuser(self) -> bool:
         return any(row["is_superuser"] for row in self._rows("access"))

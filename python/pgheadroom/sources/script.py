@@ -63,6 +63,9 @@ def _parts(request: observing.Request) -> Iterator[str]:
         yield "\\gset"
     yield from _conditions()
     yield from _pass(observing.SHAPE, "shape", "00-shape")
+    if request.samples:
+        yield "SELECT (random() * 1e15)::int8 AS salt\n\\gset"
+        yield from _samples(request, observing.SAMPLES_BEFORE, "start", "00-values")
     yield from _pass(observing.COUNTERS, "start", "01-start")
     yield (
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS start_xid\n\\gset\n"
@@ -76,7 +79,7 @@ def _parts(request: observing.Request) -> Iterator[str]:
             yield from _pass(observing.TICK, f"tick {number}", f"02-tick-{number:03d}")
     yield from _pass(observing.END, "end", "03-end")
     if request.samples:
-        yield from _samples(request)
+        yield from _samples(request, observing.SAMPLES, "end", "04-samples")
     yield "\\o\n\\echo done"
 
 
@@ -129,11 +132,14 @@ def _chosen(name: str, moment: str) -> Iterator[str]:
         yield "\\endif"
 
 
-def _samples(request: observing.Request) -> Iterator[str]:
+def _samples(
+    request: observing.Request, names: tuple[str, ...], moment: str, file: str
+) -> Iterator[str]:
     """Statements that write statements, which psql then runs one by one."""
     yield f"\nSET statement_timeout = '{round(request.sample_statement_s * 1000)}ms';"
-    yield "\\o pgheadroom-observed-04-samples.jsonl"
-    for name in observing.SAMPLES:
+    yield f"\\set moment {moment}"
+    yield f"\\o pgheadroom-observed-{file}.jsonl"
+    for name in names:
         ((_, query),) = sql.variants(name)
         needed = observing.EXTENSION_OF.get(name)
         if needed is not None:
@@ -145,4 +151,4 @@ def _samples(request: observing.Request) -> Iterator[str]:
             yield "\\endif"
         if needed is not None:
             yield "\\endif"
-    yield "\\o"
+    yield f"\\o\nSET statement_timeout = '{_SESSION['statement_timeout']}';"
