@@ -64,7 +64,8 @@ impl<'a, W: Workload> Running<'a, W> {
             plan.interleaving,
             plan.rate_per_s,
             plan.standing,
-        );
+        )
+        .of_calls(workload.is_one_call());
         let ahead = Ahead::new(workload);
         let elsewhere = plan.whole.as_ref().map(|whole| {
             Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving)

@@ -82,6 +82,10 @@ pub(super) struct Schedule {
     /// How often a client has been on its way to the server, and transactions that have ended.
     ways: f64,
     ended: f64,
+    /// Statements that have been carried out.
+    statements: f64,
+    /// Whether each transaction is a procedure's call.
+    has_calls: bool,
     due: BinaryHeap<Due>,
     now: f64,
     /// Whether the only client has ended a transaction and begins the next.
@@ -111,6 +115,8 @@ impl Schedule {
             machine,
             ways: 0.0,
             ended: 0.0,
+            statements: 0.0,
+            has_calls: false,
             due: BinaryHeap::new(),
             now: 0.0,
             is_idle: false,
@@ -121,6 +127,12 @@ impl Schedule {
             schedule.begin_after(1.0, client);
         }
         schedule
+    }
+
+    /// The same, where each transaction is a procedure's call, or is not.
+    pub const fn of_calls(mut self, has_calls: bool) -> Self {
+        self.has_calls = has_calls;
+        self
     }
 
     /// Whether nobody but one client is there, who needs no clock.
@@ -141,6 +153,7 @@ impl Schedule {
 
     /// The client's statement has been carried out, and takes its time.
     pub fn run_statement(&mut self, client: usize) {
+        self.statements += 1.0;
         let mut time = self.draw(1.0);
         if self.uniform() < self.machine.stalls {
             time += self.draw(STALL);
@@ -231,7 +244,12 @@ impl Schedule {
             self.go_on();
         } else {
             self.ended += 1.0;
-            self.begin_after(self.machine.between * self.machine.pauses[client], client);
+            let between = if self.has_calls {
+                self.machine.between_calls * self.statements / self.ended
+            } else {
+                self.machine.between
+            };
+            self.begin_after(between * self.machine.pauses[client], client);
         }
     }
 
@@ -326,6 +344,36 @@ mod tests {
         schedule.expect_deadlock(&[1, 0]);
         assert_eq!(schedule.next(), Some(Turn::Deadlock(0, 2)));
         assert!(!schedule.is_wait(0, 1));
+    }
+
+    /// A client is away between two calls for as long as calls take, not statements.
+    #[test]
+    fn calls_are_waited_for() {
+        for (has_calls, least, most) in [(false, 0.0, 0.3), (true, 0.4, 0.65)] {
+            let mut schedule = Schedule::new(4, 1, None, None).of_calls(has_calls);
+            let (mut left, mut away, mut since) = ([0; 4], 0.0, [0.0; 4]);
+            while let Some(turn) = schedule.next() {
+                match turn {
+                    Turn::Begin(client) if schedule.ended < 4000.0 => {
+                        away += schedule.now - since[client];
+                        left[client] = 30;
+                        schedule.run_statement(client);
+                    }
+                    Turn::EndStatement(client) => {
+                        left[client] -= 1;
+                        if left[client] == 0 {
+                            since[client] = schedule.now;
+                            schedule.end_transaction(client);
+                        } else {
+                            schedule.run_statement(client);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            let share = away / (4.0 * schedule.now);
+            assert!(least < share && share < most, "{has_calls}: {share}");
+        }
     }
 
     /// What was measured is met in the mean: how many stand still, and how far others come.
