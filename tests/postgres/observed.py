@@ -101,7 +101,7 @@ def watched(
     dbname: str = "postgres",
     samples: bool = True,
 ) -> Recording:
-    """Watch for a second; the work is done in its middle, and its session has ended then."""
+    """Watch for 0.4 s; the work is done in their middle, and its counters are whole then."""
     done: list[str] = []
 
     def at_tick(text: str) -> None:
@@ -110,7 +110,7 @@ def watched(
         done.append(text)
 
     with read_only_session(conninfo(cluster, user, dbname), {}) as connection:
-        request = Request(duration_s=1.0, ticks=2, samples=samples)
+        request = Request(duration_s=0.4, ticks=2, samples=samples)
         return watch(connection, request, at_tick)
 
 
