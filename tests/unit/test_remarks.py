@@ -248,6 +248,30 @@ def test_an_index_that_would_become_a_copy_is_said_to_be_one() -> None:
         assert ("but duplicate jobs_pkey: it may be dropped" in remark.text) == said
 
 
+def test_what_another_method_writes_is_not_the_twins() -> None:
+    """A B-tree stands for GIN in the twin: HOT is its own, WAL is the statements', or nobody's."""
+    finding = IndexFinding(
+        table="jobs",
+        name="jobs_state",
+        columns=({"column": "state", "reads": "key", "assigned": "state"},),
+        updates_frac=1.0,
+        hot_frac_now=0.4,
+        hot_frac_then=0.99,
+        wal_bytes_saved_per_day=3 * 2**30,
+        evidence="predicted",
+        certainty="certain",
+        enforces=None,
+        only_with=(),
+    )
+    unknown = replace(finding, wal_bytes_saved_per_day=None)
+    for found, said in ((finding, True), (unknown, False), (None, False)):
+        remark = index_remark(BLAMED, _reads(method="gin"), NOW, THEN, major=18, finding=found)
+        assert remark is not None
+        assert ("3 GiB of WAL a day less" in remark.text) == said
+        assert "bytes" not in remark.text
+        assert {*remark.gain} == {"hot_frac"}
+
+
 @pytest.mark.parametrize(
     "facts", [{"is_unique": True}, {"is_exclusion": True}, {"is_replica_identity": True}]
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pgheadroom.advise.advice import Blamed, Gain, IndexFinding, Point, Remark
 from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
+from pgheadroom.profile.unpriced import PRICED
 from pgheadroom.units import show_bytes, show_shares
 
 _GAIN_MIN = 0.01  # of the HOT share; less is nothing to act on; arbitrary
@@ -127,15 +128,25 @@ def index_remark(
         f"{_lead(blamed, finding)}: without it the HOT share would go from {shown[0]} to {shown[1]}"
     )
     wal = (middle(now.wal_bytes_per_update), middle(then.wal_bytes_per_update))
-    if wal[0] is not None and wal[1] is not None:
-        text += f" and WAL per update from {wal[0]:,.0f} to {wal[1]:,.0f} bytes"
     sizes = (middle(now.index_bytes), middle(then.index_bytes))
-    if sizes[0] is not None and sizes[1] is not None and sizes[0] > sizes[1]:
+    # The twin has a B-tree in the place of another method's: what that writes is no figure of it.
+    is_priced = reads.method in PRICED
+    saved = None if finding is None else middle(finding.wal_bytes_saved_per_day)
+    if not is_priced and saved is not None:
+        text += (
+            f", and about {show_bytes(saved)} of WAL a day less would be written, estimated by "
+            "the statements' own"
+        )
+    elif is_priced and wal[0] is not None and wal[1] is not None:
+        text += f" and WAL per update from {wal[0]:,.0f} to {wal[1]:,.0f} bytes"
+    if is_priced and sizes[0] is not None and sizes[1] is not None and sizes[0] > sizes[1]:
         text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
     text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
+    named = ("hot_frac", "wal_bytes_per_update", "index_bytes") if is_priced else ("hot_frac",)
     gain = {
-        name: Gain(now=getattr(now, name), then=getattr(then, name))
-        for name in ("hot_frac", "wal_bytes_per_update", "index_bytes")
+        name: Gain(now=ends[0], then=ends[1])
+        for name in named
+        if None not in (ends := (getattr(now, name), getattr(then, name)))
     }
     return Remark(kind="index", text=text, evidence="predicted", gain=gain)
 
