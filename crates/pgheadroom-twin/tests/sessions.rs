@@ -299,3 +299,16 @@ fn a_read_committed_snapshot_ends_with_its_statement() {
         assert_eq!(oldest == next, !keeps_portal, "{oldest:?} and {next:?}");
     }
 }
+
+/// Who has vacuumed holds nobody's rows afterwards.
+#[test]
+fn a_vacuum_leaves_no_snapshot() {
+    let (mut fixture, second) = loaded();
+    fixture.db.switch_to(second);
+    fixture.db.vacuum(fixture.t);
+    fixture.db.switch_to(FIRST);
+    assert_eq!(fixture.add_one(1), Ok(1));
+    fixture.db.commit();
+    let procs = fixture.db.procs();
+    assert_eq!(procs.oldest_xmin(), procs.next_xid());
+}

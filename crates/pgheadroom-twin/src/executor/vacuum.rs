@@ -156,6 +156,7 @@ impl Database {
         let mut running = self.begin_vacuum(Relation { table, is_toast }, options);
         loop {
             if let VacuumStep::Done(done) = self.vacuum_step(&mut running) {
+                self.procs.commit(); // its snapshot goes, and the horizon with it
                 return done;
             }
         }
