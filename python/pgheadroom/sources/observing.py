@@ -116,8 +116,8 @@ class Request:
     sample_budget_s: float = 60.0
     sample_statement_s: float = 5.0
     value_tables: int = 20
-    value_pages: int = 100
-    value_rows: int = 1000
+    value_pages: int = 200
+    value_cells: int = 50_000
     value_budget_s: float = 10.0
     tick_counters: bool = False
     seed: int = 1
@@ -130,7 +130,7 @@ class Request:
             "sample_pages": self.sample_pages,
             "value_tables": self.value_tables,
             "value_pages": self.value_pages,
-            "value_rows": self.value_rows,
+            "value_cells": self.value_cells,
             "seed": self.seed,
             "start_xid": NO_XID,
             "tables": "",

@@ -36,7 +36,7 @@ WITH names AS MATERIALIZED (
                ELSE '%2$s' END, k, format('coalesce(lpad(to_hex(hashtextextended(c%s::text '
                'COLLATE "C", %s) & 1048575), 5, ''0''), ''-----'')', k, :salt)),
                ' || ' ORDER BY k) AS hashed,
-           string_agg(a.attnum::text, ', ' ORDER BY k) AS attnums
+           string_agg(a.attnum::text, ', ' ORDER BY k) AS attnums, count(*) AS columns
     FROM (SELECT attrelid, attname, attnum, attlen,
                  row_number() OVER (PARTITION BY attrelid ORDER BY attnum) AS k
           FROM pg_attribute
@@ -53,6 +53,6 @@ SELECT jsonb_build_object('query', 'row_values', 'pass', %7$L, 'rows', jsonb_bui
   jsonb_build_object('oid', %8$s, 'attnums', ARRAY[%9$s],
     'read', (SELECT jsonb_agg(jsonb_build_array(key, xmin, %10$s) ORDER BY key) FROM s))))$statement$,
     c.key, l.read, c.nspname, c.relname, c.drawn_percent, :seed, :'moment', c.oid::int8, l.attnums,
-    l.hashed, :salt, :value_rows) AS statement
+    l.hashed, :salt, least(:value_cells / l.columns, 4000)) AS statement
 FROM chosen c JOIN listed l ON l.attrelid = c.oid
 ORDER BY c.updated DESC, c.pages DESC
