@@ -427,6 +427,10 @@ class Simulated:
         """The minor version that was followed."""
 
     @property
+    def cpu_s(self) -> float:
+        """Seconds of a processor that the run took; where nobody counts these, that passed."""
+
+    @property
     def transactions(self) -> int:
         """Transactions that ended, rolled back ones too."""
 

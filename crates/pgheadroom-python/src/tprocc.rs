@@ -8,7 +8,7 @@ use pgheadroom_twin::tprocc::{TproccSpec, play};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
-use crate::twin::{Progress, Simulated, interruptible, monitor_of, storage_of};
+use crate::twin::{Progress, Simulated, interruptible, monitor_of, storage_of, timed};
 
 /// Plays the workload; what its window did, and pages by table as loaded.
 #[pyfunction]
@@ -28,9 +28,9 @@ pub fn simulate_tprocc(
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));
     let played = py.detach(|| {
         interruptible(&monitor, || {
-            play(&spec, version, interleaving, &models, &monitor)
+            timed(|| play(&spec, version, interleaving, &models, &monitor))
         })
     })?;
-    let (outcome, loaded) = played.map_err(CoreError::from)?;
-    Ok((Simulated::new(version, outcome), loaded))
+    let ((outcome, loaded), cpu_s) = played.map_err(CoreError::from)?;
+    Ok((Simulated::new(version, outcome, cpu_s), loaded))
 }

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pgheadroom_layout::PgVersion;
 use pgheadroom_models::{Engine, Storage};
@@ -115,16 +115,38 @@ impl TableOutcome {
 pub struct Simulated {
     server: String,
     outcome: Outcome,
+    cpu_s: f64,
 }
 
 impl Simulated {
-    /// What a run did, as a server of this version.
-    pub fn new(version: PgVersion, outcome: Outcome) -> Self {
+    /// What a run did, as a server of this version, and the processor time that it took.
+    pub fn new(version: PgVersion, outcome: Outcome, cpu_s: f64) -> Self {
         Self {
             server: version.to_string(),
             outcome,
+            cpu_s,
         }
     }
+}
+
+/// What `work` gives, with the seconds of a processor that this thread took for it; where the
+/// kernel does not count these, the seconds that passed.
+///
+/// # Errors
+/// Those of `work`.
+pub fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
+    let (began, before) = (Instant::now(), thread_s());
+    let done = work()?;
+    let passed_s = began.elapsed().as_secs_f64();
+    let taken_s = thread_s().zip(before).map(|(now, then)| now - then);
+    Ok((done, taken_s.unwrap_or(passed_s)))
+}
+
+/// Seconds for which this thread was on a processor (Linux, `proc_pid_schedstat(5)`).
+fn thread_s() -> Option<f64> {
+    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: f64 = counts.split_whitespace().next()?.parse().ok()?;
+    (nanoseconds > 0.0).then_some(nanoseconds / 1e9)
 }
 
 #[pymethods]
@@ -132,6 +154,11 @@ impl Simulated {
     #[getter]
     fn server(&self) -> &str {
         &self.server
+    }
+
+    #[getter]
+    const fn cpu_s(&self) -> f64 {
+        self.cpu_s
     }
 
     #[getter]
@@ -374,11 +401,11 @@ pub fn simulate(
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));
     let outcome = py.detach(|| {
         interruptible(&monitor, || {
-            run::play(&spec, version, &conditions, &monitor)
+            timed(|| run::play(&spec, version, &conditions, &monitor))
         })
     })?;
-    let (_, outcome) = outcome.map_err(CoreError::from)?;
-    Ok(Simulated::new(version, outcome))
+    let ((_, outcome), cpu_s) = outcome.map_err(CoreError::from)?;
+    Ok(Simulated::new(version, outcome, cpu_s))
 }
 
 /// Runs `work` on a thread of its own and waits for it; a signal's exception, such as

@@ -236,7 +236,6 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
     )
     profile_json = json.dumps(to_json(profile))
     check_memory([_core.needed_bytes(profile_json)], [profile], 1)  # others hold theirs by now
-    cpu_began_s = time.thread_time()
     found = _core.simulate(
         profile_json,
         piece.version,
@@ -248,7 +247,6 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         ),
         progress=progress,
     )
-    cpu_s = time.thread_time() - cpu_began_s
     cumulative = found.series["tables"][table.name]
     columns = {
         name: tuple(cumulative[name])
@@ -266,7 +264,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         columns=columns,
         vacuum_pages=tuple(vacuum_pages),
         simulated=found,
-        cpu_s=cpu_s,
+        cpu_s=found.cpu_s,
     )
 
 

@@ -108,7 +108,10 @@ def budget(advice: Advice) -> list[str]:
     allowed = f"{show_duration(found.cpu_s)} of processor time"
     if not left:
         noun = "table was" if played == 1 else "tables were"
-        return [f"{played} {noun} played, within {allowed}; the others counters decide."]
+        # A table that is begun comes to its end, so the last ones may take more than is left.
+        return [
+            f"{played} {noun} played (none is begun after {allowed}); counters decide the rest."
+        ]
     names = ", ".join(map(reading.printable, left[:_MOST_NAMED]))
     more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
     verb = "is" if len(left) == 1 else "are"
