@@ -49,6 +49,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("Images by `wal_compression = pglz`", "compressed", "(?!lz4|zstd).*"),
     ("Images by lz4, values by lz4", "compressed", "lz4"),
     ("Images by zstd", "compressed", "zstd"),
+    ("TPC-C's transactions, one user", "tprocc", ".*"),
 )
 _ENTRY = re.compile(r'\(\s*&\[([^\]]*)\],\s*"([^"]*)",\s*&\[([^\]]*)\]', re.DOTALL)
 _EXCEPT = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\n\];", re.DOTALL)
@@ -112,6 +113,8 @@ def _cell(
         return "-"
     if kind == "compressed":
         return f"interval, {len(names)}"
+    if kind == "tprocc":
+        return f"counters, {len(names)}"
     missed = [
         name
         for name, versions in names.items()
@@ -137,8 +140,10 @@ def page() -> str:
         "(`python tools/versions.py --write`, from `golden/expected` and the tests' exceptions).",
         "The number is that of recordings: *exact* ones agree to the unit, scenarios in the place "
         "of every row version and index entry too; of *interval* ones all but the bytes of images "
-        "does, and these lie in the stated interval ([limits](limits.md)). `-`: nothing was "
-        "recorded there, and what is said is by the rules that other versions showed.",
+        "does, and these lie in the stated interval ([limits](limits.md)); of *counters* the "
+        "counters and pages agree, records and bytes nearly ([method](method.md#tprocc)). "
+        "`-`: nothing was recorded there, and what is said is by the rules that other versions "
+        "showed.",
         "",
         "| feature | " + " | ".join(map(str, MAJORS)) + " |",
         "|---|" + "---|" * len(MAJORS),

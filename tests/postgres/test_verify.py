@@ -63,7 +63,7 @@ def watched(cluster: Cluster, work: Callable[[int], None]) -> Recording:
         batches.append(text)
 
     with read_only_session(observed.conninfo(cluster), {}) as connection:
-        request = Request(duration_s=1.0, ticks=TICKS, tick_counters=True)
+        request = Request(duration_s=2.0, ticks=TICKS, tick_counters=True)
         return watch(connection, request, at_tick)
 
 

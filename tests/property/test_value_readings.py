@@ -53,8 +53,8 @@ def histories(draw: st.DrawFn) -> dict[str, Any]:
     rng.shuffle(after)
     common = len({row[0] for row in before} & {row[0] for row in after})
     return {
-        "before": {"attnums": [1, 2, 4], "read": before or None},
-        "after": {"attnums": [1, 2, 4], "read": after or None},
+        "before": {"filenode": 5, "attnums": [1, 2, 4], "read": before or None},
+        "after": {"filenode": 5, "attnums": [1, 2, 4], "read": after or None},
         "counts": (common, written, read, changed),
     }
 
@@ -78,7 +78,9 @@ def test_rows_are_compared_by_key(history: dict[str, Any], frac: float) -> None:
 
 def test_readings_of_other_columns_say_nothing() -> None:
     row = [1, 5, "0000100002"]
-    one = {"attnums": [1, 2], "read": [row]}
+    one = {"filenode": 5, "attnums": [1, 2], "read": [row]}
+    assert read_values(one, one) is not None
     assert read_values(one, None) is None
     assert read_values(None, one) is None
-    assert read_values(one, {"attnums": [1, 3], "read": [row]}) is None
+    assert read_values(one, one | {"attnums": [1, 3]}) is None
+    assert read_values(one, one | {"filenode": 6}) is None  # rewritten: each row has a new xmin

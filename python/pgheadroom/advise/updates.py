@@ -156,13 +156,11 @@ def assigned_columns(observed: ObservedTable, found: UpdateClass) -> frozenset[s
     """
     Columns that a class of statements assigns, and the stored ones that are generated from these.
 
-    Without those that it assigns to themselves, or was seen to keep.
-
     Args:
         observed: Of the table.
         found: The class, as observed.
     """
-    assigned = frozenset(found.columns) - {*(found.same or ()), *(found.unchanged or ())}
+    assigned = frozenset(found.columns) - set(found.same or ())
     computed = (
         column.name
         for column in observed.columns

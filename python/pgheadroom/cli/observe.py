@@ -65,7 +65,8 @@ _NoSampleOption = Annotated[
     bool,
     typer.Option(
         "--no-sample",
-        help="Read no rows (at most 1,000 pages and the newest 1,000 rows a table otherwise).",
+        help="Read no rows (otherwise at most 1,000 pages and the newest 1,000 rows a table; of "
+        "the 20 most updated ones 200 pages more, before the interval and after it).",
     ),
 ]
 _PrintGrantsOption = Annotated[

@@ -110,29 +110,12 @@ def _index_said(edit: IndexAdded, altered: Altered, updates: Updates, new: froze
     text += (
         f"; {show_share(share)} of the updates assign {named}"
         if rows
-        else _kept_said(altered, mine) or f"; no statement that was observed assigns {named}"
+        else f"; no statement that was observed assigns {named}"
     )
     if not rows and altered.table.observed is not None and altered.table.observed.triggers is None:
         text += " (whether a trigger does is not known: the profile is older than that is observed)"
     said = f", {show_share(unknown)} are known to no statement"
     return text + (said if unknown >= _SHOWN_FROM else "")
-
-
-def _kept_said(altered: Altered, mine: frozenset[str]) -> str:
-    """Which of the columns statements assign and keep, and by how many rows that is known."""
-    observed = altered.table.observed
-    if observed is None or observed.updates.read_twice is None:
-        return ""
-    kept = mine & {name for one in observed.updates.classes for name in one.unchanged or ()}
-    if not kept:
-        return ""
-    named = ", ".join(altered.spelled(name) for name in sorted(kept))
-    is_are = "is" if len(kept) == 1 else "are"
-    written = observed.updates.read_twice.written
-    return (
-        f"; {named} {is_are} assigned, and {'was' if len(kept) == 1 else 'were'} as before in all "
-        f"of {written:,} rows that were read before and after updates"
-    )
 
 
 def _by_trigger(altered: Altered) -> set[str]:

@@ -67,15 +67,9 @@ COUNTERS = (
 )
 TICK = ("instant", "horizon", "activity")
 END = (*COUNTERS, "tables", "activity", "statement_texts")
-SAMPLES_BEFORE = ("value_statements",)
-SAMPLES = (
-    "value_statements",
-    "sample_statements",
-    "age_statements",
-    "free_space_statements",
-    "page_statements",
-)
-"""Queries that write statements, one a table."""
+VALUES = ("value_statements",)
+SAMPLES = ("sample_statements", "age_statements", "free_space_statements", "page_statements")
+"""Queries that write statements, one a table; those of values before the interval and after it."""
 _KINDS = {
     "value_statements": "row_values",
     "sample_statements": "sample",
@@ -273,12 +267,14 @@ class _Watch:
         self._choose()
         self._ask_all(SHAPE, "shape")
         self._find_extensions()
-        self._sample(SAMPLES_BEFORE, "start", self._request.value_budget_s)
+        self._sample(VALUES, "start", self._request.value_budget_s)
         at("start", Recording(tuple(self._lines)))
         self._ask_all(COUNTERS, "start")
         self._wait()
         self._ask_all(END, "end")
         at("end", Recording(tuple(self._lines)))
+        if any(True for _ in self._rows("row_values")):
+            self._sample(VALUES, "end", self._request.value_budget_s)
         self._sample(SAMPLES, "end", self._request.sample_budget_s)
         self._connection.execute("RESET ALL")
         return Recording(tuple(self._lines))

@@ -19,7 +19,8 @@ _HEAD = """\
 --     pgheadroom observe --from FOLDER -o profile.json
 --
 -- It writes {files} into the folder where psql runs. They hold names of tables and columns and
--- texts of statements; `observe --from FOLDER --mask` leaves those out of the profile.
+-- texts of statements, and salted hashes of the values of some rows; `observe --from FOLDER --mask`
+-- leaves all of these out of the profile.
 -- A statement that fails (no privilege, say) is named by psql, and the rest goes on.
 \\set ON_ERROR_STOP off
 \\set QUIET on
@@ -65,7 +66,7 @@ def _parts(request: observing.Request) -> Iterator[str]:
     yield from _pass(observing.SHAPE, "shape", "00-shape")
     if request.samples:
         yield "SELECT (random() * 1e15)::int8 AS salt\n\\gset"
-        yield from _samples(request, observing.SAMPLES_BEFORE, "start", "00-values")
+        yield from _samples(request, observing.VALUES, "start", "00-values")
     yield from _pass(observing.COUNTERS, "start", "01-start")
     yield (
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS start_xid\n\\gset\n"
@@ -79,7 +80,8 @@ def _parts(request: observing.Request) -> Iterator[str]:
             yield from _pass(observing.TICK, f"tick {number}", f"02-tick-{number:03d}")
     yield from _pass(observing.END, "end", "03-end")
     if request.samples:
-        yield from _samples(request, observing.SAMPLES, "end", "04-samples")
+        names = (*observing.VALUES, *observing.SAMPLES)
+        yield from _samples(request, names, "end", "04-samples")
     yield "\\o\n\\echo done"
 
 

@@ -44,6 +44,11 @@ def unseen_bytes(now: Measured) -> float:
     return min(now.updates / now.interval_s * UNSEEN_S * version, MOST_BYTES)
 
 
+def is_unseen(now: Measured, forecast: Interval) -> bool:
+    """Whether a heap that is larger than foreseen has no more than a horizon may have added."""
+    return now.heap_bytes is not None and 0 < now.heap_bytes - forecast.high <= unseen_bytes(now)
+
+
 def heap_again(
     before: Measured,
     planned: Interval | None,

@@ -110,8 +110,9 @@ def as_markdown(advice: Advice, *, verbose: bool = False) -> str:
     lines.append("")
     for remark in advice.first:
         lines += _fenced(advice_statements.remark_statements(remark))
-    lines += [text.as_markdown(_tables(advice, verbose=verbose))]
-    lines += [f"{said(item)}\n" for item in (advice_view.others(advice) if not verbose else ())]
+    lines += [text.as_markdown(_tables(advice, verbose=verbose, folds=False))]
+    others = () if verbose else advice_view.others(advice, folds=False)
+    lines += [f"{said(item)}\n" for item in others]
     found, more = details(advice, verbose=verbose)
     for item in found:
         lines += [f"## {said(item.title)}", ""]
@@ -126,11 +127,11 @@ def as_markdown(advice: Advice, *, verbose: bool = False) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
-def _tables(advice: Advice, *, verbose: bool) -> list[Table]:
+def _tables(advice: Advice, *, verbose: bool, folds: bool = True) -> list[Table]:
     found = []
     if (indexes := advice_tables.indexes(advice, all_indexes=verbose)) is not None:
         found.append(indexes)
-    found.append(advice_view.overview(advice, verbose=verbose))
+    found.append(advice_view.overview(advice, verbose=verbose, folds=folds))
     if (parents := advice_tables.partitioned(advice)) is not None:
         found.append(parents)
     return found

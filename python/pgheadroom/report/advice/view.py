@@ -149,10 +149,17 @@ def treated(advice: Advice, *, verbose: bool = False) -> list[TableAdvice]:
     ]
 
 
-def overview(advice: Advice, *, verbose: bool = False) -> Table:
-    """One line a table; those that need nothing only while they are few."""
+def overview(advice: Advice, *, verbose: bool = False, folds: bool = True) -> Table:
+    """
+    One line a table; those that need nothing only while they are few.
+
+    Args:
+        advice: Of all tables.
+        verbose: All of them.
+        folds: Tables that nothing updated are left to `others`.
+    """
     few = verbose or len(advice.tables) <= _MOST_LISTED
-    still = set() if verbose else {id(table) for table in _still(advice)}
+    still = {id(table) for table in _still(advice)} if folds and not verbose else set()
     listed = [table for table in advice.tables if id(table) not in still]
     wanted = listed if few else treated(advice)
     return Table(
@@ -186,9 +193,9 @@ def overview(advice: Advice, *, verbose: bool = False) -> Table:
     )
 
 
-def others(advice: Advice) -> list[str]:
+def others(advice: Advice, *, folds: bool = True) -> list[str]:
     """The tables that the overview leaves out, counted and named shortly."""
-    still = _still(advice)
+    still = _still(advice) if folds else []
     left = {id(table) for table in still}
     said = []
     if len(advice.tables) > _MOST_LISTED:
@@ -210,7 +217,7 @@ def _still(advice: Advice) -> list[TableAdvice]:
         for table in advice.tables
         if table.verdict == "KEEP" and table.updates == 0 and not table.remarks
     ]
-    return found if len(found) >= _MANY_STILL else []
+    return found if _MANY_STILL <= len(found) < len(advice.tables) else []
 
 
 def _named(tables: Sequence[TableAdvice]) -> str:

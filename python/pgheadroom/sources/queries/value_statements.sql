@@ -4,8 +4,8 @@
 -- before the interval and after it, for pages and rows that are the same both times (TABLESAMPLE ... REPEATABLE draws by block number, and
 -- a share that only halves draws some of the same ones; of their rows those with the least hashes of
 -- a key are taken). Rows that were written meanwhile say which of their columns are others.
--- Needs SELECT. Hashes are salted with a number that is kept nowhere; values of over 8 kB are not
--- read.
+-- Needs SELECT. Values are written by their types' own functions (a cast to text may be anyone's),
+-- and hashed with a salt that is drawn for the session; those of over 1,000 bytes are not read.
 WITH names AS MATERIALIZED (
 \ir parts/sampled.sql
 ), keys AS MATERIALIZED (
@@ -32,9 +32,10 @@ WITH names AS MATERIALIZED (
     SELECT a.attrelid,
            string_agg(format('t.%I AS c%s', a.attname, k), ', ' ORDER BY k) AS read,
            string_agg(format(CASE WHEN a.attlen = -1
-               THEN 'CASE WHEN pg_column_size(c%1$s) > 8192 THEN ''?????'' ELSE %2$s END'
-               ELSE '%2$s' END, k, format('coalesce(lpad(to_hex(hashtextextended(c%s::text '
-               'COLLATE "C", %s) & 1048575), 5, ''0''), ''-----'')', k, :salt)),
+               THEN 'CASE WHEN pg_column_size(c%1$s) > 1000 THEN ''?????'' ELSE %2$s END'
+               ELSE '%2$s' END, k, format('coalesce(lpad(to_hex(hashtextextended(CASE WHEN '
+               'c%1$s IS NOT NULL THEN ROW(c%1$s)::text END COLLATE "C", %2$s) & 1048575), 5, ''0''), '
+               '''-----'')', k, :salt)),
                ' || ' ORDER BY k) AS hashed,
            string_agg(a.attnum::text, ', ' ORDER BY k) AS attnums, count(*) AS columns
     FROM (SELECT attrelid, attname, attnum, attlen,
@@ -50,7 +51,7 @@ SELECT format($statement$WITH s AS MATERIALIZED (
   ORDER BY 1 LIMIT %12$s
 )
 SELECT jsonb_build_object('query', 'row_values', 'pass', %7$L, 'rows', jsonb_build_array(
-  jsonb_build_object('oid', %8$s, 'attnums', ARRAY[%9$s],
+  jsonb_build_object('oid', %8$s, 'filenode', pg_relation_filenode(%8$s), 'attnums', ARRAY[%9$s],
     'read', (SELECT jsonb_agg(jsonb_build_array(key, xmin, %10$s) ORDER BY key) FROM s))))$statement$,
     c.key, l.read, c.nspname, c.relname, c.drawn_percent, :seed, :'moment', c.oid::int8, l.attnums,
     l.hashed, :salt, least(:value_cells / l.columns, 4000)) AS statement
