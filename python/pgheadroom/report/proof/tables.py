@@ -104,7 +104,7 @@ def _curve(result: Proof | Prediction) -> Table:
     if variant_tables.has_variants(cells):
         columns.append(Column(key="variant", title="variant", style="words", lead=True))
         for row, cell in zip(rows, cells, strict=True):
-            row.append(variant_tables.label(cell))
+            row.append(variant_tables.label(cell) or "as it is")
     keys = CURVE if _has(cells, "n_tup_upd") else (*CURVE, "wal_bytes")
     for key in (key for key in keys if _has(cells, key)):
         name = TITLES.get(key, key)

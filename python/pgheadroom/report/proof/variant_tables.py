@@ -140,7 +140,7 @@ def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None
         for name, found in (cell.order or {}).items():
             own = cell.fillfactor
             own_place = place if isinstance(own, int) else own.get(name, place)
-            lead = [own_place, label(cell)] if variants else [own_place]
+            lead = [own_place, label(cell) or "as it is"] if variants else [own_place]
             numbers = (
                 found.pages_per_range_start,
                 found.pages_per_range,
