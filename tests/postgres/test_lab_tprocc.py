@@ -249,9 +249,11 @@ def test_warming_reads_all_pages_and_prunes_none(server: Running) -> None:
 @pytest.mark.long(reason="half a minute; golden runs and the twin of tprocc are unit tests")
 def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Path) -> None:
     """
-    Sizes within 0.1 % of the twin's, HOT of each table within a point, WAL within 2 and 5 %.
+    Sizes within 0.1 % of the twin's, HOT within 4 points, order_line's within 2, WAL within 8 %.
 
-    The draws of the window are others than the twin's.
+    The draws of the window are others than the twin's: of 2,000 transactions 900 are new orders,
+    give or take 22, which write most of the WAL, and some 600 update a customer. What one seed does
+    on both sides is in `golden_tprocc.rs`.
     """
     settings = ["fillfactor=100", "users=1", "age=2000", "transactions=2000", "window_s=2",
                 "rampup_s=0"]  # fmt: skip
@@ -265,11 +267,13 @@ def test_an_experiment_with_the_twin_beside(newest: ServerPrograms, tmp_path: Pa
     )
     (cell,) = result["cells"]
     assert cell["predicted_data_bytes"] == pytest.approx(cell["data_bytes"], rel=0.001)
-    for table in ("warehouse", "district", "customer", "orders", "order_line", "stock"):
+    for table in ("warehouse", "district", "customer", "orders", "stock"):
         predicted = cell[f"predicted_{table}_hot_frac"]
-        assert predicted == pytest.approx(cell[f"{table}_hot_frac"], abs=0.01), table
+        assert predicted == pytest.approx(cell[f"{table}_hot_frac"], abs=0.04), table
+    predicted = cell["predicted_order_line_hot_frac"]
+    assert predicted == pytest.approx(cell["order_line_hot_frac"], abs=0.02)
     wal = cell["wal_nonfpi_bytes_per_tx"]
-    assert cell["predicted_wal_nonfpi_bytes_per_tx"] == pytest.approx(wal, rel=0.02)
+    assert cell["predicted_wal_nonfpi_bytes_per_tx"] == pytest.approx(wal, rel=0.08)
     with_images = cell["wal_bytes_per_tx"]
     assert cell["predicted_wal_bytes_per_tx"] == pytest.approx(with_images, rel=0.05)
     # Without images no record leaves its row out.

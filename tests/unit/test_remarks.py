@@ -248,20 +248,25 @@ def test_an_index_that_would_become_a_copy_is_said_to_be_one() -> None:
         assert ("but duplicate jobs_pkey: it may be dropped" in remark.text) == said
 
 
+FINDING = IndexFinding(
+    table="jobs",
+    name="jobs_state",
+    columns=({"column": "state", "reads": "key", "assigned": "state"},),
+    updates_frac=1.0,
+    hot_frac_now=None,
+    hot_frac_then=None,
+    wal_bytes_saved_per_day=None,
+    evidence="estimated",
+    certainty="certain",
+    enforces=None,
+    only_with=(),
+)
+
+
 def test_what_another_method_writes_is_not_the_twins() -> None:
     """A B-tree stands for GIN in the twin: HOT is its own, WAL is the statements', or nobody's."""
-    finding = IndexFinding(
-        table="jobs",
-        name="jobs_state",
-        columns=({"column": "state", "reads": "key", "assigned": "state"},),
-        updates_frac=1.0,
-        hot_frac_now=0.4,
-        hot_frac_then=0.99,
-        wal_bytes_saved_per_day=3 * 2**30,
-        evidence="predicted",
-        certainty="certain",
-        enforces=None,
-        only_with=(),
+    finding = replace(
+        FINDING, hot_frac_now=0.4, hot_frac_then=0.99, wal_bytes_saved_per_day=3 * 2**30
     )
     unknown = replace(finding, wal_bytes_saved_per_day=None)
     for found, said in ((finding, True), (unknown, False), (None, False)):
@@ -282,21 +287,8 @@ def test_what_enforces_something_is_never_remarked(facts: dict[str, Any]) -> Non
 
 def test_a_share_that_nobody_knows_is_no_gain() -> None:
     """It was shown as "hot_frac - % -> - %"."""
-    finding = IndexFinding(
-        table="jobs",
-        name="jobs_state",
-        columns=({"column": "state", "reads": "key", "assigned": "state"},),
-        updates_frac=1.0,
-        hot_frac_now=None,
-        hot_frac_then=None,
-        wal_bytes_saved_per_day=None,
-        evidence="estimated",
-        certainty="certain",
-        enforces=None,
-        only_with=(),
-    )
-    assert rule_remark(finding, BLAMED, _reads(), major=18).gain == {}
-    known = replace(finding, hot_frac_then=0.99)
+    assert rule_remark(FINDING, BLAMED, _reads(), major=18).gain == {}
+    known = replace(FINDING, hot_frac_then=0.99)
     gain = rule_remark(known, BLAMED, _reads(), major=18).gain
     assert gain == {"hot_frac": Gain(now=None, then=0.99)}
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pgheadroom.advise.worth import GROWTH_FREE_BYTES
 from pgheadroom.plan.measured import measure
 from pgheadroom.profile import read_profile
 from pgheadroom.types import Interval
-from pgheadroom.verify.sizes import MOST_BYTES, UNSEEN_S, is_unseen, unseen_bytes
+from pgheadroom.verify.sizes import UNSEEN_S, is_unseen, unseen_bytes
 
 PROFILE = Path(__file__).parent / "observed" / "ledger.json"
 
@@ -28,6 +29,6 @@ def test_versions_of_a_horizon_that_nobody_saw() -> None:
     found = [is_unseen(replace(now, heap_bytes=size), page) for size in sizes]
     assert found == [False, False, True, True, True, False, False]
     assert unseen_bytes(replace(now, updates=0)) == 0
-    assert unseen_bytes(replace(now, updates=10**9)) == MOST_BYTES
+    assert unseen_bytes(replace(now, updates=10**9)) == GROWTH_FREE_BYTES
     assert unseen_bytes(replace(now, tuple_bytes=None)) == 0
     assert unseen_bytes(replace(now, updates=None)) == 0

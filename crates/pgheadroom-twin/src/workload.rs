@@ -161,6 +161,19 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// A statement over keys from `low` to `high` of the index at this position.
+    #[must_use]
+    pub const fn find(table: TableId, index: usize, (low, high): (i64, i64), deed: Deed) -> Self {
+        Self::Find {
+            table,
+            by: Access::Index(index),
+            low,
+            high,
+            deed,
+            number: 0,
+        }
+    }
+
     /// The table it works on.
     #[must_use]
     pub const fn table(&self) -> TableId {

@@ -39,14 +39,16 @@ less for one that is updated evenly.
 """
 
 _ROOM_MIN = 0.05  # of the heap: a change that gives as much back is for that
-_GROWTH_FREE_BYTES = 2**20  # more or less than a table had: nobody looks for so little
+GROWTH_FREE_BYTES = 2**20
+"""More or less than a table had: nobody looks for so little."""
+
 _DAYS = HORIZON_S / 86_400
 
 
 def growth_frac(now: Costed, then: Costed) -> float:
     """By which part the heap grows, both in the long run; below 0: shrinks; 0 for a trifle."""
     before, after = middle(now.point.heap_bytes), middle(then.point.heap_bytes)
-    if not before or after is None or abs(after - before) <= _GROWTH_FREE_BYTES:
+    if not before or after is None or abs(after - before) <= GROWTH_FREE_BYTES:
         return 0.0
     return after / before - 1
 

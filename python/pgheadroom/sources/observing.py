@@ -273,7 +273,7 @@ class _Watch:
         self._wait()
         self._ask_all(END, "end")
         at("end", Recording(tuple(self._lines)))
-        if any(True for _ in self._rows("row_values")):
+        if self._rows("row_values"):
             self._sample(VALUES, "end", self._request.value_budget_s)
         self._sample(SAMPLES, "end", self._request.sample_budget_s)
         self._connection.execute("RESET ALL")
@@ -287,7 +287,7 @@ class _Watch:
             if extension in schemas:
                 self._variables[variable] = schemas[extension]
 
-    def _rows(self, query: str) -> Iterable[Row]:
+    def _rows(self, query: str) -> tuple[Row, ...]:
         return Recording(tuple(self._lines)).rows(query)
 
     def _wait(self) -> None:

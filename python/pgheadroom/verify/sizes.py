@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from pgheadroom.advise.worth import GROWTH_FREE_BYTES
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
@@ -17,9 +18,6 @@ from pgheadroom.verify.values import MeasureOutcome
 
 UNSEEN_S = 10.0
 """For so long a horizon stands still now and then (an ANALYZE, a slow report); arbitrary."""
-
-MOST_BYTES = 2**20
-"""Of a heap that grows by no more nothing is claimed in `advise` either (`worth.py`)."""
 
 _ALIGN_BYTES, _ITEM_BYTES = 8, 4  # MAXALIGN, sizeof(ItemIdData)
 
@@ -41,7 +39,7 @@ def unseen_bytes(now: Measured) -> float:
     if now.updates is None or now.tuple_bytes is None:
         return 0.0
     version = math.ceil(now.tuple_bytes / _ALIGN_BYTES) * _ALIGN_BYTES + _ITEM_BYTES
-    return min(now.updates / now.interval_s * UNSEEN_S * version, MOST_BYTES)
+    return min(now.updates / now.interval_s * UNSEEN_S * version, GROWTH_FREE_BYTES)
 
 
 def is_unseen(now: Measured, forecast: Interval) -> bool:

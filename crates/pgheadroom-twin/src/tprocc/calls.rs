@@ -18,7 +18,7 @@ use crate::tprocc::values::{
 };
 use crate::tprocc::{StretchSpec, TproccSpec};
 use crate::value::Value;
-use crate::workload::{Access, Deed, End, Operation, Sets, Workload};
+use crate::workload::{Deed, End, Operation, Sets, Workload};
 
 /// Orders whose lines a stock-level transaction reads.
 const RECENT: i64 = 20;
@@ -101,19 +101,8 @@ impl Workload for Calls {
     }
 }
 
-fn find(table: TableId, (low, high): (i64, i64), deed: Deed) -> Operation {
-    Operation::Find {
-        table,
-        by: Access::Index(0),
-        low,
-        high,
-        deed,
-        number: 0,
-    }
-}
-
 fn read(table: TableId, key: i64) -> Operation {
-    find(table, (key, key), Deed::Read)
+    Operation::find(table, 0, (key, key), Deed::Read)
 }
 
 fn update(
@@ -121,7 +110,7 @@ fn update(
     key: i64,
     sets: impl IntoIterator<Item = (usize, Change<'static>)>,
 ) -> Operation {
-    find(table, (key, key), Deed::Update(changes(sets)))
+    Operation::find(table, 0, (key, key), Deed::Update(changes(sets)))
 }
 
 fn changes(sets: impl IntoIterator<Item = (usize, Change<'static>)>) -> Sets {
@@ -206,14 +195,7 @@ fn found(of: i64, who: Who, orders: &mut Orders, operations: &mut Vec<Operation>
         Who::Name(name) => name,
     };
     let key = namesakes(of, name);
-    operations.push(Operation::Find {
-        table: CUSTOMER,
-        by: Access::Index(BY_NAME),
-        low: key,
-        high: key,
-        deed: Deed::Read,
-        number: 0,
-    });
+    operations.push(Operation::find(CUSTOMER, BY_NAME, (key, key), Deed::Read));
     orders.named(of, name)
 }
 

@@ -3,7 +3,7 @@
 use crate::executor::{Assignment, Change, TableId};
 use crate::pgbench::{Builtin, Generators};
 use crate::value::Value;
-use crate::workload::{Access, Deed, End, Operation, Workload};
+use crate::workload::{Deed, End, Operation, Workload};
 
 /// Tables of pgbench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,14 +78,7 @@ impl Workload for PgbenchWorkload {
         let drawn = self
             .builtin
             .draw(generator, self.scale, self.accounts_scale);
-        let by_key = |table, key, deed| Operation::Find {
-            table,
-            by: Access::Index(0),
-            low: key,
-            high: key,
-            deed,
-            number: 0,
-        };
+        let by_key = |table, key, deed| Operation::find(table, 0, (key, key), deed);
         let add = |column| {
             let change = Change::Add(drawn.delta);
             Deed::Update(std::iter::once(Assignment { column, change }).collect())
