@@ -9,8 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Inside the environment, so that they go with it.
 STAMPS := $(VENV)/.stamps
-# What tests run on: the released build's core where there is one, else the tests' own build.
-TEST_CORE := $(if $(wildcard $(STAMPS)/core),$(STAMPS)/core,$(STAMPS)/core-checked)
+# What tests run on: the released build's core where there is one, or where another goal of this
+# call makes it, else the tests' own build.
+TEST_GOALS := test check check-pg test-long lint types unit rust mutants servers fuzz-twin
+TEST_CORE := $(STAMPS)/core$(if $(wildcard $(STAMPS)/core)$(filter-out $(TEST_GOALS),$(MAKECMDGOALS)),,-checked)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
 TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" \

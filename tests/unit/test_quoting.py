@@ -8,6 +8,7 @@ import unicodedata
 import pytest
 
 from pgheadroom.cli import app, output
+from pgheadroom.cli.terminal import Terminal
 from pgheadroom.lab import reading
 from pgheadroom.quoting import printable, printable_lines, shown_identifier
 
@@ -36,7 +37,7 @@ def test_one_function_guards_every_way_to_a_terminal(
 ) -> None:
     """Sentences of a console, errors, and what the other forms print on a terminal."""
     stream = io.StringIO()
-    output.Terminal(file=stream, width=200).print(f"* {ACTS}", markup=False)
+    Terminal(file=stream, width=200).print(f"* {ACTS}", markup=False)
     assert acting(stream.getvalue()) == ["\n"]
     app._say(f"pgheadroom: {ACTS}\nsecond line")
     assert acting(capsys.readouterr().err) == ["\n", "\n"]

@@ -128,8 +128,8 @@ def advise_command(
 ) -> None:
     """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
     # Help does without the work.
-    from pgheadroom.advise import Options, advise, make_policy
-    from pgheadroom.plan import check_plannable, check_rewrite, make_plan
+    from pgheadroom.advise import make_policy
+    from pgheadroom.plan import check_rewrite
 
     check_outputs(to, html)
     check_outputs(*(plan or ()))
@@ -156,6 +156,10 @@ def advise_command(
         wal=wal,
         wal_files=tuple(wal_files or ()),
     )
+    # What only an advice takes, so that a wrong profile or connection is told at once.
+    from pgheadroom.advise import Options, advise
+    from pgheadroom.plan import check_plannable, make_plan
+
     if plan:
         check_plannable(profile)
     options = Options(policy=policy, budget_s=budget_s, tables=tuple(table or ()))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
@@ -17,6 +16,8 @@ from pgheadroom.progress import RunState
 from pgheadroom.units import parse_setting_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pgheadroom.migration import MigrationCheck
 
 FINDINGS = 1

@@ -18,9 +18,10 @@ from rich.console import Console
 
 from pgheadroom.advise import Options, advise, make_policy
 from pgheadroom.advise.advice import Advice
-from pgheadroom.cli import apply, demo_shop, observe, output, verify
+from pgheadroom.cli import apply, demo_shop, observe, verify
 from pgheadroom.cli.demo_shop import Shop
 from pgheadroom.cli.options import Format
+from pgheadroom.cli.terminal import Terminal
 from pgheadroom.files import write_atomically
 from pgheadroom.plan import make_plan, plan_text
 from pgheadroom.plan.record import record_path
@@ -56,7 +57,7 @@ def play_demo(folder: Path, server: str) -> bool:
     Returns:
         Whether a forecast failed.
     """
-    console = output.Terminal(highlight=False)
+    console = Terminal(highlight=False)
     folder.mkdir(parents=True, exist_ok=True)
     with (
         Host(find_programs(server), label="demo") as host,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pgheadroom.cli import output
+from pgheadroom.cli.terminal import Terminal
 from pgheadroom.lab.design import Factor
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import ALL, get
@@ -15,7 +15,7 @@ from pgheadroom.servers import at_hand
 
 def show_experiments(name: str | None) -> None:
     """Show all experiments and the servers at hand, or one experiment with all that it takes."""
-    console = output.Terminal(highlight=False)
+    console = Terminal(highlight=False)
     for experiment in ALL if name is None else (get(name),):
         _describe(console, experiment, whole=name is not None)
     if name is None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
-from pgheadroom.cli.output import Terminal
+from pgheadroom.cli.terminal import Terminal
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.lab.record import Record

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
@@ -22,6 +21,8 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pgheadroom.layout.values import Layout
 
 

@@ -9,11 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from typing import TYPE_CHECKING
 
 from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
@@ -22,24 +18,13 @@ from pgheadroom.quoting import printable, printable_lines
 from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pgheadroom.progress import RunState
     from pgheadroom.report.heading import Heading
     from pgheadroom.report.table import Table
 
 _FILE_WIDTH = 120
-
-
-class Terminal(Console):
-    """A console for foreign text, which leaves a closed pipe to the program's own handling."""
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print; in plain text nothing acts on the terminal, whatever names are in it."""
-        shown = (printable_lines(item) if isinstance(item, str) else item for item in objects)
-        super().print(*shown, **options)
-
-    def on_broken_pipe(self) -> None:
-        """Raise as any other writer would (`| head` is no error of ours)."""
-        raise BrokenPipeError
 
 
 def write_out(content: str) -> None:
@@ -73,7 +58,10 @@ def put(
     made = {Format.JSON: json, Format.CSV: csv, Format.MARKDOWN: markdown}
     if form is not Format.TEXT:
         write(made[form](), to)
-    elif to is None:
+        return
+    from pgheadroom.cli.terminal import Terminal
+
+    if to is None:
         show(Terminal(highlight=False), False)
     else:
         stream = io.StringIO()
@@ -139,21 +127,9 @@ def progress(label: str) -> Iterator[Callable[[RunState], None]]:
         What to call with each step.
     """
     if sys.stderr.isatty():
-        with Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=False,
-        ) as bar:
-            task = bar.add_task(printable(label), total=None, left="")
+        from pgheadroom.cli.terminal import bar
 
-            def show(step: RunState) -> None:
-                left = f"about {show_duration(step.left_s)} left" if step.left_s > 0 else ""
-                bar.update(task, total=step.total, completed=step.done, left=left)
-
+        with bar(label) as show:
             yield show
         return
 

@@ -166,7 +166,6 @@ def predict_command(
     html: HtmlOption = None,
 ) -> None:
     """Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes part."""
-    from pgheadroom.predict import Timing, predict
     from pgheadroom.profile import read_profile
 
     check_outputs(to, html)
@@ -189,34 +188,35 @@ def predict_command(
         said(html)
         return
     if changes and read.server.observed is not None:
-        played = {"--series": series, "--seeds": seeds, "--tps": tps, "--order": order}
-        loaded = {"--from-fillfactor": from_fillfactor, "--sample-pages": sample_pages}
-        model = {"--storage": storage is not StorageName.LOCAL}
-        model["--engine"] = engine is not EngineName.HEAP
-        _refuse_of_observed({**played, **loaded, **model})
+        _refuse_of_observed(
+            {"--series": series, "--seeds": seeds, "--tps": tps, "--order": order},
+            {"--from-fillfactor": from_fillfactor, "--sample-pages": sample_pages},
+            storage,
+            engine,
+        )
         from pgheadroom.advise.what_if import what_if
 
         found = what_if(read, changes, table, levels, server=server)
-        put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
-        said(html)
-        return
-    with counted("predict") as report:
-        found = predict(
-            read,
-            levels,
-            table,
-            server=server,
-            changes=changes,
-            storage=storage.value,
-            engine=engine.value,
-            order=order or engine is EngineName.CLUSTERED,
-            seeds=seeds or SEEDS_DEFAULT,
-            timing=Timing(tps=tps, windows=(windows or WINDOWS_DEFAULT) if series else 0),
-            from_fillfactor=from_fillfactor,
-            rewrite=asked,
-            sample_pages=sample_pages,
-            report=report,
-        )
+    else:
+        from pgheadroom.predict import Timing, predict
+
+        with counted("predict") as report:
+            found = predict(
+                read,
+                levels,
+                table,
+                server=server,
+                changes=changes,
+                storage=storage.value,
+                engine=engine.value,
+                order=order or engine is EngineName.CLUSTERED,
+                seeds=seeds or SEEDS_DEFAULT,
+                timing=Timing(tps=tps, windows=(windows or WINDOWS_DEFAULT) if series else 0),
+                from_fillfactor=from_fillfactor,
+                rewrite=asked,
+                sample_pages=sample_pages,
+                report=report,
+            )
     put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
 
@@ -241,9 +241,15 @@ def _refuse_beside_page(given: Mapping[str, object], *, varied: bool, sampled: b
     )
 
 
-def _refuse_of_observed(given: Mapping[str, object]) -> None:
+def _refuse_of_observed(
+    played: Mapping[str, object],
+    loaded: Mapping[str, object],
+    storage: StorageName,
+    engine: EngineName,
+) -> None:
+    models = {"--storage": storage is not _PLAIN[0], "--engine": engine is not _PLAIN[1]}
     refuse(
-        given,
+        {**played, **loaded, **models},
         where="for other indexes of an observed profile, whose table is calibrated and played to "
         "its steady state as advice plays it",
         instead="leave it out, or the options for indexes",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
@@ -26,6 +25,8 @@ from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pgheadroom.sources.recording import Recording
     from pgheadroom.verify import Verification
 
@@ -71,19 +72,16 @@ def verify_command(
     Exit code 0: all held; 1: one failed; 6: none failed, and not all could be judged.
     """
     # Help does without the work.
-    from pgheadroom.observe import find_classes, observe
     from pgheadroom.plan.reading import read_plan
     from pgheadroom.plan.record import read_record, record_path
     from pgheadroom.sources.log import read_statements
     from pgheadroom.sources.log_reading import LogWatch
     from pgheadroom.sources.observing import Request, watch
     from pgheadroom.sources.session import read_only_session
-    from pgheadroom.verify import verify
     from pgheadroom.wal.beside import beside
 
     length_s = parse_duration_s(length)
-    if to is not None:
-        output.check_writable(to)
+    output.check_outputs(to)
     read = read_plan(plan)
     record = read_record(record_path(plan), read)
     files = [read_statements(path) for path in statements or ()]
@@ -104,6 +102,10 @@ def verify_command(
             of_wal.at(moment)
 
         recording = watch(connection, request, _say, at)
+        # What only a verdict takes: a wrong plan or connection is told at once.
+        from pgheadroom.observe import find_classes, observe
+        from pgheadroom.verify import verify
+
         observed = observe(
             recording,
             find_classes(recording, logs.read(recording, _say), files),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
 
 from pgheadroom.cli import output
 from pgheadroom.cli.connection import (
@@ -30,6 +29,8 @@ from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s, parse_setting_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pgheadroom.wal import Names, WalStats
     from pgheadroom.wal.what_if import WhatIf
 

@@ -4,16 +4,33 @@ Plans: an advice as statements with their undo, and carrying them out.
     values.py      the plan as a value          marks.py       fingerprints of tables, the database
     measured.py    what was observed            statements.py  statements, locks, estimates
     making.py      advice -> plan               reading.py     files
-    text.py        for people                   form.py        values to JSON and back, checked
-    record.py      what was done                apply.py       the only part that writes
-    session.py     the writing session
+    steps.py       what a step rests on         rewrites.py    what can rewrite a table, and where
+    text.py        for people                   record.py      what was done
+    apply.py       the only part that writes    session.py     the writing session
+    guard.py       a second session beside pg_squeeze
 """
 
 from __future__ import annotations
 
-from pgheadroom.plan.making import check_plannable, make_plan
-from pgheadroom.plan.reading import plan_text, read_plan
-from pgheadroom.plan.statements import check_rewrite
-from pgheadroom.plan.values import Plan
+from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pgheadroom.plan.making import check_plannable, make_plan
+    from pgheadroom.plan.reading import plan_text, read_plan
+    from pgheadroom.plan.statements import check_rewrite
+    from pgheadroom.plan.values import Plan
 
 __all__ = ["Plan", "check_plannable", "check_rewrite", "make_plan", "plan_text", "read_plan"]
+
+_HOMES = {
+    "check_plannable": "making",
+    "make_plan": "making",
+    "plan_text": "reading",
+    "read_plan": "reading",
+    "check_rewrite": "statements",
+    "Plan": "values",
+}
+
+__getattr__ = on_demand(__name__, _HOMES)

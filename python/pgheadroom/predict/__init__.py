@@ -21,13 +21,18 @@ What a real server does with the same profile is `play`; `prove` sets both besid
 
 from __future__ import annotations
 
-from pgheadroom.predict.cells import Cell, make_cells
-from pgheadroom.predict.rewriting import Rewrite
-from pgheadroom.predict.run import PredictedCell, Prediction, predict
-from pgheadroom.predict.run_plan import Engine, Given, RunPlan, Storage, Timing
-from pgheadroom.predict.twin import predict_cells
-from pgheadroom.predict.variants import IndexChange
-from pgheadroom.predict.version import minor_version
+from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pgheadroom.predict.cells import Cell, make_cells
+    from pgheadroom.predict.rewriting import Rewrite
+    from pgheadroom.predict.run import PredictedCell, Prediction, predict
+    from pgheadroom.predict.run_plan import Engine, Given, RunPlan, Storage, Timing
+    from pgheadroom.predict.twin import predict_cells
+    from pgheadroom.predict.variants import IndexChange
+    from pgheadroom.predict.version import minor_version
 
 __all__ = [
     "Cell",
@@ -45,3 +50,22 @@ __all__ = [
     "predict",
     "predict_cells",
 ]
+
+_HOMES = {
+    "Cell": "cells",
+    "make_cells": "cells",
+    "Rewrite": "rewriting",
+    "PredictedCell": "run",
+    "Prediction": "run",
+    "predict": "run",
+    "Engine": "run_plan",
+    "Given": "run_plan",
+    "RunPlan": "run_plan",
+    "Storage": "run_plan",
+    "Timing": "run_plan",
+    "predict_cells": "twin",
+    "IndexChange": "variants",
+    "minor_version": "version",
+}
+
+__getattr__ = on_demand(__name__, _HOMES)
