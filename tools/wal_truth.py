@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 MIB = 2**20
 LEVELS = ("minimal", "replica", "logical")
 INSPECTED_BYTES = 48 * MIB
+WHOLE_BYTES = 1024 * MIB
+"""Log for which a round has all its rows and transactions; for less it has fewer of them."""
+SIZE_LEAST = 0.1
 COUNTERS = """
 SELECT n.nspname || '.' || c.relname, pg_stat_get_tuples_inserted(c.oid),
     pg_stat_get_tuples_deleted(c.oid), pg_stat_get_tuples_updated(c.oid),
@@ -91,7 +94,7 @@ def truth(programs: ServerPrograms, least_bytes: int, keep: Path | None) -> list
         for place, level in enumerate(LEVELS, start=1):
             senders = "0" if level == "minimal" else "10"
             cluster.start({**SETTINGS, "wal_level": level, "max_wal_senders": senders})
-            write_log(host, cluster, level, begin, least_bytes * place // len(LEVELS))
+            write_log(host, cluster, level, begin, (least_bytes, place))
             if level != LEVELS[-1]:
                 cluster.stop()
         with cluster.connect() as connection:
@@ -117,8 +120,11 @@ def truth(programs: ServerPrograms, least_bytes: int, keep: Path | None) -> list
     return failures
 
 
-def write_log(host: Host, cluster: Cluster, level: str, begin: str, until_bytes: int) -> None:
-    """One level's work: histories once, then rounds until the log is that long."""
+def write_log(host: Host, cluster: Cluster, level: str, begin: str, least: tuple[int, int]) -> None:
+    """One level's work: histories once, then rounds until its share of the bytes is written."""
+    least_bytes, place = least
+    until_bytes = least_bytes * place // len(LEVELS)
+    size = max(SIZE_LEAST, min(1.0, least_bytes / WHOLE_BYTES))
     with cluster.connect() as connection:
         _play(connection, COUNTED.replace("counted", f"counted_{level}"))
     with cluster.connect(level) as connection:
@@ -134,14 +140,20 @@ def write_log(host: Host, cluster: Cluster, level: str, begin: str, until_bytes:
     mix = ["-n", "-M", "prepared", "-s", "1", "-D", "fixed_home=0", "-c", "2", *scripts]
     for number in range(10_000):
         seed = f"--random-seed={number}"
-        _pgbench(host, cluster, "pgbench", ["-n", "-c", "2", "-t", "4000", seed])
-        _pgbench(host, cluster, "pgbench", ["-n", "-c", "2", "-t", "1000", "-f", str(script), seed])
-        _pgbench(host, cluster, f"tprocc_{level}", [*mix, "-t", "800", seed])
+        _pgbench(host, cluster, "pgbench", ["-n", "-c", "2", "-t", _of(size, 4000), seed])
+        kept = ["-n", "-c", "2", "-t", _of(size, 1000), "-f", str(script), seed]
+        _pgbench(host, cluster, "pgbench", kept)
+        _pgbench(host, cluster, f"tprocc_{level}", [*mix, "-t", _of(size, 800), seed])
         with cluster.connect(level) as connection:
-            _play(connection, ROUND)
+            _play(connection, ROUND, size)
             written = _value(connection, f"SELECT pg_current_wal_lsn() - '{begin}'::pg_lsn")
         if int(written) > until_bytes * 1.05:  # page headers are no bytes of records
             break
+
+
+def _of(size: float, whole: int) -> str:
+    """A round's number of transactions."""
+    return str(round(whole * size))
 
 
 def _make_databases(connection: psycopg.Connection[Any]) -> None:
@@ -172,19 +184,20 @@ def _value(connection: psycopg.Connection[Any], query: str) -> Any:
     return row[0]
 
 
-def _play(connection: psycopg.Connection[Any], history: str) -> None:
+def _play(connection: psycopg.Connection[Any], history: str, size: float = 1.0) -> None:
+    """Statement after statement; COPY takes that share of its rows."""
     for statement in filter(None, re.split(STATEMENT_ENDS, history.strip())):
         if statement.startswith("COPY"):
             copy, rows = statement.split("\n", 1)
             with connection.cursor().copy(copy.encode()) as into:
-                into.write("".join(f"{row}\n" for row in _rows(rows)))
+                into.write("".join(f"{row}\n" for row in _rows(rows, size)))
         elif "bloom" not in statement or _has(connection, "bloom"):
             connection.execute(statement.encode())
 
 
-def _rows(expression: str) -> Iterable[str]:
+def _rows(expression: str, size: float) -> Iterable[str]:
     """Rows of a COPY: `FIRST LAST`."""
-    first, last = map(int, expression.split())
+    first, last = (round(int(number) * size) for number in expression.split())
     for i in range(first, last):
         point, numbers = f"({i % 97},{i % 89})", f"{{{i % 10},{i % 100}}}"
         yield f"{i}\t{i * 2654435761 % 2**32:032x}\t{point}\t{numbers}\t{i}"

@@ -9,6 +9,7 @@
 //! memory does not depend on what the bytes claim. A bad record is the end of the log only if
 //! nothing valid follows; else it is a gap, named by position and file ([`run`]).
 
+mod beside;
 pub mod cause;
 pub mod chunk;
 mod cut;
@@ -22,6 +23,7 @@ pub mod image;
 pub mod memo;
 pub mod packing;
 mod page;
+mod part;
 pub mod piece;
 pub mod reader;
 pub mod record;

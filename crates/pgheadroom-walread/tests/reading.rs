@@ -139,7 +139,7 @@ fn long_history(start: u64) -> (Writer, u64, u64) {
     (wal, records, bytes)
 }
 
-/// Records that cross pages and segments; two threads read what one does.
+/// Records that cross pages and segments; several threads read what one does.
 #[test]
 fn several_segments() {
     let folder = folder("segments");
@@ -150,8 +150,9 @@ fn several_segments() {
     let chosen = put_in_order(&folder, None);
     assert!(chosen.pieces.len() > 5);
     let one = run(&chosen.pieces, Range::default(), 1).unwrap();
-    let several = run(&chosen.pieces, Range::default(), 3).unwrap();
-    for outcome in [&one, &several] {
+    let two = run(&chosen.pieces, Range::default(), 2).unwrap();
+    let many = run(&chosen.pieces, Range::default(), 50).unwrap();
+    for outcome in [&one, &two, &many] {
         assert_sums(outcome);
         assert!(outcome.gaps.is_empty());
         assert_eq!(outcome.tally.total.records, records + 2);
@@ -167,7 +168,8 @@ fn several_segments() {
         );
         assert_eq!(outcome.end.as_ref().unwrap().lsn, Lsn(wal.position()));
     }
-    assert_eq!(by_cause(&one), by_cause(&several));
+    assert_eq!(by_cause(&one), by_cause(&two));
+    assert_eq!(by_cause(&one), by_cause(&many));
 }
 
 /// A range counts the records that lie in it whole, as pg_waldump's -s and -e do.
@@ -210,6 +212,11 @@ fn damaged(test: &str, change: impl FnOnce(&mut Writer, &[(u64, u32)])) -> Outco
     wal.save(&folder);
     let outcome = read(&folder);
     assert_sums(&outcome);
+    let pieces = put_in_order(&folder, None).pieces;
+    let beside = run(&pieces, Range::default(), 3).unwrap();
+    assert_eq!(beside.gaps, outcome.gaps);
+    assert_eq!(beside.end, outcome.end);
+    assert_eq!(by_cause(&beside), by_cause(&outcome));
     outcome
 }
 
