@@ -16,7 +16,8 @@ import pytest
 
 from pgheadroom.migration import read_migration
 from pgheadroom.migration.catalog import Catalog
-from pgheadroom.migration.work import LOCKS
+from pgheadroom.migration.effect import LOCKS
+from pgheadroom.migration.following import follow
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
@@ -203,7 +204,7 @@ def _done(connection: psycopg.Connection[Any], ddl: str) -> dict[str, tuple[str,
 
 def _said(profile: Profile, ddl: str, gone: set[str]) -> dict[str, tuple[str, bool]]:
     catalog = Catalog(profile)
-    catalog.follow(read_migration(ddl))
+    follow(catalog, read_migration(ddl))
     found = {}
     for name, altered in catalog.altered.items():
         effects = [effect for _, effect in altered.effects]
@@ -242,7 +243,7 @@ def test_a_key_to_the_own_table_is_shown_once(programs: ServerPrograms) -> None:
         cluster = host.cluster("main")
         cluster.start({"autovacuum": "off"})
         catalog = Catalog(_observed(cluster))
-        catalog.follow(read_migration("ALTER TABLE s ADD FOREIGN KEY (b) REFERENCES s"))
+        follow(catalog, read_migration("ALTER TABLE s ADD FOREIGN KEY (b) REFERENCES s"))
         (only,) = catalog.altered["s"].effects
         assert (only[1].effort, only[1].what) == ("scan", "a new foreign key")
 

@@ -18,6 +18,7 @@ import pytest
 from pgheadroom.advise.hot import Part, can_be_hot
 from pgheadroom.migration import read_migration
 from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.following import follow
 from pgheadroom.migration.shape import Altered
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -118,7 +119,7 @@ def _followed(profile: Profile, ddl: str) -> Altered:
     assert [s.problem for s in listed if s.problem is not None] == [], ddl
     catalog = Catalog(profile)
     # A fillfactor that is in force already, so that a case that leaves the table alone has it.
-    catalog.follow((*read_migration("ALTER TABLE base SET (fillfactor = 30)"), *listed))
+    follow(catalog, (*read_migration("ALTER TABLE base SET (fillfactor = 30)"), *listed))
     return catalog.altered["base"]
 
 
@@ -290,7 +291,7 @@ def test_indexes_without_a_name_are_called_as_servers_call_them(newest: ServerPr
         with cluster.connect() as connection:
             for text in (*texts, *renamed, *dropped):
                 connection.execute(text.encode())
-                catalog.follow(read_migration(text))
+                follow(catalog, read_migration(text))
                 known = {name for schema, name in catalog.names.indexes if schema == "public"}
                 there = {name for (name,) in connection.execute(query).fetchall()}
                 assert known == there, f"{text}: {known ^ there}"

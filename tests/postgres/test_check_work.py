@@ -25,7 +25,8 @@ from pgheadroom.migration.actions import (
     Target,
     Work,
 )
-from pgheadroom.migration.work import STOPS_WRITERS, effect_of, joined
+from pgheadroom.migration.effect import STOPS_WRITERS, joined
+from pgheadroom.migration.work import effect_of
 from pgheadroom.servers import Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")

@@ -36,6 +36,7 @@ from pgheadroom.migration.actions import (
 )
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.figures import Figures
+from pgheadroom.migration.following import follow
 from pgheadroom.migration.said import REAL_SHARE
 from pgheadroom.migration.shape import Altered
 from pgheadroom.profile import Profile
@@ -155,11 +156,12 @@ def added(draw: st.DrawFn, name: str = "new") -> AddIndex:
 
 def _follow(profile: Profile, actions: Sequence[Action]) -> Altered:
     catalog = Catalog(profile)
-    catalog.follow([Statement(line=n, text="", actions=(a,)) for n, a in enumerate(actions, 1)])
+    follow(catalog, [Statement(line=n, text="", actions=(a,)) for n, a in enumerate(actions, 1)])
     # SetFillfactor of nothing: the table is followed, though nothing is done to it.
     if "jobs" not in catalog.altered:
-        catalog.follow(
-            [Statement(line=1, text="", actions=(SetFillfactor(table=JOBS, fillfactor=None),))]
+        follow(
+            catalog,
+            [Statement(line=1, text="", actions=(SetFillfactor(table=JOBS, fillfactor=None),))],
         )
     return catalog.altered["jobs"]
 

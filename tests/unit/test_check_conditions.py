@@ -11,6 +11,7 @@ import pytest
 from pgheadroom.migration import check_migration, judging, read_migration
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.figures import Figures
+from pgheadroom.migration.following import follow
 from pgheadroom.profile import Profile
 
 KEY = {
@@ -36,7 +37,7 @@ def _profile(**server: Any) -> Profile:
 
 def _followed(text: str, **server: Any) -> Catalog:
     catalog = Catalog(_profile(**server))
-    catalog.follow(read_migration(text))
+    follow(catalog, read_migration(text))
     return catalog
 
 

@@ -26,6 +26,7 @@ from pgheadroom.migration.actions import (
     Work,
 )
 from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.following import follow
 from pgheadroom.migration.shape import IndexAdded, IndexDropped, edited, stand_in
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import Profile
@@ -356,7 +357,7 @@ def _observed(**facts: Any) -> Profile:
 
 def _followed(text: str, **facts: Any) -> Catalog:
     catalog = Catalog(_observed(**facts))
-    catalog.follow(read_migration(text))
+    follow(catalog, read_migration(text))
     return catalog
 
 
@@ -413,7 +414,7 @@ def test_indexes_are_found_by_their_names_in_the_catalog(schema: str, name: str)
             server=replace(profile.server, observed=made.seen_of_server()),
         )
     )
-    catalog.follow(read_migration(f'DROP INDEX "{schema}"."{name}"'))
+    follow(catalog, read_migration(f'DROP INDEX "{schema}"."{name}"'))
     assert [getattr(edit, "label", None) for edit in catalog.altered["jobs"].edits] == [label]
 
 
@@ -432,13 +433,12 @@ def test_partitions_are_reached_by_their_parent() -> None:
     parent = {"schema": "s", "name": "jobs", "parent": None}
     seen = made.seen_of_server(partitioned=[parent], foreign_keys=[])
     catalog = Catalog(replace(profile, server=replace(profile.server, observed=seen)))
-    catalog.follow(
-        read_migration(
-            "CREATE INDEX i ON s.jobs (note); CREATE INDEX j ON ONLY s.jobs (note);"
-            "ALTER TABLE s.jobs SET (fillfactor = 70); ALTER TABLE s.jobs_1 SET (fillfactor = 60);"
-            "ALTER TABLE s.jobs DROP CONSTRAINT u;"
-        )
+    ddl = (
+        "CREATE INDEX i ON s.jobs (note); CREATE INDEX j ON ONLY s.jobs (note);"
+        "ALTER TABLE s.jobs SET (fillfactor = 70); ALTER TABLE s.jobs_1 SET (fillfactor = 60);"
+        "ALTER TABLE s.jobs DROP CONSTRAINT u;"
     )
+    follow(catalog, read_migration(ddl))
     altered = catalog.altered["jobs"]
     assert [type(edit).__name__ for edit in altered.edits] == ["IndexAdded", "FillfactorSet"]
     assert edited(altered.table, altered.edits).fillfactor == 60

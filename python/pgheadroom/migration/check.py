@@ -13,6 +13,7 @@ from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.migration.actions import Statement, Target
 from pgheadroom.migration.answer import MigrationCheck, NotUnderstood, TableCheck
 from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.following import follow
 from pgheadroom.migration.judging import PLAYED_MAX, TableJudging, updates_per_s
 from pgheadroom.migration.shape import Note
 from pgheadroom.profile import Profile
@@ -53,7 +54,7 @@ def check_migration(
     _refuse(profile, statements)
     chosen = None if table is None else _chosen(profile, table)
     catalog = Catalog(profile)
-    catalog.follow(statements)
+    follow(catalog, statements)
     altered = [
         found
         for found in catalog.altered.values()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Address, Remarkable, Target, Work
-from pgheadroom.migration.work import Effect, Lock
+from pgheadroom.migration.effect import Effect, Lock
 from pgheadroom.profile.observed_server import ObservedForeignKey
 
 

@@ -26,16 +26,10 @@ from pgheadroom.migration.answer import (
     Verdict,
     Worked,
 )
+from pgheadroom.migration.effect import DOES, Effect
 from pgheadroom.migration.figures import Figures, figures
-from pgheadroom.migration.said import (
-    NONE_IS_LOST,
-    REAL_SHARE,
-    edits_said,
-    figures_said,
-    rule_said,
-)
+from pgheadroom.migration.said import NONE_IS_LOST, REAL_SHARE, edits_said, figures_said, rule_said
 from pgheadroom.migration.shape import Altered, ColumnSet, edited
-from pgheadroom.migration.work import DOES, Effect
 from pgheadroom.outcome import middle, scaled
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile, TableProfile

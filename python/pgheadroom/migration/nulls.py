@@ -14,9 +14,16 @@ from dataclasses import replace
 
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action
+from pgheadroom.migration.effect import Effect
 from pgheadroom.migration.names import Names
 from pgheadroom.migration.shape import Altered
-from pgheadroom.migration.work import Effect, is_known_type
+from pgheadroom.migration.work import is_known_type
+
+_NULLABLE: dict[actions.WorkKind, bool] = {
+    "set not null": False,
+    "add not null": False,
+    "drop not null": True,
+}
 
 
 def refused_nulls(action: Action, tables: Sequence[Altered], names: Names) -> str | None:
@@ -83,12 +90,15 @@ def may_have_default(spelled: str, names: Names) -> bool:
 
 
 def take_nulls(action: Action, altered: Altered, names: Names) -> None:
-    """What an action makes of the NULLs of a table, after the action has been taken in."""
+    """What an action makes of the NULLs of a table, and of who can have some; after it."""
     if isinstance(action, actions.Work):
         if action.kind == "truncate":
             altered.has_rows = False
         elif action.column is not None:
-            altered.nulls.pop(altered.names.get(action.column, ""), None)
+            identity = altered.names.get(action.column, "")
+            altered.nulls.pop(identity, None)
+            if identity and action.kind in _NULLABLE and not action.not_valid:
+                altered.nullable[identity] = _NULLABLE[action.kind]
     elif isinstance(action, actions.SetColumn):
         identity = altered.names.get(action.name, "")
         altered.nulls.pop(identity, None)  # USING may give any value

@@ -15,7 +15,7 @@ from pgheadroom import _core
 from pgheadroom.advise.hot import Blocker, HotIndex, Shape, shape_of
 from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
-from pgheadroom.migration.work import Effect
+from pgheadroom.migration.effect import Effect
 from pgheadroom.profile import ColumnProfile, IndexProfile, TableProfile, Values, Width
 from pgheadroom.profile.column_types import FORMS, base_of
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pgheadroom.migration.actions import Statement, Target, Work
-from pgheadroom.migration.work import LOCKS, STOPS_WRITERS, Effect, Lock
+from pgheadroom.migration.effect import LOCKS, STOPS_WRITERS, Effect, Lock
 from pgheadroom.units import show_bytes
 
 

@@ -9,17 +9,11 @@ from dataclasses import replace
 
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Address, Remarkable, Statement, Target, Work
+from pgheadroom.migration.effect import STOPS_WRITERS, Effect
 from pgheadroom.migration.foreign_keys import Key, OtherEnd
 from pgheadroom.migration.names import Names
 from pgheadroom.migration.shape import Altered
-from pgheadroom.migration.work import (
-    STOPS_WRITERS,
-    Effect,
-    domain_checked,
-    effect_of,
-    of_domain,
-    of_parent,
-)
+from pgheadroom.migration.work import domain_checked, effect_of, of_domain, of_parent
 
 _WHOLE_DATABASE = ("vacuum full", "cluster", "reindex")
 # `ATPrepCmd` (tablecmds.c) does not recurse for these: of a partitioned table itself.
