@@ -207,6 +207,29 @@ def test_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) ->
     assert "100" in shown
 
 
+@pytest.mark.parametrize(
+    ("by", "lead"),
+    [("checkpoint", "from_lsn,to_lsn"), ("1h", "from_lsn,to_lsn"), ("transaction", "xid,from_lsn")],
+)
+def test_csv_has_what_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str, lead: str
+) -> None:
+    """Divided by --by, the log's parts are the rows, and add up to it."""
+    wal = WalFile(7 * SEGMENT)
+    for xid in (700, 701):
+        wal.record(10, 0x40, 100, data=20, xid=xid)
+        wal.record(1, 0x00, main=struct.pack("<q", xid * 3_600_000_000), xid=xid)
+    (path,) = wal.save(tmp_path)
+    assert run(["wal", "stats", str(path), "--by", by, "-f", "csv"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"{lead},")
+    assert head.endswith(",records,bytes,fpi_bytes")
+    total = read_wal(path).total
+    parts = [list(map(int, row.split(",")[-3:])) for row in rows]
+    assert [sum(column) for column in zip(*parts, strict=True)] == [total.records, total.bytes, 0]
+    assert len(parts) == {"checkpoint": 1, "1h": 3, "transaction": 2}[by]
+
+
 def test_nothing_in_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No record is an answer, too."""
     path = str(small(tmp_path))

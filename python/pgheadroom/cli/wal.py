@@ -142,7 +142,7 @@ def stats(
         result = read_archive(restore_command, **asked, names=known)
     else:
         result = read_wal(paths or (), **asked, names=known)
-    _put(result, form, to)
+    _put(result, form, to, by)
     if html is not None:
         _write_page(result, () if length else paths or (), timeline, html)
     if result.gaps and not allow_gaps:
@@ -283,7 +283,7 @@ def _names(given: str | None) -> Names | None:
     return names_of_server(given, {}) if path is None else read_names(path)
 
 
-def _put(result: WalStats, form: Format, to: Path | None) -> None:
+def _put(result: WalStats, form: Format, to: Path | None, by: str | None) -> None:
     from pgheadroom.report import text
     from pgheadroom.report.wal import stats as wal_report
 
@@ -291,7 +291,7 @@ def _put(result: WalStats, form: Format, to: Path | None) -> None:
         form,
         to,
         json=lambda: text.as_json(result.to_json()),
-        csv=lambda: wal_report.as_csv(result),
+        csv=lambda: wal_report.as_csv(result, by),
         markdown=lambda: text.as_markdown(wal_report.tables(result, every=True)),
         show=lambda console, in_file: _print(result, console, every=in_file),
     )

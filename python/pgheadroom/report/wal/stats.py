@@ -53,14 +53,28 @@ def headline(result: WalStats) -> str:
     )
 
 
-def as_csv(result: WalStats) -> str:
-    """One row a relation and cause."""
-    rows = result.rows()
-    names = (
+def as_csv(result: WalStats, by: str | None = None) -> str:
+    """
+    One row a relation and cause; where the log was divided, one row a part.
+
+    Args:
+        result: What was read.
+        by: What it was read by (`checkpoint`, `transaction`, a length of time).
+    """
+    names: tuple[str, ...] = (
         "tablespace_oid", "database_oid", "relfilenode", "database", "name", "table", "method",
         "cause", "records", "bytes",
     )  # fmt: skip
-    return csv_file.written(names, [[row[name] for name in names] for row in rows])
+    sums = ("records", "bytes", "fpi_bytes")
+    if by is None:
+        rows = [[row[name] for name in names] for row in result.rows()]
+    elif by == "transaction":
+        names = ("xid", "from_lsn", "end", "ended_at", *sums)
+        rows = [[getattr(one, name) for name in names] for one in result.transactions]
+    else:
+        names = ("from_lsn", "to_lsn", "begins_at", *sums)
+        rows = [[getattr(one, name) for name in names] for one in result.stretches]
+    return csv_file.written(names, rows)
 
 
 def label(relation: RelationWal) -> str:
