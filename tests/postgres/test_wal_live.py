@@ -13,7 +13,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.errors import PrivilegeMissing, WalIncomplete
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.wal import names_of_server, read_wal
-from pgheadroom.wal.live import grants, read_live
+from pgheadroom.wal.live import LogWatch, grants, read_live
 
 ROWS = 5000
 
@@ -78,6 +78,34 @@ def test_as_the_files_have_it(
     assert not any("The log ends" in note for note in stats.notes)
     (table,) = (one for one in stats.relations if one.name == "t")
     assert table.by_cause["insert"].records == 3 * ROWS
+
+
+def test_nothing_is_flushed(programs: ServerPrograms, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind a switch the log stands where no segment is yet: an interval of nothing, no error."""
+    with Host(programs) as host:
+        cluster = host.cluster("still")
+        # Nobody else writes: no snapshot of running transactions, which comes every 15 s.
+        cluster.start({"autovacuum": "off", "wal_level": "minimal", "max_wal_senders": "0"})
+        with cluster.connect() as connection:
+            dsn = connection.info.dsn
+            connection.execute("CREATE TABLE t ()")
+            connection.execute("SELECT pg_switch_wal()")
+            row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+            system = connection.execute(
+                "SELECT system_identifier::text FROM pg_control_system()"
+            ).fetchone()
+        assert row is not None
+        assert row[0].endswith("000000")
+        stats = read_live(dsn, {}, seconds=0.1)
+        assert run(["wal", "stats", dsn, "--for", "100ms"]) == 0
+        assert "No record lies" in capsys.readouterr().out
+        with LogWatch(dsn, {}) as watch:
+            watch.start()
+            watched = watch.finish()
+    assert stats == watched
+    assert stats.total.records == 0
+    assert (stats.server, stats.timeline) == (str(programs.version.major), 1)
+    assert (stats.system_identifier,) == system
 
 
 def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:

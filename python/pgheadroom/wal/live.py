@@ -15,10 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import pgheadroom
 from pgheadroom.errors import ParameterError, PrivilegeMissing, SourceError, WalError, WalIncomplete
 from pgheadroom.quoting import identifier
 from pgheadroom.sources.session import read_only_session
@@ -26,7 +27,7 @@ from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_open, shown_lsn
-from pgheadroom.wal.values import WalStats
+from pgheadroom.wal.values import Total, WalStats
 
 CHUNK_BYTES = 1024**2
 """Read at once. Arbitrary: a server answers in milliseconds."""
@@ -38,6 +39,7 @@ SELECT CASE WHEN pg_is_in_recovery()
             THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
             ELSE pg_current_wal_flush_lsn() END::text
 """
+_SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 _SEGMENT_BYTES = "SELECT pg_size_bytes(current_setting('wal_segment_size'))"
 # The control file has a new timeline only after the first checkpoint behind a promotion. What a
 # standby receives is said to pg_read_all_stats alone; others have the last restart point's.
@@ -121,8 +123,8 @@ def read_live(
                 wait=threading.Event().wait,
                 names=names,
             )
-        with _followed(connection, seconds) as (pipe, begin):
-            return _ended(read_open(pipe, begin=begin, names=names, by=by))
+        with _followed(connection, seconds) as followed:
+            return followed.read(names, by)
 
 
 class LogWatch:
@@ -159,9 +161,8 @@ class LogWatch:
             now = flushed(connection)
             self._work(lambda: self._inspect(connection, now))
             return
-        pipe, begin = self._open.enter_context(_followed(connection, math.inf, self._over))
-
-        self._work(lambda: _ended(read_open(pipe, begin=begin)))
+        followed = self._open.enter_context(_followed(connection, math.inf, self._over))
+        self._work(followed.read)
 
     def _inspect(self, connection: Any, begin: int) -> WalStats:
         assert self._schema is not None, "where pg_walinspect is"
@@ -225,19 +226,20 @@ def _check(connection: Any) -> str | None:
 @contextmanager
 def _followed(
     connection: Any, seconds: float, over: threading.Event | None = None
-) -> Iterator[tuple[Path, str]]:
-    """A pipe of the log from now on, and where it is now; `over` ends it before its time."""
+) -> Iterator[_Followed]:
+    """The log from now on; `over` ends it before its time."""
     (segment_bytes,) = connection.execute(_SEGMENT_BYTES).fetchone()
     begin = flushed(connection)
     timeline = _timeline(connection)
     until = time.monotonic() + seconds
     feeder = _Feeder(connection, timeline, segment_bytes, begin, until, over or threading.Event())
+    nothing = _nothing(connection, timeline)
     reading, writing = os.pipe()
     thread = threading.Thread(target=feeder.feed, args=(writing,), daemon=True)
     thread.start()
     failed: WalError | None = None
     try:
-        yield Path(f"/dev/fd/{reading}"), shown_lsn(begin)
+        yield _Followed(Path(f"/dev/fd/{reading}"), shown_lsn(begin), feeder, nothing)
     except WalError as error:
         failed = error
     finally:
@@ -270,9 +272,52 @@ def _timeline(connection: Any) -> int:
     return int(timeline)
 
 
+def _nothing(connection: Any, timeline: int) -> WalStats:
+    """The sums of an interval in which nothing is flushed."""
+    (system,) = connection.execute(_SYSTEM).fetchone()
+    return WalStats(
+        tool_version=pgheadroom.__version__,
+        server=str(connection.info.server_version // 10_000),
+        system_identifier=system,
+        timeline=timeline,
+        start_lsn=None,
+        end_lsn=None,
+        first_end=None,
+        last_end=None,
+        total=Total(records=0, bytes=0, fpi=0, fpi_bytes=0),
+        overhead_bytes=0,
+        by_cause={},
+        relations=(),
+        record_types=(),
+        memo={},
+        gaps=(),
+        files=0,
+    )
+
+
 def _ended(stats: WalStats) -> WalStats:
     """Without the note that the log ends where the interval does."""
     return replace(stats, notes=tuple(one for one in stats.notes if not one.startswith(LOG_ENDS)))
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """A pipe of the log, where it begins, who writes it, and what it is if nothing comes."""
+
+    pipe: Path
+    begin: str
+    feeder: _Feeder
+    nothing: WalStats
+
+    def read(self, names: Names | None = None, by: str | None = None) -> WalStats:
+        """Sum it to its end."""
+        try:
+            return _ended(read_open(self.pipe, begin=self.begin, names=names, by=by))
+        except WalError:
+            # Where the log stands at a segment's begin, there is none of it yet.
+            if self.feeder.has_passed_on or self.feeder.problem is not None:
+                raise
+            return self.nothing
 
 
 class _Feeder:
@@ -288,6 +333,7 @@ class _Feeder:
         over: threading.Event,
     ) -> None:
         self.problem: Exception | None = None
+        self.has_passed_on = False
         self.stopped = threading.Event()
         self.over = over
         self._connection = connection
@@ -339,6 +385,7 @@ class _Feeder:
                     lsn=shown_lsn(self._at),
                     path=name,
                 )
+            self.has_passed_on = True
             rest = memoryview(bytes(content))
             while rest:
                 rest = rest[pipe.write(rest) :]
