@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgheadroom.advise.advice import Point
+from pgheadroom.advise.foreseen import Point
 
 
 def point_of(fillfactor: int, *, hot: float = 0.9, heap_bytes: float = 1e9) -> Point:

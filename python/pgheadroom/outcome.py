@@ -24,6 +24,11 @@ def middle(value: Value) -> float | None:
     return value.mid if isinstance(value, Interval) else value
 
 
+def mid(value: Value) -> float:
+    """The same, with 0 where nothing is known."""
+    return middle(value) or 0.0
+
+
 def ends(value: float | Interval) -> tuple[float, float, float]:
     """Low, middle and high, which are one for a number."""
     return value.ends if isinstance(value, Interval) else (value, value, value)

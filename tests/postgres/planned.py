@@ -10,8 +10,10 @@ from typing import Any
 
 import observed
 
-from pgheadroom.advise.advice import Advice, Observation, Point, TableAdvice, Transition, Verdict
+from pgheadroom.advise.advice import Advice, Observation
+from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.policy import make_policy
+from pgheadroom.advise.table_advice import TableAdvice, Verdict
 from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan, plan_text
 from pgheadroom.plan.record import record_path

@@ -14,9 +14,9 @@ import observed
 import pytest
 
 from pgheadroom.advise import Advice, Options, TableAdvice, advise
-from pgheadroom.advise.advice import mid
 from pgheadroom.cli.app import run
 from pgheadroom.observe import find_classes, observe
+from pgheadroom.outcome import mid
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.servers import Cluster, Host, ServerPrograms, at_hand
 from pgheadroom.sources.log import read_statements

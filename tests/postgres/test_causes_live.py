@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import observed
 import pytest
 
-from pgheadroom.advise.advice import Cause
 from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.cold_updates import Cause
 from pgheadroom.advise.remarks import first_remarks
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.outcome import Value

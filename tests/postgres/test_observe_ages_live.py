@@ -5,8 +5,9 @@ from __future__ import annotations
 import observed
 import pytest
 
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.runs import Piece, Runner
-from pgheadroom.advise.scenario import Knobs, make_scenario
+from pgheadroom.advise.scenario import make_scenario
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]

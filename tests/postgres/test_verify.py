@@ -16,7 +16,8 @@ import observed
 import planned
 import pytest
 
-from pgheadroom.advise.advice import Point, TableAdvice, Transition
+from pgheadroom.advise.foreseen import Point, Transition
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.cli.app import run
 from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan

@@ -12,7 +12,7 @@ import planned
 import pytest
 from test_verify import around, verified, watched, way
 
-from pgheadroom.advise.advice import Calibration
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, make_plan
 from pgheadroom.plan.record import Record, read_record, record_path

@@ -15,11 +15,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from curve_points import point_of
-from pgheadroom.advise.advice import Calibration, mid
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision, decide
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.policy import DEFAULT_POLICY, make_policy
 from pgheadroom.advise.worth import growth_frac, images_frac, weighed
+from pgheadroom.outcome import mid
 from pgheadroom.types import Interval
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))

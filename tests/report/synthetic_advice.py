@@ -5,23 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.advise.advice import (
-    Advice,
-    Blamed,
-    Calibration,
-    Cause,
-    Gain,
-    Observation,
-    Partitions,
-    Point,
-    Remark,
-    TableAdvice,
-    Transition,
-    Verdict,
-    Verdicts,
-)
+from pgheadroom.advise.advice import Advice, Observation, Partitions, Verdicts
+from pgheadroom.advise.cold_updates import Blamed, Cause
+from pgheadroom.advise.foreseen import Calibration, Point, Transition
 from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.policy import make_policy, with_cost
+from pgheadroom.advise.table_advice import Gain, Remark, TableAdvice, Verdict
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 

@@ -15,7 +15,8 @@ import synthetic_advice
 from rich.console import Console
 from test_report_html import LOADING, Page, browse, with_browser
 
-from pgheadroom.advise.advice import Advice, Calibration
+from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.policy import PRICES, make_policy
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format

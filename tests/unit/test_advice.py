@@ -9,20 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgheadroom.advise.advice import (
-    Advice,
-    Blamed,
-    Calibration,
-    Cause,
-    Gain,
-    Observation,
-    Point,
-    Remark,
-    TableAdvice,
-    Transition,
-)
+from pgheadroom.advise.advice import Advice, Observation
+from pgheadroom.advise.cold_updates import Blamed, Cause
+from pgheadroom.advise.foreseen import Calibration, Point, Transition
 from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.policy import make_policy, with_cost
+from pgheadroom.advise.table_advice import Gain, Remark, TableAdvice
 from pgheadroom.errors import InputError
 from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval

@@ -19,11 +19,14 @@ from curve_points import point_of
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.build import in_order
+from pgheadroom.advise.by_rule import beside_index, missed_of
+from pgheadroom.advise.causes import causes_of
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.policy import DEFAULT_POLICY
 from pgheadroom.advise.runs import Piece, Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.table import TableCase
 from pgheadroom.cli.app import run
 from pgheadroom.profile import Profile
@@ -293,16 +296,17 @@ def test_where_an_index_ends_hot_a_lower_fillfactor_is_no_remedy_for_hot(hot_the
     """
     profile = _with_index(observed(indexed=True, sets="state", updates=4000, hot=0, newpage=0))
     (case,) = cases(profile)
-    case._curve = tuple(
+    curve = tuple(
         Costed(point=point_of(f, hot=hot), costs=(1.0,)) for f, hot in ((100, 0.0), (90, hot_then))
     )
+    missed = missed_of(causes_of(profile.tables[0], VERSION.major, profile.server.observed))
     change = Decision(
         verdict="CHANGE",
         reason="cheaper",
         fillfactor=90,
         gain_frac=Interval(low=0.05, mid=0.1, high=0.2, level=0.9),
     )
-    found = case._not_for_hot(change)
+    found = beside_index(change, profile.tables[0], missed, case.findings, curve)
     assert (found.verdict, found.fillfactor) == ("CHANGE", 90)
     if hot_then < 0.01:
         index, fillfactor = found.reason.index("t1_state by state"), found.reason.index("90 is for")
@@ -311,5 +315,6 @@ def test_where_an_index_ends_hot_a_lower_fillfactor_is_no_remedy_for_hot(hot_the
         assert "in the long run" not in found.reason
     else:
         assert found.reason == "cheaper"
-    kept = case._not_for_hot(replace(change, verdict="KEEP", fillfactor=100))
+    keep = replace(change, verdict="KEEP", fillfactor=100)
+    kept = beside_index(keep, profile.tables[0], missed, case.findings, curve)
     assert "t1_state by state" in kept.reason

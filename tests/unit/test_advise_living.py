@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observed_table import counters, profile_of, seen_of, seen_of_server
 
+from pgheadroom.advise.duration import follows_rows
 from pgheadroom.advise.guard import Twins, guard_of
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.runs import Piece, Played, Runner
-from pgheadroom.advise.scenario import Knobs, Scenario, follows_rows, make_scenario
+from pgheadroom.advise.scenario import Scenario, make_scenario
 from pgheadroom.advise.younger import of_each, younger
 from pgheadroom.predict.without_row import turns_of, worst_of
 from pgheadroom.profile import Operation, Profile, parse_profile, to_json

@@ -9,9 +9,10 @@ from test_advise_parts import observed
 
 from curve_points import point_of
 from pgheadroom.advise import decide
-from pgheadroom.advise.advice import Calibration
+from pgheadroom.advise.counters import without_curve
 from pgheadroom.advise.curve import SEEDS, SEEDS_NEAR, Costed, curve_of, with_more_runs
 from pgheadroom.advise.decide import Decision
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.policy import make_policy
 from pgheadroom.advise.runs import Runner
 
@@ -92,5 +93,5 @@ def test_pages_that_were_filled_before_a_setting_are_not_its_pages(
         counters(1000, 500, 500), fillfactor=fillfactor, main_bytes=pages * 8192, rows=10_000
     )
     server = seen_of_server()
-    found = decide.without_curve(profile.tables[0], server, make_policy())
+    found = without_curve(profile.tables[0], server, make_policy())
     assert (found is not None and "filled before" in found.reason) == is_open

@@ -15,16 +15,21 @@ from hypothesis import strategies as st
 
 from curve_points import point_of
 from pgheadroom.advise import Options, advise
-from pgheadroom.advise.advice import Advice, Calibration, TableAdvice
+from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.calibrate import calibrate
+from pgheadroom.advise.counters import without_curve
 from pgheadroom.advise.curve import Costed, beside, candidates, misses
-from pgheadroom.advise.decide import _why_change, _why_keep, decide, without_curve
+from pgheadroom.advise.decide import decide
 from pgheadroom.advise.explaining import changed_columns
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.hot import parts_of, shape_of
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.policy import Policy, make_policy
+from pgheadroom.advise.reasons import why_change, why_keep
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.shares import observed_shares
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
 from pgheadroom.profile import Profile, parse_profile
@@ -402,7 +407,7 @@ def test_no_reason_has_a_figure_instead_of_itself(now: float, then: float, wal: 
     after = replace(point_of(90, hot=then), wal_bytes_per_update=100.0 * (1 + wal))
     gain = Interval(low=0.002, mid=0.003, high=0.004, level=0.9)
     pair = Costed(point=before, costs=(10.0,) * 3), Costed(point=after, costs=(9.7,) * 3)
-    for said in (_why_change(*pair, gain), _why_keep(*pair, gain, make_policy())):
+    for said in (why_change(*pair, gain), why_keep(*pair, gain, make_policy())):
         shares = re.findall(r"([\d.]+)% HOT in the long run instead of ([\d.]+)%", said)
         assert all(one != other for one, other in shares)
         assert f"{show_shares(now, then)[1]} HOT in the long run" in said

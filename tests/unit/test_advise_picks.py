@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from curve_points import point_of
 from pgheadroom.advise import Options, advise
-from pgheadroom.advise.advice import Calibration
 from pgheadroom.advise.calibrate import Fits, Fitted, calibrate
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import against, decide
+from pgheadroom.advise.foreseen import Calibration
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.parting import Weighed, Weighing, weigh_others
 from pgheadroom.advise.picks import readings
 from pgheadroom.advise.policy import DEFAULT_POLICY, make_policy
 from pgheadroom.advise.runs import Piece, Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Knobs, make_scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.profile.tables import TableProfile

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgheadroom.advise.advice import CAUSES, Blamed, Cause
 from pgheadroom.advise.blame import blame
 from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.cold_updates import CAUSES, Blamed, Cause
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.outcome import Value
 from pgheadroom.profile import TableProfile

@@ -12,8 +12,9 @@ from observed_table import counters, index, profile_of, seen_of, seen_of_server
 
 from pgheadroom import _core
 from pgheadroom.advise.filling import filled, unplayed_growth_frac
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.runs import Piece, Runner
-from pgheadroom.advise.scenario import Knobs, make_scenario, writes
+from pgheadroom.advise.scenario import make_scenario, writes
 from pgheadroom.advise.width import width_of
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Profile, parse_profile, to_json

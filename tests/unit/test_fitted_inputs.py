@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from pgheadroom.advise.advice import Calibration
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.inputs import FittedInput, inputs_in_file, inputs_of
 from pgheadroom.forms import FieldError, read, write
 

@@ -12,8 +12,9 @@ from test_advise_parts import observed
 from test_plan import MARK, MEASURED, forecast
 
 from pgheadroom.advise.calibrate import calibrate
+from pgheadroom.advise.knobs import Fit, Knobs
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.scenario import SAMPLE_PAGES, Fit, Knobs, Scenario
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.width import ROWS_FRAC
 from pgheadroom.forms import read, write

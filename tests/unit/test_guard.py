@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_advise_parts import observed
 
-from pgheadroom.advise.advice import Point
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.guard import LONG_RUN, WAL_TOLERANCE, Twins, guard_of, measured_of
 from pgheadroom.advise.width import ROWS_FRAC, width_of

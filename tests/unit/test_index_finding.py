@@ -9,11 +9,13 @@ from typing import Any
 import observed_table as made
 import pytest
 
-from pgheadroom.advise.advice import IndexFinding, Point, mid
 from pgheadroom.advise.causes import causes_of
+from pgheadroom.advise.cold_updates import IndexFinding
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.index_finding import findings_of, predicted, ranked
 from pgheadroom.advise.remark_index import reads_of, rule_remark
 from pgheadroom.advise.updates import updates_of
+from pgheadroom.outcome import mid
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 

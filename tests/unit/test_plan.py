@@ -12,19 +12,14 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.policy import make_policy
 from pgheadroom.cli.apply_output import wrapped
 from pgheadroom.errors import InputError
 from pgheadroom.plan.measured import Measured, UpdateShare
 from pgheadroom.plan.reading import plan_text, read_plan
 from pgheadroom.plan.record import new_record, read_record, record_path, save
-from pgheadroom.plan.statements import (
-    TRAITS,
-    rewrite,
-    tool_of,
-    undo_fillfactor,
-)
+from pgheadroom.plan.statements import TRAITS, rewrite, tool_of, undo_fillfactor
 from pgheadroom.plan.steps import as_made, check_plan, make_step
 from pgheadroom.plan.text import as_markdown, as_text
 from pgheadroom.plan.values import ColumnMark, Forecast, IndexMark, Mark, Plan, Step, Target, Tool

@@ -8,9 +8,11 @@ from typing import Any
 import observed_table as made
 import pytest
 
-from pgheadroom.advise.advice import Blamed, Gain, IndexFinding, Point, Remark
+from pgheadroom.advise.cold_updates import Blamed, IndexFinding
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.remark_index import Reads, index_remark, reads_of, rule_remark
 from pgheadroom.advise.remarks import first_remarks, table_remarks
+from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.outcome import middle
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from test_advise_parts import observed
 from test_foreseeing import scenario as hand_made
 
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.runs import Piece, Played, Runner
-from pgheadroom.advise.scenario import Knobs, Scenario, longer, make_scenario
+from pgheadroom.advise.scenario import Scenario, longer, make_scenario
 from pgheadroom.advise.settling import LONGER_MAX, SETTLED_WITHIN, differs, long_runs, moved
 from pgheadroom.profile import Snapshot, parse_profile
 from pgheadroom.types import Interval

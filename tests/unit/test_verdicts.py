@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_plan import MEASURED
 
-from pgheadroom.advise.advice import Point
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.plan.measured import UpdateShare
 from pgheadroom.types import Interval
 from pgheadroom.verify.comparing import (

@@ -1,14 +1,16 @@
 """
 Advising: an observed profile becomes, per table, causes, a curve, a verdict.
 
-    advice.py     the advice as a value, and its file's form
+    advice.py     the advice as a value, and its file's form; table_advice.py: of one table
+    cold_updates.py why its updates were HOT or not, and foreseen.py, what the twin has of it
     policy.py     goals, prices, what a setting costs
     causes.py     a table's updates by why they were HOT or not
     updates.py    the interval's updates: counters and statements
     blame.py      which index ended HOT
     room.py       which room an update did not find, and why
     row.py        a row's length, and what an update of it writes
-    scenario.py   one table as a run of the twin
+    scenario.py   one table as a run of the twin; duration.py: for how long
+    knobs.py      what an observation leaves open and a calibration may set
     runs.py       runs side by side, and their figures
     shares.py     the interval's updates as shares, and what chance does to them
     trial.py      a run of the twin beside them, as old as the table is
@@ -18,7 +20,11 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     calibrate.py  does the twin repeat what was observed, and which named input explains it
     curve.py      the steady state over fillfactors, and the way there
     worth.py      what a change has to save: beyond chance, for its room, for a rewrite
-    decide.py     CHANGE, KEEP or ABSTAIN, with the reason
+    gain.py       what another fillfactor saves, with its error
+    counters.py   what is decided before anything is played
+    by_rule.py    what an index that ends HOT, or a held horizon, decides
+    decide.py     CHANGE, KEEP or ABSTAIN by the curve; reasons.py: why, in words
+    playing.py    one table's runs; table.py: all that is found out about it
     remarks.py    findings beside the fillfactor; remark_index.py an index against its reads
     build.py      all tables
 """
@@ -30,15 +36,16 @@ from typing import TYPE_CHECKING
 from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from pgheadroom.advise.advice import Advice, TableAdvice
+    from pgheadroom.advise.advice import Advice
     from pgheadroom.advise.build import Options, advise
     from pgheadroom.advise.policy import Policy, make_policy
+    from pgheadroom.advise.table_advice import TableAdvice
 
 __all__ = ["Advice", "Options", "Policy", "TableAdvice", "advise", "make_policy"]
 
 _HOMES = {
     "Advice": "advice",
-    "TableAdvice": "advice",
+    "TableAdvice": "table_advice",
     "Options": "build",
     "advise": "build",
     "Policy": "policy",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgheadroom.advise.advice import Blamed, mid
+from pgheadroom.advise.cold_updates import Blamed
 from pgheadroom.advise.updates import Index, Updates
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, mid
 from pgheadroom.types import Interval
 
 LEVEL = 0.9

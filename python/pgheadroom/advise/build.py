@@ -16,23 +16,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import (
-    Advice,
-    Budget,
-    Observation,
-    Partitions,
-    TableAdvice,
-    Verdicts,
-    mid,
-)
+from pgheadroom.advise.advice import Advice, Budget, Observation, Partitions, Verdicts
 from pgheadroom.advise.index_finding import ranked
 from pgheadroom.advise.policy import DEFAULT_POLICY, Policy
 from pgheadroom.advise.remarks import first_remarks
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.outcome import mid
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed_server import ObservedServer

@@ -15,15 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Calibration
+from pgheadroom.advise.duration import follows_rows
 from pgheadroom.advise.explaining import changed_columns, explanations, tried
+from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.growing import Growing, growing_of
 from pgheadroom.advise.guard import DONE_FRAC_MIN, Guard, guard_of
 from pgheadroom.advise.inputs import FittedInput
+from pgheadroom.advise.knobs import Fit, Knobs
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.picks import Reading, readings
 from pgheadroom.advise.runs import Piece, Runner
-from pgheadroom.advise.scenario import Fit, Knobs, Scenario, follows_rows, make_scenario, writes
+from pgheadroom.advise.scenario import Scenario, make_scenario, writes
 from pgheadroom.advise.shares import Observed
 from pgheadroom.advise.trial import Trial, twins_of
 from pgheadroom.outcome import Value

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgheadroom.advise.advice import Blamed, Cause, CauseKind, Evidence, mid
 from pgheadroom.advise.blame import blame, within
+from pgheadroom.advise.cold_updates import Blamed, Cause, CauseKind, Evidence
 from pgheadroom.advise.log_wal import LogWal, log_wal
 from pgheadroom.advise.room import Growth, Room, growth_of, room_of
 from pgheadroom.advise.row import (
@@ -24,7 +24,7 @@ from pgheadroom.advise.row import (
     wal_level_of,
 )
 from pgheadroom.advise.updates import Updates, updates_of
-from pgheadroom.outcome import Value, ends, scaled
+from pgheadroom.outcome import Value, ends, mid, scaled
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.types import Interval

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import Point, Transition
+from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.policy import DAY_S, Policy, cost_a_day, with_cost
 from pgheadroom.advise.row import rows_per_page

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.inputs import FittedInput
-from pgheadroom.advise.scenario import Knobs, writes
+from pgheadroom.advise.knobs import Knobs
+from pgheadroom.advise.scenario import writes
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.surroundings import observed_hold_s
 from pgheadroom.advise.trial import Trial

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Point
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Blamed, Cause, IndexFinding, Point, mid
 from pgheadroom.advise.blame import within
+from pgheadroom.advise.cold_updates import Blamed, Cause, IndexFinding
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.hot import Part, Shape, blockers, can_be_hot, outcome, parts_of, shape_of
 from pgheadroom.advise.remark_index import Reads, reads_of
 from pgheadroom.advise.row import (
@@ -28,7 +29,7 @@ from pgheadroom.advise.row import (
 )
 from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
-from pgheadroom.outcome import Value, ends, scaled
+from pgheadroom.outcome import Value, ends, mid, scaled
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.unpriced import PRICED, unpriced_of
@@ -228,6 +229,11 @@ def _saved(
     )
     per_day = case.updates.count * DAY_S / case.interval_s
     return within(low * per_day, mid_ * per_day, high * per_day)
+
+
+def blamed_of(finding: IndexFinding, causes: Iterable[Cause]) -> Blamed:
+    """The index of a finding as the causes have it; one of them does."""
+    return next(one for cause in causes for one in cause.indexes if one.name == finding.name)
 
 
 def _saved_each(case: _Case, part: Part) -> tuple[float, float, float] | None:

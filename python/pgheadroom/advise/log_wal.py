@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import Remark
+from pgheadroom.advise.table_advice import Remark
 from pgheadroom.profile.observed import TableWal, WalCount
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval

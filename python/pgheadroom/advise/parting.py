@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.advice import Point, mid
 from pgheadroom.advise.calibrate import Fits
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision, abstain
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.shares import AGREES_WITHIN
-from pgheadroom.outcome import Value, as_interval, ends
+from pgheadroom.outcome import Value, as_interval, ends, mid
 from pgheadroom.units import show_shares
 
 Curve = tuple[Costed, ...]

@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgheadroom.advise.scenario import follows_rows, writes
+from pgheadroom.advise.duration import follows_rows
+from pgheadroom.advise.scenario import writes
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import Pick

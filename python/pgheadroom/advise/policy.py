@@ -23,7 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from pgheadroom.advise.advice import Goal, Point, Prices, StatedPolicy
+from pgheadroom.advise.advice import Goal, Prices, StatedPolicy
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import Blamed, Gain, IndexFinding, Point, Remark
+from pgheadroom.advise.cold_updates import Blamed, IndexFinding
+from pgheadroom.advise.foreseen import Point
+from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.unpriced import PRICED

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pgheadroom import _core, quoting
-from pgheadroom.advise.advice import Gain, Remark
 from pgheadroom.advise.log_wal import log_remark
 from pgheadroom.advise.room import growth_of, held_frac
 from pgheadroom.advise.row import tuple_bytes_of
+from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns

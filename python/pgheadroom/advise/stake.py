@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.advise.advice import Cause, mid
+from pgheadroom.advise.cold_updates import Cause
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.row import prune_bytes, same_page_bytes, wal_level_of
 from pgheadroom.advise.updates import Updates
+from pgheadroom.outcome import mid
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
 

@@ -8,9 +8,10 @@ import math
 from collections.abc import Sequence
 
 from pgheadroom.advise.guard import Twins
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.runs import Played
-from pgheadroom.advise.scenario import Knobs, Scenario
+from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.outcome import Value
 from pgheadroom.predict.without_row import turns_of, worst_of

@@ -118,6 +118,12 @@ class Updates:
         return low, min(max(likely, low), high), high
 
 
+def updates_per_s(table: TableProfile) -> float:
+    """Updates a second of the observed interval; 0 where nobody can say."""
+    assert table.observed is not None, "the caller has checked that tables are observed"
+    return float(table.observed.per_s.n_tup_upd or 0.0)
+
+
 def updates_of(table: TableProfile, major: int) -> Updates | None:
     """
     Read them from an observed table; None where none were counted.

@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pgheadroom.advise.advice import HOT_MOVES, mid
 from pgheadroom.advise.curve import Costed
+from pgheadroom.advise.duration import HORIZON_S
+from pgheadroom.advise.foreseen import HOT_MOVES
 from pgheadroom.advise.policy import GB, Policy
-from pgheadroom.advise.scenario import HORIZON_S
-from pgheadroom.outcome import middle
+from pgheadroom.outcome import mid, middle
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 

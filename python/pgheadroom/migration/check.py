@@ -9,12 +9,13 @@ from concurrent.futures import Executor
 
 import pgheadroom
 from pgheadroom.advise.runs import Runner
+from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.migration.actions import Statement, Target
 from pgheadroom.migration.answer import MigrationCheck, NotUnderstood, TableCheck
 from pgheadroom.migration.catalog import Catalog
 from pgheadroom.migration.following import follow
-from pgheadroom.migration.judging import PLAYED_MAX, TableJudging, updates_per_s
+from pgheadroom.migration.judging import PLAYED_MAX, TableJudging
 from pgheadroom.migration.shape import Note
 from pgheadroom.profile import Profile
 from pgheadroom.progress import Progress

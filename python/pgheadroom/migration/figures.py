@@ -16,17 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.advise.advice import mid
 from pgheadroom.advise.guard import Guard, Twins, guard_of
 from pgheadroom.advise.hot import Part, Shape
+from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.row import labels_of
 from pgheadroom.advise.runs import Piece, Played, Runner
-from pgheadroom.advise.scenario import Knobs, Scenario, make_scenario, writes
+from pgheadroom.advise.scenario import Scenario, make_scenario, writes
 from pgheadroom.advise.shares import Observed, observed_shares
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.migration.shape import Altered, IndexAdded, edited
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, mid
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Change, Operation, Profile, Snapshot
 from pgheadroom.profile.check import check

@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.advise.hot import HotChange, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.updates import Assigning, Updates, updates_of
+from pgheadroom.advise.updates import Assigning, Updates, updates_of, updates_per_s
 from pgheadroom.migration.answer import (
     AssigningClass,
     Evidence,
@@ -32,7 +32,7 @@ from pgheadroom.migration.said import NONE_IS_LOST, REAL_SHARE, edits_said, figu
 from pgheadroom.migration.shape import Altered, ColumnSet, edited
 from pgheadroom.outcome import middle, scaled
 from pgheadroom.predict import minor_version
-from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.profile import Profile
 from pgheadroom.units import show_share, show_shares
 
 HOT_CHANGE_MIN = 0.01
@@ -43,12 +43,6 @@ PLAYED_MAX = 8
 
 _PLAYED_NOISE = 0.02  # of the updates: a play draws which of its statements come
 _DAY_S = 86_400.0
-
-
-def updates_per_s(table: TableProfile) -> float:
-    """Updates a second of the observed interval."""
-    assert table.observed is not None, "the caller has checked that tables are observed"
-    return float(table.observed.per_s.n_tup_upd or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

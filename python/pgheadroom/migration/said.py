@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 
 from pgheadroom import _core
-from pgheadroom.advise.advice import mid
 from pgheadroom.advise.hot import HotChange
 from pgheadroom.advise.room import fitting_bytes
 from pgheadroom.advise.updates import Updates
@@ -20,6 +19,7 @@ from pgheadroom.migration.shape import (
     IndexAdded,
     IndexDropped,
 )
+from pgheadroom.outcome import mid
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_bytes_more, show_share, show_shares

@@ -13,18 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 import pgheadroom
-from pgheadroom.advise.advice import Advice, Point, TableAdvice
+from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.foreseen import Point
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import middle
 from pgheadroom.plan.marks import mark_of, target_of
 from pgheadroom.plan.measured import measure
 from pgheadroom.plan.rewrites import usable_rewrites
-from pgheadroom.plan.statements import (
-    check_rewrite,
-    name_of,
-    one_line,
-    tool_of,
-)
+from pgheadroom.plan.statements import check_rewrite, name_of, one_line, tool_of
 from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
 from pgheadroom.profile import Profile, to_json

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pgheadroom.advise.advice import moves_hot
+from pgheadroom.advise.foreseen import moves_hot
 from pgheadroom.outcome import Value
 from pgheadroom.plan.reading import digest
 from pgheadroom.plan.statements import name_of, one_line

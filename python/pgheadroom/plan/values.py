@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pgheadroom.advise.advice import Point, StatedPolicy, Transition
-from pgheadroom.advise.scenario import Fit
+from pgheadroom.advise.advice import StatedPolicy
+from pgheadroom.advise.foreseen import Point, Transition
+from pgheadroom.advise.knobs import Fit
 from pgheadroom.forms import in_file, read, write
 from pgheadroom.plan.measured import Measured
 from pgheadroom.quoting import shown_identifier

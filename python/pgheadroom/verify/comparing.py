@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.advise.advice import Point
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import Measured
 from pgheadroom.types import Interval

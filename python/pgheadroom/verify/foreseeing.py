@@ -23,15 +23,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.calibrate import calibrate
+from pgheadroom.advise.duration import follows_rows
+from pgheadroom.advise.knobs import Fit
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.runs import Runner
-from pgheadroom.advise.scenario import (
-    SAMPLE_PAGES,
-    Fit,
-    Scenario,
-    follows_rows,
-    make_scenario,
-)
+from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario, make_scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.width import width_of
 from pgheadroom.errors import TwinError

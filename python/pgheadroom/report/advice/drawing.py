@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import Point, TableAdvice
+from pgheadroom.advise.foreseen import Point
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.types import Interval

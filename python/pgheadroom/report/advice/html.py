@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pgheadroom.advise.advice import Advice, Evidence, Point, TableAdvice
+from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.cold_updates import Evidence
+from pgheadroom.advise.foreseen import Point
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report import html_tables

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import TableAdvice
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.errors import InputError
 from pgheadroom.quoting import shell_word, shown_identifier, shown_literal
 from pgheadroom.types import PgVersion

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import Observation, Remark, TableAdvice, moves_hot
+from pgheadroom.advise.advice import Observation
+from pgheadroom.advise.foreseen import moves_hot
+from pgheadroom.advise.table_advice import Remark, TableAdvice
 from pgheadroom.lab import reading
 from pgheadroom.report.advice import sql as advice_sql
 

@@ -6,16 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pgheadroom.advise.advice import (
-    CAUSES,
-    Advice,
-    CauseKind,
-    IndexFinding,
-    Partitions,
-    Point,
-    Prices,
-    TableAdvice,
-)
+from pgheadroom.advise.advice import Advice, Partitions, Prices
+from pgheadroom.advise.cold_updates import CAUSES, CauseKind, IndexFinding
+from pgheadroom.advise.foreseen import Point
+from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, ends, middle, scaled
 from pgheadroom.report.table import NOTHING, Column, Table

@@ -11,16 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgheadroom.advise.advice import (
-    CAUSES,
-    Advice,
-    Observation,
-    Point,
-    Remark,
-    StatedPolicy,
-    TableAdvice,
-)
+from pgheadroom.advise.advice import Advice, Observation, StatedPolicy
+from pgheadroom.advise.cold_updates import CAUSES
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.shares import AGREES_WITHIN
+from pgheadroom.advise.table_advice import Remark, TableAdvice
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report import csv_file
