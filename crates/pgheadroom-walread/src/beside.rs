@@ -18,10 +18,46 @@ use crate::piece::Piece;
 use crate::run::{Outcome, tally_of};
 use crate::tally::{Range, Tally};
 
-/// Parts that a thread has to read, where there are segments enough. At the end the others wait for
-/// the last part, half of one in the mean; each part begins and ends with a page or two that
-/// another one reads too.
+/// Parts that a thread has to read, at most. Each begins and ends with a page or two that another
+/// one reads too. Arbitrary: half as many measured alike.
 const PARTS_EACH: usize = 16;
+/// And together, whatever number of threads is asked for. Arbitrary.
+const PARTS_MOST: usize = 4096;
+
+/// A segment is cut into so many, which begin at pages: the smallest one, of 1 MB, into 128 kB. The
+/// first and the last are not cut: what is asked for begins in one, and ends in the other.
+const UNITS_EACH: usize = 8;
+
+/// Where a part begins: the place of its first piece, and a position in it.
+type Bound = (usize, Lsn);
+
+/// Where parts of pieces begin. They become smaller towards the end, where whoever is done waits;
+/// the last one, which may be a whole segment, is taken first.
+fn bounds(pieces: &[Piece], threads: usize) -> Vec<Bound> {
+    let is_cut = pieces.iter().all(Piece::is_whole_segment);
+    let each = if is_cut { UNITS_EACH } else { 1 };
+    let units = pieces.len() * each;
+    let parts = threads
+        .saturating_mul(PARTS_EACH)
+        .min(PARTS_MOST)
+        .min(units);
+    let at = |unit: usize| {
+        let piece = &pieces[unit / each];
+        let within = piece.segment_bytes / each as u64 * (unit % each) as u64;
+        (unit / each, Lsn(piece.start.0 + within))
+    };
+    // Behind part p is (1 - p / parts)^2 of the whole.
+    let left = |part: usize| (units * (parts - part).pow(2)).div_ceil(parts.pow(2));
+    let is_used = |(place, lsn): &Bound| {
+        *lsn == pieces[*place].start || (*place > 0 && *place + 1 < pieces.len())
+    };
+    let found = (0..parts).map(|part| at(units - left(part)));
+    let mut found: Vec<Bound> = found.filter(is_used).collect();
+    let last = pieces.len() - 1;
+    found.push((last, pieces[last].start));
+    found.dedup();
+    found
+}
 
 /// Sums pieces in several parts at the same time; None where the parts do not join, or a file
 /// cannot be read, which reading one after another then explains.
@@ -36,8 +72,8 @@ pub(crate) fn side_by_side(
     threads: usize,
     stop: &AtomicBool,
 ) -> Option<Outcome> {
-    let parts = pieces.len().min(threads.saturating_mul(PARTS_EACH));
-    let bound = |part: usize| part * pieces.len() / parts;
+    let bounds = bounds(pieces, threads);
+    let parts = bounds.len();
     let front = Mutex::new(Front {
         parts,
         ..Front::default()
@@ -49,11 +85,15 @@ pub(crate) fn side_by_side(
             let Some(at) = taken else {
                 return Some(());
             };
-            let (begin, end) = (bound(at), bound(at + 1));
-            let stop_at = pieces.get(end).map_or(Lsn(u64::MAX), |piece| piece.start);
+            let (begin, from) = bounds[at];
+            let stop_at = bounds.get(at + 1).map_or(Lsn(u64::MAX), |(_, lsn)| *lsn);
             let first = &pieces[begin];
             let mut part = Part::new(first, tally_of(first, range, wanted, stop_at));
-            let Ok(again) = part.read(&pieces[begin..], range, stop, chunk) else {
+            let read = Range {
+                from: range.from.max(from),
+                ..range
+            };
+            let Ok(again) = part.read(&pieces[begin..], read, stop, chunk) else {
                 front.lock().ok()?.is_over = true;
                 return None;
             };
@@ -88,10 +128,9 @@ struct Front {
 
 impl Front {
     fn take(&mut self) -> Option<usize> {
-        let at = self.taken;
-        (at < self.parts && !self.is_over).then(|| {
+        (self.taken < self.parts && !self.is_over).then(|| {
             self.taken += 1;
-            at
+            (self.taken + self.parts - 2) % self.parts
         })
     }
 
@@ -144,25 +183,66 @@ mod tests {
         (folder, pieces)
     }
 
-    fn joined(pieces: &[Piece], threads: usize) -> Option<Outcome> {
+    fn joined(pieces: &[Piece], range: Range, threads: usize) -> Option<Outcome> {
         let stop = AtomicBool::new(false);
-        side_by_side(pieces, Range::default(), &Wanted::default(), threads, &stop)
+        side_by_side(pieces, range, &Wanted::default(), threads, &stop)
     }
 
-    /// However many read, the parts join, and have what one reader has.
+    /// However many read, and from and to wherever, the parts join, and have what one reader has.
     #[test]
     fn parts_join() {
         let (_folder, pieces) = saved("parts-join", |_, _| {});
-        let stop = AtomicBool::new(false);
-        let alone = run(&pieces, Range::default(), &Wanted::default(), 1, &stop).unwrap();
-        assert_eq!(alone.tally.total.records, 20_000);
-        for threads in [1, 2, 3, 40] {
-            let outcome = joined(&pieces, threads).unwrap();
-            assert_eq!(outcome.tally.total, alone.tally.total);
-            assert_eq!(outcome.tally.spans, alone.tally.spans);
-            assert_eq!(outcome.tally.relations(), alone.tally.relations());
-            assert_eq!(outcome.end, alone.end);
+        let whole = Range::default();
+        let within = |from: u64, to: u64| Range {
+            from: Lsn(START + from),
+            to: Lsn(START + to),
+            times: None,
+        };
+        let half = SEGMENT / 2;
+        let ranges = [
+            (whole, 0, 7),
+            (within(half, 6 * SEGMENT + half), 0, 7),
+            (within(SEGMENT + 999, 5 * SEGMENT - 1), 1, 5),
+            (within(half, SEGMENT + 9000), 0, 2),
+        ];
+        for (range, first, end) in ranges {
+            let pieces = &pieces[first..end];
+            let stop = AtomicBool::new(false);
+            let alone = run(pieces, range, &Wanted::default(), 1, &stop).unwrap();
+            for threads in [1, 2, 3, 40, usize::MAX] {
+                let outcome = joined(pieces, range, threads).unwrap();
+                assert_eq!(outcome.tally.total, alone.tally.total);
+                assert_eq!(outcome.tally.spans, alone.tally.spans);
+                assert_eq!(outcome.tally.relations(), alone.tally.relations());
+                assert_eq!(outcome.end, alone.end);
+            }
         }
+    }
+
+    /// Parts are not longer towards the end, but for the last; the whole is in them.
+    #[test]
+    fn parts_become_smaller() {
+        let (_folder, pieces) = saved("parts-smaller", |_, _| {});
+        let found = bounds(&pieces, 2);
+        assert_eq!(found[0], (0, pieces[0].start));
+        assert_eq!(found[found.len() - 1], (6, pieces[6].start));
+        assert!(found.len() > 12, "{found:?}");
+        let lengths: Vec<u64> = found
+            .windows(2)
+            .map(|two| two[1].1.0 - two[0].1.0)
+            .collect();
+        assert!(
+            lengths
+                .iter()
+                .all(|length| length.is_multiple_of(128 * 1024))
+        );
+        assert!(lengths[0] >= SEGMENT, "{lengths:?}");
+        assert!(lengths[lengths.len() - 1] <= SEGMENT / 4, "{lengths:?}");
+        assert_eq!(
+            bounds(&pieces[..2], 9).len(),
+            2,
+            "neither the first nor the last is cut"
+        );
     }
 
     /// Damage, a segment or a file that is not there: one reader has to look over it.
@@ -173,11 +253,11 @@ mod tests {
             wal.bytes[place + 60] ^= 1;
         };
         let (_folder, pieces) = saved("parts-damaged", flip);
-        assert!(joined(&pieces, 2).is_none());
+        assert!(joined(&pieces, Range::default(), 2).is_none());
         let (_folder, mut pieces) = saved("parts-missing", |_, _| {});
         fs::remove_file(&pieces[4].path).unwrap();
-        assert!(joined(&pieces, 2).is_none());
+        assert!(joined(&pieces, Range::default(), 2).is_none());
         pieces.remove(4);
-        assert!(joined(&pieces, 2).is_none());
+        assert!(joined(&pieces, Range::default(), 2).is_none());
     }
 }

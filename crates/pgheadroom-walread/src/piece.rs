@@ -230,6 +230,12 @@ impl Piece {
         self.packing == Packing::Plain
     }
 
+    /// Whether every position of its segment is where the name says it is, and can be gone to.
+    #[must_use]
+    pub fn is_whole_segment(&self) -> bool {
+        self.is_plain() && self.name.is_some() && self.left.is_none()
+    }
+
     fn open(&self, skip: u64) -> io::Result<Box<dyn Read + Send>> {
         let limit = if self.packing == Packing::Plain && self.name.is_none() {
             u64::MAX
