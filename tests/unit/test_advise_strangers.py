@@ -46,7 +46,8 @@ def test_methods_that_nobody_prices_are_named_by_one_word_everywhere() -> None:
     named = said_unpriced(unpriced_of(profile.tables[0]))
     assert named.startswith("jobs_payload (gin) is not priced")
     assert named in predict(profile, seeds=2).assumed["twin.approximations"]
-    assert named in advised("job-queue").tables[0].missing
+    (missing,) = advised("job-queue").tables[0].missing
+    assert missing.startswith("jobs_payload (gin) is not priced"), "as what it is, and of no WAL"
 
 
 def test_no_figure_of_a_contradicted_twin_is_shown_anywhere() -> None:

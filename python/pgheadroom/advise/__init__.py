@@ -13,6 +13,7 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     knobs.py      what an observation leaves open and a calibration may set
     runs.py       runs side by side, and their figures
     shares.py     the interval's updates as shares, and what chance does to them
+    unplayed.py   WAL of indexes that the twin does not play, as measured
     trial.py      a run of the twin beside them, as old as the table is
     surroundings.py checkpoints and horizon, as they are around it
     explaining.py what an observation leaves open, and what of it explains a difference

@@ -16,6 +16,7 @@ from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.runs import Piece, Played, Runner
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
+from pgheadroom.advise.unplayed import with_unplayed
 from pgheadroom.outcome import Value, as_interval, middle, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
@@ -91,6 +92,7 @@ def curve_of(
     *,
     off: float,
     width: float = 0.0,
+    unplayed: Interval | None = None,
 ) -> tuple[Costed, ...]:
     """
     Play each fillfactor until it has settled.
@@ -104,6 +106,7 @@ def curve_of(
         runner: Plays.
         off: By how much the calibration missed the observed HOT share; it widens all intervals.
         width: By how much less sure HOT is, for what the twin does not play.
+        unplayed: Bytes that indexes write, with each update that is not HOT, beside the twin's.
 
     Raises:
         TwinError: The twin cannot play the table.
@@ -112,13 +115,19 @@ def curve_of(
     found = []
     for fillfactor in fillfactors:
         long_run = played[fillfactor]
-        point = _point(table, long_run, fillfactor, math.hypot(off, width))
-        found.append(_costed(point, long_run.runs, table, long_run.scenario, policy))
+        point = _point(table, long_run, fillfactor, math.hypot(off, width), unplayed)
+        found.append(_costed(point, long_run.runs, table, long_run.scenario, policy, unplayed))
     return tuple(found)
 
 
 def with_more_runs(
-    found: Costed, table: TableProfile, version: str, policy: Policy, runner: Runner
+    found: Costed,
+    table: TableProfile,
+    version: str,
+    policy: Policy,
+    runner: Runner,
+    *,
+    unplayed: Interval | None = None,
 ) -> Costed:
     """
     The same point, its cost from `SEEDS_NEAR` runs.
@@ -129,6 +138,7 @@ def with_more_runs(
         version: The minor version that the twin follows.
         policy: What things cost.
         runner: Plays.
+        unplayed: As for `curve_of`.
     """
     if found.scenario is None:
         return found
@@ -141,11 +151,17 @@ def with_more_runs(
         )
         for seed in range(SEEDS_NEAR)
     )
-    again = _costed(found.point, runs, table, found.scenario, policy)
+    again = _costed(found.point, runs, table, found.scenario, policy, unplayed)
     return replace(found, costs=again.costs, images_cost=again.images_cost)
 
 
-def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) -> Point:
+def _point(
+    table: TableProfile,
+    long_run: LongRun,
+    fillfactor: int,
+    off: float,
+    unplayed: Interval | None,
+) -> Point:
     scenario, runs = long_run.scenario, long_run.runs
     figures = [run.figures() for run in runs]
     major = PgVersion.parse(runs[0].piece.version).major
@@ -156,16 +172,22 @@ def _point(table: TableProfile, long_run: LongRun, fillfactor: int, off: float) 
         samples=OfSamples(share=scenario.share),
         by_clock=True,
     )
-    updates = math.fsum(found["n_tup_upd"] for found in figures) / len(figures)
+    updates, inserts = (
+        math.fsum(found[name] for found in figures) / len(figures)
+        for name in ("n_tup_upd", "n_tup_ins")
+    )
     heap_bytes = scaled(outcome.heap_pages, PAGE_BYTES / scenario.share)
+    hot = _reaching(_widened(outcome.hot_frac, off), long_run.seen)
     return Point(
         fillfactor=fillfactor,
-        hot_frac=_reaching(_widened(outcome.hot_frac, off), long_run.seen),
+        hot_frac=hot,
         newpage_frac=_widened(outcome.newpage_frac, off),
         heap_bytes=heap_bytes,
         index_bytes=scaled(outcome.index_pages, PAGE_BYTES / scenario.share),
-        wal_bytes_per_update=own_wal(runs, share=scenario.share),
-        all_wal_bytes_per_update=outcome.wal_bytes_per_update,
+        wal_bytes_per_update=with_unplayed(own_wal(runs, share=scenario.share), hot, unplayed),
+        all_wal_bytes_per_update=with_unplayed(
+            outcome.wal_bytes_per_update, hot, unplayed, inserts=inserts / updates if updates else 0
+        ),
         pages_modified_per_update=(
             scaled(_written(outcome, scenario), 1 / updates) if updates else None
         ),
@@ -208,20 +230,25 @@ def _costed(
     table: TableProfile,
     scenario: Scenario,
     policy: Policy,
+    unplayed: Interval | None,
 ) -> Costed:
     assert table.observed is not None, "an observed profile"
     per_s = scenario.updates_per_row * table.rows / scenario.duration_s
     rates = {"updates_per_s": per_s, "seq_scans_per_s": seq_scans_per_s(table)}
+    entry_bytes = 0.0 if unplayed is None else unplayed.mid
     costs, images = [], []
     for run in runs:
         found = run.figures()
         updates = found["n_tup_upd"]
+        entered = updates - found["n_tup_hot_upd"] + found["n_tup_ins"]
         written = found["wal_fpi" if scenario.profile.server.full_page_writes else "pages_modified"]
         single = replace(
             point,
             heap_bytes=found["heap_pages"] * PAGE_BYTES / scenario.share,
             index_bytes=found["index_pages"] * PAGE_BYTES / scenario.share,
-            all_wal_bytes_per_update=found["wal_bytes"] / updates if updates else 0.0,
+            all_wal_bytes_per_update=(
+                (found["wal_bytes"] + entry_bytes * entered) / updates if updates else 0.0
+            ),
             pages_modified_per_update=written / updates if updates else 0.0,
             seq_scan_pages=found["heap_pages"] / scenario.share,
         )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.log_wal import log_wal
+from pgheadroom.advise.unplayed import said_unplayed, unplayed_wal
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed_server import ObservedServer
@@ -74,7 +75,8 @@ class Twins:
     The twin's figures of the same table, at the same setting and in the same state.
 
     `done_frac` is the part of the updates that were asked for that found their row; `without_row`
-    says which operation found none in more of its turns than may pass.
+    says which operation found none in more of its turns than may pass; `left_out` are indexes whose
+    pages and WAL are not in it.
     """
 
     wal_bytes_per_update: Value
@@ -82,6 +84,7 @@ class Twins:
     done_frac: float
     index_bytes: Value = None
     without_row: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,8 @@ class Guard:
         is_index_size_shown: Whether sizes of the indexes are.
         reason: Why there is no answer at all; None where there may be one.
         unpriced: Indexes whose WAL is that of a B-tree over the same columns.
+        left_out: Indexes that the twin ends HOT for and has no pages and no WAL of.
+        unplayed: Bytes that those write with each update that is not HOT; None where nobody knows.
     """
 
     measured: Measured
@@ -104,8 +109,10 @@ class Guard:
     is_wal_shown: bool
     is_size_shown: bool
     reason: str | None
-    unpriced: tuple[str, ...]
+    unpriced: tuple[str, ...] = ()
     is_index_size_shown: bool = True
+    left_out: tuple[str, ...] = ()
+    unplayed: Interval | None = None
 
     def shown(self, point: Point) -> Point:
         """The point without what was contradicted."""
@@ -122,7 +129,7 @@ class Guard:
     @property
     def missing(self) -> str:
         """What is not priced, as a sentence; empty where all is."""
-        return said_unpriced(self.unpriced)
+        return said_unpriced(self.unpriced) or said_unplayed(self.left_out, self.unplayed)
 
     def _is_possible(self, point: Point) -> bool:
         """Whether its WAL of an update is one that the server can have written."""
@@ -273,8 +280,8 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
             f"the twin {twins.without_row}"
         )
         said.append(reason)
-    wal = _wal_contradicts(measured, twins.wal_bytes_per_update)
-    unpriced = unpriced_of(table)
+    wal = _wal_contradicts(measured, twins.wal_bytes_per_update, is_whole=not twins.left_out)
+    unpriced = () if twins.left_out else unpriced_of(table)
     if wal is not None:
         named = f"; {said_unpriced(unpriced)}" if unpriced else ""
         said.append(f"{wal}{named}")
@@ -294,14 +301,26 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
         contradicted=tuple(said),
         is_wal_shown=wal is None and reason is None,
         is_size_shown=size is None and twins.done_frac >= DONE_FRAC_MIN,
-        is_index_size_shown=(indexes is None and not unpriced and twins.done_frac >= DONE_FRAC_MIN),
+        is_index_size_shown=(
+            indexes is None
+            and not (unpriced or twins.left_out)
+            and twins.done_frac >= DONE_FRAC_MIN
+        ),
         reason=reason,
         unpriced=unpriced,
+        left_out=twins.left_out,
+        unplayed=unplayed_wal(table, measured.wal_bytes_per_update, twins.wal_bytes_per_update)
+        if twins.left_out
+        else None,
     )
 
 
-def _wal_contradicts(measured: Measured, found: Value) -> str | None:
-    """The twin's WAL of an update against what was measured, without the twin's figure."""
+def _wal_contradicts(measured: Measured, found: Value, *, is_whole: bool) -> str | None:
+    """
+    The twin's WAL of an update against what was measured, without the twin's figure.
+
+    Where it leaves indexes out (`is_whole` is not set), less is what it should have.
+    """
     if found is None:
         return None
     low, _, high = ends(found)
@@ -311,7 +330,7 @@ def _wal_contradicts(measured: Measured, found: Value) -> str | None:
     if known is not None:
         beyond = low > known.high * (1 + WAL_TOLERANCE)
         below = high < known.low * (1 - WAL_TOLERANCE)
-        if beyond or below:
+        if beyond or (below and is_whole):
             return (
                 f"the twin does not repeat the WAL of an update, {known.mid:,.0f} bytes as "
                 f"{measured.counted_by}"

@@ -131,6 +131,7 @@ class Playing:
                 runner,
                 off=fitted.off,
                 width=width.half,
+                unplayed=fitted.guard.unplayed,
             )
             return tuple(replace(one, point=fitted.guard.shown(one.point)) for one in found)
 
@@ -140,7 +141,9 @@ class Playing:
         if decision.is_near and runner.in_time:
             pair = (table.fillfactor, decision.compared)
             self.curve = tuple(
-                with_more_runs(one, table, version, self._policy, runner)
+                with_more_runs(
+                    one, table, version, self._policy, runner, unplayed=fitted.guard.unplayed
+                )
                 if one.point.fillfactor in pair
                 else one
                 for one in self.curve

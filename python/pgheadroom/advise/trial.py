@@ -15,6 +15,7 @@ from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.outcome import Value
 from pgheadroom.predict.without_row import turns_of, worst_of
+from pgheadroom.profile.unpriced import left_out
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
@@ -115,6 +116,7 @@ def twins_of(best: Trial) -> Twins:
             [_pages(run, "index_pages", best) * PAGE_BYTES / scenario.share for run in runs]
         ),
         done_frac=min(1.0, done / asked, last / (asked * steady)) if asked else 1.0,
+        left_out=left_out(scenario.table),
         without_row=worst_of(scenario.profile, turns_of([run.simulated for run in runs])),
     )
 

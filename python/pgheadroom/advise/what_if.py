@@ -28,6 +28,7 @@ from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.variants import Difference, IndexChange, changed, difference, name_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.unpriced import PRICED, left_out, said_left_out
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_duration
 
@@ -80,7 +81,7 @@ def what_if(
             )
         _refuse_what_contradicts(found, fitted)
         scenario = fitted.scenario
-        variant = replace(scenario, profile=changed(scenario.profile, changes))
+        variant = replace(scenario, profile=_varied(scenario.profile, changes))
         cells: list[PredictedCell] = []
         unsettled: dict[int, LongRun] = {}
         for fillfactor in fillfactors or (found.fillfactor,):
@@ -105,6 +106,25 @@ def what_if(
         assumed={**told, **_assumed(found, fitted), **_said(unsettled)},
         cells=tuple(cells),
     )
+
+
+def _varied(profile: Profile, changes: Sequence[IndexChange]) -> Profile:
+    """
+    The profile with other indexes; those of methods that are not priced stay what they are.
+
+    What stands for such an index are the columns that it notices, over which it may have no
+    operators: a change is checked with B-trees in their places, as `observe` writes them.
+    """
+    (table,) = profile.tables
+    others = {index.name: index for index in table.indexes if index.method not in PRICED}
+    trees = {name: replace(index, method="btree") for name, index in others.items()}
+    stands = tuple(trees.get(index.name, index) for index in table.indexes)
+    made = changed(replace(profile, tables=(replace(table, indexes=stands),)), changes)
+    (varied,) = made.tables
+    back = tuple(
+        others[index.name] if trees.get(index.name) == index else index for index in varied.indexes
+    )
+    return replace(made, tables=(replace(varied, indexes=back),))
 
 
 def _refuse_what_contradicts(table: TableProfile, fitted: Fitted) -> None:
@@ -203,6 +223,9 @@ def _assumed(table: TableProfile, fitted: Fitted) -> dict[str, Any]:
         f"{scenario.updates_per_row:.3g} updates a row in all",
         **{f"fitted: {one.name}": one.stands for one in fitted.calibration.fitted},
     }
+    not_priced = said_left_out(left_out(scenario.table))
+    if not_priced:
+        found["twin.approximations"] = [not_priced]
     if scenario.share < 1:
         found["twin.sample"] = (
             f"{scenario.table.rows:,} of {table.rows:,} rows; rows and operations shrink alike"

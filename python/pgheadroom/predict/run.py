@@ -46,7 +46,7 @@ from pgheadroom.predict.twin import Simulation, predict_cells, said_before
 from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
-from pgheadroom.profile.unpriced import said_left_out, said_unpriced, unpriced_of
+from pgheadroom.profile.unpriced import left_out, said_left_out, said_unpriced, unpriced_of
 from pgheadroom.progress import Count
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
@@ -362,7 +362,10 @@ def note(
     """Say under `assumed` what the twin approximated, and how its intervals were made."""
     lines = list(dict.fromkeys(line for item in found for line in item.approximations))
     unpriced = said_unpriced(name for table in profile.tables for name in unpriced_of(table))
-    lines += [said for said in (unpriced, said_left_out(profile.tables)) if said]
+    unplayed = said_left_out(
+        f"{name} of {table.name}" for table in profile.tables for name in left_out(table)
+    )
+    lines += [said for said in (unpriced, unplayed) if said]
     if lines:
         assumed["twin.approximations"] = lines
     models = list(dict.fromkeys(line for item in found for line in item.model))

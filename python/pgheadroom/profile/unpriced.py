@@ -2,15 +2,18 @@
 Indexes whose cost nobody prices: methods that are neither B-tree nor BRIN, one wording for all.
 
 In an observed profile they stand as B-trees over the same columns. Which updates they end HOT for
-is right so; their WAL and their sizes are another method's. In a profile that somebody wrote they
-stand as what they are, end HOT as they do, and their pages and WAL are in no figure.
+is right so; their WAL and their sizes are another method's. In a profile that somebody wrote, and
+where an advice plays an observed table, they stand as what they are, end HOT as they do, and their
+pages and WAL are in no figure of the twin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
-from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.tables import IndexProfile, TableProfile
 
 PRICED = ("btree", "brin")
 """Access methods that the twin plays as what they are."""
@@ -22,14 +25,29 @@ def unpriced_of(table: TableProfile) -> tuple[str, ...]:
     return tuple(f"{found.name} ({found.method})" for found in listed if found.method not in PRICED)
 
 
-def said_left_out(tables: Iterable[TableProfile]) -> str:
-    """What is in no figure of a profile's own indexes, as a sentence; empty where all are."""
-    listed = [
-        f"{index.name} ({index.method}) of {table.name}"
-        for table in tables
-        for index in table.indexes
-        if index.method not in PRICED
-    ]
+def as_they_are(table: TableProfile) -> TableProfile:
+    """An observed table whose indexes of other methods no longer stand as B-trees."""
+    listed = () if table.observed is None else table.observed.indexes
+    methods = {found.name: found.method for found in listed if found.method not in PRICED}
+    made: list[IndexProfile] = []
+    for index in table.indexes:
+        name = index.name if index.name in methods else index.name.rpartition(".")[2]
+        method: Any = methods.get(name)
+        is_other = method is not None and not index.is_key
+        made.append(replace(index, method=method) if is_other else index)
+    return replace(table, indexes=tuple(made))
+
+
+def left_out(table: TableProfile) -> tuple[str, ...]:
+    """A table's own indexes that are played as what they are and not priced, `name (method)`."""
+    return tuple(
+        f"{index.name} ({index.method})" for index in table.indexes if index.method not in PRICED
+    )
+
+
+def said_left_out(names: Iterable[str]) -> str:
+    """What is in no figure of indexes that are played as what they are; empty where all is."""
+    listed = list(names)
     if not listed:
         return ""
     one = len(listed) == 1

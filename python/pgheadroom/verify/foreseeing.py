@@ -34,6 +34,7 @@ from pgheadroom.errors import TwinError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.unpriced import as_they_are
 from pgheadroom.types import Interval
 from pgheadroom.verify.population import Population, added, exactly, mixed
 from pgheadroom.verify.room import LINE_POINTER_BYTES, Came, Old, with_unknown_room
@@ -128,7 +129,7 @@ def _made_again(profile: Profile, table: TableProfile, fit: Fit) -> Scenario:
     unknown = fit.knobs.columns - {column.name for column in table.columns}
     if unknown:
         raise Unforeseen(f"the plan names column {sorted(unknown)[0]}, which it does not have")
-    scenario = make_scenario(profile, table, fit.knobs, sample_pages=SAMPLE_PAGES)
+    scenario = make_scenario(profile, as_they_are(table), fit.knobs, sample_pages=SAMPLE_PAGES)
     if scenario is None:
         raise Unforeseen("no operation of it could be made out")
     return scenario
