@@ -17,7 +17,7 @@ use crate::fsm::{FreeSpaceMap, Modified};
 use crate::hint::{self, Check};
 use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, Visit};
-use crate::transaction::{Transactions, Xid};
+use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum;
 use crate::vm::{Visibility, VisibilityMap};
 use crate::watch::{self, EventKind, Watch};
@@ -261,12 +261,30 @@ impl Heap {
         page.live_row(tid.offset, transactions)
     }
 
-    /// Whether the version at this TID is one of this row, settled, and the only one of its chain;
-    /// see [`HeapPage::is_alone`].
+    /// The root of the chain that a version of this row is in, if it is known and somebody may need
+    /// the version: nobody has removed the entry that leads there then.
     #[inline]
-    pub(crate) fn is_alone(&self, tid: Tid, row: u32) -> bool {
-        let page = self.pages.get(tid.block.0 as usize);
-        page.is_some_and(|page| page.is_alone(tid.offset, row))
+    pub(crate) fn root_of(
+        &self,
+        tid: Tid,
+        row: u32,
+        transactions: &impl Transactions,
+    ) -> Option<Tid> {
+        let page = self.pages.get(tid.block.0 as usize)?;
+        let root = page.root_of(tid.offset, row)?;
+        if !page.is_settled(tid.offset) {
+            let tuple = page.tuple(tid.offset)?;
+            let stays = !tuple.xmax.is_valid() || tuple.is_locked_only;
+            let is_needed = transactions.outcome(tuple.xmin) != Outcome::Aborted
+                && (stays || transactions.outcome(tuple.xmax) != Outcome::Committed);
+            if !is_needed {
+                return None;
+            }
+        }
+        Some(Tid {
+            block: tid.block,
+            offset: root,
+        })
     }
 
     /// What the last visit that pruned a page did.

@@ -326,6 +326,12 @@ impl ProcArray {
         Some(xid)
     }
 
+    /// Whether a transaction has been rolled back.
+    #[inline]
+    fn has_aborted(&self, xid: Xid) -> bool {
+        !self.aborted.is_empty() && self.aborted.binary_search(&xid).is_ok()
+    }
+
     /// Whether a transaction of another backend is in progress.
     #[must_use]
     #[inline]
@@ -493,7 +499,7 @@ impl Transactions for ProcArray {
             self.outcome_of_multixact(xid)
         } else if self.mine.owns(xid) || xid >= self.next || self.runs_elsewhere(xid) {
             Outcome::InProgress
-        } else if !self.aborted.is_empty() && self.aborted.binary_search(&xid).is_ok() {
+        } else if self.has_aborted(xid) {
             Outcome::Aborted
         } else {
             Outcome::Committed

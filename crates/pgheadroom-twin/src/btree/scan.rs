@@ -101,9 +101,8 @@ impl Btree {
         sink: &mut impl Sink,
     ) {
         let block = scanned.block;
-        let has_changed = self.page(block).lsn != scanned.lsn;
-        let is_refused = has_changed && !keeps_pin;
-        if dead.is_empty() || is_refused {
+        let has_changed = |tree: &Self| tree.page(block).lsn != scanned.lsn;
+        if dead.is_empty() || (!keeps_pin && has_changed(self)) {
             return;
         }
         let page = self.page_mut(block);

@@ -173,17 +173,14 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// The version at a TID that the running statement sees.
     pub fn fetch(&mut self, tid: Tid, statement: u32) -> Fetched {
         let snapshot = Snapshot(self.procs);
-        self.walk(tid, Check::Snapshot, &snapshot, |this, tuple| {
-            this.is_visible(tuple, statement)
-        })
-    }
-
-    /// Whether the statement sees this version, which is the only one of its chain.
-    pub fn sees_alone(&self, tid: Tid, row: u32) -> bool {
-        let page = &self.parts.heap.pages()[tid.block.0 as usize];
-        let tuple = page.settled_tuple(tid.offset);
-        let tuple = tuple.filter(|_| page.is_alone(tid.offset, row));
-        tuple.is_some_and(|tuple| Snapshot(self.procs).outcome(tuple.xmin) == Outcome::Committed)
+        let has_passed = |xmax: Xid| snapshot.has_passed(xmax);
+        self.walk(
+            tid,
+            Check::Snapshot,
+            &snapshot,
+            has_passed,
+            |this, tuple| this.is_visible(tuple, statement),
+        )
     }
 
     /// The version at a TID that is live or may become so, own changes included.
@@ -191,7 +188,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `HeapTupleSatisfiesDirty`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE).
     pub fn fetch_dirty(&mut self, tid: Tid) -> Fetched {
-        self.walk(tid, Check::Thorough, self.procs, |this, tuple| {
+        let never = |_: Xid| false;
+        self.walk(tid, Check::Thorough, self.procs, never, |this, tuple| {
             let is_gone = |xid: Xid| match this.procs.outcome(xid) {
                 _ if !xid.is_valid() => false,
                 Outcome::Aborted => false,
@@ -221,7 +219,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c, with
     /// `HeapTupleSatisfiesNonVacuumable`, heapam_visibility.c (REL_18_STABLE).
     pub fn is_chain_dead(&mut self, tid: Tid) -> bool {
-        let found = self.walk(tid, Check::Thorough, self.procs, |this, tuple| {
+        let never = |_: Xid| false;
+        let found = self.walk(tid, Check::Thorough, self.procs, never, |this, tuple| {
             TupleState::of(tuple, this.procs) != TupleState::Dead
         });
         !matches!(found, Fetched::Found(_))
@@ -248,12 +247,17 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         }
     }
 
+    /// Follows a chain from its root to the version that is wanted. None is that a transaction has
+    /// replaced of which `has_passed` is true, and nothing is left to be noted of those whose
+    /// transactions' ends are noted: they are walked by.
+    ///
     /// Source: `heap_hot_search_buffer`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     fn walk(
         &mut self,
         tid: Tid,
         check: Check,
         transactions: &impl Transactions,
+        has_passed: impl Fn(Xid) -> bool,
         is_wanted: impl Fn(&Self, &Tuple) -> bool,
     ) -> Fetched {
         let mut is_new = false;
@@ -263,6 +267,18 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let mut offset = tid.offset;
         let found = loop {
             let page = self.parts.heap.page_mut(tid.block);
+            if let Some(version) = page.replaced(offset).filter(|one| has_passed(one.xmax)) {
+                let is_foreign = (at_start && version.is_heap_only)
+                    || (prior_xmax.is_valid() && version.xmin != prior_xmax);
+                if is_foreign {
+                    break None;
+                }
+                all_dead = all_dead && transactions.is_removable(version.xmax);
+                offset = version.next;
+                at_start = false;
+                prior_xmax = version.xmax;
+                continue;
+            }
             if let Some(tuple) = page.settled_tuple(offset) {
                 // What most chains end with: nothing to note, nowhere to go on.
                 let is_foreign = (at_start && tuple.is_heap_only)
@@ -273,7 +289,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                 if is_wanted(self, &tuple) {
                     break Some(offset);
                 }
-                all_dead &= TupleState::of(&tuple, transactions) == TupleState::Dead;
+                all_dead = all_dead && TupleState::of(&tuple, transactions) == TupleState::Dead;
                 break None;
             }
             match page.get(offset) {
@@ -294,7 +310,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     if is_wanted(self, &tuple) {
                         break Some(offset);
                     }
-                    all_dead &= TupleState::of(&tuple, transactions) == TupleState::Dead;
+                    all_dead = all_dead && TupleState::of(&tuple, transactions) == TupleState::Dead;
                     if !is_hot_updated(&tuple, transactions) {
                         break None;
                     }

@@ -19,6 +19,8 @@ pub(super) struct IndexScan {
     statement: u32,
     pub found_rows: u64,
     entry_count: usize,
+    /// Whether it has waited, or stopped for a cursor: others may have added entries meanwhile.
+    has_stopped: bool,
     /// The row found last and its newest version.
     only: Option<(u32, Tid)>,
     next: Option<BlockNumber>,
@@ -65,6 +67,7 @@ impl IndexScan {
             statement,
             found_rows: 0,
             entry_count: 1,
+            has_stopped: false,
             only: None,
             next: None,
             last_block: Some(tid.block),
@@ -127,9 +130,9 @@ impl Database {
         })
     }
 
-    /// The same for one key, whose row's place is known: the scan would find one entry, and the
-    /// version there would be the only one of its chain. `None` when that is not so, or not seen
-    /// by the statement; nothing was done then that a scan would not do first.
+    /// The same for one key, whose row's place is known: the scan would find one entry, which leads
+    /// to the root of the chain that the version there is in. `None` when that is not so, or the
+    /// statement sees no version; nothing was done then that a scan would not do first.
     fn by_place(
         &mut self,
         (table, index): (TableId, usize),
@@ -139,18 +142,16 @@ impl Database {
         let of = &self.tables[table.0];
         let index = of.btree_position(index);
         let row = of.places.row_of(index, key)?;
-        let tid = of.rows.place(row)?;
-        if !self.may_take_short_way() || !of.heap.is_alone(tid, row) {
-            return None;
-        }
+        let place = of.rows.place(row).filter(|_| self.may_take_short_way())?;
+        let root = of.heap.root_of(place, row, &self.procs)?;
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
         let wal = RefCell::new(&mut self.wal);
         let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
-        heap.visit_for(tid.block, matches!(action, Action::Read));
-        if !heap.sees_alone(tid, row) {
+        heap.visit_for(root.block, matches!(action, Action::Read));
+        let Fetched::Found(tid) = heap.fetch(root, statement) else {
             return None;
-        }
+        };
         self.procs.note_slot(of.main, tid.block);
         let still_wanted = |of: &mut Table, row| of.has_key(index, row, (&[key], &[key]));
         let (procs, wal) = (&mut self.procs, &mut self.wal);
@@ -193,6 +194,7 @@ impl Database {
             statement,
             found_rows: 0,
             entry_count: 0,
+            has_stopped: false,
             only: None,
             next: of.indexes[index].tree.scan_start(low),
             last_block: None,
@@ -226,6 +228,7 @@ impl Database {
         let (index, statement) = (scan.index, scan.statement);
         let is_read_only = matches!(action, Action::Read);
         let table = &mut self.tables[scan.table.0];
+        scan.has_stopped |= scan.stopped.is_some();
         loop {
             let (scanned, first, mut held) = match (scan.stopped.take(), scan.next) {
                 (Some((scanned, position, tid)), _) => (scanned, position, tid),
@@ -286,10 +289,18 @@ impl Database {
         if scan.dead.capacity() > 0 {
             table.dead_entries = std::mem::take(&mut scan.dead);
         }
-        if let (1, [key], Some((row, tid))) = (scan.entry_count, low, scan.only)
+        if let ([key], Some((row, tid))) = (low, scan.only)
             && low == high
         {
-            table.places.note(&mut table.rows, (index, *key), row, tid);
+            // A place that is known still says that no entry was added.
+            let is_alone = if scan.has_stopped {
+                table.rows.place(row).is_some()
+            } else {
+                scan.entry_count == 1
+            };
+            if is_alone {
+                table.places.note(&mut table.rows, (index, *key), row, tid);
+            }
         }
         self.end_statement(scan.table)?;
         Ok(scan.found_rows)

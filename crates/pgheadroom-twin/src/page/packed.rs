@@ -50,6 +50,16 @@ pub(super) struct Link {
     pub next: Tid,
 }
 
+/// What a walk along a chain asks of a version that another one has replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    pub xmin: Xid,
+    pub xmax: Xid,
+    /// The version that replaced it, on the same page.
+    pub next: OffsetNumber,
+    pub is_heap_only: bool,
+}
+
 impl Link {
     const NONE: Self = Self {
         xmax: Xid::INVALID,
@@ -110,6 +120,14 @@ impl Packed {
         let asked = KIND | HAS_LINK | XMAX_UNSET | XMAX_KEY_SHARE;
         let is_settled = self.flags & asked == NORMAL && self.flags & (XMIN_SET | XMIN_FROZEN) != 0;
         if is_settled { Some(self.row) } else { None }
+    }
+
+    /// Whether it is a tuple that a HOT update has replaced, and nothing is left to be noted of it.
+    const fn is_replaced(&self) -> bool {
+        let unnoted = XMAX_UNSET | XMAX_KEY_SHARE | IS_LOCKED_ONLY;
+        let asked = KIND | HAS_LINK | IS_HOT_UPDATED | unnoted;
+        let is_updated = self.flags & asked == NORMAL | HAS_LINK | IS_HOT_UPDATED;
+        is_updated && self.flags & (XMIN_SET | XMIN_FROZEN) != 0
     }
 
     /// The row of a tuple; none of another line pointer.
@@ -213,21 +231,36 @@ impl HeapPage {
         !is_pending && packed.is_some_and(|packed| packed.settled_row().is_some())
     }
 
-    /// Whether it is a settled tuple of this row, and index entries lead to it directly or by its
-    /// root's redirect.
+    /// The line pointer that index entries lead to of this row, by a version of it; `None` if that
+    /// is not known, or no version of the row is here.
     #[inline]
-    pub(crate) fn is_alone(&self, offset: OffsetNumber, row: u32) -> bool {
-        if !self.is_settled(offset) {
-            return false;
-        }
-        let packed = &self.items[index_of(offset)];
-        let is_root = !packed.is_heap_only();
-        let is_led_to = || {
-            let root = packed.root;
-            let leads = root.0 != 0 && self.pending.old != root && self.pending.new != root;
-            leads && self.items.get(index_of(root)) == Some(&Packed::redirect(offset))
+    pub(crate) fn root_of(&self, offset: OffsetNumber, row: u32) -> Option<OffsetNumber> {
+        let (of, root) = match self.pending() {
+            Some(pending) if pending.new == offset => (pending.row, pending.root),
+            _ => {
+                let packed = self.items.get(index_of(offset))?;
+                let is_root = !packed.is_heap_only();
+                (packed.row()?, if is_root { offset } else { packed.root })
+            }
         };
-        packed.row() == Some(row) && (is_root || is_led_to())
+        (of == row && root.0 != 0).then_some(root)
+    }
+
+    /// A tuple that a HOT update has replaced, where the ends of its maker and of its replacer are
+    /// noted; none of another line pointer.
+    #[inline]
+    pub(crate) fn replaced(&self, offset: OffsetNumber) -> Option<Replaced> {
+        let packed = self.items.get(index_of(offset))?;
+        if !packed.is_replaced() || offset == self.pending.new {
+            return None;
+        }
+        let link = &self.links[index_of(offset)];
+        Some(Replaced {
+            xmin: packed.xmin,
+            xmax: link.xmax,
+            next: link.next.offset,
+            is_heap_only: packed.is_heap_only(),
+        })
     }
 
     /// The row of the tuple of this number, if the line pointer has one.

@@ -11,6 +11,18 @@ use crate::transaction::{Outcome, Transactions, Xid};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Snapshot<'a>(pub &'a ProcArray);
 
+impl Snapshot<'_> {
+    /// Whether this transaction is known to have committed before any other that was running when
+    /// the snapshot was taken had begun, and before the active one's own: false says nothing.
+    #[inline]
+    pub fn has_passed(&self, xid: Xid) -> bool {
+        let mine = &self.0.mine;
+        let snapshot = &mine.snapshot;
+        let oldest = snapshot.running.first().unwrap_or(&snapshot.xmax);
+        xid < *oldest && mine.xid.is_none_or(|own| xid < own) && !self.0.has_aborted(xid)
+    }
+}
+
 impl Transactions for Snapshot<'_> {
     #[inline]
     fn outcome(&self, xid: Xid) -> Outcome {
