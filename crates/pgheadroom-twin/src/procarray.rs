@@ -392,6 +392,19 @@ impl ProcArray {
         }
     }
 
+    /// The same of any backend, which need not be active for that.
+    pub(crate) fn end_statement_of(&mut self, backend: usize, keeps_portal: bool) {
+        if backend == self.active {
+            self.end_statement(keeps_portal);
+            return;
+        }
+        std::mem::swap(&mut self.mine, &mut self.others[backend]);
+        self.end_statement(keeps_portal);
+        self.oldest[backend] = self.mine.oldest();
+        std::mem::swap(&mut self.mine, &mut self.others[backend]);
+        self.forget_oldest();
+    }
+
     /// Another session takes a snapshot now and keeps it.
     pub fn hold(&mut self) -> HeldSnapshot {
         let name = HeldSnapshot(self.held_count);

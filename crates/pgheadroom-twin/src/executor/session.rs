@@ -126,6 +126,11 @@ impl Database {
         self.procs.end_statement(keeps_portal);
     }
 
+    /// The same of any session, which need not be active for that.
+    pub(crate) fn close_statement_of(&mut self, session: SessionId, keeps_portal: bool) {
+        self.procs.end_statement_of(session.0, keeps_portal);
+    }
+
     /// The active session calls a procedure, whose snapshot stays until its transaction ends; its
     /// statements have their own.
     ///

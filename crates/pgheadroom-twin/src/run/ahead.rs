@@ -30,8 +30,10 @@ fn drawn_ahead(clients: usize) -> usize {
 struct Drawn {
     operations: Vec<Operation>,
     end: End,
-    /// The row, if the transaction is one simple update and a COMMIT.
+    /// The row of its first statement, if that is a simple update.
     target: Option<Target>,
+    /// Whether a COMMIT is all that follows that.
+    is_alone: bool,
     /// Where the first statement looks, if it finds rows by one key otherwise.
     sight: Option<Sight>,
 }
@@ -51,6 +53,7 @@ impl Ring {
             operations: Vec::new(),
             end: End::Commit,
             target: None,
+            is_alone: false,
             sight: None,
         };
         assert!(places.is_power_of_two());
@@ -126,7 +129,8 @@ impl Ahead {
             drawn.sight = None;
             if self.looks_ahead {
                 let operations = drawn.operations.as_slice();
-                drawn.target = target_of(db, operations).filter(|_| end == End::Commit);
+                drawn.target = target_of(db, operations);
+                drawn.is_alone = operations.len() == 1 && end == End::Commit;
                 if let Some(target) = drawn.target {
                     db.look_ahead(target, LookAhead::Row);
                 }
@@ -189,7 +193,7 @@ impl Ahead {
     #[inline(always)]
     pub fn update_alone(&self, db: &mut Database) -> bool {
         let drawn = &self.rings[self.ring].places[self.current];
-        let Some(target) = drawn.target else {
+        let Some(target) = drawn.target.filter(|_| drawn.is_alone) else {
             return false;
         };
         match &drawn.operations[0] {
@@ -225,20 +229,18 @@ impl Ahead {
     }
 }
 
-/// The row of a transaction that is one simple update.
+/// The row of a transaction's first statement, if that is a simple update.
 #[inline(always)]
 fn target_of(db: &Database, operations: &[Operation]) -> Option<Target> {
-    match operations {
-        [
-            Operation::Find {
-                table,
-                by: Access::Index(index),
-                low,
-                high,
-                deed: Deed::Update(sets),
-                ..
-            },
-        ] if low == high => db.target_of(*table, *index, *low, sets),
+    match operations.first()? {
+        Operation::Find {
+            table,
+            by: Access::Index(index),
+            low,
+            high,
+            deed: Deed::Update(sets),
+            ..
+        } if low == high => db.target_of(*table, *index, *low, sets),
         _ => None,
     }
 }

@@ -254,10 +254,9 @@ impl Clients {
         schedule: &mut Schedule,
         db: &mut Database,
     ) -> Result<Option<Ended>, Failed> {
-        db.switch_to(SessionId(client));
         let of = &mut self.list[client];
         let keeps_portal = !self.are_calls && is_select(&of.operations[of.position]);
-        db.close_statement(keeps_portal);
+        db.close_statement_of(SessionId(client), keeps_portal);
         of.position += 1;
         if of.position < of.operations.len() && self.are_calls {
             self.statement(client, schedule, db)?;

@@ -72,7 +72,10 @@ impl Workload for PgbenchWorkload {
     }
 
     fn next_transaction(&mut self, client: usize, operations: &mut Vec<Operation>) -> Option<End> {
-        operations.clear();
+        let inserted = operations.drain(..).find_map(|operation| match operation {
+            Operation::Insert { rows, .. } => Some(rows),
+            _ => None,
+        });
         self.left[client] = self.left[client].checked_sub(1)?;
         let generator = &mut self.generators.clients[client];
         let drawn = self
@@ -95,11 +98,13 @@ impl Workload for PgbenchWorkload {
         if self.builtin != Builtin::SelectOnly {
             // The time does not matter: nothing is made of it, and its length is fixed.
             let values = [drawn.tid, drawn.bid, drawn.aid, drawn.delta, 0];
-            let mut row: Vec<Value> = values.into_iter().map(Value::Integer).collect();
-            row.push(Value::Null);
+            let values = values.into_iter().map(Value::Integer);
+            let mut rows = inserted.unwrap_or_else(|| vec![Vec::new()]); // its memory is used again
+            rows[0].clear();
+            rows[0].extend(values.chain([Value::Null]));
             operations.push(Operation::Insert {
                 table: tables.history,
-                rows: vec![row],
+                rows,
             });
         }
         Some(End::Commit)
