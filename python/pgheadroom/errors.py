@@ -77,6 +77,14 @@ def _joined(name: str, problem: str) -> str:
     return f"{name}{'' if problem.startswith(':') else ' '}{problem}"
 
 
+class ConnectionMisread(InputError):  # noqa: N818 - reads as what happened
+    """What names a database is neither a URI nor keywords as libpq has them."""
+
+    def as_option(self) -> str:
+        """The message, and the options that say a connection in parts."""
+        return f"{self}, or --host, --port, --username, --dbname"
+
+
 class OutputFailed(InputError):  # noqa: N818 - reads as what happened
     """What the user has us print cannot be written: standard output is full, or closed."""
 

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.types import Interval
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ class Tabular:
             InputError: Neither is installed, or not the one that was asked for.
         """
         if library is not None and library not in _FRAMES:
-            raise InputError(f"data frames by {library!r}: expected {' or '.join(_FRAMES)}")
+            raise ParameterError("library", f"{library!r}: expected {' or '.join(_FRAMES)}")
         wanted = _FRAMES if library is None else (library,)
         for name in wanted:
             try:
@@ -52,9 +52,14 @@ class Tabular:
             except ModuleNotFoundError:
                 continue
             return module.DataFrame(self.rows())
+        if library is not None:
+            raise ParameterError(
+                "library",
+                f"{library!r} is not installed: install it, or take rows(), which needs none",
+            )
         raise InputError(
-            f"{' and '.join(wanted)} {'is' if len(wanted) == 1 else 'are'} not installed: install "
-            "one for to_frame(), or take rows(), which needs none"
+            f"{' and '.join(_FRAMES)} are not installed: install one for to_frame(), or take "
+            "rows(), which needs none"
         )
 
     def _repr_html_(self) -> str:

@@ -154,7 +154,7 @@ def test_a_killed_program_leaves_a_step_in_doubt(
             child.communicate(timeout=DEADLINE_S)
             assert planned.states(path) == ["done", "running", "pending"]
             assert run(again) == 3
-            assert "another pgheadroom apply is at work" in capfd.readouterr().err
+            assert "another `pgheadroom apply` is at work" in capfd.readouterr().err
         wait_for(cluster, "true", 0)
         assert planned.options_of(cluster)["quiet"] == ["fillfactor=70"], "the server went on"
         assert run(again) == 0

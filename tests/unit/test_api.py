@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import pgheadroom as ph
-from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.errors import ConnectionMisread, InputError, ParameterError
 from pgheadroom.outcome import KEYS
 from pgheadroom.profile import parse_profile
 from pgheadroom.tabular import Tabular, columns, even
@@ -167,6 +167,7 @@ def test_a_profile_of_pgbench_as_rows() -> None:
         (lambda: ph.predict(HEARTBEAT, [90, 90]), "fillfactor", "twice"),
         (lambda: ph.predict(HEARTBEAT, 90, table="nobody"), "table", "nobody"),
         (lambda: ph.predict(HEARTBEAT, tps=-1.0), "tps", "above 0"),
+        (lambda: ph.predict(HEARTBEAT, 90, seeds=0), "seeds", "at least 2"),
         (lambda: ph.predict(HEARTBEAT, sample_pages=0), "sample_pages", "at least 1"),
         (lambda: ph.layout(HEARTBEAT, table="nobody"), "table", "nobody"),
         (lambda: ph.advise(LEDGER, goal="speed"), "goal", "balanced"),
@@ -229,10 +230,20 @@ def test_frames_where_a_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = SimpleNamespace(DataFrame=lambda rows: ("frame", rows))
     monkeypatch.setitem(sys.modules, "polars", frame)
     assert _Numbers(1).to_frame() == ("frame", [{"name": "<0>", "x": 1}])
-    with pytest.raises(InputError, match="pandas"):
-        _Numbers(1).to_frame("pandas")
-    with pytest.raises(InputError, match="expected pandas or polars"):
-        _Numbers(1).to_frame("dask")
+    for library, said in (("pandas", "is not installed"), ("dask", "expected pandas or polars")):
+        with pytest.raises(ParameterError, match=said) as caught:
+            _Numbers(1).to_frame(library)
+        assert caught.value.parameter == "library"
+
+
+def test_what_is_no_connection_is_said_in_the_callers_words() -> None:
+    """A program has one text for it, the command line options beside."""
+    with pytest.raises(
+        ConnectionMisread, match="expected an existing file, postgresql://"
+    ) as caught:
+        ph.observe("nonsense")
+    assert "-" not in str(caught.value)
+    assert caught.value.as_option().endswith(", or --host, --port, --username, --dbname")
 
 
 def test_results_are_json() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import pgheadroom
 from pgheadroom import errors
+from pgheadroom.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -63,31 +64,47 @@ OPTIONS_BY_RIGHT = {
     "lab/base/accounts_windows.py": "pgbench's",
     "lab/driver.py": "pgbench's",
     "lab/experiments/commit_cost/experiment.py": "pgbench's",
+    "lab/experiments/custom/load.py": "pgbench's and psql's",
     "lab/experiments/custom/measure.py": "pgbench's",
+    "lab/experiments/fillfactor/experiment.py": "pgbench's",
     "lab/experiments/insert_rate/measure.py": "pgbench's",
+    "lab/experiments/insert_rate/script.py": "pgbench's",
+    "lab/experiments/load_methods/script.py": "pgbench's",
     "lab/experiments/tprocc/measure.py": "pgbench's",
+    "lab/experiments/tprocc/run.py": "pgbench's",
     "lab/experiments/tprocc/summary.py": "a note in the record, repeated by its command line",
     "lab/guards.py": "a note in the record, repeated by its command line",
     "lab/merge.py": "a note in the record, repeated by its command line",
     "lab/wal_images.py": "pg_waldump's",
     "report": "shows commands to type, and the colours of a page are CSS variables",
-    "advise/decide.py": "what settles an ABSTAIN stands in the file, for whoever advises again",
-    "advise/table.py": "as in decide.py",
     "plan/reading.py": "names the command that writes such a file",
     "plan/statements.py": "commands of pg_repack",
     "plan/text.py": "commands to type after a plan",
     "play/run.py": "pgbench's",
     "play/wal_source.py": "pg_waldump's",
     "play/waldump.py": "pg_waldump's",
+    "servers/borrowed.py": "df's",
+    "servers/cluster.py": "the server's",
     "servers/disk.py": "cp's",
     "servers/programs.py": "pg_config's and the server programs'",
     "servers/restore.py": "cp's",
+    "servers/run_folder.py": "df's",
     "servers/templates.py": "initdb's",
     "servers/user.py": "useradd's",
     "sources/recording.py": "names the command whose script writes such a file",
     "sources/script.py": "that script's own heading",
 }
 """Where texts name options of command lines, and why."""
+
+WRITERS = {
+    "observe": "an observed profile",
+    "observe --print-sql": "the script whose files are read",
+    "advise --plan": "a plan",
+    "apply": "the record of what a plan has done",
+    "lab run": "a record folder",
+    "lab report": "a record's result.json",
+}
+"""Commands that an error may name, by the kind of file that they write."""
 
 
 def test_the_library_speaks_of_parameters() -> None:
@@ -97,11 +114,38 @@ def test_the_library_speaks_of_parameters() -> None:
     for path in sorted(base.rglob("*.py")):
         name = path.relative_to(base)
         texts = [*_texts(ast.parse(path.read_text(encoding="utf-8")))]
-        if name.parts[0] != "cli" and any(re.search(r"--[a-z]", text) for text in texts):
+        if name.parts[0] != "cli" and any(_OPTION.search(text) for text in texts):
             by_right = name.as_posix() if name.as_posix() in OPTIONS_BY_RIGHT else name.parts[0]
             found.setdefault(by_right, []).append(name.as_posix())
     assert {name: paths for name, paths in found.items() if name not in OPTIONS_BY_RIGHT} == {}
     assert set(OPTIONS_BY_RIGHT) == set(found), "one that is no longer needed"
+
+
+def test_errors_of_the_library_name_no_command() -> None:
+    """
+    But one: that which writes a kind of file, in full and in backquotes.
+
+    Such a file comes from the command line wherever it is read, and `pgheadroom lab run` says more
+    than a description. What is asked for by a parameter is a ParameterError; the stages that are
+    functions of the package too go by their name (`predict`), as parameters that are mentioned.
+    """
+    base = ROOT / "python" / "pgheadroom"
+    called = "|".join(COMMANDS)
+    spoken = rf"(`|\b(?=pgheadroom ))(pgheadroom )?((?:{called})(?=[ `]|$)[^`]*)"
+    stages = {name for name in pgheadroom.__all__ if name in COMMANDS}
+    found = []
+    for path in sorted(base.rglob("*.py")):
+        if path.relative_to(base).parts[0] == "cli":
+            continue
+        for raised in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(raised, ast.Raise):
+                continue
+            texts = [n.value for n in ast.walk(raised) if _is_text(n)]
+            for quote, ours, named in re.findall(spoken, "".join(texts)):
+                by_right = named in WRITERS if ours else named in stages or named in texts
+                if not (quote and by_right):
+                    found.append(f"{path.relative_to(base)}:{raised.lineno}: {named}")
+    assert found == []
 
 
 def test_what_an_error_mentions_stands_in_its_message() -> None:
@@ -125,6 +169,9 @@ def test_a_factor_at_a_level_is_what_set_takes() -> None:
     )
     assert error.as_option() == "take --set io=cached or another --scale"
     assert str(error) == "take `io=cached` or another `scale`"
+
+
+_OPTION = re.compile(r"--[a-z]|(?<![\w-])-[a-zA-Z]\b")
 
 
 def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:

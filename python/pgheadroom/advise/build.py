@@ -76,7 +76,7 @@ def advise(
     if observed is None or any(table.observed is None for table in profile.tables):
         raise InputError(
             "the profile was not made by `pgheadroom observe`: advice needs what was observed; "
-            "for a profile written by hand see `pgheadroom predict`"
+            "for a profile written by hand see `predict`"
         )
     unknown = set(options.tables) - set(profile.table_names)
     if unknown:

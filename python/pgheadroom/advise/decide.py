@@ -189,8 +189,8 @@ def not_repeated(table: TableProfile, calibration: Calibration, off: float) -> D
         return None
     return abstain(
         why_not_repeated(table, calibration),
-        settled_by="a longer interval, statements (pg_stat_statements, --log) and samples of "
-        "rows tell more of what it does",
+        settled_by="a longer interval, statements (pg_stat_statements, the server's log) and "
+        "samples of rows tell more of what it does",
     )
 
 

@@ -110,7 +110,7 @@ class TableCase:
             f"not weighed: {played} of {worth} tables were played in {show_duration(budget_s)} of "
             f"processor time, those with more WAL at stake first (here {at_stake} a day, "
             f"{self.stake.evidence})",
-            settled_by=f"--table {self.name} plays this one, --budget more of them",
+            settled_by=f"advising on {self.name} alone plays it, a larger budget more of them",
         )
 
     def play(self, runner: Runner) -> None:

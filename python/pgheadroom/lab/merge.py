@@ -117,8 +117,7 @@ def _check(sources: Sequence[_Source]) -> None:
             if ours != theirs:
                 raise InputError(
                     f"{first.folder} has {name} {ours} and {other.folder} has {theirs}: records "
-                    "are merged when only seed and repetitions differ; `lab compare` shows others "
-                    "side by side"
+                    "are merged when only seed and repetitions differ; others are compared"
                 )
 
 

@@ -141,7 +141,7 @@ def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[st
     if missing:
         raise InputError(
             f"{path} is damaged: it lacks {', '.join(missing)}; restore it from a copy, or remove "
-            "it if `lab report` can make it anew (result.json)"
+            "it if it is result.json, which `pgheadroom lab report` makes anew"
         )
     return dict(value)
 
@@ -160,8 +160,8 @@ def read_form(path: Path, form: type[T], *, kind: str) -> T:
         return read(form, data, exact=True)
     except FieldError as error:
         raise InputError(
-            f"{path} is damaged: {error}; restore it from a copy, or remove it if `lab report` can "
-            "make it anew (result.json)"
+            f"{path} is damaged: {error}; restore it from a copy, or remove it if it is "
+            "result.json, which `pgheadroom lab report` makes anew"
         ) from error
 
 

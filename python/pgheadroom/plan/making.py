@@ -58,7 +58,7 @@ def check_plannable(profile: Profile) -> None:
     if observed is None:
         raise InputError(
             "a plan is for a real database: found a profile that was not observed, expected one "
-            "of pgheadroom observe"
+            "of `pgheadroom observe`"
         )
     if observed.masked:
         raise InputError(

@@ -44,12 +44,12 @@ def read_plan(path: Path) -> Plan:
         InputError: No such file, no plan, another schema version, a field that is not as it must
             be, another digest, or a statement that the plan's own fields do not make.
     """
-    data = read_object(path, "a plan of pgheadroom advise --plan")
+    data = read_object(path, "a plan of `pgheadroom advise --plan`")
     if data.get("kind") != "plan" or data.get("schema_version") != SCHEMA_VERSION:
         older = data.get("kind") == "plan" and data.get("schema_version") == 1
         raise InputError(
             f"{path}: found {said_kind(data)}; expected a plan of version {SCHEMA_VERSION}, as "
-            "pgheadroom advise --plan writes it"
+            "`pgheadroom advise --plan` writes it"
             + (
                 ". Version 1 has no digest, so nobody can tell whether it was changed: make the "
                 "plan anew, and undo what it has set by its undo statements with psql"
@@ -66,9 +66,9 @@ def read_plan(path: Path) -> Plan:
     if found != expected:
         raise InputError(
             f"{path} was changed since it was written: its digest is {str(found)[:64]!r}, that of "
-            f"what it holds {expected!r}. Expected a plan as advise --plan wrote it: make it anew, "
-            "with other settings if those were meant, or run statements of yours with psql. "
-            "Nothing was changed"
+            f"what it holds {expected!r}. Expected a plan as `pgheadroom advise --plan` wrote it: "
+            "make it anew, with other settings if those were meant, or run statements of yours "
+            "with psql. Nothing was changed"
         )
     return plan
 

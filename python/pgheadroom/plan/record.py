@@ -133,11 +133,11 @@ def read_record(path: Path, plan: Plan) -> Record | None:
     """
     if not path.exists():
         return None
-    data = read_object(path, "the record of an earlier pgheadroom apply")
+    data = read_object(path, "the record of an earlier `pgheadroom apply`")
     if data.get("kind") != "applied" or data.get("schema_version") != SCHEMA_VERSION:
         raise InputError(
-            f"{path}: found {said_kind(data)}; expected the record of pgheadroom apply, version "
-            f"{SCHEMA_VERSION}: move it away if it is something else"
+            f"{path}: found {said_kind(data)}; expected the record of `pgheadroom apply`, "
+            f"version {SCHEMA_VERSION}: move it away if it is something else"
         )
     rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
     record = read(Record, rest, at=str(path))

@@ -77,10 +77,10 @@ def _be_alone(connection: psycopg.Connection[Any]) -> None:
             return
         time.sleep(LOCK_WAIT_S / LOCK_TRIES)
     raise SourceError(
-        "another pgheadroom apply is at work on this database, or one that was killed "
+        "another `pgheadroom apply` is at work on this database, or one that was killed "
         f"still is on the server: expected to be alone; look for application_name "
         f"'{APPLICATION_NAME}' in pg_stat_activity, wait until it is gone, and run the "
-        "same command again"
+        "same again"
     )
 
 

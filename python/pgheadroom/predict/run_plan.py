@@ -17,7 +17,7 @@ from typing import Literal
 
 from pgheadroom import _core
 from pgheadroom.defaults import SEEDS_DEFAULT
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import Pace, has_clockwork, pace_of, tps_of
 from pgheadroom.predict.memory import check_memory
@@ -139,9 +139,11 @@ class RunPlan:
     drawn: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for fewer than two seeds."""
+        """Raise ParameterError for fewer than two seeds."""
         if self.seeds < 2:
-            raise InputError(f"seeds {self.seeds}: expected at least 2, one run shows no spread")
+            raise ParameterError(
+                "seeds", f"{self.seeds}: expected at least 2, one run shows no spread"
+            )
 
     @property
     def is_drawn(self) -> bool:

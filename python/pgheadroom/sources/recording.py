@@ -133,7 +133,7 @@ def read_files(place: Path) -> Recording:
     if not paths:
         raise InputError(
             f"{place} holds no {FILE_PATTERN}: expected the folder in which psql ran the script "
-            "of --print-sql"
+            "of `pgheadroom observe --print-sql`"
         )
     lines: list[Line] = []
     for path in paths:
@@ -147,7 +147,7 @@ def _read_file(path: Path) -> list[Line]:
     texts = read_text(
         path,
         bytes_max=_FILE_BYTES_MAX,
-        expected="what the script of --print-sql wrote",
+        expected="what the script of `pgheadroom observe --print-sql` wrote",
         errors="surrogateescape",
     ).split("\n")
     found = []
@@ -161,8 +161,9 @@ def _read_file(path: Path) -> list[Line]:
             found.append(line_of(data))
         except (ValueError, RecursionError) as error:
             raise InputError(
-                f"{path}, line {number}: not written by the script of --print-sql ({error}); "
-                "run the script again with the options that it names"
+                f"{path}, line {number}: not written by the script of "
+                f"`pgheadroom observe --print-sql` ({error}); run the script again with the "
+                "options that it names"
             ) from None
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.errors import ConnectionFailed, InputError, SourceError, UnsupportedServer
+from pgheadroom.errors import ConnectionFailed, ConnectionMisread, SourceError, UnsupportedServer
 from pgheadroom.redaction import refuse_misread
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def connect(conninfo: str, parameters: Mapping[str, str]) -> psycopg.Connection[
         parameters: libpq parameters that overrule it.
 
     Raises:
-        InputError: The connection string is not understood.
+        ConnectionMisread: It is neither a URI nor keywords.
         ConnectionFailed: No connection.
         UnsupportedServer: An older server than 15.
     """
@@ -43,9 +43,9 @@ def connect(conninfo: str, parameters: Mapping[str, str]) -> psycopg.Connection[
     try:
         refuse_misread(conninfo_to_dict(conninfo))
     except psycopg.ProgrammingError:
-        raise InputError(
+        raise ConnectionMisread(
             "the connection is not understood: expected an existing file, postgresql://user@host/"
-            "dbname, 'host=... dbname=...', or -h, -p, -U, -d"
+            "dbname, or 'host=... dbname=...'"
         ) from None
     named = {"connect_timeout": "10", "application_name": "pgheadroom", **parameters}
     try:
@@ -71,7 +71,7 @@ def read_only_session(
         parameters: libpq parameters that overrule it.
 
     Raises:
-        InputError: The connection string is not understood.
+        ConnectionMisread: It is neither a URI nor keywords.
         ConnectionFailed: No connection, or it ended.
         UnsupportedServer: An older server than 15.
         SourceError: A query failed.

@@ -55,8 +55,8 @@ def profile_of(request: Request) -> Profile:
         profile = read_profile(path)
     if profile.workload.run.snapshots or profile.workload.run.rate_per_s is not None:
         raise InputError(
-            f"profile {name} holds snapshots or a rate, which `lab run custom` does not play: "
-            "expected a profile without; `pgheadroom prove` plays them"
+            f"profile {name} holds snapshots or a rate, which this experiment does not play: "
+            "expected a profile without; `prove` plays them"
         )
     return profile
 
