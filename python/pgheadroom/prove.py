@@ -21,7 +21,7 @@ from pgheadroom.outcome import KEYS, Outcome, outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
-from pgheadroom.predict.cells import Fillfactor
+from pgheadroom.predict.cells import Fillfactor, fillfactor_in_row
 from pgheadroom.predict.run import note
 from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
@@ -86,7 +86,7 @@ class Proof(Tabular):
         return even(
             [
                 {
-                    "fillfactor": cell.fillfactor,
+                    "fillfactor": fillfactor_in_row(cell.fillfactor, name),
                     "variant": cell.variant,
                     "table": name,
                     "figure": key,

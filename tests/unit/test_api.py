@@ -111,6 +111,13 @@ def test_a_curve_as_rows() -> None:
     assert found == ph.predict(ph.read_profile(HEARTBEAT), [90, 95, 100])
 
 
+def test_each_table_has_its_own_fillfactor_in_its_row() -> None:
+    """Where one is varied others keep theirs; all together then have none that they share."""
+    varied = ph.predict(ROOT / "examples" / "orders.toml", 90, table="orders")
+    found = {row["table"]: row["fillfactor"] for row in varied.rows()}
+    assert found == {None: None, "users": 100, "orders": 90, "lines": 100}
+
+
 def test_one_cell_and_one_level() -> None:
     """A number is one cell at it; nothing is one at the profile's own."""
     (cell,) = ph.predict(HEARTBEAT, 80).cells

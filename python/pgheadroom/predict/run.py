@@ -17,6 +17,7 @@ from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.predict.cells import (
     Cell,
     Fillfactor,
+    fillfactor_in_row,
     is_variant,
     loaded_at,
     loaded_rows,
@@ -124,11 +125,13 @@ class Prediction(Tabular):
         """
         One row a cell and table; `table` is None for all together.
 
+        `fillfactor` is the table's own; of all together the one that they share, or None.
         Names as in the file; of statistical figures the middle, with `_low` and `_high` beside.
         """
         return even(
             [
-                {"fillfactor": cell.fillfactor, "variant": cell.variant, "table": name}
+                {"fillfactor": fillfactor_in_row(cell.fillfactor, name)}
+                | {"variant": cell.variant, "table": name}
                 | {k: v for key in KEYS for k, v in columns(key, part.value(key)).items()}
                 for cell in self.cells
                 for name, part in cell.predicted.parts()
