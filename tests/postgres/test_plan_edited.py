@@ -13,7 +13,8 @@ import pytest
 
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, plan_text
-from pgheadroom.plan.apply import Applier, ApplyOptions
+from pgheadroom.plan.apply import Applier
+from pgheadroom.plan.execution import ApplyOptions
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
 from pgheadroom.servers import Cluster, ServerPrograms

@@ -19,7 +19,8 @@ from footprint import DEADLINE_S
 
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, read_plan
-from pgheadroom.plan.apply import Applier, ApplyOptions
+from pgheadroom.plan.apply import Applier
+from pgheadroom.plan.execution import ApplyOptions
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import APPLICATION_NAME, LOCK_CLASS, writing_session
 from pgheadroom.servers import Cluster, ServerPrograms

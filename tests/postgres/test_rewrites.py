@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from test_plan_apply import run
 
-from pgheadroom.plan import apply as applying
+from pgheadroom.plan import execution
 from pgheadroom.plan.marks import mark_of
 from pgheadroom.plan.record import record_path
 from pgheadroom.plan.rewrites import usable_rewrites
@@ -253,7 +253,7 @@ def test_a_lock_that_is_not_had(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A transaction stays open: others wait no longer than for lock_timeout, and it is said."""
-    monkeypatch.setattr(applying, "_CHEAP_S", 0.0)  # the table is small, its copy quick
+    monkeypatch.setattr(execution, "_CHEAP_S", 0.0)  # the table is small, its copy quick
     with prepared(programs, BUSY) as (cluster, profile, tools):
         now = profile
         for tool in [tool for tool in tools if tool != "pg_repack"]:

@@ -64,7 +64,8 @@ def apply_command(
 ) -> None:
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
     from pgheadroom.cli import apply_output
-    from pgheadroom.plan.apply import Applier, ApplyOptions
+    from pgheadroom.plan.apply import Applier
+    from pgheadroom.plan.execution import ApplyOptions
     from pgheadroom.plan.reading import read_plan
     from pgheadroom.plan.record import new_record, read_record, record_path, save
     from pgheadroom.plan.session import writing_session

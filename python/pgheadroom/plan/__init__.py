@@ -6,7 +6,8 @@ Plans: an advice as statements with their undo, and carrying them out.
     making.py      advice -> plan               reading.py     files
     steps.py       what a step rests on         rewrites.py    what can rewrite a table, and where
     text.py        for people                   record.py      what was done
-    apply.py       the only part that writes    session.py     the writing session
+    apply.py       one call of `apply`          session.py     the writing session
+    checking.py    whether a plan still fits    execution.py   the only part that writes
     guard.py       a second session beside pg_squeeze
 """
 

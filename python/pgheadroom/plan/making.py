@@ -8,7 +8,6 @@ all settings, and only where it was asked for; what the server has for it is off
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from pgheadroom.plan.measured import measure
 from pgheadroom.plan.rewrites import usable_rewrites
 from pgheadroom.plan.statements import check_rewrite, name_of, one_line, tool_of
 from pgheadroom.plan.steps import make_step
-from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool
+from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool, now_text
 from pgheadroom.profile import Profile, to_json
 from pgheadroom.profile.tables import TableProfile
 
@@ -88,7 +87,7 @@ class _Maker:
         steps = [*self._settings, *self._rewrites]
         return Plan(
             tool_version=pgheadroom.__version__,
-            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            created_at=now_text(),
             observed_at=observed.observed_at,
             target=self._target,
             policy=self._advice.policy,

@@ -7,6 +7,7 @@ against what happened by `verify`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,6 +31,11 @@ HIDDEN = "hidden"
 StepKind = Literal["set_fillfactor", "rewrite"]
 Tool = Literal["ALTER TABLE", "REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL"]
 RunBy = Literal["apply", "you"]
+
+
+def now_text() -> str:
+    """The time as plans and records have it: UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
