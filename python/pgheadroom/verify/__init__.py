@@ -7,6 +7,8 @@ Forecast against outcome: the same measures over a comparable window.
     foreseeing.py a forecast again, for what has happened since
     room.py       what of a heap's growth nobody knows
     values.py     the verification as a value
+    measures.py   HOT, pages, heap and WAL of a table, as foreseen and as found
+    table.py      one table: whether it can be compared, and its verdict
     verifying.py  plan, record and a new observation -> verification
 """
 
