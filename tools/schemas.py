@@ -28,7 +28,7 @@ from pgheadroom.prove import Proof
 from pgheadroom.verify import values as verification
 from pgheadroom.wal import names as wal_names
 from pgheadroom.wal import values as wal
-from pgheadroom.wal import what_if
+from pgheadroom.wal import what_if_values
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
@@ -84,9 +84,9 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             frame=_frame("wal_stats", wal.SCHEMA_VERSION),
         ),
         "wal-what-if": json_schema(
-            what_if.WhatIf,
+            what_if_values.WhatIf,
             title="WAL under other settings",
-            frame=_frame("wal_what_if", what_if.SCHEMA_VERSION),
+            frame=_frame("wal_what_if", what_if_values.SCHEMA_VERSION),
         ),
         "wal-names": json_schema(
             wal_names.Names,

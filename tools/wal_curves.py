@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pgheadroom.servers import Host, ServerPrograms, find_client, find_programs
 from pgheadroom.wal import Grid, WhatIf, wal_what_if
-from pgheadroom.wal.what_if import CheckpointWal, Range, middle
+from pgheadroom.wal.what_if_values import CheckpointWal, Range, middle
 
 MIB = 2**20
 SIZES_MIB = (48, 96, 192, 384, 768)

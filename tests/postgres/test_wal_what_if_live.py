@@ -9,7 +9,7 @@ import pytest
 
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.wal import Grid, RelationWal, names_of_server, read_wal, wal_what_if
-from pgheadroom.wal.what_if import middle
+from pgheadroom.wal.what_if_values import middle
 
 ROUNDS = 4
 TOLERANCE_FRAC = 0.03

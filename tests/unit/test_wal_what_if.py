@@ -16,7 +16,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.wal import Grid, Names, WhatIf, read_wal, wal_what_if
 from pgheadroom.wal.names import RelationName
-from pgheadroom.wal.what_if import CheckpointWal, Range, middle
+from pgheadroom.wal.what_if_values import CheckpointWal, Range, middle
 
 HUGE = 2**50
 SECOND = 1_000_000

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pgheadroom.wal import Names, WalStats
-    from pgheadroom.wal.what_if import WhatIf
+    from pgheadroom.wal.what_if_values import WhatIf
 
 Number = TypeVar("Number", int, float)
 
@@ -204,7 +204,7 @@ def what_if(
     from pgheadroom.report import text
     from pgheadroom.report.wal import what_if as what_if_report
     from pgheadroom.wal import wal_what_if
-    from pgheadroom.wal.what_if import SIZES_BYTES, TIMEOUTS_S, Grid
+    from pgheadroom.wal.other_checkpoints import SIZES_BYTES, TIMEOUTS_S, Grid
 
     if not 0 < target <= 1:
         raise InputError(f"--completion-target {target}: expected more than 0 and up to 1")

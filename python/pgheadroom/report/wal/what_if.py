@@ -8,7 +8,7 @@ from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 from pgheadroom.units import show_bytes, show_duration, show_share
 from pgheadroom.wal.values import share_of
-from pgheadroom.wal.what_if import CheckpointWal, Range, WhatIf, middle
+from pgheadroom.wal.what_if_values import CheckpointWal, Range, WhatIf, middle
 
 INDEXES_SHOWN = 20
 """On a terminal; files have all. Arbitrary."""
