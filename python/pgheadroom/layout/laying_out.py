@@ -9,15 +9,15 @@ sampled, else the mean over which columns are NULL.
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.layout.columns import Shown, live_column, profile_columns
+from pgheadroom.layout.mean_row import DROPPED, mean_row
 from pgheadroom.layout.values import (
     ColumnLayout,
     Computed,
@@ -27,51 +27,13 @@ from pgheadroom.layout.values import (
     Room,
     TableLayout,
 )
-from pgheadroom.profile import ColumnProfile, Kind, Profile, TableProfile
-from pgheadroom.profile.column_types import payload_bytes
+from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.profile.observed import ObservedColumn
 from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
 
 FILLFACTORS = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
-_UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
 _ROW_BYTES_MAX = 8160
 _LINE_POINTER_BYTES = 4
-_PATTERNS_EXACT = 6  # nullable columns of which each combination is laid out: 64 of them
-_PATTERNS_DRAWN = 200  # of more; the mean is then within some tenths of a byte
-_SUBSTITUTES = {
-    (1, "c"): "bool",
-    (2, "s"): "int2",
-    (4, "i"): "int4",
-    (8, "d"): "int8",
-    (16, "c"): "uuid",
-    (-1, "i"): "bytea",
-    (-1, "d"): "path",
-}
-"""A built-in type of the same length and alignment, for types that only this database has."""
-_DROPPED = _core.Column("bool", is_null=True)
-"""A dropped column in a row: a bit of the bitmap of NULLs, whatever its type was."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A column as it is laid out; `type` is the server's spelling, `like` what stands for it."""
-
-    core: _core.Column
-    type: str
-    like: str | None
-    null_frac: float
-
-    def null(self) -> _core.Column:
-        return _core.Column(self.core.type_name, is_null=True, name=self.core.name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean:
-    """Of all rows: bytes of a row, and of a row on its page with its line pointer."""
-
-    tuple_bytes: float
-    page_bytes: float
-    with_nulls_frac: float
 
 
 def of_profile(profile: Profile, table: str | None) -> Layout:
@@ -103,7 +65,7 @@ def of_profile(profile: Profile, table: str | None) -> Layout:
 
 def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
     columns = [
-        _Shown(core, core.type_name, None, column.null_frac)
+        Shown(core, core.type_name, None, column.null_frac)
         for core, column in zip(profile_columns(found, assumed), found.columns, strict=True)
     ]
     keys: dict[str, tuple[str | None, ...]] = {
@@ -188,7 +150,7 @@ def of_live_tables(
 
 def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
     name = found.name if found.schema == "public" else f"{found.schema}.{found.name}"
-    columns = [_live_column(column, name, assumed) for column in found.columns]
+    columns = [live_column(column, name, assumed) for column in found.columns]
     measured = _measured(found)
     laid_out = _lay_out(
         name,
@@ -226,73 +188,9 @@ def _measured(found: LiveTable) -> Measured | None:
     )
 
 
-def profile_columns(table: TableProfile, assumed: dict[str, str]) -> list[_core.Column]:
-    """A row of the table, without NULLs and with strings of their mean width, column by column."""
-    return [_profile_column(column, table.name, assumed) for column in table.columns]
-
-
-def _profile_column(column: ColumnProfile, table: str, assumed: dict[str, str]) -> _core.Column:
-    path = f"{table}.{column.name}"
-    width: int | None = None
-    if column.width is not None:
-        width = (column.width.min_bytes + column.width.max_bytes + 1) // 2
-        if column.width.min_bytes != column.width.max_bytes:
-            assumed[path] = f"{width} bytes, the mean of its widths"
-    elif column.base_type == "numeric":
-        width = 2 if column.values.kind == "constant" else 6
-        assumed[path] = f"{width} bytes of a numeric value"
-    elif column.kind is Kind.PADDED and column.type_length is None:
-        width = 1
-    else:
-        width = payload_bytes(column.type)
-    return _core.Column(column.type, payload_bytes=width, name=column.name)
-
-
-def _live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> _Shown:
-    path = f"{table}.{column.name}"
-    width: int | None = None
-    null_frac = min(max(column.null_frac or 0.0, 0.0), 1.0)
-    if column.typlen < 0 and null_frac < 1:
-        if column.stored_bytes is None:
-            width = _UNKNOWN_WIDTH_BYTES
-            assumed[path] = f"{width} bytes: its average width cannot be seen"
-        else:
-            header_bytes = 1 if column.stored_bytes <= 127 else 4
-            width = max(round(column.stored_bytes) - header_bytes, 0)
-    if column.null_frac is None:
-        assumed[f"{path}, NULL"] = "no value is NULL: its share of NULLs cannot be seen"
-    core = None if column.is_user_type else _built_in(column, width)
-    # Qualified where a search_path might not find it; public goes without saying, as for tables.
-    spelled = column.declared.removeprefix("public.")
-    like = None if column.declared == column.type else column.type.removeprefix("public.")
-    if core is not None:
-        return _Shown(core, spelled, like, null_frac)
-    substitute = _SUBSTITUTES.get((column.typlen, column.typalign), "bytea")
-    if substitute == "bytea" and column.typlen > 0:
-        width = column.typlen - 1  # as many bytes, one of them taken for a header
-    elif column.typlen < 0 and width is None:
-        width = 1
-    core = _core.Column(substitute, payload_bytes=width, name=column.name)
-    # A built-in type of variable length is only wider than one value of it: it lies no otherwise.
-    if column.is_user_type or column.typlen > 0:
-        like = substitute if like is None else f"{like}, as {substitute}"
-    return _Shown(core, spelled, like, null_frac)
-
-
-def _built_in(column: LiveColumn, width: int | None) -> _core.Column | None:
-    """The column by its own type; None where a value of that type is never so wide as the mean."""
-    widths = (width, None) if column.stored_bytes is None else (width,)
-    for tried in widths:  # bpchar(n) has a width of its own
-        try:
-            return _core.Column(column.type, payload_bytes=tried, name=column.name)
-        except InputError:
-            continue
-    return None
-
-
 def _lay_out(
     name: str,
-    columns: Sequence[_Shown],
+    columns: Sequence[Shown],
     rows: int | None,
     fillfactor: int,
     indexes: Mapping[str, tuple[str | None, ...]],
@@ -301,10 +199,10 @@ def _lay_out(
     dropped: int = 0,
 ) -> TableLayout:
     usual = [column.null() if column.null_frac > 0.5 else column.core for column in columns]
-    row = _core.RowLayout([*usual, *[_DROPPED] * dropped])
+    row = _core.RowLayout([*usual, *[DROPPED] * dropped])
     order = _core.RowLayout(usual).best_order()
     best = _core.RowLayout([usual[place] for place in order])
-    mean = _mean(columns, dropped)
+    mean = mean_row(columns, dropped)
     page_bytes = (measured and measured.page_bytes) or mean.page_bytes
     by_name = {column.core.name: column.core for column in columns}
     return TableLayout(
@@ -378,44 +276,6 @@ def _room(row_bytes: float, rows: int | None, percent: int) -> Room:
         spare_versions=math.floor(mixed(each[0][1], each[1][1])),
         heap_pages=pages,
     )
-
-
-def _mean(columns: Sequence[_Shown], dropped: int) -> _Mean:
-    """The mean over which columns are NULL, as if each were so by itself; dropped ones always."""
-    gone = [_DROPPED] * dropped
-    tuple_bytes = page_bytes = with_nulls = 0.0
-    for weight, nulls in _null_patterns([column.null_frac for column in columns]):
-        row = _core.RowLayout(
-            [c.null() if is_null else c.core for c, is_null in zip(columns, nulls, strict=True)]
-            + gone
-        )
-        tuple_bytes += weight * row.tuple_bytes
-        page_bytes += weight * row.page_bytes
-        with_nulls += weight * (any(nulls) or dropped > 0)
-    return _Mean(tuple_bytes, page_bytes, with_nulls)
-
-
-def _null_patterns(fracs: Sequence[float]) -> Iterable[tuple[float, list[bool]]]:
-    """Which columns are NULL together, and in what share of the rows."""
-    open_places = [place for place, frac in enumerate(fracs) if 0 < frac < 1]
-    settled = [frac >= 1 for frac in fracs]
-    if len(open_places) <= _PATTERNS_EXACT:
-        for chosen in itertools.product((False, True), repeat=len(open_places)):
-            weight, pattern = 1.0, list(settled)
-            for place, is_null in zip(open_places, chosen, strict=True):
-                pattern[place] = is_null
-                weight *= fracs[place] if is_null else 1 - fracs[place]
-            yield weight, pattern
-        return
-    draw = random.Random(1)  # noqa: S311 - the same draws each time, of no secret
-    for _ in range(_PATTERNS_DRAWN):
-        yield (
-            1 / _PATTERNS_DRAWN,
-            [
-                draw.random() < frac if 0 < frac < 1 else settled[place]
-                for place, frac in enumerate(fracs)
-            ],
-        )
 
 
 def _index(

@@ -17,9 +17,8 @@ from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
 from pgheadroom.migration.effect import Effect
 from pgheadroom.profile import ColumnProfile, IndexProfile, TableProfile, Values, Width
-from pgheadroom.profile.column_types import FORMS, base_of
+from pgheadroom.profile.column_types import FORMS, UNKNOWN_WIDTH_BYTES, base_of
 
-_UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
 _FIXED = {1: "bool", 2: "int2", 4: "int4", 8: "int8"}
 _SERIAL = {"smallserial": "int2", "serial": "int4", "bigserial": "int8"}
 
@@ -306,12 +305,12 @@ def stand_in(
             return ColumnProfile(name=name, type=kind, values=constant), None
         if known.typlen in _FIXED and not known.type_name.endswith("]"):
             return ColumnProfile(name=name, type=_FIXED[known.typlen], values=constant), None
-    length, assumed = _UNKNOWN_WIDTH_BYTES, f"{shown}: {_UNKNOWN_WIDTH_BYTES} bytes a value"
+    length, assumed = UNKNOWN_WIDTH_BYTES, f"{shown}: {UNKNOWN_WIDTH_BYTES} bytes a value"
     if known is not None and known.typlen > 0:
         length, assumed = known.typlen, ""
     elif known is not None and known.type_name.startswith("varchar("):
         limit = int(known.type_name.removeprefix("varchar(").rstrip(")"))
-        length = min(limit, _UNKNOWN_WIDTH_BYTES)
+        length = min(limit, UNKNOWN_WIDTH_BYTES)
         assumed = f"{shown}: {length} bytes a value"
     column = ColumnProfile(
         name=name,

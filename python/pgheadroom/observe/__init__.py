@@ -2,10 +2,11 @@
 A recording of a live database becomes a profile.
 
 `sources/observing.py` asks and `sources/recording.py` holds what was answered; here it is put
-together: update classes (`classes.py`), names (`mask.py`), tables (`tables.py`, `columns.py`,
-`indexes.py`), samples (`sample.py`), the server (`server.py`), what could not be seen
-(`access.py`), and the whole (`build.py`); `live.py` does all of it on a connection. Every derived
-number carries its evidence: measured, sampled, estimated or assumed.
+together: what was answered of each table (`answers.py`), differences of counters (`counters.py`),
+update classes (`classes.py`), names (`mask.py`), tables (`tables.py`, `columns.py`, `indexes.py`),
+samples (`sample.py`), the server (`server.py`), what could not be seen (`access.py`), and the whole
+(`build.py`); `live.py` does all of it on a connection. Every derived number carries its evidence:
+measured, sampled, estimated or assumed.
 """
 
 from __future__ import annotations

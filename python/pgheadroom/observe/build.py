@@ -15,13 +15,14 @@ from pgheadroom.forms import FieldError, write
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
+from pgheadroom.observe.answers import read_answers
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass, with_triggers
 from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
 from pgheadroom.observe.sample import fit_skew
-from pgheadroom.observe.tables import WatchedTable, make_table, read_answers
+from pgheadroom.observe.tables import WatchedTable, make_table
 from pgheadroom.observe.triggers import triggers_observed
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.sources.recording import Recording, Row

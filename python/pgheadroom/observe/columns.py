@@ -16,12 +16,18 @@ from typing import Any
 from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, catalog_type, string_width
-from pgheadroom.profile.column_types import FORMS, Kind, base_of, payload_bytes, width_range
+from pgheadroom.profile.column_types import (
+    FORMS,
+    UNKNOWN_WIDTH_BYTES,
+    Kind,
+    base_of,
+    payload_bytes,
+    width_range,
+)
 from pgheadroom.profile.tables import INTEGER_MAX
 from pgheadroom.sources.recording import Row
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
-_UNKNOWN_WIDTH_BYTES = 32  # what PostgreSQL's planner assumes (get_typavgwidth, lsyscache.c)
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
 
 
@@ -89,7 +95,7 @@ def page_widths(rows: Iterable[Row], *, row_bytes: float | None) -> dict[int, Co
     if not variable:
         return {}
     fixed = sum(max(int(row["typlen"]), 0) for row in columns)
-    each = float(_UNKNOWN_WIDTH_BYTES)
+    each = float(UNKNOWN_WIDTH_BYTES)
     if row_bytes is not None:
         each = max((row_bytes - 28 - fixed) / len(variable), 1.0)  # header and line pointer
     evidence = "assumed" if row_bytes is None else "estimated"
@@ -179,7 +185,7 @@ def _type(
     base = base_of(canonical or "")
     constant = distinct == 1 or (distinct is None and not indexed)
     kind = "constant" if constant else "random"
-    stored = width.mean_bytes if width is not None else float(_UNKNOWN_WIDTH_BYTES)
+    stored = width.mean_bytes if width is not None else float(UNKNOWN_WIDTH_BYTES)
     if typlen < 0 and width is None:
         width = ColumnWidth(mean_bytes=stored, deviation_bytes=0, evidence="assumed")
     if base == "numeric":
@@ -249,7 +255,7 @@ def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
         return canonical
     stored = int(row["typlen"])
     if stored < 0:
-        stored = round(width.mean_bytes) if width is not None else _UNKNOWN_WIDTH_BYTES
+        stored = round(width.mean_bytes) if width is not None else UNKNOWN_WIDTH_BYTES
     for name, length in (("int8", 8), ("int4", 4), ("int2", 2)):
         if stored >= length and rows <= INTEGER_MAX[name]:
             return name
@@ -270,7 +276,7 @@ def _key_rest(
         return None
     stored = float(row["typlen"])
     if stored < 0:
-        stored = width.mean_bytes if width is not None else float(_UNKNOWN_WIDTH_BYTES)
+        stored = width.mean_bytes if width is not None else float(UNKNOWN_WIDTH_BYTES)
     left = stored - {"int8": 8, "int4": 4, "int2": 2}[key_type]
     observed["substituted"] = f"{key_type}, for a profile's key is an ascending integer"
     if left < 1:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.forms import FieldError
-from pgheadroom.observe.tables import differences
+from pgheadroom.observe.counters import differences
 from pgheadroom.profile.settings import check_setting
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.types import PgVersion

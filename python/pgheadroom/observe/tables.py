@@ -8,12 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.observe.columns import (
-    Column,
-    make_column,
-    page_widths,
-    sampled_widths,
-)
+from pgheadroom.observe.answers import Answers
+from pgheadroom.observe.columns import Column, make_column, page_widths, sampled_widths
+from pgheadroom.observe.counters import COUNTERS, STATES, differences, rates
 from pgheadroom.observe.indexes import (
     IndexRow,
     choose_key,
@@ -25,107 +22,14 @@ from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.stated import SAID, stated_of
 from pgheadroom.observe.values import Values, read_values
 from pgheadroom.observe.widths import ColumnWidth
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import Row
 from pgheadroom.sources.sampled import sample_summary
 from pgheadroom.units import PAGE_BYTES
 
-COUNTERS = (
-    "n_tup_ins",
-    "n_tup_upd",
-    "n_tup_del",
-    "n_tup_hot_upd",
-    "n_tup_newpage_upd",
-    "seq_scan",
-    "seq_tup_read",
-    "idx_scan",
-    "idx_tup_fetch",
-    "heap_blks_read",
-    "heap_blks_hit",
-    "idx_blks_read",
-    "idx_blks_hit",
-    "vacuum_count",
-    "autovacuum_count",
-    "analyze_count",
-    "autoanalyze_count",
-    "total_vacuum_ms",
-    "total_autovacuum_ms",
-)
-"""Counters that only grow; the others of the query are states."""
-_STATES = (
-    "n_live_tup",
-    "n_dead_tup",
-    "n_mod_since_analyze",
-    "n_ins_since_vacuum",
-    "last_vacuum_epoch_s",
-    "last_autovacuum_epoch_s",
-    "last_analyze_epoch_s",
-    "last_autoanalyze_epoch_s",
-)
 _REPLICA_IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
 """Of pg_class.relreplident."""
 
 _PAGE_USABLE_BYTES = 8168  # SizeOfPageHeaderData from a page of 8,192
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """The rows of a recording by table, read once."""
-
-    major: int
-    interval_s: float
-    columns: Mapping[int, tuple[Row, ...]]
-    statistics: Mapping[tuple[str, str, str], Row]
-    indexes: Mapping[int, tuple[Row, ...]]
-    definitions: Mapping[int, Row]
-    before: Mapping[int, Row]
-    after: Mapping[int, Row]
-    sizes_before: Mapping[int, Row]
-    sizes: Mapping[int, Row]
-    index_before: Mapping[int, Row]
-    index_after: Mapping[int, Row]
-    samples: Mapping[int, Row]
-    row_ages: Mapping[int, Row]
-    values_before: Mapping[int, Row]
-    values_after: Mapping[int, Row]
-    free_space: Mapping[int, Row]
-    page_headers: Mapping[int, Row]
-
-
-def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answers:
-    """Sort a recording's rows by table."""
-
-    def by_oid(query: str, moment: str) -> dict[int, Row]:
-        return {int(row["oid"]): row for row in recording.rows(query, moment)}
-
-    def lists(query: str, field: str) -> dict[int, tuple[Row, ...]]:
-        found: dict[int, list[Row]] = {}
-        for row in recording.rows(query):
-            found.setdefault(int(row[field]), []).append(row)
-        return {oid: tuple(rows) for oid, rows in found.items()}
-
-    return Answers(
-        major=major,
-        interval_s=interval_s,
-        columns=lists("columns", "oid"),
-        statistics={
-            (row["schema"], row["table"], row["name"]): row
-            for row in recording.rows("column_statistics")
-        },
-        indexes=lists("indexes", "table_oid"),
-        definitions=by_oid("index_definitions", "shape"),
-        before=by_oid("table_counters", "start"),
-        after=by_oid("table_counters", "end"),
-        sizes_before=by_oid("sizes", "start"),
-        sizes=by_oid("sizes", "end"),
-        index_before=by_oid("index_counters", "start"),
-        index_after=by_oid("index_counters", "end"),
-        samples=by_oid("sample", "end"),
-        row_ages=by_oid("row_ages", "end"),
-        values_before=by_oid("row_values", "start"),
-        values_after=by_oid("row_values", "end"),
-        free_space=by_oid("free_space", "end"),
-        page_headers=by_oid("page_headers", "end"),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,22 +53,6 @@ class WatchedTable:
     def rows(self) -> int:
         """Rows in the profile."""
         return int(self.profile["rows"])
-
-
-def differences(before: Row | None, after: Row | None, names: Sequence[str]) -> dict[str, Any]:
-    """
-    Differences of counters; None for one that is missing or went backwards (a reset).
-
-    A table without a row before the interval was made inside it.
-    """
-    found: dict[str, Any] = {}
-    for name in names:
-        if after is None or name not in after or after[name] is None:
-            continue
-        first = 0 if before is None else before.get(name) or 0
-        change = after[name] - first
-        found[name] = change if change >= 0 else None
-    return found
 
 
 def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> WatchedTable:
@@ -211,8 +99,8 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
         "rows_evidence": rows_evidence,
         "counters": delta,
         "totals": {name: after[name] for name in COUNTERS if name in after} if after else {},
-        "state": {name: after[name] for name in _STATES if name in after} if after else {},
-        "per_s": _rates(delta, answers.interval_s),
+        "state": {name: after[name] for name in STATES if name in after} if after else {},
+        "per_s": rates(delta, answers.interval_s),
         "columns": [column.observed for column in columns.values()],
         "dropped_columns": len(listed) - len(live),
         "added_columns": [str(c["name"]) for c in live.values() if c["has_missing"]],
@@ -401,13 +289,6 @@ def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> 
 def _reloptions(row: Row) -> dict[str, str]:
     made = {k: str(v) for k, v in (row["reloptions"] or {}).items() if k != "fillfactor"}
     return made | {f"toast.{k}": str(v) for k, v in (row["toast_reloptions"] or {}).items()}
-
-
-def _rates(delta: Mapping[str, Any], interval_s: float) -> dict[str, Any]:
-    names = [name for name in COUNTERS[:5] if name in delta]
-    return {
-        name: None if delta[name] is None else round(delta[name] / interval_s, 6) for name in names
-    }
 
 
 def _toast(row: Row, answers: Answers) -> dict[str, Any] | None:

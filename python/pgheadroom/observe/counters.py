@@ -1,0 +1,67 @@
+"""
+Counters of tables and indexes over an interval: what grew, and how fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgheadroom.sources.recording import Row
+
+COUNTERS = (
+    "n_tup_ins",
+    "n_tup_upd",
+    "n_tup_del",
+    "n_tup_hot_upd",
+    "n_tup_newpage_upd",
+    "seq_scan",
+    "seq_tup_read",
+    "idx_scan",
+    "idx_tup_fetch",
+    "heap_blks_read",
+    "heap_blks_hit",
+    "idx_blks_read",
+    "idx_blks_hit",
+    "vacuum_count",
+    "autovacuum_count",
+    "analyze_count",
+    "autoanalyze_count",
+    "total_vacuum_ms",
+    "total_autovacuum_ms",
+)
+"""Counters that only grow; the others of the query are states."""
+STATES = (
+    "n_live_tup",
+    "n_dead_tup",
+    "n_mod_since_analyze",
+    "n_ins_since_vacuum",
+    "last_vacuum_epoch_s",
+    "last_autovacuum_epoch_s",
+    "last_analyze_epoch_s",
+    "last_autoanalyze_epoch_s",
+)
+
+
+def differences(before: Row | None, after: Row | None, names: Sequence[str]) -> dict[str, Any]:
+    """
+    Differences of counters; None for one that is missing or went backwards (a reset).
+
+    A table without a row before the interval was made inside it.
+    """
+    found: dict[str, Any] = {}
+    for name in names:
+        if after is None or name not in after or after[name] is None:
+            continue
+        first = 0 if before is None else before.get(name) or 0
+        change = after[name] - first
+        found[name] = change if change >= 0 else None
+    return found
+
+
+def rates(delta: Mapping[str, Any], interval_s: float) -> dict[str, Any]:
+    """Rows written a second, by kind; None where the difference is."""
+    names = [name for name in COUNTERS[:5] if name in delta]
+    return {
+        name: None if delta[name] is None else round(delta[name] / interval_s, 6) for name in names
+    }
