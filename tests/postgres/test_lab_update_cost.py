@@ -225,7 +225,7 @@ def test_a_table_that_is_not_the_intended_one_is_thrown_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The page count after loading is computed beforehand: another one ends the run."""
-    monkeypatch.setattr(module, "row_bytes", lambda filler: filler + 60)
+    monkeypatch.setattr(module, "row_bytes", lambda cell: int(cell["filler_length"]) + 60)
     with pytest.raises(MeasurementInvalid, match="not the intended table"):
         _run(_request("filler_length=64"), newest, tmp_path / "record")
     assert (tmp_path / "record" / "samples.jsonl").read_bytes() == b""

@@ -15,31 +15,30 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
-from pgheadroom.lab.counters import table_counters, uncounted
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.experiments.update_cost import presentation
 from pgheadroom.lab.experiments.update_cost import summary as update_cost_summary
-from pgheadroom.lab.experiments.update_cost.predicted import (
-    CHANGE_SPAN,
-    ROWS_PER_SCALE,
-    ROWS_PER_UPDATED_ROW,
+from pgheadroom.lab.experiments.update_cost.measure import (
+    TABLE,
+    base_settings,
+    explain_update,
+    load,
+    warm,
 )
-from pgheadroom.lab.place import Place, Running, Shape
+from pgheadroom.lab.experiments.update_cost.predicted import ROWS_PER_SCALE, row_bytes
+from pgheadroom.lab.place import Place, Shape
 from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.presentation import FigureForm, TableForm
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
-from pgheadroom.units import PAGE_BYTES, setting_bytes
-
-TABLE = "pgbench_accounts"
+from pgheadroom.units import PAGE_BYTES
 
 FACTORS = (
     Factor(
@@ -151,13 +150,6 @@ _MEASURED = (
 MEASURES = (*_MEASURED, *measures_of(_MEASURED, update_cost_predicted.PREDICTED))
 
 
-def row_bytes(filler_length: int) -> int:
-    """Heap tuple length of a row (int, int, char(filler_length), int), header included."""
-    return _core.heap_tuple_bytes(
-        [("int4", 4), ("int4", 4), ("bpchar", filler_length), ("int4", 4)]
-    )
-
-
 class UpdateCost(Experiment):
     """See the module's docstring."""
 
@@ -229,22 +221,22 @@ class UpdateCost(Experiment):
         """Copy the shape, start it, run the UPDATE under EXPLAIN, check, and read the counters."""
         cell = trial.cell
         rows = request.scale * ROWS_PER_SCALE
-        bytes_of_row = row_bytes(int(cell["filler_length"]))
+        bytes_of_row = row_bytes(cell)
         heap_pages = _core.heap_pages(rows, bytes_of_row, int(cell["fillfactor"]))
         shape = Shape(
             name=self.shape_name(trial),
-            load=functools.partial(_load, scale=request.scale, cell=cell),
+            load=functools.partial(load, scale=request.scale, cell=cell),
             bytes_expected=heap_pages * PAGE_BYTES + rows * 25 * (1 + int(cell.get("indexes", 0))),
         )
         settings = {
-            **_base_settings(shape.bytes_expected, place.memory_bytes),
+            **base_settings(shape.bytes_expected, place.memory_bytes),
             "full_page_writes": str(cell.get("full_page_writes", "off")),
             "wal_compression": str(cell.get("wal_compression", "off")),
         }
         with place.running(shape, settings) as server:
             if _is_timed(request):
-                _warm(server)
-            outcome = _explain_update(server, request, trial)
+                warm(server)
+            outcome = explain_update(server, request, trial)
             outcome = replace(outcome, environment=describe_server(server))
         if shape.bytes_expected * 1.3 > place.memory_bytes / 2:
             note = (
@@ -287,153 +279,6 @@ def _is_timed(request: Request) -> bool:
 def _is_control(request: Request, cell: Cell) -> bool:
     """Whether a cell has an A/A arm."""
     return cell == update_cost_summary.control_of(request, cell)
-
-
-def _base_settings(data_bytes: int, memory_bytes: int) -> dict[str, str]:
-    """No checkpoint, vacuum or eviction inside; buffers for the data, at most half the memory."""
-    shared_bytes = min(max(int(data_bytes * 1.3), 128 * 1024**2), memory_bytes // 2)
-    return {
-        "shared_buffers": setting_bytes(shared_bytes),
-        "autovacuum": "off",
-        "checkpoint_timeout": "1d",
-        "max_wal_size": "1TB",
-        "synchronize_seqscans": "off",
-        "jit": "off",
-        "max_parallel_workers_per_gather": "0",
-        "bgwriter_lru_maxpages": "0",
-        "fsync": "off",
-    }
-
-
-def _load(server: Running, *, scale: int, cell: dict[str, Any]) -> None:
-    """The document's statements."""
-    with server.connect() as connection:
-        connection.execute(
-            f"CREATE TABLE {TABLE} (aid int PRIMARY KEY, bid int, "
-            f"filler char({int(cell['filler_length'])}), abalance int) "
-            f"WITH (fillfactor = {int(cell['fillfactor'])})"
-        )
-        connection.execute(
-            f"INSERT INTO {TABLE} (aid, bid, filler, abalance) "
-            f"SELECT aid, (aid - 1) / 100000 + 1, '', 0 "
-            f"FROM generate_series(1, {scale} * {ROWS_PER_SCALE}) AS aid"
-        )
-        if server.cluster is None:
-            # A borrowed server's autovacuum is on, and would vacuum in the middle of a trial.
-            connection.execute(f"ALTER TABLE {TABLE} SET (autovacuum_enabled = off)")
-        for number in range(1, int(cell.get("indexes", 0)) + 1):
-            connection.execute(f"CREATE INDEX {TABLE}_aid_{number} ON {TABLE} (aid)")
-        if (column := cell.get("indexed_column", "none")) != "none":
-            connection.execute(f"CREATE INDEX {TABLE}_{column} ON {TABLE} ({column})")
-        connection.execute(f"VACUUM (ANALYZE) {TABLE}")
-    server.checkpoint()
-
-
-def _warm(server: Running) -> None:
-    """
-    Read the table and each index into shared buffers.
-
-    The server has no pg_prewarm, and the planner takes one of equal indexes: so the others are
-    dropped in a transaction that is rolled back. Nothing of the table or its indexes changes.
-    """
-    with server.connect() as connection:
-        names = [
-            name
-            for (name,) in connection.execute(
-                "SELECT indexrelid::regclass::text FROM pg_index "
-                "WHERE indrelid = %s::regclass AND NOT indisprimary ORDER BY 1",
-                (TABLE,),
-            )
-        ]
-        connection.execute("SET enable_seqscan = off")
-        connection.execute("SET enable_bitmapscan = off")
-        for kept in (None, *names):
-            with connection.transaction(force_rollback=True):
-                for name in names:
-                    if name != kept:
-                        connection.execute(f"DROP INDEX {name}")
-                if kept is None:
-                    # The filler makes it an index scan, which reads every heap page as well.
-                    connection.execute(f"SELECT max(filler) FROM {TABLE} WHERE aid > 0")
-                else:
-                    connection.execute(f"ALTER TABLE {TABLE} DROP CONSTRAINT {TABLE}_pkey")
-                    connection.execute(f"SELECT count(aid) FROM {TABLE} WHERE aid > 0")
-
-
-def _change(request: Request, version: PgVersion) -> tuple[str, dict[str, str]]:
-    """SQL of what is added to abalance, and what had to be assumed for it."""
-    change = request.options["change"]
-    if change != "random":
-        return str(int(change)), {}
-    if version.major >= 17:
-        return f"random({-CHANGE_SPAN}, {CHANGE_SPAN})", {}
-    return f"(floor(random() * {2 * CHANGE_SPAN + 1})::int - {CHANGE_SPAN})", {
-        "random(-5000, 5000)": "before PostgreSQL 17: floor(random() * 10001)::int - 5000, "
-        "the same distribution"
-    }
-
-
-def _explain_update(server: Running, request: Request, trial: Trial) -> TrialOutcome:
-    change, assumed = _change(request, server.version)
-    statement = (
-        f"EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON) UPDATE {TABLE} "
-        f"SET bid = bid + {int(trial.cell['update_bid'])}, abalance = abalance + {change} "
-        f"WHERE mod(aid, {ROWS_PER_UPDATED_ROW}) = 1"
-    )
-    before = table_counters(server, TABLE)
-    with server.connect() as connection:
-        for setting in ("jit", "synchronize_seqscans"):
-            connection.execute(f"SET {setting} = off")
-        connection.execute("SET max_parallel_workers_per_gather = 0")
-        draw = update_cost_predicted.setseed_of(request, trial)
-        connection.execute("SELECT setseed(%s)", (draw,))
-        row = connection.execute(statement).fetchone()
-    assert row is not None, "EXPLAIN returns one row"
-    after = table_counters(server, TABLE)
-    plan = row[0][0]["Plan"]
-    updated = after.n_tup_upd - before.n_tup_upd
-    _verify(plan, updated, request.scale * ROWS_PER_SCALE // ROWS_PER_UPDATED_ROW)
-    if after.checkpoints != before.checkpoints:
-        raise MeasurementInvalid("a checkpoint began during the UPDATE: its counts mean nothing")
-    hot = after.n_tup_hot_upd - before.n_tup_hot_upd
-    newpage = (
-        None
-        if after.n_tup_newpage_upd is None or before.n_tup_newpage_upd is None
-        else after.n_tup_newpage_upd - before.n_tup_newpage_upd
-    )
-    scan = plan["Plans"][0]
-    measures: dict[str, float | None] = {
-        "pages_dirtied": plan["Shared Dirtied Blocks"],
-        "wal_records": plan["WAL Records"],
-        "wal_bytes": plan["WAL Bytes"],
-        "wal_bytes_per_update": plan["WAL Bytes"] / updated,
-        "wal_fpi": plan["WAL FPI"],
-        "update_ms": round(plan["Actual Total Time"] - scan["Actual Total Time"], 3),
-        "execution_ms": row[0][0]["Execution Time"],
-        "n_tup_upd": updated,
-        "n_tup_hot_upd": hot,
-        "n_tup_newpage_upd": newpage,
-        "hot_frac": hot / updated,
-        "newpage_frac": None if newpage is None else newpage / updated,
-        "heap_pages_before": before.heap_pages,
-        "heap_pages": after.heap_pages,
-        "index_pages": after.index_pages,
-    }
-    assumed |= uncounted(server.version)
-    return TrialOutcome(measures=measures, assumed={**server.assumed, **assumed})
-
-
-def _verify(plan: dict[str, Any], updated: int, expected: int) -> None:
-    """The plan must be the document's, and every intended row updated exactly once."""
-    found = (plan["Node Type"], plan["Plans"][0]["Node Type"])
-    if found != ("ModifyTable", "Seq Scan"):
-        raise MeasurementInvalid(
-            f"the UPDATE ran as {' over '.join(found)}, expected ModifyTable over Seq Scan"
-        )
-    if updated != expected:
-        raise MeasurementInvalid(
-            f"{updated} rows were updated, expected {expected}: the table is not as loaded"
-        )
 
 
 EXPERIMENT = UpdateCost()

@@ -108,11 +108,12 @@ def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
 
 def _indexes_bid(cell: Cell) -> bool:
     """Whether an index on bid gets entries: its column changes, or rows leave their page."""
-    moves = _core.spare_versions(_row_bytes(cell), int(cell["fillfactor"])) == 0
+    moves = _core.spare_versions(row_bytes(cell), int(cell["fillfactor"])) == 0
     return cell.get("indexed_column") == "bid" and (bool(cell["update_bid"]) or moves)
 
 
-def _row_bytes(cell: Cell) -> int:
+def row_bytes(cell: Cell) -> int:
+    """Heap tuple length of a row (int, int, char(filler_length), int), header included."""
     filler = ("bpchar", int(cell["filler_length"]))
     return _core.heap_tuple_bytes([("int4", 4), ("int4", 4), filler, ("int4", 4)])
 
@@ -150,7 +151,7 @@ def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
 
 def _map_pages(cell: Cell, rows: int) -> int:
     """Pages of the visibility map, all of which lose bits."""
-    heap = _core.heap_pages(rows, _row_bytes(cell), int(cell["fillfactor"]))
+    heap = _core.heap_pages(rows, row_bytes(cell), int(cell["fillfactor"]))
     return -(-heap // _VM_PAGE_HEAP_PAGES)
 
 
@@ -177,7 +178,7 @@ def _enlarged(
     filled = _filled_pages(cell, ROWS_PER_SCALE, played) if moves else 0
     there = _filled_pages(cell, rows, updates) if moves else 0
     of_rows, of_hints = pages - once - filled, _HINT_BYTES * hints
-    first = _core.heap_pages(rows, _row_bytes(cell), int(cell["fillfactor"])) - 1
+    first = _core.heap_pages(rows, row_bytes(cell), int(cell["fillfactor"])) - 1
     one_map_page = first // _FSM_SLOTS == (first + there) // _FSM_SLOTS
     if of_rows % played or (wal_bytes - of_hints) % played or not one_map_page:
         return None
@@ -195,9 +196,9 @@ _HINT_BYTES = 44
 
 def _filled_pages(cell: Cell, rows: int, versions: int) -> int:
     """Pages that take new versions: the last one while it has room, then further ones."""
-    row_bytes, fillfactor = _row_bytes(cell), int(cell["fillfactor"])
-    per_page = _core.rows_per_page(row_bytes, fillfactor)
-    pages = _core.heap_pages(rows, row_bytes, fillfactor)
+    each_bytes, fillfactor = row_bytes(cell), int(cell["fillfactor"])
+    per_page = _core.rows_per_page(each_bytes, fillfactor)
+    pages = _core.heap_pages(rows, each_bytes, fillfactor)
     room = per_page - (rows - (pages - 1) * per_page)
     return (1 if room else 0) + -(-max(versions - room, 0) // per_page)
 
@@ -259,7 +260,7 @@ def _more_bytes(
     request: Request, version: PgVersion, cell: Cell, sample: TrialSample, updates: int
 ) -> int:
     """By how many bytes the drawn values lengthen the records of updates that add 1."""
-    data_bytes = _row_bytes(cell) - _HEADER_BYTES
+    data_bytes = row_bytes(cell) - _HEADER_BYTES
     bid = int(cell["update_bid"])
     change = request.options["change"]
     if change == "random":
