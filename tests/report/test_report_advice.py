@@ -21,12 +21,13 @@ from pgheadroom.advise.policy import PRICES, make_policy
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format
 from pgheadroom.forms import write
+from pgheadroom.report.advice import csv as advice_csv
+from pgheadroom.report.advice import detail as advice_detail
 from pgheadroom.report.advice import drawing as advice_drawing
 from pgheadroom.report.advice import html as advice_html
 from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import text as advice_text
-from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
 from pgheadroom.verify import Verification
 
@@ -83,7 +84,7 @@ def test_wal_that_images_hide_is_no_figure() -> None:
     line = next(line for line in _text(advice, width=190).splitlines() if "CHANGE" in line)
     assert line.split("|")[5].strip() == "-"
     page = advice_html.render(advice)
-    (first, *_) = csv.DictReader(advice_view.as_csv(advice).splitlines())
+    (first, *_) = csv.DictReader(advice_csv.as_csv(advice).splitlines())
     assert first["now_wal_bytes_per_update"] == ""
     for shown in (" ".join(advice_text.as_markdown(advice).split()), page):
         assert "measured to 40 to 2404 bytes only" in shown
@@ -145,7 +146,7 @@ def test_what_the_twin_does_not_repeat_is_named(measured: tuple[float, float], s
         fitted=(),
         note="After",
     )
-    shown = advice_view.calibration(replace(synthetic_advice.table(), calibration=found))
+    shown = advice_detail.calibration(replace(synthetic_advice.table(), calibration=found))
     assert shown.startswith(f"At fillfactor 100 {said}")
     if moved == 0.042:
         assert shown.endswith(
@@ -218,13 +219,13 @@ def test_the_small_curve_keeps_both_marked_points() -> None:
 
 def test_csv_is_one_line_a_table() -> None:
     """Numbers are numbers, names no formulas, missing values empty."""
-    rows = list(csv.DictReader(io.StringIO(advice_view.as_csv(SHAPES["plain"]))))
+    rows = list(csv.DictReader(io.StringIO(advice_csv.as_csv(SHAPES["plain"]))))
     assert [row["verdict"] for row in rows] == ["CHANGE", "KEEP", "ABSTAIN"]
     assert float(rows[0]["gain_frac_low"]) == pytest.approx(0.31 * 0.98)
     assert float(rows[0]["then_wal_bytes_per_update"]) == 180
     assert rows[0]["blamed_indexes"] == "orders_state_idx"
     assert rows[2]["advised_fillfactor"] == ""
-    hostile = list(csv.DictReader(io.StringIO(advice_view.as_csv(SHAPES["hostile"]))))
+    hostile = list(csv.DictReader(io.StringIO(advice_csv.as_csv(SHAPES["hostile"]))))
     assert hostile[1]["table"] == "'=cmd|x"
 
 

@@ -16,7 +16,8 @@ from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.policy import make_policy, with_cost
 from pgheadroom.advise.table_advice import Gain, Remark, TableAdvice
 from pgheadroom.errors import InputError
-from pgheadroom.report.advice import view as advice_view
+from pgheadroom.report.advice import detail as advice_detail
+from pgheadroom.report.advice import overview as advice_overview
 from pgheadroom.types import Interval
 
 
@@ -127,12 +128,12 @@ def test_no_share_is_shown_as_moving_to_itself(now: float, more: float) -> None:
     then = min(max(now + more, 0.0), 1.0)
     curve = (replace(_point(100), hot_frac=now), replace(_point(90), hot_frac=then))
     advice = replace(_advice(), tables=(replace(table, curve=curve),))
-    (row,) = advice_view.overview(advice).rows
+    (row,) = advice_overview.overview(advice).rows
     shown = str(row[4])
     before, arrow, after = shown.partition(" -> ")
     assert shown.startswith("stays ") != bool(arrow)
     assert before != after
-    way = advice_view.transition(advice.tables[0])
+    way = advice_detail.transition(advice.tables[0])
     assert ("HOT" in way) == (abs(then - now) >= 0.01)
 
 

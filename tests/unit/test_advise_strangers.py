@@ -17,9 +17,10 @@ from pgheadroom.advise import Advice, Options, advise
 from pgheadroom.predict import predict
 from pgheadroom.profile import read_profile
 from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
+from pgheadroom.report.advice import csv as advice_csv
+from pgheadroom.report.advice import detail as advice_detail
 from pgheadroom.report.advice import html as advice_html
 from pgheadroom.report.advice import text as advice_text
-from pgheadroom.report.advice import view as advice_view
 from pgheadroom.types import Interval
 
 PROFILES = Path(__file__).parent / "observed"
@@ -69,7 +70,7 @@ def test_no_figure_of_a_contradicted_twin_is_shown_anywhere() -> None:
         assert "come and go" in said
         assert "repeats the measured" not in said
         assert "The curve over fillfactor" not in said
-    (line,) = csv.DictReader(advice_view.as_csv(advice).splitlines())
+    (line,) = csv.DictReader(advice_csv.as_csv(advice).splitlines())
     for name in ("then_hot_frac", "then_wal_bytes_per_update", "then_heap_bytes", "gain_frac"):
         assert line[name] == ""
 
@@ -106,7 +107,7 @@ def test_rows_of_a_statement_may_lie_anywhere() -> None:
 def test_one_word_each() -> None:
     """HOT is measured or the long run at a fillfactor; nothing is `now`, no calibrated third."""
     for table in advised("ledger").tables:
-        said = advice_view.calibration(table)
+        said = advice_detail.calibration(table)
         assert "measured" in said
         assert "predicted" not in said
     text = advice_text.as_markdown(advised("ledger"), verbose=True)

@@ -236,8 +236,8 @@ def put_advice(
 ) -> None:
     """Write the advice and its page; what shows it is loaded when there is something to show."""
     from pgheadroom.report import text
+    from pgheadroom.report.advice import csv as advice_csv
     from pgheadroom.report.advice import text as advice_text
-    from pgheadroom.report.advice import view as advice_view
 
     if html is not None:
         from pgheadroom.report.advice import html as advice_html
@@ -248,7 +248,7 @@ def put_advice(
         form,
         to,
         json=lambda: text.as_json(found.to_json()),
-        csv=lambda: advice_view.as_csv(found),
+        csv=lambda: advice_csv.as_csv(found),
         markdown=lambda: advice_text.as_markdown(found, verbose=verbose),
         show=lambda console, _: advice_text.print_advice(found, console, verbose=verbose),
     )

@@ -18,12 +18,14 @@ from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report import html_tables
 from pgheadroom.report import verification as verification_report
+from pgheadroom.report.advice import detail as advice_detail
 from pgheadroom.report.advice import drawing as advice_drawing
+from pgheadroom.report.advice import head as advice_head
+from pgheadroom.report.advice import overview as advice_overview
 from pgheadroom.report.advice import statements as advice_statements
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.advice import values as advice_values
-from pgheadroom.report.advice import view as advice_view
 from pgheadroom.report.page import page
 from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
@@ -50,7 +52,7 @@ def render(
     details, more = advice_text.details(advice, verbose=False, most=MOST_DETAILS)
     # What the advice had room for in full: every table of a small database, too.
     if len(advice.tables) <= MOST_DETAILS:
-        details = [advice_view.detail(advice, table) for table in advice.tables]
+        details = [advice_detail.detail(advice, table) for table in advice.tables]
         more = 0
     places = {id(item.table): f"table-{place}" for place, item in enumerate(details, start=1)}
     parents = advice_tables.partitioned(advice)
@@ -58,13 +60,13 @@ def render(
     return page(
         "advice.html.j2",
         "advice.css",
-        title=advice_view.title(advice),
+        title=advice_head.title(advice),
         first=[
-            {"text": advice_view.remark_text(remark),
+            {"text": advice_detail.remark_text(remark),
              "statements": advice_statements.remark_statements(remark)}
             for remark in advice.first
         ],
-        summary=advice_view.summary(advice),
+        summary=advice_head.summary(advice),
         meta=_meta(advice),
         rows=[_row(table, places.get(id(table))) for table in advice.tables],
         details=[_detail(advice, item.table, places[id(item.table)]) for item in details],
@@ -73,7 +75,7 @@ def render(
         parents=html_tables.laid(parents, "partitioned-table") if parents else None,
         prices=html_tables.laid(advice_tables.prices(advice), "prices-table"),
         outcome=_outcome(outcome) if outcome else None,
-        unseen=advice_view.unseen(advice.observation),
+        unseen=advice_head.unseen(advice.observation),
         assumed=[reading.printable(line) for line in advice.assumed],
         command=reading.printable(command) if command else None,
         version=advice.tool_version,
@@ -85,7 +87,7 @@ def _meta(advice: Advice) -> list[tuple[str, str]]:
     items = [
         ("Server", f"PostgreSQL {reading.printable(seen.server_version)}"),
         ("Database", reading.text(seen.database)),
-        ("Observed", advice_view.observed_at(seen)),
+        ("Observed", advice_head.observed_at(seen)),
         ("Names", "masked" if seen.masked else None),
         ("Goal", advice.policy.goal),
         ("Made by", f"pgheadroom {reading.printable(advice.tool_version)}"),
@@ -109,9 +111,9 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
     """A line of the list; numbers apart, so that they stand in line."""
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
-    shares = advice_view.shown_shares(table)
+    shares = advice_overview.shown_shares(table)
     return {
-        "name": advice_view.full_name(table),
+        "name": advice_head.full_name(table),
         "place": place,
         "verdict": table.verdict,
         "fillfactor": str(table.fillfactor),
@@ -120,7 +122,7 @@ def _row(table: TableAdvice, place: str | None) -> dict[str, Any]:
         "hot_then": _pair(then.hot_frac, shares) if change and then else ("", ""),
         "wal": advice_values.short(advice_values.known_wal(table.wal_bytes_per_update)),
         "wal_then": _from_to(now, then) if change and now and then else "",
-        "size": advice_view.size(table),
+        "size": advice_overview.size(table),
         "rate": advice_values.short(table.updates_per_s),
         "gain": advice_values.share(table.gain_frac, ranged=False) if change else NOTHING,
         "reason": reading.printable(table.reason),
@@ -140,7 +142,7 @@ def _pair(value: Value, beside: Iterable[Value] = ()) -> tuple[str, str]:
 def _detail(advice: Advice, table: TableAdvice, ident: str) -> dict[str, Any]:
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
-    found = advice_view.detail(advice, table, all_points=True)
+    found = advice_detail.detail(advice, table, all_points=True)
     tables = {item.title: item for item in found.tables}
     curve = advice_tables.curve(table, all_points=True)
     others = [item for item in tables.values() if curve is None or item.title != curve.title]
@@ -169,7 +171,7 @@ def _detail(advice: Advice, table: TableAdvice, ident: str) -> dict[str, Any]:
 def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     """The numbers that lead, each with where it is from."""
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
-    at, shares = table.advised_fillfactor, advice_view.shown_shares(table)
+    at, shares = table.advised_fillfactor, advice_overview.shown_shares(table)
     facts: list[tuple[str, str | None, Evidence]] = [
         ("Updates a second", advice_values.short(table.updates_per_s), "measured"),
         ("HOT, measured", _percent(table.hot_frac, shares), "measured"),
@@ -192,7 +194,7 @@ def _facts(table: TableAdvice) -> list[tuple[str, str, Evidence]]:
     if table.heap_bytes is not None:
         facts.append(("Heap now", show_bytes(table.heap_bytes), "measured"))
     if changes:
-        facts.append((f"Heap at {at}, against now", advice_view.growth(table), "predicted"))
+        facts.append((f"Heap at {at}, against now", advice_overview.growth(table), "predicted"))
     if changes and table.gain_frac is not None:
         facts.append(("Saved, of the cost", _percent(table.gain_frac), "predicted"))
     return [(term, value, how) for term, value, how in facts if value is not None]

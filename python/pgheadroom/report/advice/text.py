@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from pgheadroom.advise.advice import Advice
 from pgheadroom.report import text
+from pgheadroom.report.advice import detail as advice_detail
+from pgheadroom.report.advice import head as advice_head
+from pgheadroom.report.advice import overview as advice_overview
 from pgheadroom.report.advice import statements as advice_statements
 from pgheadroom.report.advice import tables as advice_tables
-from pgheadroom.report.advice import view as advice_view
+from pgheadroom.report.advice.detail import Detail
 from pgheadroom.report.advice.statements import Statements
-from pgheadroom.report.advice.view import Detail
 from pgheadroom.report.table import Table
 
 if TYPE_CHECKING:
@@ -33,9 +35,9 @@ def details(advice: Advice, *, verbose: bool, most: int = MOST_DETAILS) -> tuple
         verbose: All tables, and all points of their curves.
         most: Tables at most, unless verbose.
     """
-    wanted = advice_view.treated(advice, verbose=verbose)
+    wanted = advice_overview.treated(advice, verbose=verbose)
     shown = wanted if verbose else wanted[:most]
-    found = [advice_view.detail(advice, table, all_points=verbose) for table in shown]
+    found = [advice_detail.detail(advice, table, all_points=verbose) for table in shown]
     return found, len(wanted) - len(shown)
 
 
@@ -51,17 +53,17 @@ def print_advice(
         verbose: Every table in full, with all points of its curve.
         brief: Of a table only sentences and statements; for where a page has the rest.
     """
-    _line(console, advice_view.title(advice), "bold")
-    _marked(console, "!", map(advice_view.remark_text, advice.first))
-    _marked(console, "*", advice_view.summary(advice))
-    _marked(console, "~", advice_view.unseen(advice.observation))
+    _line(console, advice_head.title(advice), "bold")
+    _marked(console, "!", map(advice_detail.remark_text, advice.first))
+    _marked(console, "*", advice_head.summary(advice))
+    _marked(console, "~", advice_head.unseen(advice.observation))
     _marked(console, "~ assumed:", map(advice_statements.printed_line, advice.assumed))
     for remark in advice.first:
         _blocks(console, advice_statements.remark_statements(remark))
     console.print()
     text.print_tables(_tables(advice, verbose=verbose), console)
     if not verbose:
-        _marked(console, "", advice_view.others(advice))
+        _marked(console, "", advice_overview.others(advice))
     found, more = details(advice, verbose=verbose)
     for item in found:
         _print_detail(item, console, brief=brief)
@@ -102,16 +104,16 @@ def _blocks(console: Console, found: Iterable[Statements]) -> None:
 def as_markdown(advice: Advice, *, verbose: bool = False) -> str:
     """The same as GitHub-flavoured Markdown; every name is escaped."""
     said = text.markdown_text
-    lines = [f"# {said(advice_view.title(advice))}", ""]
-    lines += [f"- **{said(advice_view.remark_text(remark))}**" for remark in advice.first]
-    lines += [f"- {said(item)}" for item in advice_view.summary(advice)]
-    lines += [f"- {said(item)}" for item in advice_view.unseen(advice.observation)]
+    lines = [f"# {said(advice_head.title(advice))}", ""]
+    lines += [f"- **{said(advice_detail.remark_text(remark))}**" for remark in advice.first]
+    lines += [f"- {said(item)}" for item in advice_head.summary(advice)]
+    lines += [f"- {said(item)}" for item in advice_head.unseen(advice.observation)]
     lines += [f"- Assumed: {said(item)}" for item in advice.assumed]
     lines.append("")
     for remark in advice.first:
         lines += _fenced(advice_statements.remark_statements(remark))
     lines += [text.as_markdown(_tables(advice, verbose=verbose, folds=False))]
-    others = () if verbose else advice_view.others(advice, folds=False)
+    others = () if verbose else advice_overview.others(advice, folds=False)
     lines += [f"{said(item)}\n" for item in others]
     found, more = details(advice, verbose=verbose)
     for item in found:
@@ -131,7 +133,7 @@ def _tables(advice: Advice, *, verbose: bool, folds: bool = True) -> list[Table]
     found = []
     if (indexes := advice_tables.indexes(advice, all_indexes=verbose)) is not None:
         found.append(indexes)
-    found.append(advice_view.overview(advice, verbose=verbose, folds=folds))
+    found.append(advice_overview.overview(advice, verbose=verbose, folds=folds))
     if (parents := advice_tables.partitioned(advice)) is not None:
         found.append(parents)
     return found
