@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pgheadroom.forms import Stored, in_file, write
+from pgheadroom.forms import Kept, Stored, in_file, kept, read, write
 
 PAGE_BYTES = 8192
 HEADER_BYTES = 24  # SizeOfPageHeaderData, src/include/storage/bufpage.h
@@ -40,10 +40,10 @@ class Item:
         replaced: Whether somebody has replaced or deleted it, committed or not.
     """
 
-    kind: ItemKind
+    kind: ItemKind = field(metadata=in_file("is"))
     to: int | None = None
     row: int | None = None
-    lp_len: int = 0
+    lp_len: int = field(default=0, metadata=in_file("bytes"))
     next: int | None = None
     heap_only: bool = False
     replaced: bool = False
@@ -166,6 +166,40 @@ class PageLife:
         return self.events[-1].page
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToldPage:
+    """A page as the twin tells it."""
+
+    items: tuple[Item, ...]
+    storage: tuple[int, ...]
+    lower: int
+    upper: int
+    free_bytes: int
+    is_full: bool
+    all_visible: bool
+
+
+@kept
+class _ToldEvent(Kept):
+    """An event as the twin tells it: what its kind has stands beside these."""
+
+    number: int
+    transaction: int
+    kind: str
+    page: _ToldPage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToldLife:
+    """What `Simulated.page_life_json` holds."""
+
+    block: int
+    first_count: int
+    left_out: int
+    prune_below_bytes: int
+    events: tuple[_ToldEvent, ...]
+
+
 def read_life(text: str, table: str) -> PageLife:
     """
     Read what `Simulated.page_life_json` holds.
@@ -173,15 +207,18 @@ def read_life(text: str, table: str) -> PageLife:
     Args:
         text: The JSON text.
         table: The table's name, which it does not repeat.
+
+    Raises:
+        FieldError: A field is missing, unknown or of another type.
     """
-    life = json.loads(text)
+    told = read(_ToldLife, json.loads(text))
     return PageLife(
         table=table,
-        block=life["block"],
-        events=tuple(_event(event) for event in life["events"]),
-        first_count=life["first_count"],
-        left_out=life["left_out"],
-        prune_below_bytes=life["prune_below_bytes"],
+        block=told.block,
+        events=tuple(_event(event) for event in told.events),
+        first_count=told.first_count,
+        left_out=told.left_out,
+        prune_below_bytes=told.prune_below_bytes,
     )
 
 
@@ -190,35 +227,23 @@ def to_json(life: PageLife) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "kind": "page-life", **write(life)}
 
 
-def _event(event: Mapping[str, Any]) -> Event:
+def _event(told: _ToldEvent) -> Event:
     own = {"number", "transaction", "kind", "page"}
-    page = event["page"]
+    page = told.page
     return Event(
-        number=event["number"],
-        transaction=event["transaction"],
-        kind=event["kind"],
-        details={key: value for key, value in event.items() if key not in own},
+        number=told.number,
+        transaction=told.transaction,
+        kind=told.kind,
+        details={name: value for name, value in told.items() if name not in own},
         page=PageState(
-            items=tuple(_item(item) for item in page["items"]),
-            storage=tuple(page["storage"]),
-            pd_lower=page["lower"],
-            pd_upper=page["upper"],
-            free_bytes=page["free_bytes"],
-            is_full=page["is_full"],
-            all_visible=page["all_visible"],
+            items=page.items,
+            storage=page.storage,
+            pd_lower=page.lower,
+            pd_upper=page.upper,
+            free_bytes=page.free_bytes,
+            is_full=page.is_full,
+            all_visible=page.all_visible,
         ),
-    )
-
-
-def _item(item: Mapping[str, Any]) -> Item:
-    return Item(
-        kind=item["is"],
-        to=item.get("to"),
-        row=item.get("row"),
-        lp_len=item.get("bytes", 0),
-        next=item.get("next"),
-        heap_only=item.get("heap_only", False),
-        replaced=item.get("replaced", False),
     )
 
 

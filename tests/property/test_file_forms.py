@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator
 from schemas import schemas
 from values_of import ANYTHING, values_of
 
+from pgheadroom import page_life
 from pgheadroom.advise.advice import Advice
-from pgheadroom.forms import read, write
+from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.record import SecondsSeries, TrialSample, framed
@@ -135,6 +136,80 @@ def test_profiles(data: Json) -> None:
     assert all(path.endswith(".pick.scatter") for path in new)
 
 
+COUNTS = st.integers(0, 40)
+POINTERS = st.lists(st.integers(1, 291), max_size=20)
+PLACES = st.fixed_dictionaries({"block": COUNTS, "item": COUNTS})
+DETAILS: dict[str, Json] = {
+    **{"start": {}, "looked_at": {}, "no_longer_visible": {}, "cut_off": {}, "of a later": {}},
+    **{kind: {"item": COUNTS} for kind in ("insert", "delete", "lock")},
+    **{kind: {"old": COUNTS, "new": COUNTS} for kind in ("hot_update", "cold_update")},
+    "update_left": {"old": COUNTS, "to": PLACES},
+    "update_arrived": {"from": PLACES, "new": COUNTS},
+    "frozen": {"frozen_tuples": COUNTS},
+    "reclaimed": {"items": POINTERS},
+    "made_visible": {"all_frozen": st.booleans()},
+    "pruned": {
+        **{"redirected": st.lists(st.tuples(COUNTS, COUNTS).map(list), max_size=20)},
+        **{"dead": POINTERS, "unused": POINTERS, "by_vacuum": st.booleans()},
+        "freed_bytes": COUNTS,
+    },
+}
+TOLD_ITEMS = st.one_of(
+    st.fixed_dictionaries({"is": st.sampled_from(["unused", "dead"])}),
+    st.fixed_dictionaries({"is": st.just("redirect"), "to": COUNTS}),
+    st.fixed_dictionaries(
+        {"is": st.just("normal"), "row": COUNTS, "bytes": COUNTS},
+        optional={"next": COUNTS, "heap_only": st.booleans(), "replaced": st.booleans()},
+    ),
+)
+TOLD_PAGES = st.fixed_dictionaries(
+    {
+        **{"items": st.lists(TOLD_ITEMS, max_size=9), "storage": POINTERS},
+        **{"lower": COUNTS, "upper": COUNTS, "free_bytes": COUNTS},
+        **{"is_full": st.booleans(), "all_visible": st.booleans()},
+    }
+)
+TOLD_EVENTS = st.sampled_from(sorted(DETAILS)).flatmap(
+    lambda kind: st.fixed_dictionaries(
+        {"number": COUNTS, "transaction": COUNTS, "kind": st.just(kind), "page": TOLD_PAGES}
+        | DETAILS[kind]
+    )
+)
+TOLD = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("block", "first_count", "left_out", "prune_below_bytes"), COUNTS),
+        "events": st.lists(TOLD_EVENTS, min_size=1, max_size=6),
+    }
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(TOLD, st.data())
+def test_page_lives(told: Json, data: st.DataObject) -> None:
+    """The file says what the twin told, in its own names; what is incomplete is refused."""
+    file = json.loads(json.dumps(page_life.to_json(page_life.read_life(json.dumps(told), "t"))))
+    assert VALID["page-life"].is_valid(file | {"server": "18.4"})
+    for event, said in zip(told["events"], file["events"], strict=True):
+        page, there = event["page"], said.pop("page")
+        assert said.pop("text")
+        assert said == {name: value for name, value in event.items() if name != "page"}
+        assert [word.split()[0] for word in there["items"]] == [i["is"] for i in page["items"]]
+        same = ("free_bytes", "is_full", "all_visible")
+        assert [there[name] for name in same] == [page[name] for name in same]
+        assert (there["pd_lower"], there["pd_upper"]) == (page["lower"], page["upper"])
+    holder = data.draw(st.sampled_from([told, told["events"][0], told["events"][0]["page"]]))
+    del holder[data.draw(st.sampled_from(sorted(set(holder) & REQUIRED)))]
+    with pytest.raises(FieldError, match="missing"):
+        page_life.read_life(json.dumps(told), "t")
+
+
+REQUIRED = {
+    *("block", "events", "first_count", "left_out", "prune_below_bytes"),
+    *("number", "transaction", "kind", "page"),
+    *("items", "storage", "lower", "upper", "free_bytes", "is_full", "all_visible"),
+}
+
+
 FORMS = {
     **{"advice": Advice, "plan": Plan, "applied": Record, "verification": Verification},
     **{"prediction": Prediction, "proof": Proof, "layout": Layout},
@@ -178,3 +253,8 @@ def test_forms_that_keep_their_file(name: str, data: st.DataObject) -> None:
     assert framed_file == {"schema_version": 1, "kind": KINDS[name], **file}
     assert VALID[name].is_valid(framed_file)
     assert read(KEPT[name], json.loads(json.dumps(write(value)))) == value
+
+
+def test_no_schema_is_left_out() -> None:
+    """Each kind of file has its property here."""
+    assert set(VALID) == {"profile", "page-life", *FORMS, *KEPT}
