@@ -16,7 +16,17 @@ PACKAGE = ROOT / "python" / "pgheadroom"
 # Each part may import from the steps before its own; parts on one step not from each other.
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("units", "quoting", "defaults", "files", "forms", "redaction", "input_file", "on_demand"),
+    (
+        "units",
+        "quoting",
+        "defaults",
+        "files",
+        "forms",
+        "redaction",
+        "input_file",
+        "on_demand",
+        "ranges",
+    ),
     ("types", "_core"),
     ("stats", "schedule", "outcome", "page_life", "progress", "tabular"),
     ("servers", "sources"),

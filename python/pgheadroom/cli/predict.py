@@ -44,6 +44,7 @@ from pgheadroom.cli.variants import (
 )
 from pgheadroom.defaults import SEEDS_DEFAULT, WINDOWS_DEFAULT
 from pgheadroom.errors import InputError
+from pgheadroom.ranges import parse_ranges
 from pgheadroom.redaction import command_line
 
 if TYPE_CHECKING:
@@ -261,22 +262,13 @@ def parse_fillfactors(text: str | None) -> list[int] | None:
     Fillfactors out of `100,90` or `50..100:5`, in that order.
 
     Raises:
-        InputError: Not numbers from 10 to 100, or one given twice.
+        ParameterError: Not numbers from 10 to 100, or one given twice.
     """
     if text is None:
         return None
-    from pgheadroom.lab.design import Factor
     from pgheadroom.predict.cells import FILLFACTOR_MAX, FILLFACTOR_MIN
 
-    factor = Factor(
-        name="--fillfactor",
-        description="percent of a page that loading fills",
-        bounds=(FILLFACTOR_MIN, FILLFACTOR_MAX),
-    )
-    try:
-        return [int(level) for level in factor.parse(text)]
-    except InputError as error:
-        raise InputError(str(error).replace("--fillfactor=", "--fillfactor ")) from None
+    return parse_ranges(text, (FILLFACTOR_MIN, FILLFACTOR_MAX), parameter="fillfactor")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.forms import Expected, FieldError, Text, between, in_file, read, write
+from pgheadroom.ranges import parse_range
 
 Value = str | int
 Level = Annotated[Value, Expected("a text or a whole number")]
@@ -77,14 +78,8 @@ class Factor:
             yield from (word for word in self.words if word not in self.only_by_name)
         elif part in self.words:
             yield part
-        elif self.bounds is not None and (
-            match := re.fullmatch(r"(-?\d+)(?:\.\.(-?\d+)(?::(\d+))?)?", part)
-        ):
-            low, high = int(match[1]), int(match[2] or match[1])
-            step = int(match[3] or 1)
-            if step < 1 or high < low or low < self.bounds[0] or high > self.bounds[1]:
-                raise InputError(f"{self.name}={part}: expected {self.expected()}")
-            yield from range(low, high + 1, step)
+        elif self.bounds is not None and (numbers := parse_range(part, self.bounds)):
+            yield from numbers
         elif part and self._is_free_text(part):
             yield part
         else:
