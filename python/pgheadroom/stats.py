@@ -267,9 +267,7 @@ def compare(
     ratio = paired_ratio(treated, control, level=level)
     verdict, reason = ComparisonVerdict.UNDECIDED, ""
     if all(a == b for a, b in zip(treated, control, strict=True)) and pairs >= 1:
-        ratio = ratio or (
-            Interval(low=1, mid=1, high=1, level=level) if pairs >= PAIRS_MIN else None
-        )
+        ratio = ratio or (Interval.exactly(1, level=level) if pairs >= PAIRS_MIN else None)
         verdict, reason = ComparisonVerdict.EQUAL, f"equal in all {pairs} pairs"
     if pairs < PAIRS_MIN:
         verdict = ComparisonVerdict.UNDECIDED
@@ -314,7 +312,7 @@ def unpaired_ratio(
     errors = [_variance(side) / len(side) for side in sides]
     mid, error = means[0] - means[1], math.fsum(errors)
     if error == 0:
-        return Interval(low=math.exp(mid), mid=math.exp(mid), high=math.exp(mid), level=level)
+        return Interval.exactly(math.exp(mid), level=level)
     freedom = error**2 / math.fsum(
         each**2 / (len(side) - 1) for each, side in zip(errors, sides, strict=True)
     )

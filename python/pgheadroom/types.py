@@ -7,8 +7,9 @@ Frozen, comparable, and in files as they are declared (`forms.write`).
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -112,10 +113,28 @@ class Interval:
         found = (*values, mid)
         return cls(low=min(found), mid=mid, high=max(found), level=level)
 
+    @classmethod
+    def within(cls, low: float, high: float, *, mid: float, level: float) -> Interval:
+        """Between two ends, its middle the nearest there to what is likely."""
+        return cls(low=low, mid=min(max(mid, low), high), high=high, level=level)
+
+    @classmethod
+    def summed(cls, parts: Sequence[Interval], *, doubt: float = 0.0, level: float) -> Interval:
+        """A sum whose parts are off each by itself, and all by a doubt: the root of squares."""
+        mid = math.fsum(part.mid for part in parts)
+        low = math.hypot(doubt, *(part.mid - part.low for part in parts))
+        high = math.hypot(doubt, *(part.high - part.mid for part in parts))
+        return cls(low=mid - low, mid=mid, high=mid + high, level=level)
+
     @property
     def ends(self) -> tuple[float, float, float]:
         """Low, middle and high."""
         return self.low, self.mid, self.high
+
+    @property
+    def width(self) -> float:
+        """From end to end."""
+        return self.high - self.low
 
     def scaled(self, factor: float) -> Interval:
         """The interval times a factor that is not negative."""
@@ -135,3 +154,13 @@ class Interval:
     def excludes(self, value: float) -> bool:
         """Whether `value` lies outside the interval."""
         return not self.low <= value <= self.high
+
+    def overlaps(self, other: Interval, slack: float = 0.0) -> bool:
+        """Whether the two share a number, or are no farther apart than some slack."""
+        return self.low <= other.high + slack and self.high >= other.low - slack
+
+    def beyond(self, other: Interval) -> float:
+        """How far it lies above another, below it negative; 0 where they overlap."""
+        if self.low > other.high:
+            return self.low - other.high
+        return self.high - other.low if self.high < other.low else 0.0

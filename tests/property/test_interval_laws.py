@@ -50,6 +50,44 @@ def test_an_interval_reaches_all_its_values(values: list[float], mid: float) -> 
     assert {found.low, found.high} <= {*values, mid}
 
 
+@given(_NUMBERS, _NUMBERS, _NUMBERS)
+def test_a_middle_lies_between_its_ends(one: float, other: float, likely: float) -> None:
+    """It is what is likely, or the end that is nearest to that."""
+    low, high = sorted((one, other))
+    found = Interval.within(low, high, mid=likely, level=0.9)
+    assert (found.low, found.high) == (low, high)
+    assert found.mid == likely or not low <= likely <= high
+    assert abs(found.mid - likely) == min(abs(n - likely) for n in (found.mid, low, high))
+
+
+@given(st.lists(_intervals(), min_size=1, max_size=5), st.floats(0, 1e12))
+def test_a_sum_is_as_unsure_as_its_parts_and_a_doubt(parts: list[Interval], doubt: float) -> None:
+    """Either side at least as the least sure of them, at most as all of them; in any order."""
+    found = Interval.summed(parts, doubt=doubt, level=0.9)
+    near = 1e-9 * (sum(abs(end) for part in parts for end in part.ends) + doubt)
+    assert abs(found.mid - sum(part.mid for part in parts)) <= near
+    for reach, each in (
+        (found.mid - found.low, [part.mid - part.low for part in parts]),
+        (found.high - found.mid, [part.high - part.mid for part in parts]),
+    ):
+        assert max(*each, doubt) - near <= reach <= sum(each) + doubt + near
+    turned = Interval.summed(parts[::-1], doubt=doubt, level=0.9)
+    for end, other in zip(found.ends, turned.ends, strict=True):
+        assert abs(end - other) <= near
+
+
+@given(_intervals(), _intervals(), st.floats(0, 1e6))
+def test_two_intervals_overlap_or_lie_apart(one: Interval, other: Interval, slack: float) -> None:
+    """They share a number, or one is beyond the other by what lies between."""
+    shared = max(one.low, other.low) <= min(one.high, other.high)
+    assert one.overlaps(other) is other.overlaps(one) is shared
+    assert one.overlaps(other, slack) or not shared
+    assert (one.beyond(other) == 0) is shared
+    assert one.beyond(other) == -other.beyond(one)
+    assert one.beyond(other) >= 0 or one.mid < other.mid
+    assert one.width == one.high - one.low >= 0
+
+
 @given(st.one_of(st.none(), _NUMBERS, _intervals()), st.floats(0, 1e6), _NUMBERS)
 def test_a_value_is_reckoned_with_as_its_interval(
     value: float | Interval | None, factor: float, by: float

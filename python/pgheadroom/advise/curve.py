@@ -370,6 +370,4 @@ def _widened(value: Value, off: float) -> Value:
     wide = as_interval(value, level=0.9)
     if wide is None or not off:
         return value
-    low = math.hypot(wide.mid - wide.low, off)
-    high = math.hypot(wide.high - wide.mid, off)
-    return replace(wide, low=max(0.0, wide.mid - low), high=min(1.0, wide.mid + high))
+    return Interval.summed([wide], doubt=off, level=wide.level).clipped(0.0, 1.0)

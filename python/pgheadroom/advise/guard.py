@@ -246,7 +246,7 @@ def wal_of_statements(
     low, high, likely = apart(1.0), apart(least), apart(_IMAGE_FRAC)
     # Images that leave nothing of what was written were smaller than they mostly are.
     mid = (low + high) / 2 if compressed or likely <= floor else likely
-    return Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9), most
+    return Interval.within(low, high, mid=mid, level=0.9), most
 
 
 def _all_wal(server: ObservedServer) -> float | None:

@@ -152,22 +152,21 @@ def judge_share(
         return "undecided", "too few windows with updates: watch longer"
     effect = 0.0 if before is None else forecast.mid - before.mid
     need = max(EFFECT_MIN, abs(effect) / 2)
-    moved = before is None or now.low > before.high or now.high < before.low
+    moved = before is None or not now.overlaps(before)
     expects = abs(effect) >= EFFECT_MIN
-    apart = now.low > forecast.high + TOLERANCE or now.high < forecast.low - TOLERANCE
-    if apart:
+    if not now.overlaps(forecast, TOLERANCE):
         if expects and not moved:
             return "no effect", f"{_points(effect)} were foreseen, nothing has moved"
         off = now.mid - (forecast.high if now.mid > forecast.high else forecast.low)
         return "failed", f"{_points(off)} from the nearer end of the forecast"
-    half = (now.high - now.low) / 2
+    half = now.width / 2
     if half > need:
         return "undecided", (
             f"measured to {_points(half)} either way, {_points(need)} are needed: watch longer"
         )
     if expects and not moved:
         assert before is not None, "without a state before nothing can stand still"
-        if (before.high - before.low) / 2 > need:
+        if before.width / 2 > need:
             return "undecided", "the state before is not known well enough: too few updates then"
         return "no effect", (
             f"nothing has moved, and the forecast's interval ({_points(_width(forecast))} wide) "
@@ -178,8 +177,8 @@ def judge_share(
             f"no effect was foreseen, by an interval {_points(_width(forecast))} wide: "
             f"wider than an effect ({_points(EFFECT_MIN)}), so it could not have been wrong"
         )
-    if now.low > forecast.high or now.high < forecast.low:
-        off = now.low - forecast.high if now.low > forecast.high else now.high - forecast.low
+    if not now.overlaps(forecast):
+        off = now.beyond(forecast)
         return "held", f"{off * 100:+.2f} points beside the forecast, {_points(TOLERANCE)} may be"
     return "held", "inside the forecast"
 
@@ -204,7 +203,7 @@ def judge_again(
         return verdict, note
     if way is not None:
         return judge_way(now, before, forecast.mid, way)
-    if now.low > forecast.high + TOLERANCE or now.high < forecast.low - TOLERANCE:
+    if not now.overlaps(forecast, TOLERANCE):
         return verdict, note
     return "undecided", (
         f"inside the forecast for this state, which is {_points(_width(forecast))} wide: too wide "
@@ -274,9 +273,8 @@ def judge_way(
     if now is None:
         return "undecided", "too few windows with updates: watch longer"
     start = final if before is None else before.mid
-    low, high = min(start, final), max(start, final)
     shown = show_shares(start, final)
-    if now.low > high + TOLERANCE or now.high < low - TOLERANCE:
+    if not now.overlaps(Interval.reaching([start], mid=final, level=now.level), TOLERANCE):
         return "failed", f"outside the way from {shown[0]} to {shown[1]}; {what}"
     if abs(final - start) < EFFECT_MIN:
         return "held", f"no more than {_points(EFFECT_MIN)} were foreseen; {what}"
@@ -321,7 +319,7 @@ def leaves_its_course(again: Interval, before: float, planned: Interval) -> bool
 
 def _width(found: Interval) -> float:
     """Rounded, so that an interval of just the limit is not beyond it."""
-    return round(found.high - found.low, 9)
+    return round(found.width, 9)
 
 
 def _points(share: float) -> str:

@@ -162,15 +162,12 @@ def _any_of(found: Sequence[Interval]) -> Interval:
     """What holds each of them."""
     low, high = min(one.low for one in found), max(one.high for one in found)
     mid = math.fsum(one.mid for one in found) / len(found)
-    return Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9)
+    return Interval.within(low, high, mid=mid, level=0.9)
 
 
 def added(parts: Sequence[Interval], doubt: float) -> Interval:
     """A sum, each of whose parts may be off by itself, and by something else."""
-    mid = math.fsum(part.mid for part in parts)
-    low = math.hypot(doubt, *(part.mid - part.low for part in parts))
-    high = math.hypot(doubt, *(part.high - part.mid for part in parts))
-    return Interval(low=max(0.0, mid - low), mid=mid, high=mid + high, level=0.9)
+    return Interval.summed(parts, doubt=doubt, level=0.9).clipped(0.0, math.inf)
 
 
 def mixed(parts: Sequence[tuple[float, Interval]], off: float) -> Interval:
