@@ -188,3 +188,19 @@ def test_a_fillfactor_is_set_in_the_middle_of_a_run() -> None:
         _core.simulate(text, "18.4", fillfactors_at=[("t", 5, 0.5)])
     with pytest.raises(TwinError, match="the later fillfactor of u"):
         _core.simulate(text, "18.4", fillfactors_at=[("u", 50, 0.5)])
+
+
+def test_checks_of_foreign_keys_count_as_statements() -> None:
+    """Each has a number of its own, of 32 bits: more of them than that would have been a panic."""
+    data = json.loads(_profile(operations=2_100_000_000))
+    (table,) = data["table"]
+    parent = {**table, "name": "p", "indexes": [{**table["indexes"][0], "name": "p_pk"}]}
+    table["foreign_keys"] = [{"columns": ["v"], "references": "p"}]
+    key, refers = table["columns"]
+    table["columns"] = [key, {**refers, "values": {"kind": "parent"}}]
+    data["table"] = [parent, table]
+    text = json.dumps(to_json(parse_profile(data)))
+    with pytest.raises(
+        TwinError, match=r"run\.operations: found 2100000000, expected 0 to 1431654"
+    ):
+        _core.simulate(text, "18.4")

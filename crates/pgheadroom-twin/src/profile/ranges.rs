@@ -64,7 +64,7 @@ pub fn check(spec: &ProfileSpec, transactions: Option<u64>) -> Result<(), Profil
     let most_rows = match &spec.pgbench {
         Some(pgbench) => {
             within("pgbench.scale", pgbench.scale, 1..=SCALE_MAX)?;
-            3 // changed and added by a transaction
+            6 // statements of a transaction, and the rows that three of them change
         }
         None => check_scripts(spec)?,
     };
@@ -95,7 +95,8 @@ pub fn check(spec: &ProfileSpec, transactions: Option<u64>) -> Result<(), Profil
     within("run.operations", operations, 0..=left / most_rows.max(1))
 }
 
-/// Something can be run; rows and statements of a transaction at most.
+/// Something can be run; rows and statements of a transaction at most, checks of foreign keys among
+/// them.
 fn check_scripts(spec: &ProfileSpec) -> Result<u64, ProfileError> {
     let scripts = spec.transactions();
     let weights = scripts
@@ -104,8 +105,14 @@ fn check_scripts(spec: &ProfileSpec) -> Result<u64, ProfileError> {
     within("operation.weight, their sum", weights.sum(), 1..=i64::MAX)?;
     let of = |script: &Vec<usize>| {
         let rows = script.iter().map(|&number| {
-            let rows = spec.operation[number].rows_per_statement.max;
-            rows.unsigned_abs() + 1
+            let operation = &spec.operation[number];
+            let table = spec
+                .table
+                .iter()
+                .find(|table| table.name == operation.table);
+            let keys = table.map_or(0, |table| table.foreign_keys.len() as u64);
+            let rows = operation.rows_per_statement.max.unsigned_abs();
+            rows.saturating_mul(1 + keys) + 1
         });
         rows.sum()
     };
