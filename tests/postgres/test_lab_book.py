@@ -202,11 +202,7 @@ def test_loads_leave_the_predicted_pages(newest: ServerPrograms, tmp_path: Path)
 
 
 def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_path: Path) -> None:
-    """
-    One client that waits has a sync for each commit; without waiting the WAL writer has a few.
-
-    A window of a second at 200 ms between syncs: at most ten, and whatever ends a segment.
-    """
+    """One client that waits has a sync for each commit; without waiting several share one."""
     result = _run(
         "commit-cost",
         newest,
@@ -215,10 +211,9 @@ def test_who_waits_syncs_and_who_does_not_shares(newest: ServerPrograms, tmp_pat
         "window_s=1",
     )
     of = {cell["synchronous_commit"]: cell for cell in result["cells"]}
-    # Others sync too: the WAL writer five times a second, the checkpointer, a new segment.
-    others = 10 / of["on"]["tps"]
-    assert of["on"]["wal_syncs_per_commit"] == pytest.approx(1, abs=max(0.02, others))
-    assert of["off"]["commits_per_sync"] > of["off"]["tps"] / 15, "as many as a second has"
+    # Others sync too, and a commit at either end may be counted without its sync.
+    assert of["on"]["wal_syncs_per_commit"] >= 1 - 2 / of["on"]["tps"]
+    assert of["off"]["commits_per_sync"] > of["on"]["commits_per_sync"]
     assert of["on"]["predicted_tps"] == of["on"]["disk_syncs_per_s"] > 0
     assert of["off"]["predicted_tps"] is None
     for cell in of.values():

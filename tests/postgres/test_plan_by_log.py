@@ -79,8 +79,9 @@ def test_advise_prices_by_the_log_of_files(programs: ServerPrograms, tmp_path: P
     assert said.startswith("By the log the table wrote ")
     assert "hot_update" in said
     known = priced["wal_bytes_per_update"]
-    # A record has 64 bytes at least; half of the updates have an entry in two indexes too.
-    assert 64 < known["low"] <= known["mid"] <= known["high"] < 1000
+    # A record has 64 bytes at least; at most an update writes images of both its heap pages and of
+    # a leaf of each index, and their records. How many updates share an image is a matter of pace.
+    assert 64 < known["low"] <= known["mid"] <= known["high"] < 5 * 8192
 
 
 @pytest.mark.long(reason="both windows need one pace; tests/postgres/test_observe_wal.py reads one")
