@@ -148,6 +148,19 @@ def test_errors_of_the_library_name_no_command() -> None:
     assert found == []
 
 
+def test_the_command_line_has_one_way_out() -> None:
+    """What is printed or becomes a file goes through `cli/output`, which checks and shows it."""
+    folder = ROOT / "python" / "pgheadroom" / "cli"
+    ways = ("write_atomically", "sys.stdout.write")
+    found = [
+        f"{path.name}: {way}"
+        for path in sorted(folder.glob("*.py"))
+        for way in ways
+        if path.name != "output.py" and way in path.read_text(encoding="utf-8")
+    ]
+    assert found == []
+
+
 def test_what_an_error_mentions_stands_in_its_message() -> None:
     """In backquotes, else the command line would not find what to put its option for."""
     missing = []

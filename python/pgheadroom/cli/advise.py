@@ -29,7 +29,6 @@ from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOptio
 from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError
-from pgheadroom.files import write_atomically
 from pgheadroom.progress import RunState
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
@@ -243,7 +242,7 @@ def put_advice(
         from pgheadroom.report.advice import html as advice_html
 
         page = advice_html.render(found, command=command_line(sys.argv[1:]))
-        write_atomically(html, page)
+        output.write(page, html)
     output.put(
         form,
         to,
@@ -261,7 +260,7 @@ def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
     count = len(plan.steps)
     for path in paths:
         form = {".md": as_markdown, ".sql": as_text}.get(path.suffix, plan_text)
-        write_atomically(path, form(plan))
+        output.write(form(plan), path)
         none = "" if count else ", for no table is to change"
         sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}{none}\n")
 

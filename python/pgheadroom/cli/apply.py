@@ -63,7 +63,7 @@ def apply_command(
     dbname: DbnameOption = None,
 ) -> None:
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
-    from pgheadroom.cli import apply_output
+    from pgheadroom.cli import apply_output, output
     from pgheadroom.plan.apply import Applier
     from pgheadroom.plan.execution import ApplyOptions
     from pgheadroom.plan.reading import read_plan
@@ -105,7 +105,7 @@ def apply_command(
         todo = applier.prepare(undo=undo)
         apply_output.show(read, applier, todo, undo=undo)
         if dry_run:
-            sys.stdout.write("Nothing was changed: --dry-run.\n")
+            output.write_out("Nothing was changed: --dry-run.\n")
             return
         if not todo:
             if record is not None:
@@ -115,7 +115,7 @@ def apply_command(
             return
         who = f"database {printable(connection.info.dbname)} as {printable(connection.info.user)}"
         if not yes and not typer.confirm(f"Run this on {who}?", err=True):
-            sys.stdout.write("Nothing was changed: the answer was no.\n")
+            output.write_out("Nothing was changed: the answer was no.\n")
             raise typer.Exit(1)
         outcome = apply_output.run(applier, todo, undo=undo)
     apply_output.tell(read, outcome, kept, undo=undo)

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
+from pgheadroom.cli import output
 from pgheadroom.errors import InputError
 from pgheadroom.plan.apply import Applier, ApplyOutcome
 from pgheadroom.plan.reading import digest
@@ -97,7 +98,7 @@ def show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) ->
     lines += _unfit(plan, applier.changed)
     if not todo:
         lines.append("Nothing is left to undo." if undo else "Nothing is left to do.")
-    sys.stdout.write("\n".join(wrapped(lines, whole)) + "\n")
+    output.write_out("\n".join(wrapped(lines, whole)) + "\n")
     sys.stdout.flush()
 
 
@@ -154,7 +155,7 @@ def tell(plan: Plan, outcome: ApplyOutcome, kept: Path, *, undo: bool) -> None:
         lines.append(f"Not {done.lower()}: {named(outcome.left)}.")
         lines.append("The same command goes on from there.")
     lines.append(f"Record: {printable(str(kept))}")
-    sys.stdout.write("\n".join(wrapped(lines)) + "\n")
+    output.write_out("\n".join(wrapped(lines)) + "\n")
 
 
 def say(text: str) -> None:

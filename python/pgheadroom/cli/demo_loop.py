@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +17,10 @@ from rich.console import Console
 
 from pgheadroom.advise import Options, advise, make_policy
 from pgheadroom.advise.advice import Advice
-from pgheadroom.cli import apply, demo_shop, observe, verify
+from pgheadroom.cli import apply, demo_shop, observe, output, verify
 from pgheadroom.cli.demo_shop import Shop
 from pgheadroom.cli.options import Format
 from pgheadroom.cli.terminal import Terminal
-from pgheadroom.files import write_atomically
 from pgheadroom.plan import make_plan, plan_text
 from pgheadroom.plan.record import record_path
 from pgheadroom.profile import read_profile
@@ -75,8 +73,8 @@ def play_demo(folder: Path, server: str) -> bool:
             outcome, failed = _verified(console, shop, folder)
     report = folder / "report.html"
     command = "pgheadroom demo"
-    write_atomically(report, advice_html.render(advice, command=command, outcome=outcome))
-    sys.stdout.write(f"{report.absolute()}\n")
+    output.write(advice_html.render(advice, command=command, outcome=outcome), report)
+    output.write_out(f"{report.absolute()}\n")
     return failed
 
 
@@ -103,9 +101,9 @@ def _advised(console: Console, folder: Path) -> Advice:
     advice = advise(
         profile, Options(policy=make_policy(max_growth_frac=growth_frac), budget_s=_BUDGET_S)
     )
-    write_atomically(folder / "advice.json", text.as_json(advice.to_json()))
+    output.write(text.as_json(advice.to_json()), folder / "advice.json")
     advice_text.print_advice(advice, console, brief=True)
-    write_atomically(plan_path, plan_text(make_plan(advice, profile)))
+    output.write(plan_text(make_plan(advice, profile)), plan_path)
     return advice
 
 

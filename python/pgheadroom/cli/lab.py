@@ -189,11 +189,9 @@ def compare(
 
     result = compare_records(Record.open(first), Record.open(second))
     if html is not None:
-        from pgheadroom.files import write_atomically
         from pgheadroom.report import html as page
 
-        output.check_writable(html)
-        write_atomically(html, page.render([page.Shown.of(result)], title=result.title))
+        output.write(page.render([page.Shown.of(result)], title=result.title), html)
     lab_output.put_results([result], form, to)
 
 

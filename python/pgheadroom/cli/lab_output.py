@@ -13,7 +13,6 @@ from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
 from pgheadroom.cli.terminal import Terminal
 from pgheadroom.errors import InputError
-from pgheadroom.files import write_atomically
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import text
@@ -75,7 +74,7 @@ def put_html(records: Sequence[Record], *paths: Path, title: str) -> None:
     shown = [html.Shown.of(each.read_result(), each.read_series()) for each in records]
     page = html.render(shown, title=title)
     for path in paths:
-        write_atomically(path, page)
+        output.write(page, path)
 
 
 def put_site(records: Sequence[Record], folder: Path) -> None:

@@ -29,7 +29,6 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.observe_wal import said_log
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
-from pgheadroom.files import write_atomically
 from pgheadroom.quoting import printable, printable_json
 from pgheadroom.units import parse_duration_s, show_duration
 
@@ -113,7 +112,7 @@ def observe_command(
             where="with --print-sql, which only prints the script",
             instead="give it with --from, to the observe that reads what the script wrote",
         )
-        _write(_script(length or LENGTH, tuple(table or ()), no_sample=no_sample), to)
+        output.write(_script(length or LENGTH, tuple(table or ()), no_sample=no_sample), to)
         return
     if source is not None and (target or parameters):
         raise InputError("--from stands beside a connection: expected one of them")
@@ -280,7 +279,7 @@ def save(content: str, to: Path | None) -> None:
         InputError: It could not be written where it should be; says where it is instead.
     """
     try:
-        _write(content, to)
+        output.write(content, to)
         if to is None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -289,7 +288,7 @@ def save(content: str, to: Path | None) -> None:
         why = "no room" if isinstance(error, DiskFull) else str(error)
         place = _last_resort(content)
         if place is None and to is not None:
-            sys.stdout.write(content)
+            output.write_out(content)
             sys.stdout.flush()
             raise InputError(
                 f"{to} could not be written ({why}). The profile went to standard output instead"
@@ -316,13 +315,6 @@ def _last_resort(content: str) -> Path | None:
         except OSError:
             Path(name).unlink(missing_ok=True)
     return None
-
-
-def _write(content: str, to: Path | None) -> None:
-    if to is None:
-        output.write_out(content)
-    else:
-        write_atomically(to, content)
 
 
 def _say(text: str) -> None:

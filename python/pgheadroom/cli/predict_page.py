@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
-from pgheadroom.files import write_atomically
 from pgheadroom.redaction import command_line
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def show_page_life(
 
         command = command_line(sys.argv[1:])
         page = life_html.render(watched.life, command=command, server=str(watched.server))
-        write_atomically(html, page)
+        output.write(page, html)
     if form is Format.JSON:
         content = text.as_json({**to_json(watched.life), "server": str(watched.server)})
     else:

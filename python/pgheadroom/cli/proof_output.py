@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pgheadroom.cli import output
 from pgheadroom.cli.options import Format
-from pgheadroom.files import write_atomically
 
 if TYPE_CHECKING:
     from pgheadroom.predict import Prediction
@@ -42,7 +41,7 @@ def put_proof(
         from pgheadroom.report import html
 
         shown = html.Shown.of(result, command=command)
-        write_atomically(page, html.render([shown], title=head.title))
+        output.write(html.render([shown], title=head.title), page)
     output.put(
         form,
         to,

@@ -23,7 +23,6 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.defaults import COMPLETION_TARGET
 from pgheadroom.errors import InputError, WalIncomplete
-from pgheadroom.files import write_atomically
 from pgheadroom.input_file import exists
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s, parse_setting_bytes
@@ -260,7 +259,7 @@ def _print_grants(targets: Sequence[str]) -> None:
     from pgheadroom.wal.live import grants
 
     found = grants(targets[0], {})
-    sys.stdout.write(f"{found or '-- The role may read the log.'}\n")
+    output.write_out(f"{found or '-- The role may read the log.'}\n")
 
 
 def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to: Path) -> None:
@@ -270,7 +269,7 @@ def _write_page(result: WalStats, paths: Sequence[str], timeline: int | None, to
     # What cannot be read again has a page without the chart over time.
     is_pipe = not paths or paths[0] == "-" or Path(paths[0]).is_fifo()
     course = None if is_pipe else over_time(list(paths), result, timeline=timeline)
-    write_atomically(to, wal_html.render(result, course, command=command_line(sys.argv[1:])))
+    output.write(wal_html.render(result, course, command=command_line(sys.argv[1:])), to)
     sys.stderr.write(f"Page: {to.absolute()}\n")
 
 
@@ -329,7 +328,7 @@ def names_command(
     before = read_names(to) if exists(to) else Names(relations=())
     now = names_of_server(target, parameters_of(host, port, user, dbname))
     together = add_names(before, now)
-    write_atomically(to, text.as_json(together.to_json()))
+    output.write(text.as_json(together.to_json()), to)
     sys.stderr.write(
         f"{to}: {len(together.relations)} files of relations, "
         f"{len(together.relations) - len(before.relations)} of them new\n"

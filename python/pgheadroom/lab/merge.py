@@ -21,7 +21,7 @@ from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import Origin, Record, TrialSample, read_json
-from pgheadroom.lab.run import write_result
+from pgheadroom.lab.run import summarise_into
 from pgheadroom.types import PgVersion
 
 
@@ -83,7 +83,7 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
         said = f"{len(blocks)} blocks, merged from {len(folders)} records"
         conduct.write(record, said, warnings=[*_machines(sources), *_same_draws(blocks)])
         version = PgVersion.parse(sources[0].environment.server)
-        write_result(experiment, merged, record, version)
+        summarise_into(experiment, merged, record, version)
     return record
 
 

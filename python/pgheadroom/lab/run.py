@@ -176,7 +176,7 @@ def run(
         elif whole and budget_s is None and not conduct.read(record, request).ended:
             said = conduct.so_far(record, request)
             conduct.write(record, f"{said}; stopped there, and ended without a budget")
-        return write_result(experiment, request, record, place.version)
+        return summarise_into(experiment, request, record, place.version)
 
 
 def _within(trials: Sequence[Trial], ends: float | None) -> Iterator[Trial]:
@@ -299,7 +299,7 @@ class _Player:
             self._place.drop(name)
 
 
-def write_result(
+def summarise_into(
     experiment: Experiment, request: Request, record: Record, version: PgVersion
 ) -> ExperimentResult:
     """
@@ -414,5 +414,5 @@ def summarise_record(folder: Path) -> Record:
         )
     experiment = get(request.experiment)
     check_request(request, experiment.factors_for(request.levels), experiment.options)
-    write_result(experiment, request, record, PgVersion.parse(environment.server))
+    summarise_into(experiment, request, record, PgVersion.parse(environment.server))
     return record
