@@ -13,7 +13,7 @@ import observed
 from pgheadroom.advise.advice import Advice, Observation
 from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.policy import make_policy
-from pgheadroom.advise.table_advice import TableAdvice, Verdict
+from pgheadroom.advise.table_advice import AdviceVerdict, TableAdvice
 from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan, plan_text
 from pgheadroom.plan.record import record_path
@@ -38,7 +38,7 @@ def point(fillfactor: int, heap_bytes: float, hot_frac: Value = None) -> Point:
 def table_advice(
     table: TableProfile,
     advised: int | None,
-    verdict: Verdict,
+    verdict: AdviceVerdict,
     curve: tuple[Point, ...] = (),
     transition: Transition | None = None,
 ) -> TableAdvice:

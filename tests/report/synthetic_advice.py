@@ -10,7 +10,7 @@ from pgheadroom.advise.cold_updates import Blamed, Cause
 from pgheadroom.advise.foreseen import Calibration, Point, Transition
 from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.policy import make_policy, with_cost
-from pgheadroom.advise.table_advice import Gain, Remark, TableAdvice, Verdict
+from pgheadroom.advise.table_advice import AdviceVerdict, Gain, Remark, TableAdvice
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval
 
@@ -47,7 +47,7 @@ def curve(*, scale: float = 1.0, rate: float = 50.0) -> tuple[Point, ...]:
 
 
 def table(
-    name: str = "orders", verdict: Verdict = "CHANGE", *, oid: int = 16384, **given: Any
+    name: str = "orders", verdict: AdviceVerdict = "CHANGE", *, oid: int = 16384, **given: Any
 ) -> TableAdvice:
     """One table with everything that an advice can say."""
     change = verdict == "CHANGE"

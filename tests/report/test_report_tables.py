@@ -148,7 +148,7 @@ DAMAGED: list[dict[str, Any]] = [
     {"name": "fillfactor", "factors": [{"name": "fillfactor"}], "cells": [{}, {"fillfactor": []}]},
     {"name": "update-cost", "cells": [{"wal_bytes": "many", "wal_bytes_interval": {"low": 1}}],
      "measures": [{"name": "wal_bytes"}], "factors": [{"name": "fillfactor", "levels": []}]},
-    {"references": [{"title": " ", "columns": ["a"], "rows": [[1, 2], [{"low": 1}]]}]},
+    {"references": [{"title": " ", "columns": ["a"], "rows": [[1, 2], ["x"]]}]},
 ]  # fmt: skip
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("name", {"name": None}),
@@ -158,6 +158,10 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("factors[0].levels", {"factors": [{"name": "a", "levels": None}]}),
     ("measures", {"measures": 3}),
     ("references[0].rows[0]", {"references": [{"title": "t", "columns": ["a"], "rows": ["x"]}]}),
+    (
+        "references[0].rows[0][0]",
+        {"references": [{"title": "t", "columns": ["a"], "rows": [[{"low": 1}]]}]},
+    ),
     ("references[0].columns", {"references": [{"title": "t", "rows": [[1]]}]}),
     ("environment", {"environment": []}),
     ("environment.cores", {"environment": {"cores": "four"}}),

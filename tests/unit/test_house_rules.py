@@ -161,6 +161,23 @@ def test_the_command_line_has_one_way_out() -> None:
     assert found == []
 
 
+NAMED_ONCE = {"Access", "Options", "Outcome", "Place", "Sample", "Table", "Verdict"}
+"""Kinds that there were several of, each of which had to be told from the others."""
+
+
+def test_kinds_and_functions_are_named_for_what_they_are() -> None:
+    """One kind has such a name, or none; `show` and `_plain` say of no function what it does."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "python" / "pgheadroom").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                homes.setdefault(node.name, []).append(path.name)
+            elif isinstance(node, ast.Assign) and "Literal[" in ast.unparse(node.value):
+                homes.setdefault(ast.unparse(node.targets[0]), []).append(path.name)
+    assert {name: homes[name] for name in NAMED_ONCE & set(homes) if len(homes[name]) > 1} == {}
+    assert {"show", "_plain"} & set(homes) == set()
+
+
 def test_what_an_error_mentions_stands_in_its_message() -> None:
     """In backquotes, else the command line would not find what to put its option for."""
     missing = []

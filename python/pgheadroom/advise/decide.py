@@ -22,7 +22,7 @@ from pgheadroom.advise.reasons import (
     why_not_rewritten,
 )
 from pgheadroom.advise.row import rows_per_page
-from pgheadroom.advise.table_advice import Verdict
+from pgheadroom.advise.table_advice import AdviceVerdict
 from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.advise.worth import mean, pays_for_rewrite, wanted_frac, weighed
 from pgheadroom.outcome import Value
@@ -42,7 +42,7 @@ class Decision:
     says that the verdict hangs on what chance did in the runs: more of them may give another.
     """
 
-    verdict: Verdict
+    verdict: AdviceVerdict
     reason: str
     fillfactor: int | None
     gain_frac: Value = None

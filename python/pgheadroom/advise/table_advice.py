@@ -13,7 +13,7 @@ from pgheadroom.advise.foreseen import Calibration, Point, Transition, of_one_wa
 from pgheadroom.forms import Earlier
 from pgheadroom.outcome import Value, middle
 
-Verdict = Literal["CHANGE", "KEEP", "ABSTAIN"]
+AdviceVerdict = Literal["CHANGE", "KEEP", "ABSTAIN"]
 DecidedBy = Literal["counters", "rule", "twin"]
 RemarkKind = Literal[
     "horizon",
@@ -104,7 +104,7 @@ class TableAdvice:
     updates_per_s: float
     updates: int
     hot_frac: float | None
-    verdict: Verdict
+    verdict: AdviceVerdict
     reason: str
     advised_fillfactor: int | None
     gain_frac: Value

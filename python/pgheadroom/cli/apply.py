@@ -103,7 +103,7 @@ def apply_command(
             skip=skipped,
         )
         todo = applier.prepare(undo=undo)
-        apply_output.show(read, applier, todo, undo=undo)
+        apply_output.show_steps(read, applier, todo, undo=undo)
         if dry_run:
             output.write_out("Nothing was changed: --dry-run.\n")
             return

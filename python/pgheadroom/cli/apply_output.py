@@ -60,7 +60,7 @@ def run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome
         raise
 
 
-def show(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> None:
+def show_steps(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> None:
     """Everything about the steps, made here of their checked fields and not read off the file."""
     target = plan.target
     lines = [

@@ -243,11 +243,11 @@ def _print_grants(target: str, parameters: dict[str, str]) -> None:
         access = read_access(look(connection), sampled=True)
     lines = [f"-- Seen now: {', '.join(access.levels) or 'only what everyone sees'}"]
     lines += [f"-- Not seen: {missing}" for missing in access.missing]
-    lines += access.grants or ("-- Nothing is missing.",)
+    lines += access.would_help or ("-- Nothing is missing.",)
     of_log = grants(target, parameters)
     if of_log:
         lines += ["-- For --wal; this one lets the role read every file of the server:", of_log]
-    if any("pg_stat_statements" in grant for grant in access.grants):
+    if any("pg_stat_statements" in grant for grant in access.would_help or ()):
         lines.append("-- It also needs shared_preload_libraries = 'pg_stat_statements', a restart.")
     output.write_out("\n".join(lines) + "\n")
 

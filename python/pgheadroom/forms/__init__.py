@@ -14,7 +14,7 @@ are not checked again, and pydantic is loaded with the first file.
 
 from __future__ import annotations
 
-from pgheadroom.forms.foreign import FieldError, encodable, fail, keepable, show
+from pgheadroom.forms.foreign import FieldError, brief, encodable, fail, keepable
 from pgheadroom.forms.form import defaults, expected_of, json_schema, read
 from pgheadroom.forms.kept import kept
 from pgheadroom.forms.marks import (
@@ -39,6 +39,7 @@ __all__ = [
     "Stored",
     "Text",
     "between",
+    "brief",
     "changed",
     "defaults",
     "encodable",
@@ -49,6 +50,5 @@ __all__ = [
     "keepable",
     "kept",
     "read",
-    "show",
     "write",
 ]

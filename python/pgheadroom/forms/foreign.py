@@ -28,10 +28,10 @@ class FieldError(InputError):
 
 def fail(path: str, found: object, expected: str) -> NoReturn:
     """Refuse a value: what was found and what was expected."""
-    raise FieldError(path, f"found {show(found)}, expected {expected}")
+    raise FieldError(path, f"found {brief(found)}, expected {expected}")
 
 
-def show(found: object) -> str:
+def brief(found: object) -> str:
     """A foreign value for a message: short and printable."""
     try:
         text = _SHORT.repr(found)
@@ -68,10 +68,10 @@ def keepable(value: Any) -> Any:
             elif isinstance(item, str):
                 if not encodable(item):
                     raise ValueError(
-                        f"found {show(item)}, expected text that PostgreSQL could hold"
+                        f"found {brief(item)}, expected text that PostgreSQL could hold"
                     )
             elif isinstance(item, int | float) and not -NUMBER_MAX <= item <= NUMBER_MAX:
-                raise ValueError(f"found {show(item)}, expected a number of PostgreSQL's")
+                raise ValueError(f"found {brief(item)}, expected a number of PostgreSQL's")
         if not below:
             return value
         level = below

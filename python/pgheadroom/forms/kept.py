@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
-from pgheadroom.forms.foreign import encodable, keepable, show
+from pgheadroom.forms.foreign import brief, encodable, keepable
 
 T = TypeVar("T")
 
@@ -34,12 +34,12 @@ def reader(known: frozenset[str]) -> Callable[[Any, Callable[[Any], Any]], Any]:
             return handler(found)
         for name, value in found.items():
             if not isinstance(name, str) or not encodable(name):
-                raise ValueError(f"found {show(name)}, expected names of fields that are text")
+                raise ValueError(f"found {brief(name)}, expected names of fields that are text")
             if name not in known:
                 try:
                     keepable(value)
                 except ValueError as error:
-                    raise ValueError(f"{error} (under {show(name)})") from None
+                    raise ValueError(f"{error} (under {brief(name)})") from None
         made = handler({name: value for name, value in found.items() if name in known})
         object.__setattr__(made, "kept", found)
         return made

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.forms.foreign import NUMBER_MAX, FieldError, encodable, show
+from pgheadroom.forms.foreign import NUMBER_MAX, FieldError, brief, encodable
 from pgheadroom.forms.marks import Expected, Node
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ def refusal(schema: Node, error: ValidationError, data: object, at: str) -> Fiel
     if first["type"] == "unexpected_keyword_argument":
         return found.unknown()
     if found.unnamed is not None:
-        name = show(found.unnamed)
+        name = brief(found.unnamed)
         return FieldError(found.path, f"found {name}, expected names of fields that are text")
     if first["type"] == "missing":
         return FieldError(found.path, f"missing, expected {found.expected}")
     if first["type"].startswith("union_tag") and first["ctx"]["discriminator"] == "'kind'":
-        said = f"found {show(found.value['kind'])}" if "kind" in found.value else "missing"
+        said = f"found {brief(found.value['kind'])}" if "kind" in found.value else "missing"
         return FieldError(f"{found.path}.kind", f"{said}, expected {found.expected}")
     if first["type"] == "value_error":
         return FieldError(found.path, str(first["ctx"]["error"]))
-    return FieldError(found.path, f"found {show(found.value)}, expected {found.expected}")
+    return FieldError(found.path, f"found {brief(found.value)}, expected {found.expected}")
 
 
 class Found:

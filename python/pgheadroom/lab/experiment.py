@@ -209,7 +209,7 @@ def summarise_cells(
                 if (value := sample.measures.get(measure.name)) is not None
             ]
             complete = len(values) == len(group)
-            row[measure.name] = _plain(median(values)) if complete else None
+            row[measure.name] = _as_counted(median(values)) if complete else None
             interval = median_interval(values) if complete else None
             row[f"{measure.name}_interval"] = write(interval)
         row["repetitions"] = len(group)
@@ -217,7 +217,7 @@ def summarise_cells(
     return summarised
 
 
-def _plain(value: float) -> float | int:
+def _as_counted(value: float) -> float | int:
     """A whole number without a decimal point, as counters are."""
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 

@@ -16,6 +16,8 @@ from pgheadroom.lab.design import SCHEMA_VERSION, Factor, Level, Measure
 from pgheadroom.types import Interval
 
 Cell = Mapping[str, Any]
+Figure = str | float | None
+"""What stands in a table of a document: a number, a text, or nothing."""
 FRAME = ("schema_version", "kind")
 KIND = "experiment"
 
@@ -74,7 +76,7 @@ class Reference(Kept):
     source: str | None = None
     evidence: str | None = field(default=None, metadata=in_file(unless_none=True))
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...] = ()
+    rows: tuple[tuple[Figure, ...], ...] = ()
     note: str | None = None
 
 

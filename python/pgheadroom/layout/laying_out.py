@@ -29,7 +29,7 @@ from pgheadroom.layout.values import (
 )
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.profile.observed import ObservedColumn
-from pgheadroom.sources.columns import Access, LiveColumn, LiveTable
+from pgheadroom.sources.columns import ColumnAccess, LiveColumn, LiveTable
 
 FILLFACTORS = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
 _ROW_BYTES_MAX = 8160
@@ -123,7 +123,7 @@ def _observed_column(column: ObservedColumn) -> LiveColumn | None:
 
 
 def of_live_tables(
-    tables: Iterable[LiveTable], access: Access, *, server: str, table: str | None
+    tables: Iterable[LiveTable], access: ColumnAccess, *, server: str, table: str | None
 ) -> Layout:
     """
     Lay out the tables of a live database.

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pgheadroom.forms import in_file, write
-from pgheadroom.sources.columns import Access
+from pgheadroom.sources.columns import ColumnAccess
 from pgheadroom.tabular import Row, Tabular
 
 SCHEMA_VERSION = 1
@@ -145,7 +145,7 @@ class Layout(Tabular):
     tool_version: str
     assumed: Mapping[str, str]
     tables: tuple[TableLayout, ...]
-    access: Access | None = field(default=None, metadata=in_file(unless_none=True))
+    access: ColumnAccess | None = field(default=None, metadata=in_file(unless_none=True))
     server: str | None = field(default=None, metadata=in_file(unless_none=True))
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pgheadroom.outcome import Value
 
 SCHEMA_VERSION = 1
 
-Verdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
+CheckVerdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
 Evidence = Literal["predicted", "estimated", "by rule", "measured"]
 """
 Of what is said of afterwards: played by the twin; the measured share, scaled by the rule; the rule
@@ -139,7 +139,7 @@ class TableCheck:
     schema: str
     name: str
     lines: tuple[int, ...]
-    verdict: Verdict
+    verdict: CheckVerdict
     text: str
     evidence: Evidence | None
     updates_per_s: float

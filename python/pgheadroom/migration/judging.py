@@ -18,12 +18,12 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import Assigning, Updates, updates_of, updates_per_s
 from pgheadroom.migration.answer import (
     AssigningClass,
+    CheckVerdict,
     Evidence,
     HotEnd,
     OpenMatter,
     ReadTable,
     TableCheck,
-    Verdict,
     Worked,
 )
 from pgheadroom.migration.effect import DOES, Effect
@@ -49,7 +49,7 @@ _DAY_S = 86_400.0
 class Judged:
     """What the rule says of a table, and what it leaves open, each with its line if it has one."""
 
-    verdict: Verdict
+    verdict: CheckVerdict
     open: tuple[tuple[int | None, str], ...] = ()
 
     @property
@@ -163,7 +163,7 @@ class TableJudging:
         return self._with_figures(judged, said, updates, found, figured)
 
     def _figures(
-        self, verdict: Verdict, parts: Sequence[Part], *, is_playing: bool
+        self, verdict: CheckVerdict, parts: Sequence[Part], *, is_playing: bool
     ) -> Figures | str | None:
         """Played where the verdict leaves something to ask."""
         is_room = self._after.fillfactor != self._table.fillfactor
@@ -240,7 +240,7 @@ class TableJudging:
 
     def _made(
         self,
-        verdict: Verdict,
+        verdict: CheckVerdict,
         text: str,
         evidence: Evidence | None,
         *,
@@ -334,7 +334,7 @@ def _sentences(said: Sequence[str]) -> str:
     return " ".join(sentence for sentence in said if sentence)
 
 
-def _agrees(verdict: Verdict, figured: Figures, most: float) -> bool:
+def _agrees(verdict: CheckVerdict, figured: Figures, most: float) -> bool:
     """
     Whether the played figures say what the rule says; else the rule stands alone.
 

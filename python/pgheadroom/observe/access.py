@@ -9,11 +9,10 @@ partly there is named with what is missing of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pgheadroom import quoting
-from pgheadroom.forms import in_file
+from pgheadroom.profile.observed_server import Access
 from pgheadroom.sources.recording import Recording
 
 _MODULES: Mapping[str, str] = {
@@ -21,15 +20,6 @@ _MODULES: Mapping[str, str] = {
     "pg_freespacemap": "free space of pages as the free space map has it",
     "pageinspect": "free space of pages as it is (superusers only)",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """`levels` are those that are wholly there; `missing` what could not be seen; `grants` SQL."""
-
-    levels: tuple[str, ...]
-    missing: tuple[str, ...]
-    grants: tuple[str, ...] = field(metadata=in_file("would_help"))
 
 
 def read_access(recording: Recording, *, sampled: bool) -> Access:
@@ -62,7 +52,7 @@ def read_access(recording: Recording, *, sampled: bool) -> Access:
     if settings.get("track_counts") == "off":
         missing.append("track_counts is off: the server counts no inserts, updates and deletes")
     missing += _failures(recording)
-    return Access(levels=tuple(levels), missing=tuple(missing), grants=tuple(grants))
+    return Access(levels=tuple(levels), missing=tuple(missing), would_help=tuple(grants))
 
 
 def _tables(

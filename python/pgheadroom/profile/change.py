@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pgheadroom.forms import between, in_file, show
+from pgheadroom.forms import between, brief, in_file
 
 GROWTH_BYTES_MAX = 1_000_000
 
@@ -49,7 +49,7 @@ def changes_of(found: tuple[str, ...] | Mapping[str, ChangeInFile]) -> tuple[Cha
     """Of a table of columns and changes, or of a list of columns that just change."""
     if isinstance(found, tuple):
         if len(set(found)) != len(found):
-            raise ValueError(f"found {show(list(found))}, expected each column once")
+            raise ValueError(f"found {brief(list(found))}, expected each column once")
         return tuple(Change(column=column) for column in found)
     return tuple(
         Change(

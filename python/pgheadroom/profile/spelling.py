@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
-from pgheadroom.forms import Expected, Stored, Text, show
+from pgheadroom.forms import Expected, Stored, Text, brief
 from pgheadroom.profile.column_types import BITS_MAX, FORMS, base_of, length_of
 from pgheadroom.units import parse_setting_bytes, setting_bytes
 
@@ -23,7 +23,7 @@ def server_version(found: str) -> str:
     match = _SERVER_VERSION.fullmatch(found)
     if match is None or not VERSION_MIN <= int(match[1]) <= VERSION_MAX:
         raise ValueError(
-            f"found {show(found)}, expected a version from {VERSION_MIN} to {VERSION_MAX}, "
+            f"found {brief(found)}, expected a version from {VERSION_MIN} to {VERSION_MAX}, "
             'such as "18" or "18.4"'
         )
     return found.rstrip(".")
@@ -39,7 +39,7 @@ def memory(low_bytes: int) -> Stored:
             raise ValueError(str(error)) from None
         if not low_bytes <= size_bytes <= 2**50:
             raise ValueError(
-                f"found {show(found)}, expected at least {low_bytes // 1024}kB and at most 1024TB"
+                f"found {brief(found)}, expected at least {low_bytes // 1024}kB and at most 1024TB"
             )
         return size_bytes
 
@@ -54,10 +54,10 @@ def type_name(found: str) -> str:
         raise ValueError(str(error)) from None
     base = base_of(column.type_name)
     if base not in FORMS:
-        raise ValueError(f"found {show(found)}, expected one of {', '.join(FORMS)}")
+        raise ValueError(f"found {brief(found)}, expected one of {', '.join(FORMS)}")
     length = length_of(column.type_name)
     if base in ("bit", "varbit") and (length is None or length > BITS_MAX):
-        raise ValueError(f"found {show(found)}, expected {base}(n) with at most {BITS_MAX} bits")
+        raise ValueError(f"found {brief(found)}, expected {base}(n) with at most {BITS_MAX} bits")
     return column.type_name
 
 
@@ -66,7 +66,7 @@ def predicate(found: str) -> str:
     taken = (":", ";", "\\", "--", "/*", "$")
     if not found.strip() or not found.isprintable() or any(sign in found for sign in taken):
         raise ValueError(
-            f"found {show(found)}, expected a condition in one line, without {' '.join(taken)}"
+            f"found {brief(found)}, expected a condition in one line, without {' '.join(taken)}"
         )
     return found
 
@@ -75,7 +75,7 @@ def _name(found: str) -> str:
     # Colons and backslashes mean something in pgbench's scripts even inside quotes.
     if len(found.encode()) > 63 or not found.isprintable() or ":" in found or "\\" in found:
         raise ValueError(
-            f"found {show(found)}, expected a name of at most 63 bytes, printable, without ':' "
+            f"found {brief(found)}, expected a name of at most 63 bytes, printable, without ':' "
             "and '\\'"
         )
     return found

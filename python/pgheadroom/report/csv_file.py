@@ -19,9 +19,9 @@ def written(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in (head, *rows):
-        writer.writerow([_plain(item) if isinstance(item, str) else item for item in row])
+        writer.writerow([_no_formula(item) if isinstance(item, str) else item for item in row])
     return out.getvalue()
 
 
-def _plain(content: str) -> str:
+def _no_formula(content: str) -> str:
     return f"'{content}" if content[:1] in ("=", "+", "-", "@", "\t", "\r") else content

@@ -67,7 +67,7 @@ class LiveTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ColumnAccess:
     """What the role may see, and what it therefore cannot see."""
 
     level: str
@@ -76,7 +76,7 @@ class Access:
 
 def read_tables(
     connection: psycopg.Connection[Any], *, table: str | None, samples: bool
-) -> tuple[tuple[LiveTable, ...], Access]:
+) -> tuple[tuple[LiveTable, ...], ColumnAccess]:
     """
     Read the user's tables, ordered by schema and name, and what of them could be seen.
 
@@ -185,7 +185,7 @@ class _Facts:
 
 def _access(
     recording: Recording, rows: list[Row], unreadable: list[str], *, samples: bool
-) -> Access:
+) -> ColumnAccess:
     """The role's level of access, of the three that the documentation names."""
     row = recording.row("access", "shape") or {}
     missing = [
@@ -196,8 +196,8 @@ def _access(
         missing.append("samples were switched off: row lengths are computed, not measured")
     missing += sorted({f"{line.query}: no answer, {line.failed}" for line in recording.failures()})
     if row.get("reads_data"):
-        return Access(level="pg_read_all_data", missing=tuple(missing))
+        return ColumnAccess(level="pg_read_all_data", missing=tuple(missing))
     if not all(table["readable"] for table in rows):
         missing.insert(0, "pg_stats and rows of tables without SELECT: widths are of their types")
     level = "pg_monitor" if row.get("monitors") else "none beyond its own"
-    return Access(level=level, missing=tuple(missing))
+    return ColumnAccess(level=level, missing=tuple(missing))

@@ -13,7 +13,7 @@ from pgheadroom import units
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.result import ComparedCells
+from pgheadroom.lab.result import ComparedCells, Figure
 from pgheadroom.report.columns import by_name
 from pgheadroom.report.table import Column, Section, Table
 
@@ -124,7 +124,7 @@ def _references(result: Result) -> list[Table]:
     for item in result.references:
         titles = reading.texts(item.columns)
         rows = [
-            tuple(_plain(value) for value in row) for row in item.rows if len(row) == len(titles)
+            tuple(_figure(value) for value in row) for row in item.rows if len(row) == len(titles)
         ]
         if not titles:
             continue
@@ -154,12 +154,8 @@ def _references(result: Result) -> list[Table]:
     return tables
 
 
-def _plain(value: object) -> object:
-    spread = reading.interval(value)
-    if spread is not None or value is None or isinstance(value, bool):
-        return spread if spread is not None else value
-    found = reading.number(value)
-    return reading.printable(value) if found is None else found
+def _figure(value: Figure) -> Figure:
+    return reading.printable(value) if isinstance(value, str) else value
 
 
 def _pairs(value: Mapping[str, Any], title: str, section: Section) -> Table | None:
