@@ -76,12 +76,15 @@ def test_a_sum_is_as_unsure_as_its_parts_and_a_doubt(parts: list[Interval], doub
         assert abs(end - other) <= near
 
 
-@given(_intervals(), _intervals(), st.floats(0, 1e6))
+@given(_intervals(), _intervals(), st.floats(0, 4e12))
 def test_two_intervals_overlap_or_lie_apart(one: Interval, other: Interval, slack: float) -> None:
     """They share a number, or one is beyond the other by what lies between."""
     shared = max(one.low, other.low) <= min(one.high, other.high)
     assert one.overlaps(other) is other.overlaps(one) is shared
-    assert one.overlaps(other, slack) or not shared
+    apart, near = abs(one.beyond(other)), 1e-9 * sum(map(abs, (*one.ends, *other.ends)))
+    for near_enough in (one.overlaps(other, slack), other.overlaps(one, slack)):
+        assert near_enough or apart > slack - near
+        assert not near_enough or apart <= slack + near
     assert (one.beyond(other) == 0) is shared
     assert one.beyond(other) == -other.beyond(one)
     assert one.beyond(other) >= 0 or one.mid < other.mid
