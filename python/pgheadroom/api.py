@@ -164,7 +164,6 @@ def predict(
     from pgheadroom.predict import Timing  # noqa: PLC0415 - only this function's
     from pgheadroom.predict import predict as _predict  # noqa: PLC0415 - only this function's
 
-    show = progress or _quiet
     return _predict(
         _profile(profile),
         _levels(fillfactor),
@@ -173,7 +172,7 @@ def predict(
         seeds=seeds,
         timing=Timing(tps=tps, windows=windows),
         sample_pages=sample_pages,
-        report=lambda done, total: show(done, total, "twin"),
+        report=progress,
     )
 
 
@@ -212,7 +211,7 @@ def prove(
         table,
         server=server,
         seeds=seeds,
-        report=lambda done, total: show(done, total, "twin"),
+        report=progress,
         say=show,
     )
 

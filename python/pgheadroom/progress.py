@@ -19,9 +19,6 @@ class Progress(Protocol):
 Say = Callable[[str], None]
 """The same of work whose length nobody knows: called with what it is."""
 
-Count = Callable[[int, int], None]
-"""The same of work that is all of one kind: called with how much is done, and of how much."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:

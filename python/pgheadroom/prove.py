@@ -27,7 +27,7 @@ from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC
 from pgheadroom.profile import Profile
-from pgheadroom.progress import Count, Progress
+from pgheadroom.progress import Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
@@ -118,7 +118,7 @@ def prove(
     changes: Sequence[IndexChange] = (),
     seeds: int = SEEDS_DEFAULT,
     executor: Executor | None = None,
-    report: Count | None = None,
+    report: Progress | None = None,
     say: Progress | None = None,
 ) -> Proof:
     """

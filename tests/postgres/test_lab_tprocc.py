@@ -60,7 +60,7 @@ def _load_in_two_goes(server: Running) -> None:
         warehouses=2,
         level=80,
         workers=2,
-        report=lambda done, of: loaded.append((done, of)),
+        report=lambda done, of, _: loaded.append((done, of)),
     )
     assert loaded == [(2, 2)]
     assert whole_s > before_s

@@ -48,7 +48,7 @@ from pgheadroom.ranges import parse_ranges
 from pgheadroom.redaction import command_line
 
 if TYPE_CHECKING:
-    from pgheadroom.progress import Count, RunState
+    from pgheadroom.progress import Progress, RunState
 
 ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
 FillfactorOption = Annotated[
@@ -272,7 +272,7 @@ def parse_fillfactors(text: str | None) -> list[int] | None:
 
 
 @contextmanager
-def counted(label: str) -> Iterator[Count]:
+def counted(label: str) -> Iterator[Progress]:
     """RunState of the twin on standard error, once it takes long enough to need one."""
     from pgheadroom.progress import RunState
 
@@ -280,7 +280,7 @@ def counted(label: str) -> Iterator[Count]:
     with ExitStack() as stack:
         step: Callable[[RunState], None] | None = None
 
-        def report(done: int, total: int) -> None:
+        def report(done: int, total: int, _what: str) -> None:
             nonlocal step
             passed = time.monotonic() - started
             if step is None and (passed < _QUIET_S or done == total):

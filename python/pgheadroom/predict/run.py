@@ -48,7 +48,7 @@ from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.unpriced import left_out, said_left_out, said_unpriced, unpriced_of
-from pgheadroom.progress import Count
+from pgheadroom.progress import Progress
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
 
@@ -160,7 +160,7 @@ def predict(
     rewrite: Rewrite | None = None,
     sample_pages: int | None = None,
     executor: Executor | None = None,
-    report: Count | None = None,
+    report: Progress | None = None,
 ) -> Prediction:
     """
     Predict what a profile does, without a server.

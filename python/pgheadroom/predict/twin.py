@@ -26,7 +26,7 @@ from pgheadroom.predict.spread import WHOLE, Doubt, exact, images_estimated, mad
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
-from pgheadroom.progress import Count
+from pgheadroom.progress import Progress
 from pgheadroom.schedule import run_pieces
 
 
@@ -54,7 +54,7 @@ class Simulation:
 
 
 def predict_cells(
-    plan: RunPlan, *, executor: Executor | None = None, report: Count | None = None
+    plan: RunPlan, *, executor: Executor | None = None, report: Progress | None = None
 ) -> list[Simulation]:
     """
     Run the twin on each cell of a plan.
@@ -89,7 +89,7 @@ def predict_cells(
 class _Runs:
     """Runs of the twin in one executor; whatever ends the block early ends them all."""
 
-    def __init__(self, executor: Executor | None, report: Count | None) -> None:
+    def __init__(self, executor: Executor | None, report: Progress | None) -> None:
         self.cores = len(os.sched_getaffinity(0))
         self._own = ThreadPoolExecutor(self.cores) if executor is None else None
         self._executor = executor or self._own
@@ -135,7 +135,7 @@ class _Runs:
         if begun:
             total = sum(begun) * len(totals) // len(begun)
             done = sum(progress.done for progress in self._progress.values())
-            self._report(min(done, total), total)
+            self._report(min(done, total), total, "twin")
 
 
 def simulate(piece: Piece, progress: _core.Progress | None = None) -> _core.Simulated:

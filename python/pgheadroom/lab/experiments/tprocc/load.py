@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES, fillfactors
-from pgheadroom.progress import Count
+from pgheadroom.progress import Progress
 from pgheadroom.schedule import run_pieces
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def load(
     warehouses: int,
     level: str | int,
     workers: int,
-    report: Count | None = None,
+    report: Progress | None = None,
 ) -> float:
     """
     Load what is not loaded yet.
@@ -75,7 +75,7 @@ def load(
             for count, _ in enumerate(loaded, start=1):
                 clock.note()
                 if report is not None:
-                    report(warehouses - len(left) + count, warehouses)
+                    report(warehouses - len(left) + count, warehouses, "warehouses")
             made = run_pieces(
                 lambda sql: _execute(connect, sql),
                 _statements("indexes.sql"),
