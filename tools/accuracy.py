@@ -37,6 +37,7 @@ from pgheadroom.report.proof import tables as proof_tables
 from pgheadroom.report.proof import words as proof_words
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
 from pgheadroom.servers.signals import terminate_cleanly
+from pgheadroom.types import PgVersion
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -155,7 +156,7 @@ def _read(folder: Path) -> Iterator[tuple[tuple[str, str], Proof | Refusal]]:
     for run in RUNS:
         paths = folder.glob(f"{run.name}-[0-9]*.json")
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-        for proof in sorted(found, key=lambda item: -float(item["server"].split(".")[0])):
+        for proof in sorted(found, key=lambda item: PgVersion.parse(item["server"]), reverse=True):
             own = {name: value for name, value in proof.items() if name not in FRAME}
             if proof["kind"] == "refusal":
                 yield (run.name, proof["server"]), Refusal(**own)
@@ -168,7 +169,7 @@ def page(
 ) -> str:
     """The whole page."""
     played = {key: proof for key, proof in proofs.items() if isinstance(proof, Proof)}
-    servers = sorted({server for _, server in played}, key=lambda text: -float(text.split(".")[0]))
+    servers = sorted({server for _, server in played}, key=PgVersion.parse, reverse=True)
     lines = [
         "# Accuracy",
         "",
@@ -263,7 +264,7 @@ def _recorded(goldens: Mapping[tuple[str, str], Proof]) -> list[str]:
         "| server | profiles | figures | equal | largest error |",
         "|---|---:|---:|---:|---|",
     ]
-    for server in sorted({server for _, server in goldens}, key=lambda text: -float(text)):
+    for server in sorted({server for _, server in goldens}, key=PgVersion.parse, reverse=True):
         figures = [
             item for (_, on), proof in goldens.items() if on == server for item in _figures(proof)
         ]

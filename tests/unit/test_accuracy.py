@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import accuracy
 import pytest
 
 from pgheadroom.accuracy import beyond, error, figures
@@ -149,3 +150,12 @@ def test_every_miss_has_a_reason() -> None:
     assert "not explained" not in letters
     explained = set(re.findall(r"^- \*\*(\w)\*\* ", misses, re.MULTILINE))
     assert letters == explained
+
+
+def test_the_newest_server_comes_first_and_a_candidate_has_a_place() -> None:
+    """The page was written no more once goldens of 19rc1 had come: a version is no number."""
+    proof = next(proof for proof in dict(accuracy._read(accuracy.RECORD)).values())
+    assert isinstance(proof, accuracy.Proof)
+    found = accuracy._recorded({("a", version): proof for version in ("18.4", "19rc1", "15.20")})
+    rows = [line for line in found if line.startswith(("| 1",))]
+    assert [row.split()[1] for row in rows] == ["19rc1", "18.4", "15.20"]
