@@ -42,15 +42,15 @@ def unplayed_wal(table: TableProfile, known: Interval | None, twins: Value) -> I
     if cold < _COLD_MIN:
         return None
     low, mid, high = ends(twins)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return None
+    if not (math.isfinite(low) and math.isfinite(high)) or mid >= known.mid:
+        return None  # a twin that has more than was measured leaves nothing to go by
     rest = Interval(
         low=min(known.low - high, known.mid - mid),
         mid=known.mid - mid,
         high=max(known.high - low, known.mid - mid),
         level=0.9,
     )
-    return rest.clipped(0.0, max(rest.high, 0.0)).scaled(1 / cold)
+    return rest.clipped(0.0, rest.high).scaled(1 / cold)
 
 
 def with_unplayed(
