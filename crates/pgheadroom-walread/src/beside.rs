@@ -32,7 +32,8 @@ const UNITS_EACH: usize = 8;
 type Bound = (usize, Lsn);
 
 /// Where parts of pieces begin. They become smaller towards the end, where whoever is done waits;
-/// the last one, which may be a whole segment, is taken first.
+/// the last one, which may be a whole segment, is taken first. A part has a record: none begins in
+/// what a switch left empty, nor within a record that is longer than most of a part.
 fn bounds(pieces: &[Piece], threads: usize) -> Vec<Bound> {
     let is_cut = pieces.iter().all(Piece::is_whole_segment);
     let each = if is_cut { UNITS_EACH } else { 1 };
@@ -49,7 +50,11 @@ fn bounds(pieces: &[Piece], threads: usize) -> Vec<Bound> {
     // Behind part p is (1 - p / parts)^2 of the whole.
     let left = |part: usize| (units * (parts - part).pow(2)).div_ceil(parts.pow(2));
     let is_used = |(place, lsn): &Bound| {
-        *lsn == pieces[*place].start || (*place > 0 && *place + 1 < pieces.len())
+        let piece = &pieces[*place];
+        *lsn == piece.start
+            || (*place > 0
+                && *place + 1 < pieces.len()
+                && piece.goes_on_at(*lsn, piece.segment_bytes / each as u64))
     };
     let found = (0..parts).map(|part| at(units - left(part)));
     let mut found: Vec<Bound> = found.filter(is_used).collect();
@@ -216,6 +221,31 @@ mod tests {
                 assert_eq!(outcome.tally.relations(), alone.tally.relations());
                 assert_eq!(outcome.end, alone.end);
             }
+        }
+    }
+
+    /// Segments that were switched early, and a record longer than a part, as archives have them.
+    #[test]
+    fn parts_join_over_what_has_no_record() {
+        let folder = folder("parts-switched");
+        let mut wal = Writer::new(START);
+        for n in 0..24_000_u32 {
+            if [4000, 5000, 5001, 12_000].contains(&n) {
+                wal.switch();
+            }
+            let main = vec![0; if n == 16_000 { 300_000 } else { 14 }];
+            wal.record(10, 0x40, &[block(n % 5 + 1, 260)], &main);
+        }
+        wal.save(&folder);
+        let pieces = choose(&[folder.to_path_buf()], None).unwrap().pieces;
+        let (range, stop) = (Range::default(), AtomicBool::new(false));
+        let alone = run(&pieces, range, &Wanted::default(), 1, &stop).unwrap();
+        assert!(alone.gaps.is_empty());
+        for threads in [2, 3, 40] {
+            let outcome = joined(&pieces, range, threads).expect("no part is without a record");
+            assert_eq!(outcome.tally.total, alone.tally.total);
+            assert_eq!(outcome.tally.relations(), alone.tally.relations());
+            assert_eq!(outcome.end, alone.end);
         }
     }
 

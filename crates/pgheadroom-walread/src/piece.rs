@@ -13,7 +13,7 @@ use pgheadroom_layout::lsn::Segments;
 
 use crate::chunk::{CHUNK_BYTES, Chunk};
 use crate::error::WalError;
-use crate::format::{LONG_HEADER_BYTES, Major, PAGE_BYTES, PageHeader, magic_in_words};
+use crate::format::{LONG_HEADER_BYTES, Major, PAGE_BYTES, PageHeader, magic_in_words, u32_at};
 
 /// What a segment's name says: `000000010000000A000000FE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +234,24 @@ impl Piece {
     #[must_use]
     pub fn is_whole_segment(&self) -> bool {
         self.is_plain() && self.name.is_some() && self.left.is_none()
+    }
+
+    /// Whether a record begins within so many bytes from the begin of a page, by the page's own
+    /// words: not behind the end of what was written or a switched segment's, and not where most of
+    /// them are the rest of a record that began before.
+    pub(crate) fn goes_on_at(&self, page: Lsn, bytes: u64) -> bool {
+        let mut head = Vec::with_capacity(LONG_HEADER_BYTES + 4);
+        let read = self
+            .open(page.0.saturating_sub(self.start.0))
+            .and_then(|file| file.take(head.capacity() as u64).read_to_end(&mut head));
+        if read.is_err() || head.len() < LONG_HEADER_BYTES + 4 {
+            return false;
+        }
+        let header = PageHeader::read(&head);
+        let left = u64::from(header.left_bytes);
+        header.fits(self.magic, page, self.segment_bytes)
+            && left <= bytes / 2
+            && (left > 0 || u32_at(&head, header.bytes()) > 0)
     }
 
     fn open(&self, skip: u64) -> io::Result<Box<dyn Read + Send>> {

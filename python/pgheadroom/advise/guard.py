@@ -20,6 +20,7 @@ from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.unplayed import said_unplayed, unplayed_wal
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
+from pgheadroom.profile.observed import UpdateClass
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
@@ -59,6 +60,7 @@ class Measured:
             its statements, else all of the server's; None where neither is known.
         heap_bytes: Main fork of the table.
         index_bytes: Main forks of its B-trees; None where what stands for one is not alike.
+        counted: Updates that the WAL was counted of; None: all of them.
         counted_by: Who says the WAL of an update, as a part of a sentence.
     """
 
@@ -66,6 +68,7 @@ class Measured:
     most_wal_bytes_per_update: float | None
     heap_bytes: float | None
     index_bytes: float | None = None
+    counted: float | None = None
     counted_by: str = "pg_stat_statements has counted it"
 
 
@@ -182,7 +185,14 @@ def measured_of(profile: Profile, table: TableProfile) -> Measured:
         most_wal_bytes_per_update=most,
         heap_bytes=None if heap_bytes is None else float(heap_bytes),
         index_bytes=_index_bytes(table),
+        counted=sum(float(found.rows or 0) for found in _updates_of(table)),
     )
+
+
+def _updates_of(table: TableProfile) -> tuple[UpdateClass, ...]:
+    """Its UPDATEs; upserts and MERGE are not among them."""
+    classes = () if table.observed is None else table.observed.updates.classes
+    return tuple(found for found in classes if found.kind == "update")
 
 
 def _index_bytes(table: TableProfile) -> float | None:
@@ -221,14 +231,10 @@ def wal_of_statements(
         table: Observed.
         compressed: Whether images are.
     """
-    classes = () if table.observed is None else table.observed.updates.classes
-    known = [
-        found
-        for found in classes
-        if found.kind == "update" and found.rows and found.wal_bytes is not None
-    ]
+    classes = _updates_of(table)
+    known = [found for found in classes if found.rows and found.wal_bytes is not None]
     rows = sum(float(found.rows or 0) for found in known)
-    if not rows or len(known) < sum(found.kind == "update" for found in classes):
+    if not rows or len(known) < len(classes):
         return None, None
     wal_bytes: float = sum(found.wal_bytes or 0 for found in known)
     most = wal_bytes / rows
@@ -309,7 +315,12 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
         reason=reason,
         unpriced=unpriced,
         left_out=twins.left_out,
-        unplayed=unplayed_wal(table, measured.wal_bytes_per_update, twins.wal_bytes_per_update)
+        unplayed=unplayed_wal(
+            table,
+            measured.wal_bytes_per_update,
+            twins.wal_bytes_per_update,
+            counted=measured.counted,
+        )
         if twins.left_out
         else None,
     )

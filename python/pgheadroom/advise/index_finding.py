@@ -97,8 +97,8 @@ def predicted(
     """
     The finding with the twin's figures, where these are what the table does.
 
-    WAL stays as estimated where an index of another method than B-tree is among the table's, which
-    the twin plays as one.
+    WAL stays as estimated where an index of another method than B-tree is among the table's, whose
+    own the twin has not.
 
     Args:
         finding: By rule.

@@ -131,7 +131,7 @@ def index_remark(
     )
     wal = (middle(now.wal_bytes_per_update), middle(then.wal_bytes_per_update))
     sizes = (middle(now.index_bytes), middle(then.index_bytes))
-    # The twin has a B-tree in the place of another method's: what that writes is no figure of it.
+    # Of another method's index the twin has no pages and no WAL.
     is_priced = reads.method in PRICED
     saved = None if finding is None else middle(finding.wal_bytes_saved_per_day)
     if not is_priced and saved is not None:

@@ -6,8 +6,10 @@ that is not heap-only (`heap_update` and `ExecInsertIndexTuples`, 15 to 19), and
 update. What the statements of a table's updates have written beyond what the twin plays of them is
 therefore theirs, for each update that was not HOT, and so it is at any other fillfactor.
 
-What autovacuum writes later, when it moves a GIN index's pending entries to their places, and the
-images of such an index's pages are in no statement's WAL without images, and in no figure.
+Who moves a GIN index's pending entries to their places writes it, where there are many: a session
+whose UPDATE or INSERT fills the list (`ginHeapTupleFastInsert`), or autovacuum, whose WAL is in no
+statement's. So the rest is that of the interval's share of both. Images of such an index's pages
+are in no statement's WAL without images, and in no figure.
 """
 
 from __future__ import annotations
@@ -20,11 +22,16 @@ from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import said_left_out
 from pgheadroom.types import Interval
 
+_COUNTED_MIN = 0.9
+"""Of the updates whose WAL is known: those that are not, such as upserts', may be HOT or not."""
+
 _COLD_MIN = 0.02
 """Of the updates: of fewer that are not HOT the rest of the WAL says nothing (arbitrary)."""
 
 
-def unplayed_wal(table: TableProfile, known: Interval | None, twins: Value) -> Interval | None:
+def unplayed_wal(
+    table: TableProfile, known: Interval | None, twins: Value, *, counted: float | None
+) -> Interval | None:
     """
     Bytes that such indexes write with an update that is not HOT; None where that is not known.
 
@@ -32,6 +39,7 @@ def unplayed_wal(table: TableProfile, known: Interval | None, twins: Value) -> I
         table: Observed.
         known: WAL of an update as measured, images apart.
         twins: What the twin has of it at the same setting, without these indexes.
+        counted: Updates that it was measured of; None: all.
     """
     assert table.observed is not None, "an observed profile"
     counters = table.observed.counters
@@ -39,7 +47,7 @@ def unplayed_wal(table: TableProfile, known: Interval | None, twins: Value) -> I
     if known is None or twins is None or not updates or hot is None:
         return None
     cold = 1 - hot / updates
-    if cold < _COLD_MIN:
+    if cold < _COLD_MIN or (counted is not None and counted < _COUNTED_MIN * updates):
         return None
     low, mid, high = ends(twins)
     if not (math.isfinite(low) and math.isfinite(high)) or mid >= known.mid:
@@ -79,8 +87,10 @@ def with_unplayed(
 def said_unplayed(names: Iterable[str], unplayed: Interval | None) -> str:
     """What of these indexes is in the figures, as a sentence; empty where there are none."""
     listed = list(names)
-    if not listed or unplayed is None:
-        return said_left_out(listed)
+    if not listed:
+        return ""
+    if unplayed is None:
+        return f"{said_left_out(listed)}: what room saves of it comes on top"
     one = len(listed) == 1
     its, ends_hot = ("its", "it ends") if one else ("their", "they end")
     low, mid, high = unplayed.ends

@@ -28,12 +28,12 @@ def unpriced_of(table: TableProfile) -> tuple[str, ...]:
 def as_they_are(table: TableProfile) -> TableProfile:
     """An observed table whose indexes of other methods no longer stand as B-trees."""
     listed = () if table.observed is None else table.observed.indexes
-    methods = {found.name: found.method for found in listed if found.method not in PRICED}
+    methods = {found.name: found.method for found in listed}
     made: list[IndexProfile] = []
     for index in table.indexes:
         name = index.name if index.name in methods else index.name.rpartition(".")[2]
-        method: Any = methods.get(name)
-        is_other = method is not None and not index.is_key
+        method: Any = methods.get(name, PRICED[0])
+        is_other = method not in PRICED and not index.is_key
         made.append(replace(index, method=method) if is_other else index)
     return replace(table, indexes=tuple(made))
 
