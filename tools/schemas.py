@@ -21,7 +21,7 @@ from pgheadroom.layout import values as layout
 from pgheadroom.migration import answer as migration
 from pgheadroom.plan import record as applied
 from pgheadroom.plan import values as plan
-from pgheadroom.predict import run as prediction
+from pgheadroom.predict import values as prediction
 from pgheadroom.profile.model import ProfileFile
 from pgheadroom.prove import SCHEMA_VERSION as PROOF_VERSION
 from pgheadroom.prove import Proof

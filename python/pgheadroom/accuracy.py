@@ -7,11 +7,14 @@ the project sets itself, and how many intervals held what came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pgheadroom.forms import in_file
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, middle
+from pgheadroom.predict.fillfactors import Fillfactor
 from pgheadroom.types import Interval
 
 BOUNDS: Mapping[str, float] = {
@@ -127,6 +130,77 @@ class Tally:
             intervals=len(holding),
             held=sum(holding),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """
+    A figure that is off by more than the bounds allow: of all its cells the one that is most so.
+
+    `cells` counts them; `fillfactor` and `variant` are that cell's.
+    """
+
+    table: str | None
+    key: str
+    cells: int
+    fillfactor: Fillfactor
+    variant: str | None = field(default=None, metadata=in_file(unless_none=True))
+    predicted: Value
+    measured: Value
+    error: Value
+    verdict: Agreement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofAnswer:
+    """
+    What a proof answers: how many figures of all cells agree, and which do not.
+
+    Figures are of all tables together, and of each where a cell has several; `missed` has the
+    largest errors first.
+    """
+
+    tally: Tally
+    missed: tuple[Miss, ...] = ()
+
+    @classmethod
+    def of(cls, cells: Sequence[tuple[Fillfactor, str | None, Sequence[Figure]]]) -> ProofAnswer:
+        """Count them, given each cell's fillfactor, variant and figures."""
+        every = [(cell, figure) for cell in cells for figure in told(cell[2])]
+        missed: dict[tuple[str | None, str], list[Miss]] = {}
+        for (fillfactor, variant, _), figure in every:
+            if figure.missed:
+                found = missed.setdefault((figure.table, figure.key), [])
+                found.append(
+                    Miss(
+                        table=figure.table,
+                        key=figure.key,
+                        cells=1,
+                        fillfactor=fillfactor,
+                        variant=variant,
+                        predicted=figure.predicted,
+                        measured=figure.measured,
+                        error=figure.error,
+                        verdict=figure.verdict,
+                    )
+                )
+        worst = [replace(max(found, key=_size), cells=len(found)) for found in missed.values()]
+        return cls(
+            tally=Tally.of(figure for _, figure in every),
+            missed=tuple(sorted(worst, key=lambda miss: -_size(miss))),
+        )
+
+
+def _size(miss: Miss) -> float:
+    """How large it is; without end where there is no error to state."""
+    number = middle(miss.error)
+    return math.inf if number is None else abs(number)
+
+
+def told(found: Sequence[Figure]) -> list[Figure]:
+    """Of one cell's figures the whole, and the tables when there are several."""
+    names = {figure.table for figure in found if figure.table is not None}
+    return [figure for figure in found if figure.table is None or len(names) > 1]
 
 
 def figures(predicted: Outcome, measured: Outcome) -> Iterator[Figure]:

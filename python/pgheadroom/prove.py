@@ -7,13 +7,14 @@ checkpoints and autovacuums took part) is handed over here and stands under `ass
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pgheadroom
-from pgheadroom.accuracy import Figure, beyond, error
+from pgheadroom.accuracy import Figure, ProofAnswer, beyond, error, figures
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.forms import in_file, write
@@ -21,7 +22,7 @@ from pgheadroom.outcome import KEYS, Outcome, outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
-from pgheadroom.predict.cells import Fillfactor, fillfactor_in_row
+from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
 from pgheadroom.predict.run import note
 from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
@@ -51,6 +52,11 @@ class ProofCell:
     difference: Difference | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
+    def figures(self) -> list[Figure]:
+        """Every figure, the whole first, then table by table."""
+        return list(figures(self.predicted, self.measured))
+
+    @property
     def beyond(self) -> list[Figure]:
         """The figures that miss by more than the bounds allow."""
         return beyond(self.predicted, self.measured)
@@ -63,14 +69,20 @@ class Proof(Tabular):
 
     `server` is the minor version of both; `assumed` has each default of the profile by its field's
     path, what the twin approximated, and what it was told of the server's run; `warnings` are to be
-    read first.
+    read first. `answer` is None in files from before it was kept (`answered` has it of these too).
     """
 
     tool_version: str = pgheadroom.__version__
     server: Version
     assumed: Mapping[str, Any]
     warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
+    answer: ProofAnswer | None = field(default=None, metadata=in_file(unless_none=True))
     cells: tuple[ProofCell, ...]
+
+    @property
+    def answered(self) -> ProofAnswer:
+        """How far both agree, as it is kept; of a file from before it was, by its cells."""
+        return self.answer or proof_answer(self.cells)
 
     @property
     def beyond(self) -> list[tuple[Fillfactor, Figure]]:
@@ -107,6 +119,11 @@ class Proof(Tabular):
         missed = len(self.beyond)
         said = "every figure within its bound" if not missed else f"{missed} beyond their bounds"
         return f"Proof on PostgreSQL {self.server}: {said}"
+
+
+def proof_answer(cells: Sequence[ProofCell]) -> ProofAnswer:
+    """How far both players agree in all cells."""
+    return ProofAnswer.of([(cell.fillfactor, cell.variant, cell.figures) for cell in cells])
 
 
 def prove(
@@ -156,38 +173,46 @@ def prove(
         )
     version = find_programs(spec).version
     plan = RunPlan(cells=cells, version=version, seeds=seeds)
-    if needs_the_run(profile):
-        predict_cells(
-            RunPlan(cells=[_short(cells[0])], version=version, given=[Given(events=())], seeds=2)
-        )
-        played = _play(cells, server, say)
-        given = [given_by(cell, run) for cell, run in zip(cells, played, strict=True)]
-        plan = replace(plan, given=given)
-        simulated = predict_cells(plan, executor=executor, report=report)
-    elif _times_count(profile):
-        predict_cells(replace(plan, seeds=2), executor=executor, report=report)
-        played = _play(cells, server, say)
-        given = [
-            Given(standing=_standing(cell, run)) for cell, run in zip(cells, played, strict=True)
-        ]
-        plan = replace(plan, given=given)
-        simulated = predict_cells(plan, executor=executor, report=report)
-    else:
-        given = [Given() for _ in cells]
-        simulated = predict_cells(plan, executor=executor, report=report)
-        played = _play(cells, server, say)
+    twin = partial(predict_cells, executor=executor, report=report)
+    given, simulated, played = _both(profile, plan, twin, lambda: _play(cells, server, say))
     assumed = dict(played[0].assumed)
     if profile.workload.builtin is not None:  # a profile of its own says how rows are found
         assumed |= {f"plans.{name}": plan for name, plan in played[0].plans.items()}
     note(assumed, profile, simulated, seeds)
     for n, (item, run) in enumerate(zip(given, played, strict=True)):
         assumed |= _told(n, profile, item, run)
+    made = _beside_unchanged(tuple(map(_cell, cells, simulated, played)))
     return Proof(
         server=played[0].server,
         assumed=assumed,
         warnings=said_before(profile, simulated),
-        cells=_beside_unchanged(tuple(map(_cell, cells, simulated, played))),
+        answer=proof_answer(made),
+        cells=made,
     )
+
+
+def _both(
+    profile: Profile,
+    plan: RunPlan,
+    twin: Callable[[RunPlan], list[Simulation]],
+    server: Callable[[], list[Played]],
+) -> tuple[list[Given], list[Simulation], list[Played]]:
+    """What the server's run told the twin, and the run of each player, in the order that fits."""
+    given = [Given() for _ in plan.cells]
+    if needs_the_run(profile):
+        short = [Given(events=())]
+        predict_cells(replace(plan, cells=[_short(plan.cells[0])], given=short, seeds=2))
+        played = server()
+        given = [given_by(cell, run) for cell, run in zip(plan.cells, played, strict=True)]
+    elif _times_count(profile):
+        twin(replace(plan, seeds=2))
+        played = server()
+        standing = [_standing(cell, run) for cell, run in zip(plan.cells, played, strict=True)]
+        given = [Given(standing=found) for found in standing]
+    else:
+        simulated = twin(plan)
+        return given, simulated, server()
+    return given, twin(replace(plan, given=given)), played
 
 
 def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:

@@ -14,7 +14,7 @@ from pgheadroom.on_demand import on_demand
 if TYPE_CHECKING:
     from pgheadroom.advise.advice import Advice
     from pgheadroom.layout.values import Layout
-    from pgheadroom.predict.run import Prediction
+    from pgheadroom.predict.values import Prediction
     from pgheadroom.prove import Proof
     from pgheadroom.wal.values import WalStats
 
@@ -23,7 +23,7 @@ __all__ = ["Advice", "Layout", "Prediction", "Proof", "WalStats"]
 _HOMES = {
     "Advice": "advise.advice",
     "Layout": "layout.values",
-    "Prediction": "predict.run",
+    "Prediction": "predict.values",
     "Proof": "prove",
     "WalStats": "wal.values",
 }

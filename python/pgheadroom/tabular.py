@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.quoting import printable
 from pgheadroom.types import Interval
 
 Row = dict[str, Any]
@@ -32,6 +33,10 @@ class Tabular:
     def summary(self) -> str:
         """What it is, in a line."""
         raise NotImplementedError
+
+    def sentences(self) -> tuple[str, ...]:
+        """What it answers, where it has a sentence for that."""
+        return ()
 
     def to_frame(self, library: str | None = None) -> Any:
         """
@@ -63,7 +68,7 @@ class Tabular:
         )
 
     def _repr_html_(self) -> str:
-        """The table as notebooks show it."""
+        """What it says, and the table, as notebooks show it."""
         rows = self.rows()
         names = list(rows[0]) if rows else []
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
@@ -75,10 +80,9 @@ class Tabular:
         )
         more = len(rows) - _ROWS_SHOWN
         rest = f"<p>and {more} rows more: to_frame() has them</p>" if more > 0 else ""
-        return (
-            f"<p>{html.escape(self.summary())}</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{rest}"
-        )
+        lines = (self.summary(), *self.sentences())
+        said = "".join(f"<p>{html.escape(printable(line))}</p>" for line in lines)
+        return f"{said}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
 def _shown(value: Any) -> str:

@@ -14,7 +14,7 @@ from pgheadroom.accuracy import figures
 from pgheadroom.outcome import outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.predict import predict
-from pgheadroom.predict.run import PredictedCell
+from pgheadroom.predict.values import PredictedCell
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.servers import ServerPrograms
 from pgheadroom.types import Interval

@@ -24,7 +24,7 @@ from pgheadroom.layout import Layout
 from pgheadroom.migration.answer import MigrationCheck
 from pgheadroom.plan.record import Record
 from pgheadroom.plan.values import Plan
-from pgheadroom.predict.run import Prediction
+from pgheadroom.predict.values import Prediction
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from pgheadroom.outcome import KEYS, Outcome, middle
 from pgheadroom.predict import PredictedCell, answer
-from pgheadroom.report.proof import answer as prediction_answer
+from pgheadroom.predict.values import answer_by, settings_of
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
-Curve = tuple[list[PredictedCell], list[object]]
+Curve = list[PredictedCell]
 
 shares = st.one_of(
     st.sampled_from([0.0, 0.5, 0.9167, 1.0]), st.floats(min_value=0.0, max_value=1.0)
@@ -48,7 +48,7 @@ def curves(draw: st.DrawFn) -> Curve:
     """Cells at several fillfactors; some share their figures."""
     levels = draw(st.lists(st.integers(10, 100), min_size=2, max_size=8, unique=True))
     kinds = draw(st.lists(st.one_of(_exact(), _with_intervals()), min_size=1, max_size=3))
-    return [_cell(level, draw(st.sampled_from(kinds))) for level in levels], list(levels)
+    return [_cell(level, draw(st.sampled_from(kinds))) for level in levels]
 
 
 def _cell(fillfactor: int, figures: Json) -> PredictedCell:
@@ -60,7 +60,7 @@ def _cell(fillfactor: int, figures: Json) -> PredictedCell:
 @given(curve=curves())
 def test_no_higher_setting_does_the_same(curve: Curve) -> None:
     """The named one is as good as the best, and the first from above that is."""
-    found = prediction_answer.settings(*curve)
+    found = sorted(settings_of(curve), key=lambda setting: -setting.fillfactor)
     named = answer.enough(found)
     assert named is not None
     best = max(found, key=lambda setting: middle(setting.hot) or 0.0)
@@ -77,12 +77,14 @@ def test_lower_only_costs_space_where_it_does(
     curve: Curve,
 ) -> None:
     """No lower setting saves WAL beyond noise, and one takes more room, where that is said."""
-    found = prediction_answer.settings(*curve)
+    found = sorted(settings_of(curve), key=lambda setting: -setting.fillfactor)
     named = answer.enough(found)
     assert named is not None
     lower = [setting for setting in found if setting.fillfactor < named.fillfactor]
-    said = prediction_answer.sentence(*curve)
-    assert said is not None
+    made = answer_by(curve)
+    assert made is not None
+    said = made.text
+    assert (made.enough, made.against) == (named.fillfactor, found[0].fillfactor)
     assert ("; lower" in said or "has no more HOT" in said) == bool(lower)
     saving = [
         setting
@@ -98,10 +100,9 @@ def test_lower_only_costs_space_where_it_does(
 @given(curve=curves(), order=st.randoms(use_true_random=False))
 def test_the_order_of_the_cells_is_none(curve: Curve, order: Any) -> None:
     """100,90,80 or 80..100: the same sentence."""
-    pairs = list(zip(*curve, strict=True))
-    order.shuffle(pairs)
-    cells, labels = [cell for cell, _ in pairs], [label for _, label in pairs]
-    assert prediction_answer.sentence(cells, labels) == prediction_answer.sentence(*curve)
+    cells = list(curve)
+    order.shuffle(cells)
+    assert answer_by(cells) == answer_by(curve)
 
 
 def test_shares_within_an_interval_are_equal() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ from rich.console import Console
 from test_report_html import Page
 
 import showing
+from pgheadroom.accuracy import ProofAnswer, Tally, told
 from pgheadroom.outcome import KEYS
 from pgheadroom.predict import Prediction
-from pgheadroom.prove import Proof
+from pgheadroom.prove import Proof, proof_answer
 from pgheadroom.report import charts, text
 from pgheadroom.report.proof import heading as proof_heading
 from pgheadroom.report.proof import tables as proof_tables
@@ -75,6 +78,34 @@ def test_intervals_say_how_many_hold() -> None:
     said = proof_heading.findings(_read(SHAPES["intervals"]))
     assert re.search(r"\d+ of \d+ intervals hold what was measured \(\d+ %; 90 %", said[1])
     assert "heap_pages is beyond its bound in 5 cells" in said[2]
+
+
+@pytest.mark.parametrize("name", ["exact", "off", "intervals", "tables"])
+def test_a_proof_keeps_what_it_says(name: str) -> None:
+    """The counts and the worst misses are in the file; one from before says the same without."""
+    before = _read(SHAPES[name])
+    assert isinstance(before, Proof)
+    assert before.answer is None
+    made = replace(before, answer=proof_answer(before.cells))
+    form = json.loads(json.dumps(made.to_json()))
+    assert _read(form) == made
+    assert "answer" not in before.to_json()
+    assert proof_heading.findings(before) == proof_heading.findings(made)
+    missed = {(figure.table, figure.key) for cell in made.cells for figure in told(cell.beyond)}
+    assert {(miss["table"], miss["key"]) for miss in form["answer"]["missed"]} == missed
+    assert (name in ("off", "intervals")) == bool(missed)
+
+
+def test_a_proof_shows_what_it_keeps() -> None:
+    """Counts by another version are shown as they are kept; nothing counts anew."""
+    made = _read(SHAPES["off"])
+    assert isinstance(made, Proof)
+    tally = Tally(compared=77, equal=76, intervals=3, held=2)
+    kept = replace(made, answer=ProofAnswer(tally=tally, missed=made.answered.missed[:1]))
+    first, second, miss = proof_heading.findings(kept)
+    assert first == "76 of 77 figures in 5 cells are equal."
+    assert second.startswith("2 of 3 intervals hold what was measured (67 %;")
+    assert miss.startswith("n_tup_newpage_upd differs in 5 cells")
 
 
 def test_equal_figures_take_one_column() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pgheadroom import _core
 from pgheadroom.forms import read
 from pgheadroom.predict import failing, predict
-from pgheadroom.predict.run import Prediction
+from pgheadroom.predict.values import Prediction
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.types import Interval
 

@@ -20,7 +20,7 @@ from pgheadroom.migration import MigrationCheck
 from pgheadroom.plan.reading import plan_text
 from pgheadroom.plan.record import Record as Applied
 from pgheadroom.plan.values import Plan
-from pgheadroom.predict.run import Prediction
+from pgheadroom.predict.values import Prediction
 from pgheadroom.prove import Proof
 from pgheadroom.verify.values import Verification
 from pgheadroom.wal import Names, WalStats, WhatIf

@@ -7,7 +7,7 @@ from typing import Any
 from pgheadroom.forms import read
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.predict import predict
-from pgheadroom.predict.run import Prediction
+from pgheadroom.predict.values import Prediction
 from pgheadroom.profile import parse_profile
 from pgheadroom.report import views
 from pgheadroom.types import Interval

@@ -23,8 +23,8 @@ from pgheadroom.advise.shares import observed_shares
 from pgheadroom.errors import ParameterError, TwinError
 from pgheadroom.outcome import SUMMED, Outcome, with_quotients
 from pgheadroom.predict import Prediction, minor_version
-from pgheadroom.predict.run import PredictedCell
 from pgheadroom.predict.spread import OfSamples, spread
+from pgheadroom.predict.values import PredictedCell, answer_by
 from pgheadroom.predict.variants import Difference, IndexChange, changed, difference, name_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
@@ -104,6 +104,7 @@ def what_if(
         engine="heap",
         evidence="interval",
         assumed={**told, **_assumed(found, fitted), **_said(unsettled)},
+        answer=answer_by(cells),
         cells=tuple(cells),
     )
 

@@ -2,6 +2,7 @@
 Predicting what a profile would do, by the page-level twin alone: no server takes part.
 
     cells.py    a profile at other fillfactors
+    fillfactors.py  what tells cells apart
     variants.py a profile with other indexes
     order.py    how well tables lie in key order
     version.py  which minor version the twin follows
@@ -14,6 +15,7 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     growth.py   whether a table has found its size by the end of a run
     convergence.py  when a new fillfactor has taken effect on old pages
     answer.py   which of several fillfactors is enough, in a sentence
+    values.py   the prediction: cells, answer, what it rests on
     run.py      profile and fillfactors -> Prediction
 
 What a real server does with the same profile is `play`; `prove` sets both beside each other.
@@ -28,9 +30,10 @@ from pgheadroom.on_demand import on_demand
 if TYPE_CHECKING:
     from pgheadroom.predict.cells import Cell, make_cells
     from pgheadroom.predict.rewriting import Rewrite
-    from pgheadroom.predict.run import PredictedCell, Prediction, predict
+    from pgheadroom.predict.run import predict
     from pgheadroom.predict.run_plan import Engine, Given, RunPlan, Storage, Timing
     from pgheadroom.predict.twin import predict_cells
+    from pgheadroom.predict.values import PredictedCell, Prediction
     from pgheadroom.predict.variants import IndexChange
     from pgheadroom.predict.version import minor_version
 
@@ -55,8 +58,8 @@ _HOMES = {
     "Cell": "cells",
     "make_cells": "cells",
     "Rewrite": "rewriting",
-    "PredictedCell": "run",
-    "Prediction": "run",
+    "PredictedCell": "values",
+    "Prediction": "values",
     "predict": "run",
     "Engine": "run_plan",
     "Given": "run_plan",

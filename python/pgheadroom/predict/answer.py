@@ -8,8 +8,9 @@ The trade stands beside it, against the highest fillfactor that was asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from pgheadroom.forms import in_file
 from pgheadroom.outcome import Value, middle
 from pgheadroom.types import Interval
 
@@ -20,10 +21,27 @@ WAL_SAME_FRAC = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurveAnswer:
+    """
+    Which of several fillfactors is enough, as a prediction keeps it.
+
+    Attributes:
+        enough: The highest fillfactor with as many HOT updates as any, in percent; None where there
+            are no updates that room would serve.
+        against: The highest that was asked for, in percent: what it is compared with.
+        text: The same in a sentence, with the trade and what lower ones do.
+    """
+
+    enough: int | None = field(metadata=in_file(unless_none=True), default=None)
+    against: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """A fillfactor and what it does: HOT share, WAL bytes per update, heap pages."""
 
-    fillfactor: float
+    fillfactor: int
     hot: Value
     wal: Value
     heap: Value
@@ -56,29 +74,41 @@ def same_wal(one: Value, other: Value) -> bool:
     return _same(one, other, WAL_SAME_FRAC * abs(middle(other) or 0.0))
 
 
-def sentence(found: Sequence[Setting]) -> str | None:
+def answer_of(settings: Sequence[Setting]) -> CurveAnswer | None:
     """
     Which fillfactor is enough, what it brings against the highest one, and what lower ones do.
 
     Args:
-        found: Of a prediction without variants, the highest first.
+        settings: Of a prediction without variants, in any order.
 
     Returns:
         None with less than two fillfactors, or where nothing is known of them.
     """
-    if len(found) < 2:
+    if len(settings) < 2:
         return None
+    found = sorted(settings, key=lambda setting: -setting.fillfactor)
     named, highest = enough(found), found[0]
-    if named is None:
-        return _without_updates(found)
+    text = _without_updates(found) if named is None else _sentence(named, found)
+    if text is None:
+        return None
+    return CurveAnswer(
+        enough=None if named is None else named.fillfactor, against=highest.fillfactor, text=text
+    )
+
+
+def _sentence(named: Setting, found: Sequence[Setting]) -> str:
+    """The answer where one of the settings is enough; the highest comes first."""
+    highest = found[0]
     lower = [setting for setting in found if setting.fillfactor < named.fillfactor]
     share = _share(named.hot)
     if named is highest:
-        text = f"No lower fillfactor than {_label(named)} gives more HOT updates than its {share} %"
+        text = (
+            f"No lower fillfactor than {named.fillfactor} gives more HOT updates than its {share} %"
+        )
     else:
         text = (
-            f"Fillfactor {_label(named)} is enough: HOT {_share(highest.hot)} -> {share} %, "
-            f"{_trade(named, highest)} against {_label(highest)}"
+            f"Fillfactor {named.fillfactor} is enough: HOT {_share(highest.hot)} -> {share} %, "
+            f"{_trade(named, highest)} against {highest.fillfactor}"
         )
     middles = [middle(setting.hot) or 0.0 for setting in lower]
     if max(middles, default=0.0) > (middle(named.hot) or 0.0) + HOT_SAME:
@@ -97,7 +127,7 @@ def _lower(named: Setting, lower: Sequence[Setting]) -> str:
         if saves and not same_wal(least.wal, named.wal):
             first = next(setting for setting in known if same_wal(setting.wal, least.wal))
             trade = _trade(first, named)
-            return f"; {_label(first)} has no more HOT, but {trade} against {_label(named)}"
+            return f"; {first.fillfactor} has no more HOT, but {trade} against {named.fillfactor}"
     more = max(middle(setting.heap) or 0.0 for setting in lower)
     if more > (middle(named.heap) or 0.0):
         return "; lower only costs space"
@@ -110,8 +140,9 @@ def _without_updates(found: Sequence[Setting]) -> str | None:
     if None in sizes or sizes[0] == sizes[1]:
         return None
     return (
-        f"There are no updates that room would serve: lower only costs space, at {_label(lowest)} "
-        f"heap {_change(lowest.heap, highest.heap)} against {_label(highest)}."
+        "There are no updates that room would serve: lower only costs space, at "
+        f"{lowest.fillfactor} heap {_change(lowest.heap, highest.heap)} against "
+        f"{highest.fillfactor}."
     )
 
 
@@ -149,10 +180,6 @@ def _share(found: Value) -> str:
         if float(shown) not in (0.0, 100.0):
             return shown
     return f"{percent:.6g}"
-
-
-def _label(setting: Setting) -> str:
-    return f"{setting.fillfactor:.15g}"
 
 
 def _same(one: Value, other: Value, noise: float) -> bool:

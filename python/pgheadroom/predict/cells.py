@@ -8,19 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgheadroom.errors import ParameterError
+from pgheadroom.predict.fillfactors import Fillfactor
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
 from pgheadroom.profile import Profile
-
-Fillfactor = int | Mapping[str, int]
-"""One number where all tables share it, else a number by table."""
-
-
-def fillfactor_in_row(fillfactor: Fillfactor, table: str | None) -> int | None:
-    """A table's own; of all together (None) the one that they share, or None."""
-    if isinstance(fillfactor, int):
-        return fillfactor
-    return None if table is None else fillfactor[table]
-
 
 FILLFACTOR_MIN, FILLFACTOR_MAX = 10, 100
 _PGBENCH_ROWS_PER_SCALE = 100_000 + 10 + 1  # accounts, tellers, branches

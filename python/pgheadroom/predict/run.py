@@ -6,27 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
-import pgheadroom
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import ParameterError
-from pgheadroom.forms import in_file, write
-from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.predict.cells import (
     Cell,
-    Fillfactor,
-    fillfactor_in_row,
     is_variant,
     loaded_at,
     loaded_rows,
     make_cells,
 )
-from pgheadroom.predict.clock import ByItself, has_clockwork, tps_of
-from pgheadroom.predict.convergence import TakesEffect, takes_effect
+from pgheadroom.predict.clock import has_clockwork, tps_of
+from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.growth import Growth, growth_of, rows_by_table
-from pgheadroom.predict.order import KeyOrder
 from pgheadroom.predict.rewriting import (
     Rewrite,
     RewrittenLater,
@@ -42,106 +36,13 @@ from pgheadroom.predict.run_plan import (
     Timing,
 )
 from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
-from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.twin import Simulation, predict_cells, said_before
+from pgheadroom.predict.values import PredictedCell, Prediction, Rewritten, answer_by
 from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.unpriced import left_out, said_left_out, said_unpriced, unpriced_of
 from pgheadroom.progress import Progress
-from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import Version
-
-SCHEMA_VERSION = 1
-
-WHERE_ANY = in_file(unless_none=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """A cell's tables in another state at the start: the outcome, and its windows if asked for."""
-
-    predicted: Outcome
-    effect: TakesEffect | None = field(default=None, metadata=WHERE_ANY)
-    series: InColumns | None = field(default=None, metadata=WHERE_ANY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedCell:
-    """
-    What the twin expects at one fillfactor: exact numbers, or intervals where it is random.
-
-    `variant` is as in `Cell`; `difference` is set in a variant's cell: under `predicted`, its
-    figures minus those of the unchanged profile (see `variants.difference`).
-
-    `by_itself` is what the server does by the clock, `series` the windows, where there are any;
-    `growth` whether each table's heap has found its size by then.
-    With a `from_fillfactor` the tables were loaded at that one and altered when the run began;
-    `rewritten` is the same run on tables loaded at the cell's own, and `effect` compares the two;
-    `rewritten_later` is the run whose tables are rewritten in its middle.
-    `order` is that of each table, where it was asked for.
-    """
-
-    fillfactor: Fillfactor
-    variant: str | None = field(default=None, metadata=WHERE_ANY)
-    from_fillfactor: int | None = field(default=None, metadata=WHERE_ANY)
-    predicted: Outcome
-    difference: Difference | None = field(default=None, metadata=WHERE_ANY)
-    by_itself: ByItself | None = field(default=None, metadata=WHERE_ANY)
-    effect: TakesEffect | None = field(default=None, metadata=WHERE_ANY)
-    series: InColumns | None = field(default=None, metadata=WHERE_ANY)
-    rewritten: Rewritten | None = field(default=None, metadata=WHERE_ANY)
-    rewritten_later: RewrittenLater | None = field(default=None, metadata=WHERE_ANY)
-    growth: Mapping[str, Growth] | None = field(default=None, metadata=WHERE_ANY)
-    order: Mapping[str, KeyOrder] | None = field(default=None, metadata=WHERE_ANY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction(Tabular):
-    """
-    A curve over fillfactors, or one cell.
-
-    `server` is the minor version that the twin followed; `assumed` has each default of the profile
-    by its field's path, and what the twin approximated; `storage` is where pages are kept, `engine`
-    how rows are. `evidence` is `exact` where a server gives these very numbers, `interval`
-    where something is drawn, and `model` where no server of ours does what was played. `warnings`
-    are to be read first.
-    """
-
-    tool_version: str = pgheadroom.__version__
-    server: Version
-    storage: Storage
-    engine: Engine
-    evidence: Literal["exact", "interval", "model"]
-    assumed: Mapping[str, Any]
-    warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
-    cells: tuple[PredictedCell, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "prediction", **write(self)}
-
-    def rows(self) -> list[Row]:
-        """
-        One row a cell and table; `table` is None for all together.
-
-        `fillfactor` is the table's own; of all together the one that they share, or None.
-        Names as in the file; of statistical figures the middle, with `_low` and `_high` beside.
-        """
-        return even(
-            [
-                {"fillfactor": fillfactor_in_row(cell.fillfactor, name)}
-                | {"variant": cell.variant, "table": name}
-                | {k: v for key in KEYS for k, v in columns(key, part.value(key)).items()}
-                for cell in self.cells
-                for name, part in cell.predicted.parts()
-            ]
-        )
-
-    def summary(self) -> str:
-        """The server that the twin followed, and the fillfactors."""
-        levels = ", ".join(str(cell.fillfactor) for cell in self.cells)
-        return f"Prediction for PostgreSQL {self.server} ({self.evidence}), fillfactor {levels}"
 
 
 def predict(
@@ -221,6 +122,7 @@ def predict(
         evidence=_evidence(model, found[: len(cells) + len(altered)]),
         assumed=assumed,
         warnings=said_before(profile, found),
+        answer=answer_by(made),
         cells=tuple(made),
     )
 

@@ -10,7 +10,6 @@ import altair as alt
 from pgheadroom.lab.reading import printable
 from pgheadroom.outcome import middle
 from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, Row, layered
-from pgheadroom.report.proof.tables import figures_of
 from pgheadroom.report.proof.words import error_text
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _rows(name: str, proof: Proof) -> list[Row]:
     titles = dict(_KEYS)
     found = []
     for cell in proof.cells:
-        for figure in figures_of(cell):
+        for figure in cell.figures:
             predicted, measured = middle(figure.predicted), middle(figure.measured)
             if figure.table is None and figure.key in titles and predicted and measured:
                 where = f"{printable(name)}, {titles[figure.key]}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pgheadroom.accuracy import Figure, figures
+from pgheadroom.accuracy import Figure, told
 from pgheadroom.lab import reading
 from pgheadroom.outcome import KEYS, Outcome, middle
 from pgheadroom.predict import PredictedCell, Prediction
@@ -70,11 +70,6 @@ def tables(result: Proof | Prediction, *, brief: bool = False) -> list[Table]:
     if not brief:
         found.append(_assumed(result))
     return [table for table in found if table.rows]
-
-
-def figures_of(cell: ProofCell) -> list[Figure]:
-    """Every figure of a proof's cell."""
-    return list(figures(cell.predicted, cell.measured))
 
 
 def _sides(cell: Cell) -> list[Outcome]:
@@ -153,13 +148,7 @@ def _details(cell: Cell) -> Table:
     title = f"Every figure at fillfactor {cell_label(cell)}"
     if isinstance(cell, PredictedCell):
         return _predicted_details(cell, title)
-    return _figure_table(title, [(None, figure) for figure in told(figures_of(cell))])
-
-
-def told(found: Sequence[Figure]) -> list[Figure]:
-    """The whole; and the tables when there are several."""
-    names = {figure.table for figure in found if figure.table is not None}
-    return [figure for figure in found if figure.table is None or len(names) > 1]
+    return _figure_table(title, [(None, figure) for figure in told(cell.figures)])
 
 
 def _figure_columns() -> tuple[Column, ...]:
@@ -233,7 +222,7 @@ def _differing(cells: Sequence[ProofCell]) -> Table | None:
             figure,
         )
         for label, cell in zip(varied(cells), cells, strict=True)
-        for figure in told(figures_of(cell))
+        for figure in told(cell.figures)
         if figure.missed
     ]
     return _figure_table("What differs", found, most=_MOST_DIFFERING) if found else None

@@ -14,7 +14,7 @@ import altair as alt
 
 from pgheadroom.lab import reading
 from pgheadroom.predict.rewriting import RewrittenLater
-from pgheadroom.predict.run import PredictedCell, Prediction, Rewritten
+from pgheadroom.predict.values import PredictedCell, Prediction, Rewritten
 from pgheadroom.report.charts import (
     PALETTE,
     TOLD,

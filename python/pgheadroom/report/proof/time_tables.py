@@ -15,8 +15,8 @@ from pgheadroom.predict.clock import ByItself
 from pgheadroom.predict.convergence import TakesEffect
 from pgheadroom.predict.growth import GROWS_FRAC, VERDICTS, Growth, part_by_rows
 from pgheadroom.predict.rewriting import RewrittenLater
-from pgheadroom.predict.run import PredictedCell, Rewritten
 from pgheadroom.predict.series import Series
+from pgheadroom.predict.values import PredictedCell, Rewritten
 from pgheadroom.report.table import Column, Table
 
 FIGURES: tuple[tuple[str, str], ...] = (

@@ -14,9 +14,11 @@ from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report.table import Column, Table
 
 if TYPE_CHECKING:
+    from pgheadroom.accuracy import Miss
     from pgheadroom.prove import ProofCell
 
     Cell = ProofCell | PredictedCell
+    Placed = Cell | Miss
 
 TITLES: Mapping[str, tuple[str, str]] = {
     "hot_frac": ("HOT updates", "points"),
@@ -40,12 +42,12 @@ def has_variants(cells: Sequence[Cell]) -> bool:
     return any(cell.variant is not None for cell in cells)
 
 
-def label(cell: Cell) -> str:
+def label(cell: Placed) -> str:
     """A cell's variant; empty where none was asked for."""
     return "" if cell.variant is None else reading.printable(cell.variant)
 
 
-def suffix(cell: Cell) -> str:
+def suffix(cell: Placed) -> str:
     """The same, to put behind a cell's fillfactor."""
     name = label(cell)
     return f", {name}" if name else ""

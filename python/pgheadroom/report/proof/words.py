@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from pgheadroom.lab import reading
 from pgheadroom.outcome import SHARES, Value, middle
 from pgheadroom.predict import PredictedCell
-from pgheadroom.predict.cells import Fillfactor
+from pgheadroom.predict.fillfactors import fillfactor_label, told_apart
 from pgheadroom.report.proof import variant_tables
 from pgheadroom.report.table import Column
 
 if TYPE_CHECKING:
+    from pgheadroom.accuracy import Miss
     from pgheadroom.prove import ProofCell
 
     Cell = ProofCell | PredictedCell
+    Placed = Cell | Miss
 
 TITLES: Mapping[str, str] = {
     "hot_frac": "HOT updates",
@@ -65,14 +67,7 @@ def error_text(key: str, found: Value) -> str:
     return f"{shown} {'points' if key in SHARES else '%'}"
 
 
-def fillfactor_label(found: Fillfactor) -> str:
-    """A cell's fillfactor: the number, or by table."""
-    if isinstance(found, Mapping):
-        return ", ".join(f"{reading.printable(name)} {number}" for name, number in found.items())
-    return reading.label(found)
-
-
-def cell_label(cell: Cell) -> str:
+def cell_label(cell: Placed) -> str:
     """A cell's fillfactor and its variant."""
     return fillfactor_label(cell.fillfactor) + variant_tables.suffix(cell)
 
@@ -83,26 +78,9 @@ def from_fillfactor(cell: Cell) -> int | None:
 
 
 def varied(cells: Sequence[Cell]) -> list[object]:
-    """
-    What tells the cells apart: one number each, where one fillfactor was varied.
-
-    A cell has a number for all tables or numbers by table; the tables that do not change from
-    cell to cell are left out.
-    """
-    found = [cell.fillfactor for cell in cells]
-    names = {name for item in found if isinstance(item, Mapping) for name in item}
-    if not names:
-        return list(found)
-    spread = [item if isinstance(item, Mapping) else dict.fromkeys(names, item) for item in found]
-    changing = [name for name in spread[0] if len({item.get(name) for item in spread}) > 1]
-    before = from_fillfactor(cells[0])
-    if not changing and before is not None:  # one cell: the tables that were altered
-        changing = [name for name, number in spread[0].items() if number != before]
-    labels: list[object] = []
-    for item in spread:
-        numbers = {item.get(name) for name in changing or spread[0]}
-        labels.append(numbers.pop() if len(numbers) == 1 else fillfactor_label(item))
-    return labels
+    """What tells the cells apart but for variants: a number each, else words."""
+    before = from_fillfactor(cells[0]) if cells else None
+    return [*told_apart([cell.fillfactor for cell in cells], before)]
 
 
 def labels(cells: Sequence[Cell]) -> list[object]:
