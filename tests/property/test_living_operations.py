@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +12,29 @@ from hypothesis import strategies as st
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.fills import Fill
 from pgheadroom.observe.living import Updates, living_operations
-from pgheadroom.profile import parse_profile
+from pgheadroom.profile import (
+    Change,
+    ColumnProfile,
+    IndexProfile,
+    Operation,
+    Pick,
+    Run,
+    ServerSettings,
+    TableProfile,
+    Values,
+)
+from pgheadroom.profile.model import SCHEMA_VERSION, ProfileFile
+from pgheadroom.profile.reading import checked_profile
 
+JOBS = TableProfile(
+    name="jobs",
+    rows=0,
+    columns=(
+        ColumnProfile(name="id", type="int8", values=Values(kind="serial")),
+        ColumnProfile(name="state", type="int4"),
+    ),
+    indexes=(IndexProfile(name="jobs_pkey", columns=("id",), unique=True),),
+)
 COUNTS = st.integers(1, 200_000)
 AGES = st.none() | st.builds(
     lambda ages, beside, gone, mixed: Ages(
@@ -44,15 +65,15 @@ def operations(
     updates: list[float],
     ages: Ages | None,
     fills: Sequence[Fill | None] = (None,) * 3,
-) -> list[dict[str, Any]]:
-    """As `observe` writes them."""
+) -> list[Operation]:
+    """As `observe` makes them."""
     return living_operations(
         "jobs",
         rows,
         inserts=inserts,
         deletes=deletes,
         updates=[
-            Updates(sets={"state": {}}, rows=count, fill=fill)
+            Updates(sets=(Change(column="state"),), rows=count, fill=fill)
             for count, fill in zip(updates, fills, strict=False)
         ],
         ages=ages,
@@ -60,11 +81,9 @@ def operations(
     )
 
 
-def touched(made: list[dict[str, Any]], kind: str) -> float:
+def touched(made: list[Operation], kind: str) -> float:
     """Rows of a kind in the interval, by the weights."""
-    return sum(
-        one["weight"] * one.get("rows_per_statement", 1) for one in made if one["kind"] == kind
-    )
+    return sum(one.weight * one.rows_mean for one in made if one.kind == kind)
 
 
 @given(
@@ -91,20 +110,14 @@ def test_a_table_is_played_as_it_was_counted(
     """
     deletes = round(inserts * delete_frac)
     made = operations(rows, inserts, deletes, updates, ages, fills)
-    parse_profile(
-        {
-            "schema_version": 1,
-            "table": [
-                {
-                    "name": "jobs",
-                    "rows": rows,
-                    "columns": [{"name": "id", "type": "int8"}, {"name": "state", "type": "int4"}],
-                    "indexes": [{"name": "jobs_pkey", "columns": ["id"], "unique": True}],
-                }
-            ],
-            "operation": made,
-            "run": {"operations": 1},
-        }
+    checked_profile(
+        ProfileFile(
+            schema_version=SCHEMA_VERSION,
+            server=ServerSettings(),
+            tables=(replace(JOBS, rows=rows),),
+            operations=tuple(made),
+            run=Run(operations=1),
+        )
     )
     whole = max(inserts, deletes)
     assert math.isclose(touched(made, "insert"), inserts, rel_tol=0.06, abs_tol=20)
@@ -112,11 +125,12 @@ def test_a_table_is_played_as_it_was_counted(
     within = 0.05 * whole * len(updates) + 20
     assert math.isclose(touched(made, "update"), math.fsum(updates), rel_tol=0.06, abs_tol=within)
     for one in made:
-        pick = one.get("pick", {})
-        assert pick.get("min", 0) <= pick.get("max", 0) <= max(rows - 1, 15)
+        pick = one.pick
+        if pick is not None and pick.min_age_rows is not None and pick.max_age_rows is not None:
+            assert pick.min_age_rows <= pick.max_age_rows <= max(rows - 1, 15)
     if deletes and deletes <= inserts:
-        for name in {one.get("transaction") for one in made} - {None}:
-            turn = [one for one in made if one.get("transaction") == name]
+        for name in {one.transaction for one in made} - {None}:
+            turn = [one for one in made if one.transaction == name]
             assert touched(turn, "delete") <= touched(turn, "insert")
 
 
@@ -124,10 +138,10 @@ def test_a_table_is_played_as_it_was_counted(
 def test_what_is_not_known_is_not_made_up(rows: int, inserts: int, updates: list[float]) -> None:
     """Without ages each update may meet any living row, and the deletes go by age."""
     for one in operations(rows, inserts, inserts, updates, None):
-        if one["kind"] == "update":
-            assert one["pick"] == {"distribution": "uniform", "among": "live"}
-        if one["kind"] == "delete":
-            assert one["pick"] == {"distribution": "oldest"}
+        if one.kind == "update":
+            assert one.pick == Pick(distribution="uniform", among="live")
+        if one.kind == "delete":
+            assert one.pick == Pick(distribution="oldest")
 
 
 @given(
@@ -144,6 +158,8 @@ def test_updates_that_fill_columns_come_in_their_order(
     ]
     updates = [1000 * (1 + times) for times in more]
     made = operations(1000, 1000, 1000, updates, sampled, fills)
-    turn = [one for one in made if one.get("transaction") == "jobs turn 1"]
-    picked = [one["pick"] for one in turn if one["kind"] == "update"][: len(ages)]
-    assert [(pick["min"], pick["max"]) for pick in picked] == [(age, age) for age in sorted(ages)]
+    turn = [one for one in made if one.transaction == "jobs turn 1"]
+    picked = [one.pick for one in turn if one.kind == "update"][: len(ages)]
+    assert picked == [
+        Pick(distribution="age", min_age_rows=age, max_age_rows=age) for age in sorted(ages)
+    ]

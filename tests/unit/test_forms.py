@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from pgheadroom.forms import (
     Expected,
     FieldError,
+    Kept,
     Names,
     Stored,
     Text,
@@ -21,6 +22,7 @@ from pgheadroom.forms import (
     expected_of,
     in_file,
     json_schema,
+    kept,
     read,
     write,
 )
@@ -152,6 +154,27 @@ def test_a_value_is_written_as_it_was_read() -> None:
     ]
     assert read(Form, json.loads(json.dumps(written))) == made
     assert write(read(Form, {"name": "x"}))["share"] is None
+
+
+@kept
+class Seen(Kept):
+    name: str
+    oid: int | None = None
+    parent: str | None = field(default=None, metadata=in_file(unless_none=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    seen: Seen
+    size: int | None = None
+
+
+def test_what_is_kept_has_its_nulls_whoever_made_it() -> None:
+    """In a file without nulls too: one of our own making reads and is written as it is made."""
+    made = Holding(seen=Seen(name="jobs"))
+    data = write(made, nulls=False)
+    assert data == {"seen": {"name": "jobs", "oid": None}}
+    assert write(read(Holding, data, nulls=False), nulls=False) == data
 
 
 def test_null_is_refused_where_files_have_none() -> None:

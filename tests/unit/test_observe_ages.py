@@ -270,7 +270,7 @@ def test_a_difference_by_chance_leaves_a_queue_as_long_as_it_is() -> None:
         made = living_operations(
             "jobs", 100, inserts=1000, deletes=deletes, updates=(), ages=None, assumed=[]
         )
-        assert sum(one["weight"] for one in made if one["kind"] == "delete") == expected
+        assert sum(one.weight for one in made if one.kind == "delete") == expected
 
 
 def test_without_a_sample_or_with_few_rows_nothing_is_said() -> None:

@@ -17,6 +17,7 @@ from pgheadroom.observe.mask import pseudonym
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.sample import fit_skew
 from pgheadroom.observe.widths import ColumnWidth
+from pgheadroom.profile import Pick, Values, Width
 from pgheadroom.sources import sql
 from pgheadroom.sources.observing import EXTENSION_OF, Request
 from pgheadroom.sources.recording import read_files
@@ -142,60 +143,60 @@ def made(
 
 def test_a_types_stand_in_takes_the_same_bytes() -> None:
     """Types that profiles have keep their names; others become ones of their length."""
-    assert made(column("integer", 4, "i")).profile["type"] == "int4"
+    assert made(column("integer", 4, "i")).profile.type == "int4"
     date = made(column("date", 4, "i"))
-    assert (date.profile["type"], "substituted" in date.observed) == ("date", False)
+    assert (date.profile.type, date.observed.substituted) == ("date", None)
     uuid = made(column("uuid", 16, "c"))
-    assert uuid.profile["type"] == "uuid"
-    assert "width" not in uuid.profile
-    assert made(column("inet", -1, "i"), stored=7.0).profile["type"] == "inet"
-    assert made(column("inet", -1, "i"), stored=19.0).profile["type"] == "text"
+    assert uuid.profile.type == "uuid"
+    assert uuid.profile.width is None
+    assert made(column("inet", -1, "i"), stored=7.0).profile.type == "inet"
+    assert made(column("inet", -1, "i"), stored=19.0).profile.type == "text"
     box = made(column("box", 32, "d"))
-    assert box.profile["width"] == {"min_bytes": 31, "max_bytes": 31}
-    assert "substituted" in box.observed
+    assert box.profile.width == Width(min_bytes=31, max_bytes=31)
+    assert box.observed.substituted is not None
     jsonb = made(column("jsonb", -1, "i"), stored=54.0)
-    assert jsonb.profile["type"] == "jsonb"
-    assert jsonb.profile["width"] == {"min_bytes": 53, "max_bytes": 53}
+    assert jsonb.profile.type == "jsonb"
+    assert jsonb.profile.width == Width(min_bytes=53, max_bytes=53)
     # Above 126 bytes of payload the header has 4 bytes.
-    assert made(column("text", -1, "i"), stored=204.0).profile["width"]["min_bytes"] == 200
+    assert made(column("text", -1, "i"), stored=204.0).profile.width.min_bytes == 200
     # Uniform from 21 to 61: mean 41 and deviation 20 / sqrt(3).
     spread = made(column("text", -1, "i"), stored=42.0, deviation=20 / math.sqrt(3))
-    assert spread.profile["width"] == {"min_bytes": 21, "max_bytes": 61}
-    assert made(column("numeric", -1, "i"), stored=12.0).profile["type"] == "text"
-    assert made(column("mood", 4, "i", is_user_type=True)).profile["type"] == "int4"
+    assert spread.profile.width == Width(min_bytes=21, max_bytes=61)
+    assert made(column("numeric", -1, "i"), stored=12.0).profile.type == "text"
+    assert made(column("mood", 4, "i", is_user_type=True)).profile.type == "int4"
 
 
 def test_a_key_keeps_its_type_and_its_order() -> None:
     """A uuid is one; it lies in the order of the rows where pg_stats says so (version 7)."""
     uuid = column("uuid", 16, "c")
     key = made(uuid, is_key=True)
-    assert [(c["name"], c["type"]) for c in key.entries] == [("c", "uuid")]
-    assert key.profile["values"] == {"kind": "serial"}
-    assert "assumed" in key.observed["key_order"]
-    for correlation, ordered in ((0.99, {"ordered": True}), (0.01, {})):
+    assert [(c.name, c.type) for c in key.entries] == [("c", "uuid")]
+    assert key.profile.values == Values(kind="serial")
+    assert "assumed" in key.observed.key_order
+    for correlation, ordered in ((0.99, True), (0.01, False)):
         statistics = {"avg_width": 16, "n_distinct": -1, "correlation": correlation}
         key = made(uuid, is_key=True, statistics=statistics)
-        assert key.profile["values"] == {"kind": "serial"} | ordered
-        assert f"{correlation}" in key.observed["key_order"]
+        assert key.profile.values == Values(kind="serial", ordered=ordered)
+        assert f"{correlation}" in key.observed.key_order
     text = made(column("text", -1, "i"), stored=37.0, is_key=True)
-    assert (text.profile["type"], text.profile["width"]["min_bytes"]) == ("text", 36)
+    assert (text.profile.type, text.profile.width.min_bytes) == ("text", 36)
     statistics = {"avg_width": 15, "n_distinct": -1, "correlation": 1}
     spread = made(
         column("text", -1, "i"), stored=15.0, deviation=2.0, is_key=True, statistics=statistics
     )
-    assert spread.profile["width"] == {"min_bytes": 14, "max_bytes": 14}
+    assert spread.profile.width == Width(min_bytes=14, max_bytes=14)
 
 
 def test_a_key_of_another_type_becomes_an_integer_and_the_rest() -> None:
     """8 of its bytes count the rows; so do those of strings too short for hashes to differ."""
     key = made(column("timestamptz[]", -1, "d"), stored=48.0, is_key=True)
-    assert [(c["name"], c["type"]) for c in key.entries] == [("c", "int8"), ("c__rest", "text")]
-    assert key.entries[1]["width"] == {"min_bytes": 39, "max_bytes": 39}
+    assert [(c.name, c.type) for c in key.entries] == [("c", "int8"), ("c__rest", "text")]
+    assert key.entries[1].width == Width(min_bytes=39, max_bytes=39)
     code = made(column("text", -1, "i"), stored=9.0, is_key=True)
-    assert [c["type"] for c in code.entries] == ["int8", "text"]
+    assert [c.type for c in code.entries] == ["int8", "text"]
     short = made(column("smallint", 2, "s"), is_key=True, rows=100_000)
-    assert [c["type"] for c in short.entries] == ["int4"]
-    assert "substituted" in short.observed
+    assert [c.type for c in short.entries] == ["int4"]
+    assert short.observed.substituted is not None
 
 
 def sample_of(picks: Any, *, rows: int, updates: int, pages: int, seed: int) -> dict[str, Any]:
@@ -224,14 +225,14 @@ def sample_of(picks: Any, *, rows: int, updates: int, pages: int, seed: int) -> 
     }
 
 
-def fit(picks: Any, updates: int = 20_000, inserts: int = 0) -> dict[str, Any]:
+def fit(picks: Any, updates: int = 20_000, inserts: int = 0) -> Pick:
     sample = sample_of(picks, rows=20_000, updates=updates, pages=400, seed=7)
     return fit_skew(sample, rows=20_000, updates=updates, inserts=inserts, xids=updates).pick
 
 
 def test_uniform_updates_are_found_uniform() -> None:
     """Most tables are; inventing a hot set would promise HOT that never comes."""
-    assert fit(lambda rng: rng.randrange(20_000)) == {"distribution": "uniform"}
+    assert fit(lambda rng: rng.randrange(20_000)) == Pick(distribution="uniform")
 
 
 @pytest.mark.parametrize(("frac", "weight"), [(0.05, 0.9), (0.2, 0.8)])
@@ -243,10 +244,10 @@ def test_a_hot_set_is_found(frac: float, weight: float) -> None:
         return rng.randrange(hot) if rng.random() < weight else rng.randrange(hot, 20_000)
 
     found = fit(pick)
-    assert found["distribution"] == "hot_set"
-    assert found["rows_frac"] == pytest.approx(frac, rel=0.55)
-    assert found["weight"] == pytest.approx(weight, abs=0.06)
-    assert "scatter" not in found, "the hot rows are neighbours"
+    assert found.distribution == "hot_set"
+    assert found.rows_frac == pytest.approx(frac, rel=0.55)
+    assert found.weight == pytest.approx(weight, abs=0.06)
+    assert not found.scatter, "the hot rows are neighbours"
 
 
 def test_scattered_hot_rows_are_told_from_neighbours() -> None:
@@ -257,13 +258,13 @@ def test_scattered_hot_rows_are_told_from_neighbours() -> None:
         return rng.choice(places) if rng.random() < 0.9 else rng.randrange(20_000)
 
     found = fit(pick)
-    assert found["distribution"] == "hot_set"
-    assert found["scatter"] is True
+    assert found.distribution == "hot_set"
+    assert found.scatter
 
 
 def test_few_young_rows_or_many_inserts_say_nothing() -> None:
     """Without evidence it is uniform and marked as assumed."""
-    assert fit(lambda rng: rng.randrange(5), updates=40) == {"distribution": "uniform"}
+    assert fit(lambda rng: rng.randrange(5), updates=40) == Pick(distribution="uniform")
     skew = fit_skew(
         sample_of(lambda rng: rng.randrange(100), rows=1000, updates=500, pages=20, seed=1),
         rows=1000,
@@ -273,4 +274,4 @@ def test_few_young_rows_or_many_inserts_say_nothing() -> None:
     )
     assert skew.evidence == "assumed"
     none = fit_skew(None, rows=10, updates=5, inserts=0, xids=5)
-    assert (none.evidence, none.pick) == ("assumed", {"distribution": "uniform"})
+    assert (none.evidence, none.pick) == ("assumed", Pick(distribution="uniform"))

@@ -65,6 +65,7 @@ def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = T
     if isinstance(value, Kept) and hasattr(value, "kept"):
         return value.kept
     if is_dataclass(value) and not isinstance(value, type):
+        nulls = nulls or isinstance(value, Kept)  # as they are read
         made = {}
         kind: Any = type(value)
         for item, stored in stored_fields(kind):

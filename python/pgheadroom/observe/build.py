@@ -5,26 +5,36 @@ The whole: a recording and its update classes become a profile with what was obs
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pgheadroom
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.forms import FieldError, write
+from pgheadroom.forms import FieldError
 from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
-from pgheadroom.observe.answers import read_answers
+from pgheadroom.observe.answers import Answers, read_answers
 from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass, with_triggers
 from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
 from pgheadroom.observe.sample import fit_skew
-from pgheadroom.observe.tables import WatchedTable, make_table
+from pgheadroom.observe.tables import WatchedTable, make_table, observed_table
 from pgheadroom.observe.triggers import triggers_observed
-from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.profile import Operation, Profile, Run, Snapshot, TableProfile
+from pgheadroom.profile.model import SCHEMA_VERSION, ProfileFile
+from pgheadroom.profile.observed_server import (
+    Access,
+    Horizon,
+    LeftOut,
+    ObservedServer,
+    ObservedStatements,
+    Partitioned,
+    ServerSetting,
+)
+from pgheadroom.profile.reading import checked_profile
+from pgheadroom.profile.workload import OperationKind, by_transaction
 from pgheadroom.sources.recording import Recording, Row
 
 _INDEX_RETRIES_MAX = 40  # a table has seldom more indexes than that; arbitrary
@@ -63,13 +73,7 @@ def observe(
     built = _Builder(recording, classes)
     for row in tables:
         built.add(row, make=answers, end=ends.get(row["oid"]), ends_known=bool(ends))
-    observed = _server_observed(recording, classes, built) | {
-        "access": write(access),
-        "masked": mask,
-        "domains": domains(recording),
-        "foreign_keys": foreign_keys(recording, {row["oid"] for row in tables}),
-    }
-    return built.profile(observed)
+    return built.profile(_server_observed(recording, classes, built, access, mask=mask))
 
 
 def _chosen(recording: Recording, only: tuple[str, ...]) -> list[Row]:
@@ -107,16 +111,18 @@ class _Builder:
             if not column["is_dropped"]:
                 self._names.setdefault(column["oid"], {})[column["attnum"]] = column["name"]
         self._taken: set[str] = set()
-        self._tables: list[dict[str, Any]] = []
-        self._operations: list[dict[str, Any]] = []
+        self.chosen: set[int] = set()
+        self._tables: list[TableProfile] = []
+        self._operations: list[Operation] = []
         self._server = server.server_section(recording)
-        self.left_out: list[dict[str, Any]] = []
+        self.left_out: list[LeftOut] = []
         self.changed: list[str] = []
-        self.partitioned: list[dict[str, Any]] = []
+        self.partitioned: list[Partitioned] = []
         self.keyed: str | None = None
 
-    def add(self, row: Row, *, make: Any, end: Row | None, ends_known: bool) -> None:
+    def add(self, row: Row, *, make: Answers, end: Row | None, ends_known: bool) -> None:
         """Add one table, as far as a profile can hold it."""
+        self.chosen.add(row["oid"])
         name = str(row["name"])
         full = name if row["schema"] == "public" else f"{row['schema']}.{name}"
         if row.get("unreadable"):
@@ -131,42 +137,52 @@ class _Builder:
             return
         if end is not None and end["relfilenode"] != row["relfilenode"]:
             self.changed.append(f"{full} was rewritten inside the interval")
-        table = make_table(row, make, label=profile_name(full, self._taken), taken=self._taken)
+        label = profile_name(full, self._taken)
+        try:
+            self._add_plain(row, make_table(row, make, label=label, taken=self._taken))
+        except FieldError as error:
+            self._leave_out(row, f"a profile cannot hold it: {error}")
+
+    def _add_plain(self, row: Row, table: WatchedTable) -> None:
         if not table.columns:
             self._leave_out(row, "it has no columns")
             return
+        rates = Rates(
+            inserts=table.counters.n_tup_ins or 0,
+            updates=table.counters.n_tup_upd or 0,
+            deletes=table.counters.n_tup_del or 0,
+            xids=server.xids(self._recording),
+            interval_s=table.answers.interval_s,
+            rows=table.rows,
+        )
         skew = fit_skew(
             table.sample,
             rows=table.rows,
-            updates=int(table.delta.get("n_tup_upd") or 0),
-            inserts=int(table.delta.get("n_tup_ins") or 0),
-            xids=server.xids(self._recording),
+            updates=rates.updates,
+            inserts=rates.inserts,
+            xids=rates.xids,
         )
         found, shared = self._classes_of(row)
         triggers = self._classes.triggers.get(row["oid"], ())
         classes = with_triggers(found, triggers)
         ages = read_ages(
             table.row_ages,
-            Rates(
-                inserts=int(table.delta.get("n_tup_ins") or 0),
-                updates=int(table.delta.get("n_tup_upd") or 0),
-                deletes=int(table.delta.get("n_tup_del") or 0),
-                xids=server.xids(self._recording),
-                interval_s=make.interval_s,
-                rows=table.rows,
-            ),
+            rates,
             assigned={number for found in classes for number in found.attnums},
             seconds=table.times,
             unique=table.unique,
         )
         operations, updates = make_operations(
-            table, classes, skew, ages, shared=shared, interval_s=make.interval_s
+            table, classes, skew, ages, shared=shared, interval_s=rates.interval_s
         )
-        table.observed["updates"] = updates
-        table.observed["triggers"] = triggers_observed(self._recording, row["oid"], triggers)
-        if row["parent_oid"] is not None:
-            table.observed["parent"] = self._full(row["parent_oid"])
-        self._put(row, table, operations)
+        observed = observed_table(
+            table,
+            updates,
+            triggers_observed(self._recording, row["oid"], triggers),
+            self._full(row["parent_oid"]),
+        )
+        has_key = table.key_attnum is not None and table.rows > 0
+        self._put(row, replace(table.profile, observed=observed), operations, has_key=has_key)
 
     def _classes_of(self, row: Row) -> tuple[tuple[UpdateClass, ...], bool]:
         """Of the table itself, else of the nearest parent whose updates reach it."""
@@ -202,8 +218,8 @@ class _Builder:
             for found in classes
         )
 
-    def _full(self, oid: int) -> str | None:
-        row = self._rows.get(oid)
+    def _full(self, oid: int | None) -> str | None:
+        row = None if oid is None else self._rows.get(oid)
         if row is None:
             return None
         return str(row["name"]) if row["schema"] == "public" else f"{row['schema']}.{row['name']}"
@@ -211,68 +227,62 @@ class _Builder:
     def _add_parent(self, row: Row) -> None:
         classes = self._classes.by_table.get(row["oid"], ())
         self.partitioned.append(
-            {
-                "schema": row["schema"],
-                "name": row["name"],
-                "oid": row["oid"],
-                "strategy": {"r": "range", "l": "list", "h": "hash"}.get(row["partition_strategy"]),
-                "parent": None if row["parent_oid"] is None else self._full(row["parent_oid"]),
-                "update_classes": len(classes),
-            }
+            Partitioned(
+                schema=row["schema"],
+                name=row["name"],
+                oid=row["oid"],
+                strategy={"r": "range", "l": "list", "h": "hash"}.get(row["partition_strategy"]),
+                parent=self._full(row["parent_oid"]),
+                update_classes=len(classes),
+            )
         )
 
     def _leave_out(self, row: Row, why: str) -> None:
-        self.left_out.append({"schema": row["schema"], "name": row["name"], "why": why})
+        self.left_out.append(LeftOut(schema=row["schema"], name=row["name"], why=why))
 
-    def _put(self, row: Row, table: WatchedTable, operations: list[dict[str, Any]]) -> None:
+    def _put(
+        self, row: Row, table: TableProfile, operations: list[Operation], *, has_key: bool
+    ) -> None:
         """Keep what the profile's own check takes; an index that it refuses goes alone."""
-        entry = table.profile | {"observed": table.observed}
         for _ in range(_INDEX_RETRIES_MAX):
-            problem = self._problem(entry, operations)
+            problem = self._problem(table, operations)
             if problem is None:
                 break
             if problem.path.startswith("operation["):
                 number = int(problem.path.split("[")[1].split("]")[0])
-                table.observed["updates"]["assumed"].append(
-                    f"{operations[number]['kind']} left out: {problem.problem}"
-                )
-                del operations[number]
+                refused = operations.pop(number)
+                table = _said(table, f"{refused.kind} left out: {problem.problem}")
             elif problem.path.startswith("table[0].indexes["):
                 number = int(problem.path.split("[")[2].split("]")[0])
-                entry["indexes"] = list(entry["indexes"])
-                name = entry["indexes"][number]["name"]
-                table.observed["differs"][name] = f"left out: {problem.problem}"
-                del entry["indexes"][number]
+                table = _without_index(table, number, f"left out: {problem.problem}")
             else:
                 self._leave_out(row, f"a profile cannot hold it: {problem}")
                 return
         else:
             self._leave_out(row, "a profile cannot hold it")
             return
-        self._tables.append(entry)
+        self._tables.append(table)
         self._operations += operations
-        if self.keyed is None and table.key_attnum is not None and table.rows > 0:
-            self.keyed = str(entry["name"])
+        if self.keyed is None and has_key:
+            self.keyed = table.name
 
-    def _problem(
-        self, entry: Mapping[str, Any], operations: list[dict[str, Any]]
-    ) -> FieldError | None:
-        probe = {"table": entry["name"], "kind": "insert"}
+    def _problem(self, table: TableProfile, operations: list[Operation]) -> FieldError | None:
+        probe = Operation(table=table.name, kind="insert")
         try:
-            parse_profile(
-                {
-                    "schema_version": 1,
-                    "server": self._server,
-                    "table": [entry],
-                    "operation": operations or [probe],
-                    "run": {"operations": 1},
-                }
+            checked_profile(
+                ProfileFile(
+                    schema_version=SCHEMA_VERSION,
+                    server=self._server,
+                    tables=(table,),
+                    operations=tuple(operations) or (probe,),
+                    run=Run(operations=1),
+                )
             )
         except FieldError as error:
             return error
         return None
 
-    def profile(self, observed: dict[str, Any]) -> Profile:
+    def profile(self, observed: ObservedServer) -> Profile:
         """
         All tables as one profile.
 
@@ -280,50 +290,74 @@ class _Builder:
             InputError: No table is left.
         """
         if not self._tables:
-            why = "; ".join(sorted({str(item["why"]) for item in self.left_out})) or "no table"
+            why = "; ".join(sorted({item.why for item in self.left_out})) or "no table"
             raise InputError(f"no table can be put into a profile: {why}")
         operations = self._operations
-        is_written = any(
-            entry["observed"]["counters"].get(name)
-            for entry in self._tables
-            for name in ("n_tup_ins", "n_tup_upd", "n_tup_del")
-        )
-        observed["is_idle"] = not operations and not is_written
-        length_s = max(round(observed["interval_s"]), 1)
-        run: dict[str, Any] = {"duration_s": length_s, "clients": 1, "seed": 1}
+        is_written = any(map(_is_written, self._tables))
+        observed = replace(observed, is_idle=not operations and not is_written)
+        length_s = max(round(observed.interval_s), 1)
+        run = Run(duration_s=length_s, snapshots=_held(observed.horizon))
         if operations:
             # A transaction has the weight of its first operation.
-            weight = sum(
-                {
-                    operation.get("transaction", number): operation["weight"]
-                    for number, operation in enumerate(operations)
-                }.values()
-            )
-            run["rate_per_s"] = round(min(max(weight / length_s, 0.001), 1e9), 6)
+            weight = sum(turn[0].weight for turn in by_transaction(operations))
+            rate_per_s = round(min(max(weight / length_s, 0.001), 1e9), 6)
+            run = replace(run, rate_per_s=rate_per_s)
         else:
             # A profile has at least one operation; this one changes nothing.
-            kind = "select" if self.keyed is not None else "insert"
-            name = self.keyed or self._tables[0]["name"]
-            operations = [{"table": name, "kind": kind}]
+            kind: OperationKind = "select" if self.keyed is not None else "insert"
+            operations = [Operation(table=self.keyed or self._tables[0].name, kind=kind)]
             why = "nothing was written inside the interval"
             if is_written:
                 why = "no table that was written can be played, for rows are found by a key"
-            observed["assumed"].append(f"{why}: one {kind} stands as the operation")
-        still = observed["horizon"]["stood_still"]
-        if still:
-            run["snapshot"] = still
-        return parse_profile(
-            {
-                "schema_version": 1,
-                "server": self._server | {"observed": observed},
-                "table": self._tables,
-                "operation": operations,
-                "run": run,
-            }
+            said = f"{why}: one {kind} stands as the operation"
+            observed = replace(observed, assumed=(*observed.assumed, said))
+        return checked_profile(
+            ProfileFile(
+                schema_version=SCHEMA_VERSION,
+                server=replace(self._server, observed=observed),
+                tables=tuple(self._tables),
+                operations=tuple(operations),
+                run=run,
+            )
         )
 
 
-def _server_observed(recording: Recording, classes: Classes, built: _Builder) -> dict[str, Any]:
+def _is_written(table: TableProfile) -> bool:
+    assert table.observed is not None, "made by observe"
+    counters = table.observed.counters
+    return any((counters.n_tup_ins, counters.n_tup_upd, counters.n_tup_del))
+
+
+def _said(table: TableProfile, what: str) -> TableProfile:
+    """The table with one more thing that is taken of its updates."""
+    assert table.observed is not None, "made by observe"
+    updates = table.observed.updates
+    updates = replace(updates, assumed=(*(updates.assumed or ()), what))
+    return replace(table, observed=replace(table.observed, updates=updates))
+
+
+def _without_index(table: TableProfile, number: int, why: str) -> TableProfile:
+    """The table without an index that a profile cannot hold, and why it is not there."""
+    assert table.observed is not None, "made by observe"
+    differs = {**(table.observed.differs or {}), table.indexes[number].name: why}
+    return replace(
+        table,
+        indexes=table.indexes[:number] + table.indexes[number + 1 :],
+        observed=replace(table.observed, differs=differs),
+    )
+
+
+def _held(horizon: Horizon) -> tuple[Snapshot, ...]:
+    """Where the horizon stood still, as snapshots that another session holds."""
+    return tuple(
+        Snapshot(start_frac=part.start_frac, length_frac=part.length_frac)
+        for part in horizon.stood_still
+    )
+
+
+def _server_observed(
+    recording: Recording, classes: Classes, built: _Builder, access: Access, *, mask: bool
+) -> ObservedServer:
     identity = recording.row("identity", "shape") or {}
     cluster = recording.row("cluster", "shape") or {}
     instant = recording.row("instant", "end") or {}
@@ -335,41 +369,48 @@ def _server_observed(recording: Recording, classes: Classes, built: _Builder) ->
         assumed.append(
             "a standby counts no writes: rates are unknown, observe the primary for them"
         )
-    return {
-        "tool_version": pgheadroom.__version__,
-        "observed_at": time.strftime(
+    return ObservedServer(
+        tool_version=pgheadroom.__version__,
+        observed_at=time.strftime(
             "%Y-%m-%dT%H:%M:%SZ", time.gmtime(float(instant.get("at_epoch_s", 0)))
         ),
-        "interval_s": round(server.interval_s(recording), 3),
-        "passes": len(recording.ticks()),
-        "server_version": identity.get("server_version"),
-        "database": identity.get("database"),
-        "database_oid": identity.get("database_oid"),
-        "system_identifier": cluster.get("system_identifier"),
-        "role": identity.get("role"),
-        "in_recovery": instant.get("in_recovery"),
-        "broken": server.broken(recording),
-        "changed": built.changed,
-        "left_out": built.left_out,
-        "partitioned": built.partitioned,
-        "statements": [_report(report) for report in classes.reports],
-        "counters": server.counters(recording),
-        "horizon": server.horizon(recording),
-        "settings": {
-            row["name"]: {"setting": row["setting"], "unit": row["unit"], "source": row["source"]}
+        interval_s=round(server.interval_s(recording), 3),
+        passes=len(recording.ticks()),
+        server_version=str(identity.get("server_version")),
+        database=str(identity.get("database")),
+        database_oid=int(identity["database_oid"]),
+        system_identifier=cluster.get("system_identifier"),
+        role=identity.get("role"),
+        in_recovery=instant.get("in_recovery"),
+        broken=tuple(server.broken(recording)),
+        changed=tuple(built.changed),
+        left_out=tuple(built.left_out),
+        partitioned=tuple(built.partitioned),
+        statements=tuple(map(_report, classes.reports)),
+        counters=server.counters(recording),
+        horizon=server.horizon(recording),
+        settings={
+            row["name"]: ServerSetting(
+                setting=row["setting"], unit=row["unit"], source=row["source"]
+            )
             for row in recording.rows("settings")
         },
-        "modules": {e["name"]: e["version"] for e in recording.rows("extensions")},
-        "assumed": assumed,
-    }
+        modules={e["name"]: e["version"] for e in recording.rows("extensions")},
+        assumed=tuple(assumed),
+        access=access,
+        masked=mask,
+        domains=domains(recording),
+        foreign_keys=foreign_keys(recording, built.chosen),
+        is_idle=False,
+    )
 
 
-def _report(report: SourceReport) -> dict[str, Any]:
-    return {
-        "source": report.source,
-        "detail": report.detail,
-        "statements": report.statements,
-        "calls": report.calls,
-        "not_understood": dict(report.lost),
-        "notes": list(report.notes),
-    }
+def _report(report: SourceReport) -> ObservedStatements:
+    return ObservedStatements(
+        source=report.source,
+        detail=report.detail,
+        statements=report.statements,
+        calls=report.calls,
+        not_understood=report.lost,
+        notes=report.notes,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.observe.key_entry import key_entry
@@ -24,7 +24,8 @@ from pgheadroom.profile.column_types import (
     payload_bytes,
     width_range,
 )
-from pgheadroom.profile.tables import INTEGER_MAX
+from pgheadroom.profile.observed import ObservedColumn
+from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, Values, ValuesKind, Width
 from pgheadroom.sources.recording import Row
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
@@ -37,29 +38,29 @@ class Column:
 
     attnum: int
     name: str
-    profile: dict[str, Any]
-    observed: dict[str, Any]
-    rest: dict[str, Any] | None = None
+    profile: ColumnProfile
+    observed: ObservedColumn
+    rest: ColumnProfile | None = None
 
     @property
     def label(self) -> str:
         """Its name in the profile."""
-        return str(self.profile["name"])
+        return self.profile.name
 
     @property
     def is_substituted(self) -> bool:
         """Whether a column of another type stands for it."""
-        return "substituted" in self.observed
+        return self.observed.substituted is not None
 
     @property
-    def entries(self) -> tuple[dict[str, Any], ...]:
+    def entries(self) -> tuple[ColumnProfile, ...]:
         """What the profile lists for it: one column, or two for a split key."""
         return (self.profile,) if self.rest is None else (self.profile, self.rest)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of `entries`."""
-        return tuple(str(entry["name"]) for entry in self.entries)
+        return tuple(entry.name for entry in self.entries)
 
 
 def sampled_widths(sample: Mapping[str, Any] | None) -> dict[int, tuple[ColumnWidth, float]]:
@@ -115,6 +116,7 @@ def make_column(
     taken: set[str],
     is_key: bool,
     indexed: bool,
+    generated: tuple[str, tuple[str, ...]] | None = None,
 ) -> Column:
     """
     A column of the profile.
@@ -128,39 +130,41 @@ def make_column(
         taken: Names that other columns have in the profile.
         is_key: The profile finds rows by it.
         indexed: Some index has it.
+        generated: `stored` or `virtual`, and the columns that its expression reads.
     """
-    name, typlen = str(row["name"]), int(row["typlen"])
-    observed: dict[str, Any] = {"name": name, "type": row["type"], "storage": row["storage"]}
-    # Domains as they are declared, and what says how values of any type lie in a row.
-    observed |= {"declared": row.get("declared") or row["type"], "typlen": typlen}
-    observed |= {"typalign": row["typalign"], "is_user_type": row["is_user_type"]}
-    observed |= {"null_frac": round(null_frac[0], 6), "null_frac_evidence": null_frac[1]}
-    if statistics is not None:
-        observed |= {
-            "avg_width": statistics["avg_width"],
-            "n_distinct": statistics["n_distinct"],
-            "correlation": statistics["correlation"],
-        }
-    if width is not None and typlen < 0:
-        observed["stored_bytes"] = round(width.mean_bytes, 2)
-        observed["stored_bytes_deviation"] = round(width.deviation_bytes, 2)
-        observed["stored_bytes_evidence"] = width.evidence
-    label = profile_name(name, taken)
-    distinct = _distinct(statistics, rows)
-    made: dict[str, Any] = {"name": label}
-    rest = None
-    if (
-        is_key
-        and (own := key_entry(row, width, statistics, rows=rows, observed=observed)) is not None
-    ):
-        made |= own
+    label = profile_name(str(row["name"]), taken)
+    rest = key_order = substituted = None
+    if is_key and (own := key_entry(label, row, width, statistics, rows=rows)) is not None:
+        made, key_order = own
     elif is_key:
-        made |= {"type": _key_type(row, width, rows), "values": {"kind": "serial"}}
-        rest = _key_rest(row, width, made["type"], label, taken, observed)
+        made, rest, substituted = _integer_key(row, width, label, taken, rows)
     else:
-        made |= _type(row, width, distinct, rows, indexed=indexed, observed=observed)
-        if null_frac[0] > 0:
-            made["null_frac"] = round(min(null_frac[0], 1.0), 6)
+        made, substituted = _stand_in(row, label, width, statistics, rows, indexed=indexed)
+        made = replace(made, null_frac=round(min(null_frac[0], 1.0), 6))
+    variable = width if int(row["typlen"]) < 0 else None
+    observed = ObservedColumn(
+        name=str(row["name"]),
+        type=row["type"],
+        storage=row["storage"],
+        # Domains as they are declared, and what says how values of any type lie in a row.
+        declared=row.get("declared") or row["type"],
+        typlen=int(row["typlen"]),
+        typalign=row["typalign"],
+        is_user_type=row["is_user_type"],
+        null_frac=round(null_frac[0], 6),
+        null_frac_evidence=null_frac[1],
+        avg_width=None if statistics is None else statistics["avg_width"],
+        n_distinct=None if statistics is None else statistics["n_distinct"],
+        correlation=None if statistics is None else statistics["correlation"],
+        stored_bytes=None if variable is None else round(variable.mean_bytes, 2),
+        stored_bytes_deviation=None if variable is None else round(variable.deviation_bytes, 2),
+        stored_bytes_evidence=None if variable is None else variable.evidence,
+        substituted=substituted,
+        key_order=key_order,
+        generated=None if generated is None else generated[0],
+        generated_from=None if generated is None else generated[1],
+    )
+    name = str(row["name"])
     return Column(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
 
 
@@ -171,26 +175,31 @@ def _distinct(statistics: Row | None, rows: int) -> int | None:
     return max(round(found if found > 0 else -found * rows), 1)
 
 
-def _type(
+def _stand_in(
     row: Row,
+    label: str,
     width: ColumnWidth | None,
-    distinct: int | None,
+    statistics: Row | None,
     rows: int,
     *,
     indexed: bool,
-    observed: dict[str, Any],
-) -> dict[str, Any]:
-    typlen = int(row["typlen"])
+) -> tuple[ColumnProfile, str | None]:
+    """The column that stands for one that is no key, and what is another about it."""
+    typlen, distinct = int(row["typlen"]), _distinct(statistics, rows)
     canonical = catalog_type(row)
     base = base_of(canonical or "")
     constant = distinct == 1 or (distinct is None and not indexed)
-    kind = "constant" if constant else "random"
+    kind: ValuesKind = "constant" if constant else "random"
     stored = width.mean_bytes if width is not None else float(UNKNOWN_WIDTH_BYTES)
     if typlen < 0 and width is None:
         width = ColumnWidth(mean_bytes=stored, deviation_bytes=0, evidence="assumed")
+
+    def column(of_type: str, values: Values, payload: Width | None = None) -> ColumnProfile:
+        return ColumnProfile(name=label, type=of_type, values=values, width=payload)
+
     if base == "numeric":
         if abs(stored - _NUMERIC_BYTES[kind]) <= 1:
-            return {"type": "numeric", "values": _values(kind, distinct, rows, "numeric")}
+            return column("numeric", _values(kind, distinct, rows, "numeric")), None
         canonical = None
     if base == "bpchar" and "(" not in (canonical or ""):
         canonical = None
@@ -198,38 +207,32 @@ def _type(
         canonical = None
     if canonical is not None and FORMS[base].kind is Kind.WRAPPED and FORMS[base].width:
         assert width is not None, "variable lengths have a width"
-        least, most = width_range(canonical, WIDTH_MAX)
-        limits = {end: min(max(n, least), most) for end, n in string_width(width).items()}
-        values = _values("random", distinct, rows, base)
-        return {"type": canonical, "width": limits, "values": values}
-    if base in ("text", "varchar"):
+        payload, (least, most) = string_width(width), width_range(canonical, WIDTH_MAX)
+        limits = Width(
+            min_bytes=min(max(payload.min_bytes, least), most),
+            max_bytes=min(max(payload.max_bytes, least), most),
+        )
+        return column(canonical, _values("random", distinct, rows, base), limits), None
+    # Strings are never constant in a profile: equal ones would shrink WAL records.
+    texts = _values("random", distinct, rows, "text")
+    if canonical is not None and base in ("text", "varchar"):
         assert width is not None, "variable lengths have a width"
-        text = string_width(width)
-        limit = (canonical or "").partition("(")[2].rstrip(")")
-        fits = not limit or text["max_bytes"] <= int(limit)
-        # Strings are never constant in a profile: equal ones would shrink WAL records.
-        return {
-            "type": canonical if fits else "text",
-            "width": text,
-            "values": _values("random", distinct, rows, "text"),
-        }
+        payload = string_width(width)
+        limit = canonical.partition("(")[2].rstrip(")")
+        fits = not limit or payload.max_bytes <= int(limit)
+        return column(canonical if fits else "text", texts, payload), None
     if canonical is not None:
-        return {"type": canonical, "values": _values(kind, distinct, rows, base)}
+        return column(canonical, _values(kind, distinct, rows, base)), None
     fixed = _FIXED.get((typlen, str(row["typalign"])))
     if fixed is not None:
-        observed["substituted"] = f"{fixed}, of the same length"
-        return {"type": fixed, "values": _values(kind, distinct, rows, fixed)}
+        return column(fixed, _values(kind, distinct, rows, fixed)), f"{fixed}, of the same length"
+    substituted = "text of the same length"
     if typlen > 0:
         width = ColumnWidth(mean_bytes=typlen, deviation_bytes=0, evidence="measured")
         if row["typalign"] != "c":
-            observed["substituted"] = "text of the same length, without its alignment"
+            substituted += ", without its alignment"
     assert width is not None, "variable lengths have a width"
-    observed.setdefault("substituted", "text of the same length")
-    return {
-        "type": "text",
-        "width": string_width(width),
-        "values": _values("random", distinct, rows, "text"),
-    }
+    return column("text", texts, string_width(width)), substituted
 
 
 def _stands(canonical: str, stored_bytes: float, *, indexed: bool) -> bool:
@@ -241,11 +244,11 @@ def _stands(canonical: str, stored_bytes: float, *, indexed: bool) -> bool:
     return form.kind is not Kind.COUNTED or payload is None or abs(stored_bytes - payload - 1) <= 1
 
 
-def _values(kind: str, distinct: int | None, rows: int, base: str) -> dict[str, Any]:
+def _values(kind: ValuesKind, distinct: int | None, rows: int, base: str) -> Values:
     if kind == "constant":
-        return {"kind": "constant"}
+        return Values(kind="constant")
     most = INTEGER_MAX.get(base, 2**62)
-    return {"kind": "random", "ndistinct": max(min(distinct or max(rows, 1), most), 1)}
+    return Values(kind="random", ndistinct=max(min(distinct or max(rows, 1), most), 1))
 
 
 def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
@@ -262,31 +265,25 @@ def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
     return next(name for name in ("int4", "int8") if rows <= INTEGER_MAX[name])
 
 
-def _key_rest(
-    row: Row,
-    width: ColumnWidth | None,
-    key_type: str,
-    label: str,
-    taken: set[str],
-    observed: dict[str, Any],
-) -> dict[str, Any] | None:
-    """A second column for the bytes of a key that is longer than an integer."""
-    canonical = catalog_type(row)
-    if canonical == key_type:
-        return None
+def _integer_key(
+    row: Row, width: ColumnWidth | None, label: str, taken: set[str], rows: int
+) -> tuple[ColumnProfile, ColumnProfile | None, str | None]:
+    """An integer for a key, a second column for the bytes that it is longer, and what differs."""
+    key_type = _key_type(row, width, rows)
+    key = ColumnProfile(name=label, type=key_type, values=Values(kind="serial"))
+    if catalog_type(row) == key_type:
+        return key, None, None
     stored = float(row["typlen"])
     if stored < 0:
         stored = width.mean_bytes if width is not None else float(UNKNOWN_WIDTH_BYTES)
     left = stored - {"int8": 8, "int4": 4, "int2": 2}[key_type]
-    observed["substituted"] = f"{key_type}, for a profile's key is an ascending integer"
+    substituted = f"{key_type}, for a profile's key is an ascending integer"
     if left < 1:
-        return None
-    observed["substituted"] += f"; and a text of {left:.0f} bytes, which is a part of the key"
+        return key, None, substituted
+    substituted += f"; and a text of {left:.0f} bytes, which is a part of the key"
     deviation = width.deviation_bytes if width is not None and row["typlen"] < 0 else 0.0
     part = ColumnWidth(mean_bytes=left, deviation_bytes=deviation, evidence="estimated")
-    return {
-        "name": profile_name(f"{label}__rest", taken),
-        "type": "text",
-        "width": string_width(part),
-        "values": {"kind": "constant"},
-    }
+    rest = ColumnProfile(
+        name=profile_name(f"{label}__rest", taken), type="text", width=string_width(part)
+    )
+    return key, rest, substituted

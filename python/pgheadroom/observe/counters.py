@@ -5,7 +5,6 @@ Counters of tables and indexes over an interval: what grew, and how fast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pgheadroom.sources.recording import Row
 
@@ -43,13 +42,15 @@ STATES = (
 )
 
 
-def differences(before: Row | None, after: Row | None, names: Sequence[str]) -> dict[str, Any]:
+def differences(
+    before: Row | None, after: Row | None, names: Sequence[str]
+) -> dict[str, int | float | None]:
     """
     Differences of counters; None for one that is missing or went backwards (a reset).
 
     A table without a row before the interval was made inside it.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, int | float | None] = {}
     for name in names:
         if after is None or name not in after or after[name] is None:
             continue
@@ -59,9 +60,12 @@ def differences(before: Row | None, after: Row | None, names: Sequence[str]) -> 
     return found
 
 
-def rates(delta: Mapping[str, Any], interval_s: float) -> dict[str, Any]:
+def rates(
+    delta: Mapping[str, int | float | None], interval_s: float
+) -> dict[str, int | float | None]:
     """Rows written a second, by kind; None where the difference is."""
-    names = [name for name in COUNTERS[:5] if name in delta]
     return {
-        name: None if delta[name] is None else round(delta[name] / interval_s, 6) for name in names
+        name: None if change is None else round(change / interval_s, 6)
+        for name, change in delta.items()
+        if name in COUNTERS[:5]
     }

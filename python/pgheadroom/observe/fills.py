@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from pgheadroom.profile.observed import ObservedFill
 
 _ROWS_MIN = 5  # sampled rows that have a value, or a length that is averaged; arbitrary
 _APART_MIN = 30.0  # chance has it in a ten-millionth of samples, at each of some thousand ages
@@ -59,16 +60,15 @@ class Fill:
     ever_frac: float
     aligned_bytes: tuple[float, float] | None
 
-    def to_json(self, names: Mapping[int, str]) -> dict[str, Any]:
+    def observed(self, names: Mapping[int, str]) -> ObservedFill:
         """For the profile, by the columns' names."""
-        made: dict[str, Any] = {
-            "columns": [names[number] for number in self.attnums],
-            "rows": list(self.ages),
-            "ever_frac": round(self.ever_frac, 4),
-        }
-        if self.aligned_bytes is not None:
-            made["aligned_bytes"] = [round(length, 2) for length in self.aligned_bytes]
-        return made
+        lengths = self.aligned_bytes
+        return ObservedFill(
+            columns=tuple(names[number] for number in self.attnums),
+            rows=self.ages,
+            ever_frac=round(self.ever_frac, 4),
+            aligned_bytes=None if lengths is None else (round(lengths[0], 2), round(lengths[1], 2)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,18 @@ expressions or predicate name; from 16 on summarizing indexes (BRIN) do not coun
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pgheadroom import quoting
 from pgheadroom.observe.columns import Column
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile.column_types import PATTERN_OPS, base_of, has_operators
-from pgheadroom.profile.tables import INTEGER_MAX
+from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
+from pgheadroom.profile.observed import ObservedIndex
+from pgheadroom.profile.tables import INTEGER_MAX, IndexProfile, Values
 from pgheadroom.sources.recording import Row
+
+T = TypeVar("T")
 
 _INTEGERS = {"smallint": "int2", "integer": "int4", "bigint": "int8"}
 _DEDUPLICATE = {"on": True, "true": True, "off": False, "false": False}
@@ -92,45 +95,46 @@ def choose_key(
     return None
 
 
-def observed_index(index: IndexRow, names: Mapping[int, str], major: int) -> dict[str, Any]:
-    """What was observed of it."""
-    row = index.row
-    made: dict[str, Any] = {
-        "schema": row["schema"],
-        "name": row["name"],
-        "oid": row["oid"],
-        "method": row["method"],
-        "is_unique": row["is_unique"],
-        "is_primary": row["is_primary"],
-        "is_summarizing": row["is_summarizing"],
-        "columns": [names.get(number, "(expression)") for number in index.keys],
-        "reloptions": row["reloptions"] or {},
-        "ends_hot": index.blocks_hot(major),
-        "ends_hot_by_columns": [names[number] for number in index.depends if number in names],
-    }
-    if index.included:
-        made["include"] = [names[number] for number in index.included]
-    for flag in ("is_exclusion", "is_clustered", "is_replica_identity"):
-        if row[flag]:
-            made[flag] = True
-    for flag in ("is_deferrable", "is_nullable"):
-        if row["is_unique"] and row.get(flag):
-            made[flag] = True
-    for flag in ("is_valid", "is_ready", "is_live"):
-        if not row[flag]:
-            made[flag] = False
-    if row["has_expressions"]:
-        texts = (index.definition or {}).get("key_texts")
-        made["expressions"] = texts if texts is not None else "hidden"
-    if row["has_predicate"]:
-        text = (index.definition or {}).get("predicate")
-        made["predicate"] = text if text is not None else "hidden"
-    return made
+def observed_index(index: IndexRow, names: Mapping[int, str], major: int) -> ObservedIndex:
+    """What the catalogs have of it."""
+    row, definition = index.row, index.definition or {}
+    texts = definition.get("key_texts")
+    return ObservedIndex(
+        schema=row["schema"],
+        name=row["name"],
+        oid=row["oid"],
+        method=row["method"],
+        is_unique=row["is_unique"],
+        is_primary=row["is_primary"],
+        is_summarizing=row["is_summarizing"],
+        columns=tuple(names.get(number, "(expression)") for number in index.keys),
+        reloptions=row["reloptions"] or {},
+        ends_hot=index.blocks_hot(major),
+        ends_hot_by_columns=tuple(names[number] for number in index.depends if number in names),
+        include=tuple(names[number] for number in index.included) or None,
+        is_exclusion=row["is_exclusion"] or None,
+        is_clustered=row["is_clustered"] or None,
+        is_replica_identity=row["is_replica_identity"] or None,
+        is_deferrable=(row["is_unique"] and row.get("is_deferrable")) or None,
+        is_nullable=(row["is_unique"] and row.get("is_nullable")) or None,
+        is_valid=None if row["is_valid"] else False,
+        is_ready=None if row["is_ready"] else False,
+        is_live=None if row["is_live"] else False,
+        expressions=_shown(row["has_expressions"], None if texts is None else tuple(texts)),
+        predicate=_shown(row["has_predicate"], definition.get("predicate")),
+    )
+
+
+def _shown(is_there: bool, found: T | None) -> T | str | None:
+    """A text of the definition, which the role may not see; None where there is none."""
+    if not is_there:
+        return None
+    return "hidden" if found is None else found
 
 
 def profile_index(
     index: IndexRow, columns: Mapping[int, Column], *, is_key: bool, taken: set[str], label: str
-) -> tuple[dict[str, Any] | None, str | None]:
+) -> tuple[IndexProfile | None, str | None]:
     """
     What stands for an index in the profile, and what is different about it.
 
@@ -149,23 +153,21 @@ def profile_index(
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
     substituted = any(_is_another(columns[n]) for n in index.depends if n in columns)
     made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
-    if not made.get("columns") and not made.get("expressions"):
+    if not made.columns and not made.expressions:
         return None, "it has no column that a profile can have"
-    types = {entry["name"]: entry["type"] for c in columns.values() for entry in c.entries}
-    if method == "brin" and not all(
-        has_operators(types[n], "brin") for n in made.get("columns", ())
-    ):
+    types = {entry.name: entry.type for c in columns.values() for entry in c.entries}
+    if method == "brin" and not all(has_operators(types[n], "brin") for n in made.columns):
         return None, "BRIN is not played over a type of its columns"
-    made = {"name": profile_name(label, taken)} | made
+    made = replace(made, name=profile_name(label, taken))
     if method == "brin":
-        made["method"] = "brin"
+        made = replace(made, method="brin")
     else:
-        made |= {"unique": is_key} | _options(index.row)
+        made = _with_options(replace(made, unique=is_key), index.row)
     if method == "btree" and not is_key and not index.row["has_expressions"]:
-        made |= _orders(index, columns)
+        made = _with_orders(made, index, columns)
     if index.row["has_predicate"]:
-        made["where"], differs_too = _where(index, columns, substituted=substituted)
-        differs = differs_too or differs
+        where, differs_too = _where(index, columns, substituted=substituted)
+        made, differs = replace(made, where=where), differs_too or differs
     return made, differs or why
 
 
@@ -176,31 +178,29 @@ def _is_another(column: Column) -> bool:
 
 def _listed(
     index: IndexRow, columns: Mapping[int, Column], *, is_key: bool, substituted: bool
-) -> tuple[dict[str, Any], str | None]:
-    """Columns or expressions, and included columns."""
+) -> tuple[IndexProfile, str | None]:
+    """Columns or expressions, and included columns; without a name as yet."""
 
-    def labels(numbers: Sequence[int]) -> list[str]:
-        return [label for n in numbers if n in columns for label in columns[n].labels][:32]
+    def labels(numbers: Sequence[int]) -> tuple[str, ...]:
+        return tuple(label for n in numbers if n in columns for label in columns[n].labels)[:32]
 
     method = str(index.row["method"])
     if method not in ("btree", "brin"):
-        return {"columns": labels(index.depends)}, None
-    made: dict[str, Any] = {}
-    if index.included:
-        made["include"] = labels(index.included)
+        return IndexProfile(name="", columns=labels(index.depends)), None
+    made = IndexProfile(name="", include=labels(index.included))
     if not index.row["has_expressions"]:
         keys = list(index.keys)
         if is_key:
             # The integer first: a profile's key is the first column of its first unique index.
             keys.sort(
-                key=lambda n: n not in columns or columns[n].profile["values"] != {"kind": "serial"}
+                key=lambda n: n not in columns or columns[n].profile.values != Values(kind="serial")
             )
-        return made | {"columns": labels(keys)}, None
+        return replace(made, columns=labels(keys)), None
     texts = (index.definition or {}).get("key_texts")
     if texts is not None and not substituted and method == "btree":
-        return made | {"expressions": [str(text) for text in texts]}, None
+        return replace(made, expressions=tuple(str(text) for text in texts)), None
     why = "the columns of its expressions stand for them: HOT is right, its entries are not"
-    return made | {"columns": labels(index.depends)}, why
+    return replace(made, columns=labels(index.depends)), why
 
 
 def _where(
@@ -222,31 +222,31 @@ _ORDERS = {0: "", 1: "DESC NULLS LAST", 2: "NULLS FIRST", 3: "DESC"}
 """By `indoption`: `INDOPTION_DESC` is 1, `INDOPTION_NULLS_FIRST` 2 (pg_index.h)."""
 
 
-def _orders(index: IndexRow, columns: Mapping[int, Column]) -> dict[str, Any]:
+def _with_orders(
+    made: IndexProfile, index: IndexRow, columns: Mapping[int, Column]
+) -> IndexProfile:
     """DESC, NULLS and operator classes of its key columns, where each is one in the profile."""
     keys = [columns[n] for n in index.keys if n in columns]
     if len(keys) < len(index.keys) or any(len(column.labels) > 1 for column in keys):
-        return {}
-    made: dict[str, Any] = {}
-    order = [_ORDERS.get(int(option) & 3, "") for option in index.row.get("options") or ()]
-    if any(order):
-        made["order"] = order
-    classes = [
-        str(name) if name == PATTERN_OPS.get(base_of(str(column.profile["type"]))) else ""
+        return made
+    order = tuple(_ORDERS.get(int(option) & 3, "") for option in index.row.get("options") or ())
+    classes = tuple(
+        str(name) if name == PATTERN_OPS.get(column.profile.base_type) else ""
         for column, name in zip(keys, index.row.get("opclasses") or (), strict=False)
-    ]
-    if any(classes):
-        made["opclass"] = classes
-    return made
+    )
+    return replace(made, order=order if any(order) else (), opclass=classes if any(classes) else ())
 
 
-def _options(row: Row) -> dict[str, Any]:
-    """Storage parameters of a B-tree that a profile has fields for."""
+def _with_options(made: IndexProfile, row: Row) -> IndexProfile:
+    """With the storage parameters of a B-tree that a profile has fields for."""
     options = row["reloptions"] or {}
-    made: dict[str, Any] = {}
-    if row["method"] == "btree" and "fillfactor" in options:
-        made["fillfactor"] = int(options["fillfactor"])
-    if row["method"] == "btree" and "deduplicate_items" in options:
-        spelled = str(options["deduplicate_items"]).lower()
-        made["deduplicate_items"] = _DEDUPLICATE.get(spelled, True)
-    return made
+    if row["method"] != "btree":
+        return made
+    spelled = str(options.get("deduplicate_items")).lower()
+    return replace(
+        made,
+        fillfactor=int(options["fillfactor"]) if "fillfactor" in options else None,
+        deduplicate_items=_DEDUPLICATE.get(spelled, True)
+        if "deduplicate_items" in options
+        else None,
+    )

@@ -7,11 +7,10 @@ The key of a live table as a profile's: uuids, strings and numerics that keep th
 
 from __future__ import annotations
 
-from typing import Any
-
 from pgheadroom.observe.widths import ColumnWidth, catalog_type, string_width
 from pgheadroom.profile.column_types import base_of
 from pgheadroom.profile.keys import HASHED_BYTES_MIN, ORDERED_BYTES_MIN
+from pgheadroom.profile.tables import ColumnProfile, Values, Width
 from pgheadroom.sources.recording import Row
 
 _NUMBERS = ("int2", "int4", "int8", "numeric")
@@ -19,53 +18,47 @@ _ORDERED_FROM = 0.8  # of the correlation with the rows' places: most come in or
 
 
 def key_entry(
-    row: Row,
-    width: ColumnWidth | None,
-    statistics: Row | None,
-    *,
-    rows: int,
-    observed: dict[str, Any],
-) -> dict[str, Any] | None:
+    name: str, row: Row, width: ColumnWidth | None, statistics: Row | None, *, rows: int
+) -> tuple[ColumnProfile, str | None] | None:
     """
-    Type, values and width of a key that is no integer; None where an integer has to stand for it.
+    The profile's column of a key that is no integer, and how its order is known.
+
+    None where an integer has to stand for it.
 
     Args:
+        name: In the profile.
         row: Its row of the query `columns`.
         width: Stored bytes, for types of variable length.
         statistics: Its row of `column_statistics`, if it may be seen.
         rows: Rows of the table.
-        observed: What was observed of the column; how its order is known is added.
     """
     canonical = catalog_type(row)
     base = base_of(canonical or "")
     if base == "numeric" and width is not None and abs(width.mean_bytes - _counted(rows)) <= 2:
-        return {"type": canonical, "values": {"kind": "serial"}}
+        return ColumnProfile(name=name, type=str(canonical), values=Values(kind="serial")), None
     if canonical is None or base not in ("uuid", "text", "varchar"):
         return None
     found = None if statistics is None else statistics["correlation"]
     is_ordered = found is not None and abs(float(found)) >= _ORDERED_FROM
-    made: dict[str, Any] = {"type": canonical, "values": {"kind": "serial"}}
+    bytes_ = None
     if base != "uuid":
         if width is None:
             return None
         bytes_ = string_width(width)
         if is_ordered:
-            mean = round((bytes_["min_bytes"] + bytes_["max_bytes"]) / 2)
-            bytes_ = {"min_bytes": mean, "max_bytes": mean}
-        if bytes_["min_bytes"] < (ORDERED_BYTES_MIN if is_ordered else HASHED_BYTES_MIN):
+            mean = round((bytes_.min_bytes + bytes_.max_bytes) / 2)
+            bytes_ = Width(min_bytes=mean, max_bytes=mean)
+        if bytes_.min_bytes < (ORDERED_BYTES_MIN if is_ordered else HASHED_BYTES_MIN):
             return None
         limit = canonical.partition("(")[2].rstrip(")")
-        if limit and bytes_["max_bytes"] > int(limit):
-            made["type"] = "text"
-        made["width"] = bytes_
-    if is_ordered:
-        made["values"]["ordered"] = True
-    observed["key_order"] = (
+        if limit and bytes_.max_bytes > int(limit):
+            canonical = "text"
+    values = Values(kind="serial", ordered=is_ordered)
+    return ColumnProfile(name=name, type=canonical, values=values, width=bytes_), (
         "assumed to be another than that of the rows: no correlation in pg_stats"
         if found is None
         else f"{'as' if is_ordered else 'not as'} the rows lie: correlation {float(found):.2f}"
     )
-    return made
 
 
 def _counted(rows: int) -> int:
@@ -73,7 +66,6 @@ def _counted(rows: int) -> int:
     return 3 + 2 * -(-len(str(rows)) // 4)
 
 
-def is_in_order(entry: dict[str, Any]) -> bool:
-    """Whether ranges of such keys are those of neighbouring rows; of a column of the profile."""
-    values = entry.get("values", {})
-    return bool(values.get("ordered")) or base_of(str(entry["type"])) in _NUMBERS
+def is_in_order(column: ColumnProfile) -> bool:
+    """Whether ranges of such keys are those of neighbouring rows."""
+    return column.values.ordered or column.base_type in _NUMBERS

@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from pgheadroom.profile.observed_server import ObservedDomain, ObservedForeignKey
 from pgheadroom.sources.recording import Recording, Row
 
 
-def foreign_keys(recording: Recording, chosen: Collection[int]) -> list[dict[str, Any]] | None:
+def foreign_keys(
+    recording: Recording, chosen: Collection[int]
+) -> tuple[ObservedForeignKey, ...] | None:
     """
     Those with an end at a chosen table; None where they could not be read.
 
@@ -31,22 +34,22 @@ def foreign_keys(recording: Recording, chosen: Collection[int]) -> list[dict[str
         if own is None or other is None or not {own["oid"], other["oid"]} & set(chosen):
             continue
         found.append(
-            {
-                "schema": own["schema"],
-                "table": own["name"],
-                "name": row["name"],
-                "columns": _names(row, "attnums", own, columns),
-                "references_schema": other["schema"],
-                "references": other["name"],
-                "references_columns": _names(row, "references_attnums", other, columns),
-                "references_index": indexes.get(row["references_index_oid"]),
-                "is_valid": row["is_valid"],
-            }
+            ObservedForeignKey(
+                schema=own["schema"],
+                table=own["name"],
+                name=row["name"],
+                columns=_names(row, "attnums", own, columns),
+                references_schema=other["schema"],
+                references=other["name"],
+                references_columns=_names(row, "references_attnums", other, columns),
+                references_index=indexes.get(row["references_index_oid"]),
+                is_valid=row["is_valid"],
+            )
         )
-    return found
+    return tuple(found)
 
 
-def domains(recording: Recording) -> list[dict[str, Any]] | None:
+def domains(recording: Recording) -> tuple[ObservedDomain, ...] | None:
     """
     All domains; None where they could not be read.
 
@@ -55,9 +58,13 @@ def domains(recording: Recording) -> list[dict[str, Any]] | None:
     """
     if not recording.answered("domains", "shape"):
         return None
-    fields = ("schema", "name", "is_constrained")
-    return [{field: row[field] for field in fields} for row in recording.rows("domains", "shape")]
+    return tuple(
+        ObservedDomain(schema=row["schema"], name=row["name"], is_constrained=row["is_constrained"])
+        for row in recording.rows("domains", "shape")
+    )
 
 
-def _names(row: Row, field: str, table: Row, columns: dict[tuple[Any, Any], str]) -> list[str]:
-    return [columns[table["oid"], n] for n in row[field] if (table["oid"], n) in columns]
+def _names(
+    row: Row, field: str, table: Row, columns: dict[tuple[Any, Any], str]
+) -> tuple[str, ...]:
+    return tuple(columns[table["oid"], n] for n in row[field] if (table["oid"], n) in columns)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.fills import Fill
+from pgheadroom.profile.change import Change
+from pgheadroom.profile.workload import Operation, Pick
 
 _WEIGHT_MAX = 2**31 - 1
 _TURN_UPDATES_MAX = 3.0
@@ -28,8 +29,6 @@ _ONCE_WITHIN = 0.25  # ages this near to their middle are one age; arbitrary
 _EVEN_WITHIN = 0.15  # ages spread so evenly over the rows that any living row is as likely
 _GROUP_MAX = 16
 
-Entry = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
@@ -39,7 +38,7 @@ class Updates:
     `fill`: the first of them on a row gives columns a value at a known age.
     """
 
-    sets: Mapping[str, Any]
+    sets: tuple[Change, ...]
     rows: float
     fill: Fill | None = None
 
@@ -57,7 +56,7 @@ class _Slot:
 class _Part:
     """An operation of a turn, and how often a turn has it."""
 
-    operation: Entry
+    operation: Operation
     rate: float
 
 
@@ -70,7 +69,7 @@ def living_operations(
     updates: Sequence[Updates],
     ages: Ages | None,
     assumed: list[str],
-) -> list[Entry]:
+) -> list[Operation]:
     """
     The operations of a table into which rows come, and whose picks follow them.
 
@@ -90,16 +89,14 @@ def living_operations(
     slots = [*filling, *([] if apart else _whole(rest))]
     group = _group(slots, ages)
     mixed = None if ages is None or not deletes else ages.mixed_rows
-    oldest: Entry = {"distribution": "oldest"} | ({} if mixed is None else {"within": mixed})
-    insert: Entry = {"table": table, "kind": "insert"}
-    if group > 1:
-        insert["rows_per_statement"] = group
+    oldest = Pick(distribution="oldest", within_rows=mixed)
+    insert = Operation(table=table, kind="insert", rows_per_statement=group)
     parts = [_Part(insert, inserts / unit)]
     aged = len(slots) - len(filling)
     gone = min(_gone(slots, ages, deletes), aged)
     for place, slot in enumerate(slots, start=-len(filling)):
         rate = slot.rate
-        picks: list[Entry]
+        picks: list[Pick]
         if slot.fill is not None:
             picks = _filling(slot.fill, rate, rows, group)
         elif place >= aged - gone:
@@ -112,13 +109,17 @@ def living_operations(
             for pick, each in zip(picks, rates, strict=True)
         ]
     if kept:
-        parts += [_Part({"table": table, "kind": "delete", "pick": oldest}, kept / unit)] * group
+        delete = Operation(table=table, kind="delete", pick=oldest)
+        parts += [_Part(delete, kept / unit)] * group
     made = _turns(table, parts, unit / group)
     if apart:
         for slot in rest:
             picks = _picks(ages, 0, 1, 0.0, rows, 1)
             made += [
-                _update(table, slot.one, pick) | {"weight": _weight(slot.rate * unit / len(picks))}
+                replace(
+                    _update(table, slot.one, pick),
+                    weight=_weight(slot.rate * unit / len(picks)),
+                )
                 for pick in picks
             ]
     _say(ages, slots, gone, mixed, deletes, assumed, is_updated=bool(updates))
@@ -186,17 +187,18 @@ def _group(slots: Sequence[_Slot], ages: Ages | None) -> int:
     return max(1, min(round(ages.beside), _GROUP_MAX))
 
 
-def _filling(fill: Fill, rate: float, rows: int, group: int) -> list[Entry]:
+def _filling(fill: Fill, rate: float, rows: int, group: int) -> list[Pick]:
     """How the update that fills columns finds its row."""
     most = max(rows - 1, 0)
     low, mid, high = (min(age, most) for age in fill.ages)
     if rate >= _ONCE_MIN and _is_near(low, mid, high):
         mid = max(mid, group - 1)
-        return [{"distribution": "age", "min": mid - n, "max": mid - n} for n in range(group)]
-    return [
-        {"distribution": "age", "min": low, "max": mid},
-        {"distribution": "age", "min": mid, "max": high},
-    ]
+        return [_aged(mid - n, mid - n) for n in range(group)]
+    return [_aged(low, mid), _aged(mid, high)]
+
+
+def _aged(low: int, high: int) -> Pick:
+    return Pick(distribution="age", min_age_rows=low, max_age_rows=high)
 
 
 def _is_once(ages: Ages, place: int, places: int) -> bool:
@@ -212,24 +214,16 @@ def _is_near(low: float, mid: float, high: float) -> bool:
 
 def _picks(
     ages: Ages | None, place: int, places: int, rate: float, rows: int, group: int
-) -> list[Entry]:
+) -> list[Pick]:
     """How the update of this place among a row's updates finds its row."""
     if ages is None or not ages.updates or _is_even(ages, rows):
-        return [{"distribution": "uniform", "among": "live"}]
+        return [Pick(distribution="uniform", among="live")]
     most = max(rows - 1, 0)
-
-    def between(low: float, high: float) -> Entry:
-        first = min(ages.at((place + low) / places), most)
-        return {
-            "distribution": "age",
-            "min": first,
-            "max": max(first, min(ages.at((place + high) / places), most)),
-        }
-
+    low, mid, high = (min(ages.at((place + frac) / places), most) for frac in (0.02, 0.5, 0.98))
     if rate >= _ONCE_MIN and _is_once(ages, place, places):
-        mid = max(between(0.5, 0.5)["min"], group - 1)
-        return [{"distribution": "age", "min": mid - n, "max": mid - n} for n in range(group)]
-    return [between(0.02, 0.5), between(0.5, 0.98)]
+        mid = max(mid, group - 1)
+        return [_aged(mid - n, mid - n) for n in range(group)]
+    return [_aged(low, mid), _aged(mid, high)]
 
 
 def _is_even(ages: Ages, rows: int) -> bool:
@@ -239,18 +233,18 @@ def _is_even(ages: Ages, rows: int) -> bool:
     )
 
 
-def _update(table: str, one: Updates, pick: Entry) -> Entry:
-    return {"table": table, "kind": "update", "sets": dict(one.sets), "pick": pick}
+def _update(table: str, one: Updates, pick: Pick) -> Operation:
+    return Operation(table=table, kind="update", sets=one.sets, pick=pick)
 
 
-def _turns(table: str, parts: Sequence[_Part], turns: float) -> list[Entry]:
+def _turns(table: str, parts: Sequence[_Part], turns: float) -> list[Operation]:
     """Transactions of those parts that each has; the first has all of them."""
     fracs = {0.0, 1.0}
     for part in parts:
         frac = min(part.rate, 1.0)
         fracs.add(0.0 if frac < _WHOLE_WITHIN else 1.0 if frac > 1 - _WHOLE_WITHIN else frac)
     ends = sorted(fracs)
-    made: list[Entry] = []
+    made: list[Operation] = []
     for number, (low, high) in enumerate(itertools.pairwise(ends), start=1):
         found = [
             part for part in parts if min(part.rate, 1.0) > 1 - _WHOLE_WITHIN or part.rate >= high
@@ -259,7 +253,7 @@ def _turns(table: str, parts: Sequence[_Part], turns: float) -> list[Entry]:
             continue
         name = f"{table} turn {number}"
         weight = _weight(turns * (high - low))
-        made += [part.operation | {"weight": weight, "transaction": name} for part in found]
+        made += [replace(part.operation, weight=weight, transaction=name) for part in found]
     return made
 
 

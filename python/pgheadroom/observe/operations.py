@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pgheadroom.forms import write
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.classes import UpdateClass
 from pgheadroom.observe.fills import Fill, read_fills
@@ -21,7 +19,10 @@ from pgheadroom.observe.living import Updates, living_operations
 from pgheadroom.observe.sample import Skew
 from pgheadroom.observe.shares import Shares, counts_all, is_pure, make_shares
 from pgheadroom.observe.tables import WatchedTable
-from pgheadroom.profile.observed import ObservedAges
+from pgheadroom.profile import observed
+from pgheadroom.profile.change import Change
+from pgheadroom.profile.observed import ObservedAges, ObservedPick, ObservedUpdates
+from pgheadroom.profile.workload import Operation, Pick
 
 _WEIGHT_MAX = 2**31 - 1
 _STATEMENT_ROWS_MAX = 10_000
@@ -42,7 +43,7 @@ def make_operations(
     *,
     shared: bool,
     interval_s: float,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+) -> tuple[list[Operation], ObservedUpdates]:
     """
     The operations of a table, and what was observed of its updates.
 
@@ -54,28 +55,19 @@ def make_operations(
         shared: The classes are a parent's: their rows are those of all its partitions.
         interval_s: Length of the interval.
     """
-    made: list[dict[str, Any]] = []
     assumed: list[str] = []
     inserts, updates, deletes = (
-        int(table.delta.get(name) or 0) for name in ("n_tup_ins", "n_tup_upd", "n_tup_del")
+        found or 0
+        for found in (table.counters.n_tup_ins, table.counters.n_tup_upd, table.counters.n_tup_del)
     )
     shares = make_shares(classes, updates, shared=shared, interval_s=interval_s)
-    observed = _observed(table, classes, skew, shares, shared=shared)
-    name = table.profile["name"]
     known, why = ages
-    if inserts and (updates or deletes):
-        unknown = ObservedAges(evidence="unknown", why=why)
-        observed["ages"] = write(unknown if known is None else known.observed())
     fills = () if known is None or not updates else _fills(classes, known)
-    if any(fills):
-        names = {number: column.label for number, column in table.columns.items()}
-        observed["fills"] = [one.to_json(names) for one in _in_order(fills)]
-        observed["inserting"] = None if known is None else known.inserting
     is_aged = known is not None and bool(known.updates or any(fills))
     if table.key_attnum is not None and _is_living(inserts, updates, deletes, skew, is_aged):
         assumed.append("each row inserted by a statement of its own")
         made = living_operations(
-            name,
+            table.profile.name,
             table.rows,
             inserts=inserts,
             deletes=deletes,
@@ -90,25 +82,47 @@ def make_operations(
             ages=known,
             assumed=assumed,
         )
-        observed["assumed"] = assumed
-        return made, observed
+    else:
+        made = _standing(table, classes, shares, skew, assumed)
+    seen = _observed(table, classes, skew, shares, shared=shared)
+    if inserts and (updates or deletes):
+        unknown = ObservedAges(evidence="unknown", why=why)
+        seen = replace(seen, ages=unknown if known is None else known.observed())
+    if any(fills):
+        names = {number: column.label for number, column in table.columns.items()}
+        seen = replace(
+            seen,
+            fills=tuple(one.observed(names) for one in _in_order(fills)),
+            inserting=None if known is None else known.inserting,
+        )
+    return made, replace(seen, assumed=tuple(assumed))
+
+
+def _standing(
+    table: WatchedTable,
+    classes: Sequence[UpdateClass],
+    shares: Shares,
+    skew: Skew,
+    assumed: list[str],
+) -> list[Operation]:
+    """Operations whose picks are among the rows that are loaded."""
+    made: list[Operation] = []
+    name, inserts, deletes = table.profile.name, table.counters.n_tup_ins, table.counters.n_tup_del
     if inserts:
-        made.append({"table": name, "kind": "insert", "weight": min(inserts, _WEIGHT_MAX)})
+        made.append(Operation(table=name, kind="insert", weight=min(inserts, _WEIGHT_MAX)))
         assumed.append("each row inserted by a statement of its own")
-    if updates and table.key_attnum is None:
+    if shares.updates and table.key_attnum is None:
         assumed.append("no unique index: updates are left out of the operations")
-    elif updates:
+    elif shares.updates:
         made += _updates(table, classes, shares, skew, assumed)
     if deletes and table.key_attnum is None:
         assumed.append("no unique index: deletes are left out of the operations")
     elif deletes and table.rows > 0:
-        pick = {"distribution": "oldest"}
-        made.append(
-            {"table": name, "kind": "delete", "weight": min(deletes, _WEIGHT_MAX), "pick": pick}
-        )
+        oldest = Pick(distribution="oldest")
+        weight = min(deletes, _WEIGHT_MAX)
+        made.append(Operation(table=name, kind="delete", weight=weight, pick=oldest))
         assumed.append("the oldest rows are deleted, one by a statement")
-    observed["assumed"] = assumed
-    return made, observed
+    return made
 
 
 def _observed(
@@ -118,43 +132,16 @@ def _observed(
     shares: Shares,
     *,
     shared: bool,
-) -> dict[str, Any]:
+) -> ObservedUpdates:
     names = {number: column.name for number, column in table.columns.items()}
-    made = []
-    for found, frac, per_statement in zip(classes, shares.fracs, shares.per_statement, strict=True):
-        entry: dict[str, Any] = {
-            "kind": found.kind,
-            "columns": [names[number] for number in found.attnums if number in names],
-            "attnums": list(found.attnums),
-            "calls": found.calls,
-            "rows": found.rows,
-            "wal_bytes": found.wal_bytes,
-            "wal_fpi": found.wal_fpi,
-            "frac": frac,
-        }
-        if per_statement is not None:
-            entry["rows_per_statement"] = per_statement
-        for field, numbers in (
-            ("same", found.same),
-            ("appended", found.appended),
-            ("by_trigger", found.by_trigger),
-            ("unchanged", _kept(table, found, frac)),
-        ):
-            if numbers:
-                entry[field] = [names[number] for number in numbers if number in names]
-        made.append(entry)
-    result: dict[str, Any] = {
-        "source": classes[0].source if classes else None,
-        "classes": made,
-        "unattributed_frac": shares.unattributed,
-        "unattributed_resolution": shares.resolution,
-        "pick": {"evidence": skew.evidence, "why": skew.why},
-    }
-    if table.values is not None and table.values.written:
-        result["read_twice"] = table.values.to_json(names)
+
+    def named(numbers: Sequence[int]) -> tuple[str, ...]:
+        return tuple(names[number] for number in numbers if number in names)
+
+    why = None
     if shares.updates and shares.unattributed is None:
         pure = is_pure(classes)
-        result["unattributed_why"] = (
+        why = (
             "the classes are those of the partitioned parent"
             if shared
             else "the source counts statements, not rows"
@@ -163,7 +150,35 @@ def _observed(
             if pure
             else "rows of upserts and MERGE may be inserts"
         )
-    return result
+    values = table.values
+    return ObservedUpdates(
+        source=classes[0].source if classes else None,
+        classes=tuple(
+            observed.UpdateClass(
+                kind=found.kind,
+                columns=named(found.attnums),
+                attnums=found.attnums,
+                calls=found.calls,
+                rows=found.rows,
+                wal_bytes=found.wal_bytes,
+                wal_fpi=found.wal_fpi,
+                frac=frac,
+                rows_per_statement=per_statement,
+                same=named(found.same) or None,
+                appended=named(found.appended) or None,
+                by_trigger=named(found.by_trigger) or None,
+                unchanged=named(_kept(table, found, frac)) or None,
+            )
+            for found, frac, per_statement in zip(
+                classes, shares.fracs, shares.per_statement, strict=True
+            )
+        ),
+        unattributed_frac=shares.unattributed,
+        unattributed_resolution=shares.resolution,
+        pick=ObservedPick(evidence=skew.evidence, why=skew.why),
+        read_twice=values.observed(names) if values is not None and values.written else None,
+        unattributed_why=why,
+    )
 
 
 def _fills(classes: Sequence[UpdateClass], ages: Ages) -> tuple[Fill | None, ...]:
@@ -179,7 +194,7 @@ def _is_living(inserts: int, updates: int, deletes: int, skew: Skew, is_aged: bo
     if not inserts:
         return False
     if deletes:
-        is_hot = skew.pick["distribution"] != "uniform"
+        is_hot = skew.pick.distribution != "uniform"
         return not (is_hot and deletes <= _REPLACED_MAX * updates)
     return is_aged and inserts > _INSERTS_FEW * updates
 
@@ -192,7 +207,7 @@ class _Sets:
     `place` is that of their class, None for those that no source knows.
     """
 
-    sets: dict[str, Any]
+    sets: tuple[Change, ...]
     rows: float
     per_statement: int = 1
     place: int | None = None
@@ -204,7 +219,7 @@ def _updates(
     shares: Shares,
     skew: Skew,
     assumed: list[str],
-) -> list[dict[str, Any]]:
+) -> list[Operation]:
     if table.rows == 0:
         assumed.append("the table is empty now: updates are left out of the operations")
         return []
@@ -238,10 +253,10 @@ def _sets(
         kept = {*found.same, *_kept(table, found, frac)}
         if len(numbers) < len(found.attnums):
             assumed.append("an assigned key keeps its value")
-        sets = {
-            table.columns[number].label: {"changed_frac": 0.0} if number in kept else {}
+        sets = tuple(
+            Change(column=table.columns[number].label, changed_frac=0.0 if number in kept else 1.0)
             for number in numbers
-        }
+        )
         if sets and rows >= 0.5:
             each_rows = round(each or 1)
             made.append(_Sets(sets=sets, rows=rows, per_statement=each_rows, place=place))
@@ -253,7 +268,8 @@ def _sets(
             assumed.append("no column but the key: updates that no source knows are left out")
             return made
         rows = lost * updates if made else float(updates)
-        made.append(_Sets(sets={column: {} if is_free else {"changed_frac": 0.0}}, rows=rows))
+        change = Change(column=column, changed_frac=1.0 if is_free else 0.0)
+        made.append(_Sets(sets=(change,), rows=rows))
         how = "which no index has" if is_free else "to its own value, for indexes have all columns"
         assumed.append(
             f"{rows / updates:.1%} of the updates are known to no source and stand as updates of "
@@ -310,17 +326,16 @@ def _say_idle(
             )
 
 
-def _update(table: WatchedTable, found: _Sets, skew: Skew) -> dict[str, Any]:
+def _update(table: WatchedTable, found: _Sets, skew: Skew) -> Operation:
     per_statement = max(1, min(found.per_statement, _STATEMENT_ROWS_MAX, table.rows))
-    pick = skew.pick if table.rows >= 2 else {"distribution": "uniform"}
-    made = {
-        "table": table.profile["name"],
-        "kind": "update",
-        "weight": max(1, min(round(found.rows / per_statement), _WEIGHT_MAX)),
-        "sets": found.sets,
-        "pick": pick,
-    }
-    return made | ({"rows_per_statement": per_statement} if per_statement > 1 else {})
+    return Operation(
+        table=table.profile.name,
+        kind="update",
+        weight=max(1, min(round(found.rows / per_statement), _WEIGHT_MAX)),
+        sets=found.sets,
+        pick=skew.pick if table.rows >= 2 else Pick(distribution="uniform"),
+        rows_per_statement=per_statement,
+    )
 
 
 def _unindexed(table: WatchedTable) -> tuple[str | None, bool]:
@@ -332,5 +347,5 @@ def _unindexed(table: WatchedTable) -> tuple[str | None, bool]:
     others = [column for number, column in table.columns.items() if number != table.key_attnum]
     free = [column for column in others if column.name not in table.ending_hot]
     chosen = free or others
-    fixed = [column for column in chosen if "width" not in column.profile]
+    fixed = [column for column in chosen if column.profile.width is None]
     return ((fixed or chosen)[-1].label, bool(free)) if chosen else (None, False)

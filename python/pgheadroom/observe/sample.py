@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pgheadroom.profile.workload import Pick
 
 _YOUNG_ROWS_MIN = 50  # fewer young rows say nothing about skew; arbitrary
 # Twice the gain in log-likelihood of two parameters must exceed this: 1 in 1,000 by chance.
@@ -31,9 +33,9 @@ _CLUSTERED_FROM = 2.0  # variance of young rows per page over a binomial's; arbi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skew:
-    """How updates pick rows; `pick` as in a profile, `evidence` and `why` for people."""
+    """How updates pick rows; `evidence` and `why` for people."""
 
-    pick: dict[str, Any]
+    pick: Pick
     evidence: str
     why: str
 
@@ -51,7 +53,7 @@ def fit_skew(
         inserts: Inserts in the interval; a young row may be one of them.
         xids: Transactions of the server in the interval, of which ages are made.
     """
-    uniform: dict[str, Any] = {"distribution": "uniform"}
+    uniform = Pick(distribution="uniform")
     if sample is None or not sample.get("rows"):
         return Skew(pick=uniform, evidence="assumed", why="no sample of the table")
     if updates <= 0 or xids <= 0 or rows <= 1:
@@ -81,15 +83,15 @@ def fit_skew(
             found = score(_hot_set(frac, weight, rows))
             if found > best:
                 best = found
-                pick = {"distribution": "hot_set", "rows_frac": frac, "weight": weight}
+                pick = Pick(distribution="hot_set", rows_frac=frac, weight=weight)
     for theta in _THETAS:
         found = score(_zipf(theta, rows))
         if found > best:
-            best, pick = found, {"distribution": "zipfian", "theta": theta}
+            best, pick = found, Pick(distribution="zipfian", theta=theta)
     if best - base < _GAIN_MIN:
         return Skew(pick=uniform, evidence="sampled", why=f"{young} young rows fit uniform updates")
     if dispersion < _CLUSTERED_FROM:
-        pick["scatter"] = True
+        pick = replace(pick, scatter=True)
     why = (
         f"{young} young rows fit it better than uniform updates by {best - base:.1f} in "
         f"log-likelihood; their number per page varies {dispersion:.1f} times a binomial's"

@@ -4,21 +4,37 @@ The server of a recording: settings as a profile has them, the interval, the hor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from pgheadroom.forms import FieldError
+from pgheadroom.forms import FieldError, read
 from pgheadroom.observe.counters import differences
+from pgheadroom.profile import ServerSettings
+from pgheadroom.profile.observed_server import (
+    CheckpointCounters,
+    DatabaseCounters,
+    Holder,
+    Horizon,
+    IoCounters,
+    Moment,
+    ServerCounters,
+    StoodStill,
+    WalCounters,
+)
 from pgheadroom.profile.settings import check_setting
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.types import PgVersion
-from pgheadroom.units import setting_bytes
+
+T = TypeVar("T")
 
 VERIFIED_MAX = 18
 """The newest version that the queries were run on as a final release; 19's candidate 1 was too."""
 
 _UNIT_BYTES = {"B": 1, "kB": 1024, "8kB": 8192, "MB": 1024**2, "GB": 1024**3}
 _UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_IO_KIND = ("backend_type", "object", "context")
+_IO_COUNTERS = ("reads", "writes", "extends", "hits", "evictions")
 _HOLDERS_MAX = 10
 _SNAPSHOT_FRAC_MIN = 0.1  # a horizon that stands still for less is the work's own; arbitrary
 
@@ -45,26 +61,13 @@ def xids(recording: Recording) -> int:
     return int(after["next_xid"]) - int(before["next_xid"])
 
 
-def server_section(recording: Recording) -> dict[str, Any]:
+def server_section(recording: Recording) -> ServerSettings:
     """`[server]` of the profile, without `observed`."""
     settings = {row["name"]: row for row in recording.rows("settings")}
 
-    def text(name: str, default: str) -> str:
+    def text(name: str, default: str) -> Any:
         return str(settings[name]["setting"]) if name in settings else default
 
-    made: dict[str, Any] = {
-        "version": str(version_of(recording)),
-        "shared_buffers": setting_bytes(max(_bytes(settings["shared_buffers"]), 128 * 1024)),
-        "full_page_writes": text("full_page_writes", "on") == "on",
-        "wal_level": text("wal_level", "replica"),
-        "wal_compression": text("wal_compression", "off"),
-        "wal_log_hints": text("wal_log_hints", "off") == "on",
-        "data_checksums": text("data_checksums", "off") == "on",
-        "autovacuum": text("autovacuum", "on") == "on",
-        "autovacuum_naptime_s": _seconds(settings["autovacuum_naptime"]),
-        "checkpoint_interval_s": max(_seconds(settings["checkpoint_timeout"]), 30.0),
-        "max_wal_size": setting_bytes(max(_bytes(settings["max_wal_size"]), 32 * 1024**2)),
-    }
     others = {}
     for name, row in settings.items():
         if row["source"] in ("default", "override") or row["setting"] in (None, ""):
@@ -74,7 +77,20 @@ def server_section(recording: Recording) -> dict[str, Any]:
         except FieldError:
             continue
         others[name] = _spelled(row)
-    return made | {"settings": others}
+    return ServerSettings(
+        version=str(version_of(recording)),
+        shared_buffers_bytes=max(_bytes(settings["shared_buffers"]), 128 * 1024),
+        full_page_writes=text("full_page_writes", "on") == "on",
+        wal_level=text("wal_level", "replica"),
+        wal_compression=text("wal_compression", "off"),
+        wal_log_hints=text("wal_log_hints", "off") == "on",
+        data_checksums=text("data_checksums", "off") == "on",
+        autovacuum=text("autovacuum", "on") == "on",
+        autovacuum_naptime_s=_seconds(settings["autovacuum_naptime"]),
+        checkpoint_interval_s=max(_seconds(settings["checkpoint_timeout"]), 30.0),
+        max_wal_size_bytes=max(_bytes(settings["max_wal_size"]), 32 * 1024**2),
+        settings=others,
+    )
 
 
 def _spelled(row: Row) -> str:
@@ -93,50 +109,53 @@ def _seconds(row: Row) -> float:
     return float(row["setting"]) * _UNIT_S[str(row["unit"])]
 
 
-def counters(recording: Recording) -> dict[str, Any]:
+def counters(recording: Recording) -> ServerCounters:
     """Differences of the server's counters over the interval, with the rates of WAL."""
-    made: dict[str, Any] = {}
-    for query in ("database_counters", "wal_counters", "checkpoint_counters"):
-        before, after = recording.row(query, "start"), recording.row(query, "end")
-        if before is None or after is None:
-            continue
-        numbers = [
-            name
-            for name, value in after.items()
-            if isinstance(value, int | float) and not name.endswith("_epoch_s")
-        ]
-        name = query.removesuffix("_counters")
-        made[name] = differences(before, after, numbers) | {
-            "totals": {n: after[n] for n in numbers}
-        }
-    made["io"] = _io(recording)
     seconds = interval_s(recording)
     before, after = recording.row("instant", "start"), recording.row("instant", "end")
+    written = None
     if before and after and None not in (before["wal_position_bytes"], after["wal_position_bytes"]):
         written = int(after["wal_position_bytes"]) - int(before["wal_position_bytes"])
-        made["wal_position_bytes"] = written
-        made["wal_bytes_per_s"] = round(written / seconds, 3)
-    made["xids"] = xids(recording)
-    made["xids_per_s"] = round(xids(recording) / seconds, 3)
-    return made
+    return ServerCounters(
+        database=_counted(recording, "database_counters", DatabaseCounters),
+        wal=_counted(recording, "wal_counters", WalCounters),
+        checkpoint=_counted(recording, "checkpoint_counters", CheckpointCounters),
+        io=_io(recording),
+        wal_position_bytes=written,
+        wal_bytes_per_s=None if written is None else round(written / seconds, 3),
+        xids=xids(recording),
+        xids_per_s=round(xids(recording) / seconds, 3),
+    )
 
 
-def _io(recording: Recording) -> list[dict[str, Any]]:
+def _counted(recording: Recording, query: str, kind: type[T]) -> T | None:
+    """What the row of a query grew by, and what it is at the end; None without both rows."""
+    before, after = recording.row(query, "start"), recording.row(query, "end")
+    if before is None or after is None:
+        return None
+    totals = {
+        name: value
+        for name, value in after.items()
+        if isinstance(value, int | float) and not name.endswith("_epoch_s")
+    }
+    return read(kind, {**differences(before, after, tuple(totals)), "totals": totals}, at=query)
+
+
+def _io(recording: Recording) -> tuple[IoCounters, ...]:
     def by_who(moment: str) -> dict[tuple[Any, ...], Row]:
         return {
-            (row["backend_type"], row["object"], row["context"]): row
+            tuple(row[name] for name in _IO_KIND): row
             for row in recording.rows("io_counters", moment)
         }
 
     before = by_who("start")
     made = []
     for who, row in by_who("end").items():
-        change = differences(
-            before.get(who), row, ("reads", "writes", "extends", "hits", "evictions")
-        )
+        change = differences(before.get(who), row, _IO_COUNTERS)
         if any(change.values()):
-            made.append(dict(zip(("backend_type", "object", "context"), who, strict=True)) | change)
-    return made
+            kind = dict(zip(_IO_KIND, who, strict=True))
+            made.append(read(IoCounters, kind | change, at="io_counters"))
+    return tuple(made)
 
 
 def broken(recording: Recording) -> list[str]:
@@ -158,35 +177,34 @@ def broken(recording: Recording) -> list[str]:
     return found
 
 
-def horizon(recording: Recording) -> dict[str, Any]:
+def horizon(recording: Recording) -> Horizon:
     """Who kept row versions alive, how far back, and when the horizon stood still."""
-    ticks = recording.ticks()
     began = float((recording.row("instant", "start") or {})["at_epoch_s"])
-    length = interval_s(recording)
     series = []
-    holders: dict[tuple[str, str], dict[str, Any]] = {}
-    for tick in ticks:
+    holders: dict[tuple[str, str], Holder] = {}
+    for tick in recording.ticks():
         instant = recording.row("instant", tick)
         if instant is None or not recording.answered("horizon", tick):
             continue
         rows = recording.rows("horizon", tick)
         for row in rows:
-            _remember(holders, row)
+            key = (str(row["kind"]), str(row["name"]))
+            holders[key] = _seen(row, holders.get(key))
         oldest = max((row for row in rows if row["holds_data"]), key=_age, default=None)
         series.append(
-            {
-                "at_s": round(float(instant["at_epoch_s"]) - began, 3),
-                "age_xids": 0 if oldest is None else _age(oldest),
+            Moment(
+                at_s=round(float(instant["at_epoch_s"]) - began, 3),
+                age_xids=0 if oldest is None else _age(oldest),
                 # As it is shown, without an epoch: it is only compared.
-                "oldest_xid": None if oldest is None else _xid(oldest),
-            }
+                oldest_xid=None if oldest is None else _xid(oldest),
+            )
         )
-    ranked = sorted(holders.values(), key=lambda h: (-h["age_xids_max"], h["kind"], h["name"]))
-    return {
-        "series": series,
-        "holders": ranked[:_HOLDERS_MAX],
-        "stood_still": _stood_still(series, length),
-    }
+    ranked = sorted(holders.values(), key=lambda h: (-h.age_xids_max, h.kind, h.name))
+    return Horizon(
+        series=tuple(series),
+        holders=tuple(ranked[:_HOLDERS_MAX]),
+        stood_still=_stood_still(series, interval_s(recording)),
+    )
 
 
 def _age(row: Row) -> int:
@@ -200,40 +218,50 @@ def _xid(row: Row) -> str | None:
     return None if found is None else str(found)
 
 
-def _remember(holders: dict[tuple[str, str], dict[str, Any]], row: Row) -> None:
-    key = (str(row["kind"]), str(row["name"]))
-    fields = ("kind", "name", "backend_type", "application_name", "usename", "state", "holds_data")
-    old = holders.setdefault(
-        key, {f: row[f] for f in fields} | {"age_xids_max": 0, "seen": 0, "transaction_age_s": None}
+def _seen(row: Row, before: Holder | None) -> Holder:
+    """A holder of the horizon, as it was first seen but for what may grow or change."""
+    found = before or Holder(
+        kind=row["kind"],
+        name=row["name"],
+        backend_type=row["backend_type"],
+        application_name=row["application_name"],
+        usename=row["usename"],
+        holds_data=row["holds_data"],
+        age_xids_max=0,
+        seen=0,
+        transaction_age_s=None,
     )
-    old["age_xids_max"] = max(old["age_xids_max"], _age(row))
-    old["seen"] += 1
-    old["state"] = row["state"]
+    age_s = found.transaction_age_s
     if row["transaction_age_s"] is not None:
-        old["transaction_age_s"] = round(
-            max(old["transaction_age_s"] or 0.0, float(row["transaction_age_s"])), 3
-        )
+        age_s = round(max(age_s or 0.0, float(row["transaction_age_s"])), 3)
+    return replace(
+        found,
+        state=row["state"],
+        age_xids_max=max(found.age_xids_max, _age(row)),
+        seen=(found.seen or 0) + 1,
+        transaction_age_s=age_s,
+    )
 
 
-def _stood_still(series: Sequence[Mapping[str, Any]], length_s: float) -> list[dict[str, float]]:
+def _stood_still(series: Sequence[Moment], length_s: float) -> tuple[StoodStill, ...]:
     """Parts of the interval in which the oldest transaction stayed while others went on."""
     found = []
     first = 0
     for place in range(1, len(series) + 1):
-        oldest = series[first]["oldest_xid"]
+        oldest = series[first].oldest_xid
         same = place < len(series) and oldest is not None
-        same = same and series[place]["oldest_xid"] == oldest
-        if same:
+        if same and series[place].oldest_xid == oldest:
             continue
         begin, end = series[first], series[place - 1]
-        frac = (end["at_s"] - begin["at_s"]) / length_s
-        if frac >= _SNAPSHOT_FRAC_MIN and end["age_xids"] > begin["age_xids"]:
-            start_frac = min(max(begin["at_s"] / length_s, 0.0), 1.0)
+        begin_s, end_s = begin.at_s or 0.0, end.at_s or 0.0
+        frac = (end_s - begin_s) / length_s
+        if frac >= _SNAPSHOT_FRAC_MIN and (end.age_xids or 0) > (begin.age_xids or 0):
+            start_frac = min(max(begin_s / length_s, 0.0), 1.0)
             found.append(
-                {
-                    "start_frac": round(start_frac, 4),
-                    "length_frac": round(min(frac, 1 - start_frac) - 5e-5, 4),
-                }
+                StoodStill(
+                    start_frac=round(start_frac, 4),
+                    length_frac=round(min(frac, 1 - start_frac) - 5e-5, 4),
+                )
             )
         first = place
-    return found
+    return tuple(found)

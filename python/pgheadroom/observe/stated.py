@@ -11,11 +11,11 @@ predicate as often as half of two rows that are drawn apart differ in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.observe.widths import ColumnWidth, canonical_type, string_width
 from pgheadroom.profile.column_types import FORMS, base_of
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated
 from pgheadroom.sources.recording import Row
 
 SAID = (
@@ -27,12 +27,12 @@ SAID = (
 def stated_of(
     row: Row,
     definition: Row | None,
-    made: Mapping[str, Any],
-    entries: Sequence[Mapping[str, Any]],
+    made: IndexProfile,
+    entries: Sequence[ColumnProfile],
     statistics: Mapping[tuple[str, str, str], Row],
     *,
     rows: int,
-) -> list[dict[str, Any]]:
+) -> tuple[Stated, ...]:
     """
     What is known of the expressions that the twin cannot evaluate; those of nothing are left out.
 
@@ -44,37 +44,37 @@ def stated_of(
         statistics: Rows of `column_statistics`, by schema, table or index, and name.
         rows: Rows of the table.
     """
-    columns = [(str(entry["name"]), str(entry["type"])) for entry in entries]
+    columns = [(entry.name, entry.type) for entry in entries]
     stated = []
     keys = (definition or {}).get("keys") or ()
-    for text, key in zip(made.get("expressions", ()), keys, strict=False):
+    for text, key in zip(made.expressions, keys, strict=False):
         found = statistics.get((row["schema"], row["name"], key["name"]))
         if found is None or _core.not_evaluated(text, columns) is None:
             continue
-        stated.append({"expression": text} | _values(str(key["type"]), found, rows))
-    where = made.get("where")
+        stated.append(_values(text, str(key["type"]), found, rows))
+    where = made.where
     share = _share(row, rows)
     if where is not None and share is not None and _core.not_evaluated(where, columns) is not None:
         changed = round(share * (1 - share), 6)
-        stated.append({"expression": where, "true_frac": share, "changed_frac": changed})
-    return stated
+        stated.append(Stated(expression=where, true_frac=share, changed_frac=changed))
+    return tuple(stated)
 
 
-def _values(spelled: str, found: Row, rows: int) -> dict[str, Any]:
+def _values(expression: str, spelled: str, found: Row, rows: int) -> Stated:
     canonical = canonical_type(spelled)
     if canonical is None or not FORMS[base_of(canonical)].btree:
         canonical = "text"
-    made: dict[str, Any] = {"type": canonical}
-    if FORMS[base_of(canonical)].width:
-        width = ColumnWidth(
-            mean_bytes=float(found["avg_width"]), deviation_bytes=0.0, evidence="ANALYZE"
-        )
-        made["width"] = string_width(width)
+    width = ColumnWidth(
+        mean_bytes=float(found["avg_width"]), deviation_bytes=0.0, evidence="ANALYZE"
+    )
     distinct = float(found["n_distinct"] or -1)
-    made["ndistinct"] = max(round(distinct if distinct > 0 else -distinct * rows), 1)
-    if found["null_frac"]:
-        made["null_frac"] = round(float(found["null_frac"]), 6)
-    return made
+    return Stated(
+        expression=expression,
+        type=canonical,
+        width=string_width(width) if FORMS[base_of(canonical)].width else None,
+        ndistinct=max(round(distinct if distinct > 0 else -distinct * rows), 1),
+        null_frac=round(float(found["null_frac"] or 0.0), 6),
+    )
 
 
 def _share(row: Row, rows: int) -> float | None:

@@ -5,9 +5,10 @@ One table of a recording: its part of the profile, and what was observed of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from pgheadroom.forms import read
 from pgheadroom.observe.answers import Answers
 from pgheadroom.observe.columns import Column, make_column, page_widths, sampled_widths
 from pgheadroom.observe.counters import COUNTERS, STATES, differences, rates
@@ -22,37 +23,95 @@ from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.stated import SAID, stated_of
 from pgheadroom.observe.values import Values, read_values
 from pgheadroom.observe.widths import ColumnWidth
+from pgheadroom.profile.observed import (
+    FreeSpace,
+    IndexCounters,
+    ObservedIndex,
+    ObservedSample,
+    ObservedTable,
+    ObservedToast,
+    ObservedTrigger,
+    ObservedUpdates,
+    ReplicaIdentity,
+    TableCounters,
+    TableRates,
+)
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, TableProfile
 from pgheadroom.sources.recording import Row
 from pgheadroom.sources.sampled import sample_summary
 from pgheadroom.units import PAGE_BYTES
 
-_REPLICA_IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
+T = TypeVar("T")
+
+_PERSISTENCE = {"p": "permanent", "u": "unlogged", "t": "temporary"}
+_REPLICA_IDENTITIES: Mapping[str, ReplicaIdentity] = {
+    "d": "default",
+    "n": "nothing",
+    "f": "full",
+    "i": "index",
+}
 """Of pg_class.relreplident."""
+
+_INDEX_COUNTERS = ("idx_scan", "idx_tup_read", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit")
 
 _PAGE_USABLE_BYTES = 8168  # SizeOfPageHeaderData from a page of 8,192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedTable:
-    """A table: the profile's part, the observation, and what operations are made from."""
+    """
+    A table: the profile's part, and what operations and observation are made from.
 
-    oid: int
-    profile: dict[str, Any]
-    observed: dict[str, Any]
+    Attributes:
+        profile: Without its observation.
+        columns: Those that were not dropped, by attribute number.
+        key_attnum: The column by which the profile finds rows; None without one.
+        counters: What grew in the interval.
+        ending_hot: Columns whose change ends HOT.
+        times: Columns that hold times, by attribute number.
+        unique: Columns that alone are the key of a unique index.
+    """
+
+    row: Row
+    answers: Answers
+    profile: TableProfile
+    rows_evidence: str
+    pages: int
     columns: Mapping[int, Column]
+    added_columns: tuple[str, ...]
+    dropped_columns: int
     key_attnum: int | None
-    delta: Mapping[str, int | None]
-    sample: Row | None
-    row_ages: Row | None
+    indexes: tuple[ObservedIndex, ...]
+    differs: Mapping[str, str]
+    counters: TableCounters
     values: Values | None
     times: frozenset[int]
     unique: frozenset[int]
-    ending_hot: frozenset[str]
+
+    @property
+    def oid(self) -> int:
+        """In the catalogs."""
+        return int(self.row["oid"])
 
     @property
     def rows(self) -> int:
         """Rows in the profile."""
-        return int(self.profile["rows"])
+        return self.profile.rows
+
+    @property
+    def sample(self) -> Row | None:
+        """Of its rows; None without one."""
+        return self.answers.samples.get(self.oid)
+
+    @property
+    def row_ages(self) -> Row | None:
+        """Of its rows, by how far they lie behind the newest; None without such a sample."""
+        return self.answers.row_ages.get(self.oid)
+
+    @property
+    def ending_hot(self) -> frozenset[str]:
+        """Names of the columns whose change ends HOT."""
+        return frozenset(name for index in self.indexes for name in index.ends_hot_by_columns)
 
 
 def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> WatchedTable:
@@ -83,74 +142,89 @@ def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> Wa
     entries = [entry for column in columns.values() for entry in column.entries]
     entries += [_dropped(c) for c in listed if c["is_dropped"]]
     made_indexes, differing = _indexes(row, indexes, columns, key, taken)
-    _state(made_indexes, differing, indexes, entries, answers, rows=rows)
-    profile = {
-        "name": label,
-        "rows": rows,
-        "unlogged": row["relpersistence"] == "u",
-        "fillfactor": int((row["reloptions"] or {}).get("fillfactor", 100)),
-        "columns": entries,
-        "indexes": made_indexes,
-        "reloptions": _reloptions(row),
-    }
-    facts = [_index_facts(index, live, answers) for index in indexes]
-    observed = _identity(row, size) | {
-        "pages": pages,
-        "rows_evidence": rows_evidence,
-        "counters": delta,
-        "totals": {name: after[name] for name in COUNTERS if name in after} if after else {},
-        "state": {name: after[name] for name in STATES if name in after} if after else {},
-        "per_s": rates(delta, answers.interval_s),
-        "columns": [column.observed for column in columns.values()],
-        "dropped_columns": len(listed) - len(live),
-        "added_columns": [str(c["name"]) for c in live.values() if c["has_missing"]],
-        "indexes": facts,
-        "differs": differing,
-        "toast": _toast(row, answers),
-        "sample": sample_summary(sample),
-        "free_space": _free_space(oid, answers),
-    }
+    made_indexes = _stated(made_indexes, differing, indexes, entries, answers, rows=rows)
     return WatchedTable(
-        oid=oid,
-        profile=profile,
-        observed=observed,
+        row=row,
+        answers=answers,
+        profile=TableProfile(
+            name=label,
+            rows=rows,
+            unlogged=row["relpersistence"] == "u",
+            fillfactor=int((row["reloptions"] or {}).get("fillfactor", 100)),
+            columns=tuple(entries),
+            indexes=tuple(made_indexes),
+            reloptions=_reloptions(row),
+        ),
+        rows_evidence=rows_evidence,
+        pages=pages,
         columns=columns,
+        added_columns=tuple(str(c["name"]) for c in live.values() if c["has_missing"]),
+        dropped_columns=len(listed) - len(live),
         key_attnum=None if key is None else key[1],
-        delta=delta,
-        sample=sample,
-        row_ages=answers.row_ages.get(oid),
+        indexes=tuple(_index_facts(index, live, answers) for index in indexes),
+        differs=differing,
+        counters=read(TableCounters, delta, at="counters"),
         values=read_values(answers.values_before.get(oid), answers.values_after.get(oid)),
         times=frozenset(n for n, c in live.items() if str(c["type"]).startswith("timestamp")),
         unique=frozenset(
             index.keys[0] for index in indexes if index.row["is_unique"] and len(index.keys) == 1
         ),
-        ending_hot=frozenset(name for index in facts for name in index["ends_hot_by_columns"]),
     )
 
 
-def _dropped(row: Row) -> dict[str, Any]:
+def observed_table(
+    table: WatchedTable,
+    updates: ObservedUpdates,
+    triggers: tuple[ObservedTrigger, ...] | None,
+    parent: str | None,
+) -> ObservedTable:
+    """What was observed of a table, with its updates, its triggers and its partitioned table."""
+    row, answers = table.row, table.answers
+    size, after = answers.sizes.get(table.oid), answers.after.get(table.oid) or {}
+    replica_identity = row.get("replica_identity")
+    sample = sample_summary(table.sample)
+    return ObservedTable(
+        schema=row["schema"],
+        name=row["name"],
+        oid=row["oid"],
+        relfilenode=row["relfilenode"] if size is None else size["relfilenode"],
+        relpages=row["relpages"],
+        relallvisible=row["relallvisible"],
+        # As they are set: the profile's fillfactor does not tell 100 from not set.
+        reloptions={k: str(v) for k, v in (row["reloptions"] or {}).items()},
+        main_bytes=None if size is None else size["main_bytes"],
+        persistence=_PERSISTENCE.get(row["relpersistence"], row["relpersistence"]),
+        replica_identity=None
+        if replica_identity is None
+        else _REPLICA_IDENTITIES[replica_identity],
+        pages=table.pages,
+        rows_evidence=table.rows_evidence,
+        counters=table.counters,
+        totals=_read_counters(TableCounters, after, COUNTERS),
+        state={name: after[name] for name in STATES if name in after},
+        per_s=read(TableRates, rates(table.counters, answers.interval_s), at="per_s"),
+        columns=tuple(column.observed for column in table.columns.values()),
+        dropped_columns=table.dropped_columns,
+        added_columns=table.added_columns,
+        indexes=table.indexes,
+        differs=table.differs,
+        toast=_toast(row, answers),
+        sample=None if sample is None else read(ObservedSample, sample, at="sample"),
+        free_space=_free_space(table.oid, answers),
+        updates=updates,
+        triggers=triggers,
+        parent=parent,
+    )
+
+
+def _read_counters(kind: type[T], row: Row, names: Sequence[str]) -> T:
+    """Counters of a row, as they stand there."""
+    return read(kind, {name: row[name] for name in names if name in row}, at="totals")
+
+
+def _dropped(row: Row) -> ColumnProfile:
     """A dropped column, under the name that the catalogue has for it: NULL, a bit of a bitmap."""
-    return {
-        "name": profile_name(str(row["name"]), set()),
-        "type": "bool",
-        "values": {"kind": "constant"},
-        "null_frac": 1.0,
-    }
-
-
-def _identity(row: Row, size: Row | None) -> dict[str, Any]:
-    made: dict[str, Any] = {"schema": row["schema"], "name": row["name"], "oid": row["oid"]}
-    made["relfilenode"] = row["relfilenode"] if size is None else size["relfilenode"]
-    made |= {"relpages": row["relpages"], "relallvisible": row["relallvisible"]}
-    # As they are set: the profile's fillfactor does not tell 100 from not set.
-    made["reloptions"] = {k: str(v) for k, v in (row["reloptions"] or {}).items()}
-    made["main_bytes"] = None if size is None else size["main_bytes"]
-    made["persistence"] = {"p": "permanent", "u": "unlogged", "t": "temporary"}.get(
-        row["relpersistence"], row["relpersistence"]
-    )
-    if row.get("replica_identity") is not None:
-        made["replica_identity"] = _REPLICA_IDENTITIES[row["replica_identity"]]
-    return made
+    return ColumnProfile(name=profile_name(str(row["name"]), set()), type="bool", null_frac=1.0)
 
 
 def _rows(row: Row, after: Row | None, sample: Row | None) -> tuple[int, str]:
@@ -211,18 +285,18 @@ def _columns(
             taken=taken,
             is_key=key is not None and key[1] == number,
             indexed=number in indexed,
+            generated=_generated(column, live),
         )
-        made[number].observed.update(_generated(column, live))
     return made
 
 
-def _generated(column: Row, live: Mapping[int, Row]) -> dict[str, Any]:
+def _generated(column: Row, live: Mapping[int, Row]) -> tuple[str, tuple[str, ...]] | None:
     """Of a generated column: its kind, and the columns that its expression reads."""
     kind = {"s": "stored", "v": "virtual"}.get(str(column.get("generated") or ""))
     if kind is None:
-        return {}
+        return None
     reads = (int(number) for number in column.get("generated_from") or ())
-    return {"generated": kind, "generated_from": [str(live[n]["name"]) for n in reads if n in live]}
+    return kind, tuple(str(live[n]["name"]) for n in reads if n in live)
 
 
 def _indexes(
@@ -231,8 +305,9 @@ def _indexes(
     columns: Mapping[int, Column],
     key: tuple[IndexRow, int] | None,
     taken: set[str],
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    made, differing = [], {}
+) -> tuple[list[IndexProfile], dict[str, str]]:
+    made: list[IndexProfile] = []
+    differing: dict[str, str] = {}
     # The key's index first, whatever its name.
     for index in sorted(indexes, key=lambda found: key is None or found is not key[0]):
         name = str(index.row["name"])
@@ -248,42 +323,44 @@ def _indexes(
     return made, differing
 
 
-def _state(
-    made: Sequence[dict[str, Any]],
+def _stated(
+    made: Sequence[IndexProfile],
     differing: dict[str, str],
     indexes: Sequence[IndexRow],
-    entries: Sequence[Mapping[str, Any]],
+    entries: Sequence[ColumnProfile],
     answers: Answers,
     *,
     rows: int,
-) -> None:
-    """Adds what is known of expressions that the twin cannot evaluate."""
+) -> list[IndexProfile]:
+    """The same with what is known of expressions that the twin cannot evaluate."""
     by_name = {str(index.row["name"]): index for index in indexes}
     by_name |= {f"{index.row['schema']}.{name}": index for name, index in by_name.items()}
-    for found in made:
-        index = by_name.get(str(found["name"]))
-        if index is None:
-            continue
-        stated = stated_of(
-            index.row, index.definition, found, entries, answers.statistics, rows=rows
-        )
-        if stated:
-            found["stated"] = stated
-            texts = ", ".join(repr(one["expression"]) for one in stated)
+    found = []
+    for one in made:
+        index = by_name.get(one.name)
+        stated: tuple[Stated, ...] = ()
+        if index is not None:
+            stated = stated_of(
+                index.row, index.definition, one, entries, answers.statistics, rows=rows
+            )
+        if index is not None and stated:
+            texts = ", ".join(repr(value.expression) for value in stated)
             differing.setdefault(str(index.row["name"]), SAID.format(texts=texts))
+        found.append(replace(one, stated=stated))
+    return found
 
 
-def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> dict[str, Any]:
+def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> ObservedIndex:
     names = {number: str(column["name"]) for number, column in live.items()}
     oid = int(index.row["oid"])
-    made = observed_index(index, names, answers.major)
-    size = answers.sizes.get(oid)
-    made["main_bytes"] = None if size is None else size["main_bytes"]
-    counters = ("idx_scan", "idx_tup_read", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit")
-    after = answers.index_after.get(oid)
-    made["counters"] = differences(answers.index_before.get(oid), after, counters)
-    made["totals"] = {name: after[name] for name in counters} if after is not None else {}
-    return made
+    size, after = answers.sizes.get(oid), answers.index_after.get(oid)
+    delta = differences(answers.index_before.get(oid), after, _INDEX_COUNTERS)
+    return replace(
+        observed_index(index, names, answers.major),
+        main_bytes=None if size is None else size["main_bytes"],
+        counters=read(IndexCounters, delta, at="counters"),
+        totals=_read_counters(IndexCounters, after or {}, _INDEX_COUNTERS),
+    )
 
 
 def _reloptions(row: Row) -> dict[str, str]:
@@ -291,19 +368,18 @@ def _reloptions(row: Row) -> dict[str, str]:
     return made | {f"toast.{k}": str(v) for k, v in (row["toast_reloptions"] or {}).items()}
 
 
-def _toast(row: Row, answers: Answers) -> dict[str, Any] | None:
+def _toast(row: Row, answers: Answers) -> ObservedToast | None:
     oid = row["toast_oid"]
     if oid is None:
         return None
     size = answers.sizes.get(oid)
-    after = answers.after.get(oid)
-    return {
-        "main_bytes": None if size is None else size["main_bytes"],
-        "counters": differences(answers.before.get(oid), after, COUNTERS[:3]),
-    }
+    return ObservedToast(
+        main_bytes=None if size is None else size["main_bytes"],
+        counters=differences(answers.before.get(oid), answers.after.get(oid), COUNTERS[:3]),
+    )
 
 
-def _free_space(oid: int, answers: Answers) -> list[dict[str, Any]]:
+def _free_space(oid: int, answers: Answers) -> tuple[FreeSpace, ...]:
     """Pages by free bytes, each source for itself: [k, pages], from 128 k bytes on."""
     made = []
     for name, rows, evidence in (
@@ -314,13 +390,13 @@ def _free_space(oid: int, answers: Answers) -> list[dict[str, Any]]:
         found = rows.get(oid)
         if found is not None and found.get("rooms"):
             made.append(
-                {
-                    "source": name,
-                    "evidence": evidence,
-                    "pages": found["pages"],
-                    "table_pages": found["table_pages"],
-                    "class_bytes": 128,
-                    "classes": found["rooms"],
-                }
+                FreeSpace(
+                    source=name,
+                    evidence=evidence,
+                    pages=found["pages"],
+                    table_pages=found["table_pages"],
+                    class_bytes=128,
+                    classes=tuple((room_class, pages) for room_class, pages in found["rooms"]),
+                )
             )
-    return made
+    return tuple(made)

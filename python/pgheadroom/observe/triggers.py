@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom import _core
+from pgheadroom.profile.observed import ObservedTrigger
 from pgheadroom.sources.recording import Recording, Row
 
 # Which of its arguments are columns that it assigns (contrib/spi, src/backend/utils/adt): all that
@@ -91,7 +91,7 @@ def _numbered(names: Sequence[str], known: Mapping[str, int]) -> tuple[int, ...]
 
 def triggers_observed(
     recording: Recording, oid: int, triggers: Sequence[Trigger]
-) -> list[dict[str, Any]] | None:
+) -> tuple[ObservedTrigger, ...] | None:
     """
     As the profile has them; None where they could not be read.
 
@@ -106,16 +106,16 @@ def triggers_observed(
         row["attnum"]: str(row["name"]) for row in recording.rows("columns") if row["oid"] == oid
     }
 
-    def named(numbers: Sequence[int]) -> list[str]:
-        return [names[number] for number in numbers if number in names]
+    def named(numbers: Sequence[int]) -> tuple[str, ...]:
+        return tuple(names[number] for number in numbers if number in names)
 
     rows: Iterator[Row] = (r for r in recording.rows("triggers", "shape") if r["oid"] == oid)
-    return [
-        {
-            "name": row["name"],
-            "function": row["function"],
-            "of_columns": named(found.of) or None,
-            "assigns": None if found.assigns is None else named(found.assigns),
-        }
+    return tuple(
+        ObservedTrigger(
+            name=row["name"],
+            function=row["function"],
+            of_columns=named(found.of) or None,
+            assigns=None if found.assigns is None else named(found.assigns),
+        )
         for row, found in zip(rows, triggers, strict=True)
-    ]
+    )

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pgheadroom.profile.observed import ObservedValues
 from pgheadroom.sources.recording import Row
 
 WRITTEN_MIN = 300
@@ -57,15 +57,15 @@ class Values:
         """
         return not self.changed.get(attnum, 1) and self.read[attnum] * frac >= WRITTEN_MIN
 
-    def to_json(self, names: Mapping[int, str]) -> dict[str, Any]:
-        """With names for numbers: rows, written ones, and how many differ in each column."""
-        return {
-            "rows": self.rows,
-            "written": self.written,
-            "changed": {
+    def observed(self, names: Mapping[int, str]) -> ObservedValues:
+        """For the profile, by the columns' names."""
+        return ObservedValues(
+            rows=self.rows,
+            written=self.written,
+            changed={
                 names[number]: count for number, count in self.changed.items() if number in names
             },
-        }
+        )
 
 
 def read_values(before: Row | None, after: Row | None) -> Values | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pgheadroom.profile.column_types import EXTENSIONS
 from pgheadroom.profile.spelling import type_name
+from pgheadroom.profile.tables import Width
 from pgheadroom.sources.recording import Row
 
 _SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
@@ -41,7 +42,7 @@ def canonical_type(spelled: str) -> str | None:
         return None
 
 
-def string_width(width: ColumnWidth) -> dict[str, int]:
+def string_width(width: ColumnWidth) -> Width:
     """Payload bytes, uniform with the same mean and deviation as far as it does not end at 0."""
 
     def payload(stored: float) -> float:
@@ -49,4 +50,4 @@ def string_width(width: ColumnWidth) -> dict[str, int]:
 
     mean = min(payload(width.mean_bytes), WIDTH_MAX)
     half = min(width.deviation_bytes * math.sqrt(3), mean, WIDTH_MAX - mean)
-    return {"min_bytes": round(mean - half), "max_bytes": round(mean + half)}
+    return Width(min_bytes=round(mean - half), max_bytes=round(mean + half))

@@ -14,6 +14,7 @@ from pgheadroom.errors import SourceError
 from pgheadroom.observe.indexes import observed_index, read_index
 from pgheadroom.plan.values import ColumnMark, IndexMark, Mark, Target
 from pgheadroom.profile import Profile
+from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.sources.observing import ask
 from pgheadroom.sources.recording import Recording, Row
@@ -86,16 +87,16 @@ def mark_of(table: TableProfile) -> Mark:
     )
 
 
-def _indexes(facts: Sequence[Mapping[str, Any]]) -> tuple[IndexMark, ...]:
+def _indexes(facts: Sequence[ObservedIndex]) -> tuple[IndexMark, ...]:
     made = [
         IndexMark(
-            name=str(index["name"]),
-            method=str(index["method"]),
-            is_unique=bool(index["is_unique"]),
-            columns=tuple(map(str, index["columns"])),
-            include=tuple(map(str, index.get("include", ()))),
-            expressions=_text(index.get("expressions")),
-            predicate=_text(index.get("predicate")),
+            name=index.name,
+            method=index.method,
+            is_unique=index.is_unique,
+            columns=index.columns,
+            include=index.include or (),
+            expressions=_text(index.expressions),
+            predicate=index.predicate,
         )
         for index in facts
     ]

@@ -28,6 +28,9 @@ Bytes = Annotated[float, between(0, 2**31)]
 Seconds = Annotated[float, between(0, SECONDS_MAX)]
 Counts = Mapping[str, Count | None]
 Texts = tuple[str, ...]
+ReplicaIdentity = Literal["default", "nothing", "full", "index"]
+UNLESS_NONE = in_file(unless_none=True)
+_WITH_STATISTICS = in_file(only=lambda it: it.avg_width is not None)
 Setting = Annotated[str | bool | int | float, Expected("a setting: a text or a number", whole=True)]
 
 
@@ -73,26 +76,28 @@ class ObservedIndex(Kept):
 
     schema: str
     name: str
+    oid: Oid | None = None
     method: str
     is_unique: bool
     is_primary: bool
     is_summarizing: bool
     columns: Texts
+    reloptions: Mapping[str, Setting] | None = None
     ends_hot: bool
     ends_hot_by_columns: Texts
-    oid: Oid | None = None
-    is_exclusion: bool | None = None
-    is_clustered: bool | None = None
-    is_replica_identity: bool | None = None
-    is_deferrable: bool | None = None
-    is_nullable: bool | None = None
-    is_valid: bool | None = None
-    is_ready: bool | None = None
-    is_live: bool | None = None
-    include: Texts | None = None
-    expressions: Annotated[str | Texts, Expected("a list of texts, or a text")] | None = None
-    predicate: str | None = None
-    reloptions: Mapping[str, Setting] | None = None
+    include: Texts | None = field(default=None, metadata=UNLESS_NONE)
+    is_exclusion: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_clustered: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_replica_identity: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_deferrable: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_nullable: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_valid: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_ready: bool | None = field(default=None, metadata=UNLESS_NONE)
+    is_live: bool | None = field(default=None, metadata=UNLESS_NONE)
+    expressions: Annotated[str | Texts, Expected("a list of texts, or a text")] | None = field(
+        default=None, metadata=UNLESS_NONE
+    )
+    predicate: str | None = field(default=None, metadata=UNLESS_NONE)
     main_bytes: Whole | None = None
     counters: IndexCounters | None = None
     totals: IndexCounters | None = None
@@ -104,22 +109,25 @@ class ObservedColumn(Kept):
 
     name: str
     type: str
+    storage: str | None = None
     declared: str | None = None
-    is_user_type: bool | None = None
     typlen: Annotated[int, between(-2, 2**15 - 1)] | None = None
     typalign: str | None = None
+    is_user_type: bool | None = None
     null_frac: Frac | None = None
     null_frac_evidence: str | None = None
-    avg_width: Count | None = None
-    n_distinct: Annotated[float, between(-1, _NUMBER_MAX)] | None = None
-    correlation: float | None = None
-    stored_bytes: Bytes | None = None
-    stored_bytes_deviation: Bytes | None = None
-    stored_bytes_evidence: str | None = None
-    substituted: str | None = None
-    key_order: str | None = None
-    generated: str | None = None
-    generated_from: Texts | None = None
+    avg_width: Count | None = field(default=None, metadata=UNLESS_NONE)
+    n_distinct: Annotated[float, between(-1, _NUMBER_MAX)] | None = field(
+        default=None, metadata=_WITH_STATISTICS
+    )
+    correlation: float | None = field(default=None, metadata=_WITH_STATISTICS)
+    stored_bytes: Bytes | None = field(default=None, metadata=UNLESS_NONE)
+    stored_bytes_deviation: Bytes | None = field(default=None, metadata=UNLESS_NONE)
+    stored_bytes_evidence: str | None = field(default=None, metadata=UNLESS_NONE)
+    substituted: str | None = field(default=None, metadata=UNLESS_NONE)
+    key_order: str | None = field(default=None, metadata=UNLESS_NONE)
+    generated: str | None = field(default=None, metadata=UNLESS_NONE)
+    generated_from: Texts | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
@@ -128,17 +136,17 @@ class UpdateClass(Kept):
 
     kind: str
     columns: Texts
+    attnums: tuple[Annotated[int, between(0, 1600)], ...] | None = None
     calls: Whole
     rows: Whole | None
-    frac: Frac | None
-    attnums: tuple[Annotated[int, between(0, 1600)], ...] | None = None
-    rows_per_statement: Count | None = None
-    same: Texts | None = None
-    appended: Texts | None = None
     wal_bytes: Count | None = None
     wal_fpi: Count | None = None
-    by_trigger: Texts | None = None
-    unchanged: Texts | None = None
+    frac: Frac | None
+    rows_per_statement: Count | None = field(default=None, metadata=UNLESS_NONE)
+    same: Texts | None = field(default=None, metadata=UNLESS_NONE)
+    appended: Texts | None = field(default=None, metadata=UNLESS_NONE)
+    by_trigger: Texts | None = field(default=None, metadata=UNLESS_NONE)
+    unchanged: Texts | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
@@ -146,9 +154,9 @@ class ObservedTrigger(Kept):
     """A trigger that runs before an update writes its row; `assigns` None: not known what."""
 
     name: str
-    assigns: Texts | None
     function: str | None = None
     of_columns: Texts | None = None
+    assigns: Texts | None
 
 
 @kept
@@ -157,9 +165,6 @@ class ObservedPick(Kept):
 
     evidence: str
     why: str | None = None
-
-
-UNLESS_NONE = in_file(unless_none=True)
 
 
 @kept
@@ -191,7 +196,7 @@ class ObservedFill(Kept):
     columns: Texts
     rows: tuple[Whole, Whole, Whole]
     ever_frac: Frac
-    aligned_bytes: tuple[Bytes, Bytes] | None = None
+    aligned_bytes: tuple[Bytes, Bytes] | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
@@ -211,17 +216,19 @@ class ObservedUpdates(Kept):
     `inserting`: sessions that insert, by the pages on which the newest rows are.
     """
 
-    classes: tuple[UpdateClass, ...]
-    pick: ObservedPick
-    ages: ObservedAges | None = None
-    fills: tuple[ObservedFill, ...] | None = None
-    inserting: Annotated[int, between(1, 2**15 - 1)] | None = None
     source: str | None = None
+    classes: tuple[UpdateClass, ...]
     unattributed_frac: Frac | None = None
     unattributed_resolution: Frac | None = None
-    unattributed_why: str | None = None
+    pick: ObservedPick
+    read_twice: ObservedValues | None = field(default=None, metadata=UNLESS_NONE)
+    unattributed_why: str | None = field(default=None, metadata=UNLESS_NONE)
+    ages: ObservedAges | None = field(default=None, metadata=UNLESS_NONE)
+    fills: tuple[ObservedFill, ...] | None = field(default=None, metadata=UNLESS_NONE)
+    inserting: Annotated[int, between(1, 2**15 - 1)] | None = field(
+        default=None, metadata=in_file(only=lambda it: it.fills is not None)
+    )
     assumed: Texts | None = None
-    read_twice: ObservedValues | None = None
 
 
 @kept
@@ -251,12 +258,12 @@ class ObservedSample(Kept):
 class FreeSpace(Kept):
     """Pages by the class of their free bytes: [class, pages]."""
 
-    pages: Pages
-    class_bytes: Annotated[int, between(1, 8192)]
-    classes: tuple[tuple[Annotated[int, between(0, 8192)], Pages], ...]
     source: str | None = None
     evidence: str | None = None
+    pages: Pages
     table_pages: Pages | None = None
+    class_bytes: Annotated[int, between(1, 8192)]
+    classes: tuple[tuple[Annotated[int, between(0, 8192)], Pages], ...]
 
 
 @kept
@@ -301,27 +308,27 @@ class ObservedTable(Kept):
     name: str
     oid: Oid
     relfilenode: Oid
-    main_bytes: Whole | None
-    counters: TableCounters
-    per_s: TableRates
-    columns: tuple[ObservedColumn, ...]
-    indexes: tuple[ObservedIndex, ...]
-    updates: ObservedUpdates
     relpages: Whole | None = None
     relallvisible: Whole | None = None
-    pages: Pages | None = None
-    parent: str | None = None
-    persistence: str | None = None
-    replica_identity: Literal["default", "nothing", "full", "index"] | None = None
     reloptions: Mapping[str, str] | None = None
+    main_bytes: Whole | None
+    persistence: str | None = None
+    replica_identity: ReplicaIdentity | None = field(default=None, metadata=UNLESS_NONE)
+    pages: Pages | None = None
+    rows_evidence: str | None = None
+    counters: TableCounters
     totals: TableCounters | None = None
     state: Mapping[str, float | None] | None = None
+    per_s: TableRates
+    columns: tuple[ObservedColumn, ...]
+    dropped_columns: Whole = 0
+    added_columns: tuple[str, ...] = ()
+    indexes: tuple[ObservedIndex, ...]
+    differs: Mapping[str, str] | None = None
     toast: ObservedToast | None = None
     sample: ObservedSample | None = None
     free_space: tuple[FreeSpace, ...] | None = None
-    differs: Mapping[str, str] | None = None
+    updates: ObservedUpdates
     triggers: tuple[ObservedTrigger, ...] | None = None
-    rows_evidence: str | None = None
-    dropped_columns: Whole = 0
-    added_columns: tuple[str, ...] = ()
-    wal: TableWal | None = None
+    parent: str | None = field(default=None, metadata=UNLESS_NONE)
+    wal: TableWal | None = field(default=None, metadata=UNLESS_NONE)

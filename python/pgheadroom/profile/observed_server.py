@@ -7,11 +7,13 @@ Typed and checked like the tables' part (`observed.py`), whose numbers it has.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Annotated, Literal
 
 from pgheadroom.forms import Kept, between, kept
 from pgheadroom.profile.observed import (
     SECONDS_MAX,
+    UNLESS_NONE,
     Count,
     Counts,
     Frac,
@@ -59,20 +61,21 @@ class Holder(Kept):
 
     kind: Literal["session", "standby", "slot", "prepared"]
     name: str
-    holds_data: bool | None
-    age_xids_max: Whole
-    transaction_age_s: Seconds | None
     backend_type: str | None = None
     application_name: str | None = None
     usename: str | None = None
     state: str | None = None
+    holds_data: bool | None
+    age_xids_max: Whole
     seen: Whole | None = None
+    transaction_age_s: Seconds | None
 
 
 @kept
 class Moment(Kept):
     """How old the oldest snapshot was at one moment, in transactions."""
 
+    at_s: float | None = None
     age_xids: Count | None = None
     oldest_xid: str | int | None = None
 
@@ -81,9 +84,9 @@ class Moment(Kept):
 class Horizon(Kept):
     """How the horizon moved, and by what it was held."""
 
-    stood_still: tuple[StoodStill, ...]
-    holders: tuple[Holder, ...]
     series: tuple[Moment, ...] | None = None
+    holders: tuple[Holder, ...]
+    stood_still: tuple[StoodStill, ...]
 
 
 @kept
@@ -110,8 +113,10 @@ class Partitioned(Kept):
 
     schema: str
     name: str
-    parent: str | None = None
+    oid: Oid | None = None
     strategy: str | None = None
+    parent: str | None = None
+    update_classes: Whole | None = None
 
 
 @kept
@@ -166,14 +171,24 @@ class DatabaseCounters(Kept):
 
 
 @kept
+class IoCounters(Kept):
+    """Of pg_stat_io, of one kind of backend, object and context."""
+
+    backend_type: str
+    object: str
+    context: str
+
+
+@kept
 class ServerCounters(Kept):
     """Counters of the whole server, over the interval."""
 
-    checkpoint: CheckpointCounters | None = None
-    wal: WalCounters | None = None
-    database: DatabaseCounters | None = None
-    wal_position_bytes: float | None = None
-    wal_bytes_per_s: float | None = None
+    database: DatabaseCounters | None = field(default=None, metadata=UNLESS_NONE)
+    wal: WalCounters | None = field(default=None, metadata=UNLESS_NONE)
+    checkpoint: CheckpointCounters | None = field(default=None, metadata=UNLESS_NONE)
+    io: tuple[IoCounters, ...] | None = None
+    wal_position_bytes: float | None = field(default=None, metadata=UNLESS_NONE)
+    wal_bytes_per_s: float | None = field(default=None, metadata=UNLESS_NONE)
     xids: Whole | None = None
     xids_per_s: Count | None = None
 
@@ -192,9 +207,9 @@ class ObservedStatements(Kept):
     """Where statements were read, and how many."""
 
     source: str
+    detail: str | None = None
     statements: Whole
     calls: Whole
-    detail: str | None = None
     not_understood: Mapping[str, Whole] | None = None
     notes: Texts | None = None
 
@@ -203,29 +218,29 @@ class ObservedStatements(Kept):
 class ObservedServer(Kept):
     """`[server.observed]`."""
 
+    tool_version: str | None = None
+    observed_at: str
     interval_s: Annotated[float, between(0.001, SECONDS_MAX)]
+    passes: Whole | None = None
     server_version: str
     database: str
     database_oid: Oid
     system_identifier: str | None
-    observed_at: str
+    role: str | None = None
     in_recovery: bool | None
-    is_idle: bool
-    masked: bool
-    access: Access
     broken: Texts
     changed: Texts
-    assumed: Texts
+    left_out: tuple[LeftOut, ...] | None = None
     partitioned: tuple[Partitioned, ...]
+    statements: tuple[ObservedStatements, ...] | None = None
     counters: ServerCounters
     horizon: Horizon
-    modules: Mapping[str, str]
-    tool_version: str | None = None
-    role: str | None = None
-    passes: Whole | None = None
     settings: Mapping[str, ServerSetting] | None = None
-    left_out: tuple[LeftOut, ...] | None = None
-    foreign_keys: tuple[ObservedForeignKey, ...] | None = None
+    modules: Mapping[str, str]
+    assumed: Texts
+    access: Access
+    masked: bool
     domains: tuple[ObservedDomain, ...] | None = None
-    statements: tuple[ObservedStatements, ...] | None = None
-    wal: ServerWal | None = None
+    foreign_keys: tuple[ObservedForeignKey, ...] | None = None
+    is_idle: bool
+    wal: ServerWal | None = field(default=None, metadata=UNLESS_NONE)

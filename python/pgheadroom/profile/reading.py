@@ -94,6 +94,16 @@ def parse_profile(data: object) -> Profile:
     return profile
 
 
+def checked_profile(file: ProfileFile) -> Profile:
+    """
+    Make a profile of values, checked and completed as if they stood in a file.
+
+    Raises:
+        FieldError: As for `parse_profile`.
+    """
+    return parse_profile(forms.write(file, nulls=False))
+
+
 def to_json(profile: Profile) -> dict[str, Any]:
     """The profile under the file's names; reading it again gives an equal profile."""
     return profile.to_json()

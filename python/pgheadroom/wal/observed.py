@@ -7,10 +7,13 @@ file's number, so that a masked profile has its tables' sums and no name of anot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pgheadroom.profile import Profile, parse_profile, to_json
+from pgheadroom.forms import changed
+from pgheadroom.profile import Profile
+from pgheadroom.profile.observed import TableWal, WalCount
+from pgheadroom.profile.observed_server import ServerWal
 from pgheadroom.wal.names import Names, RelationName
 from pgheadroom.wal.values import Count, RelationWal, WalStats
 
@@ -50,18 +53,18 @@ def with_log(profile: Profile, stats: WalStats, names: Names, *, source: str) ->
             nameless_bytes += one.bytes
         elif one.database_oid == database:
             of_table.setdefault(known.table or known.name, []).append((one, known))
-    data = to_json(profile)
-    for table, form in zip(profile.tables, data["table"], strict=True):
-        own = None if table.observed is None else owner.get(table.observed.relfilenode)
-        if own is not None:
-            form["observed"] = {**form["observed"], "wal": _table(of_table.get(own, []))}
-    of_server = _server(stats, nameless_bytes, source)
-    data["server"]["observed"] = {**data["server"]["observed"], "wal": of_server}
-    return parse_profile(data)
+    tables = []
+    for table in profile.tables:
+        found = table.observed
+        own = None if found is None else owner.get(found.relfilenode)
+        if found is not None and own is not None:
+            found = changed(found, wal=_table(of_table.get(own, ())))
+        tables.append(replace(table, observed=found))
+    observed = changed(server, wal=_server(stats, nameless_bytes, source))
+    return replace(profile, server=replace(profile.server, observed=observed), tables=tuple(tables))
 
 
-def _table(found: Iterable[_Named]) -> dict[str, Any]:
-    relations = list(found)
+def _table(relations: Sequence[_Named]) -> TableWal:
     by_cause: dict[str, Count] = {}
     for one, _ in relations:
         for cause, count in one.by_cause.items():
@@ -71,39 +74,41 @@ def _table(found: Iterable[_Named]) -> dict[str, Any]:
             )
     is_toast = [name.name.startswith(_TOAST) for _, name in relations]
     is_index = [name.table is not None for _, name in relations]
-    return {
-        "records": sum(one.records for one, _ in relations),
-        "bytes": sum(one.bytes for one, _ in relations),
-        "fpi": sum(one.fpi for one, _ in relations),
-        "fpi_bytes": sum(one.fpi_bytes for one, _ in relations),
-        "index_bytes": sum(
+    return TableWal(
+        records=sum(one.records for one, _ in relations),
+        bytes=sum(one.bytes for one, _ in relations),
+        fpi=sum(one.fpi for one, _ in relations),
+        fpi_bytes=sum(one.fpi_bytes for one, _ in relations),
+        index_bytes=sum(
             one.bytes
             for (one, _), index, toast in zip(relations, is_index, is_toast, strict=True)
             if index and not toast
         ),
-        "toast_bytes": sum(
+        toast_bytes=sum(
             one.bytes for (one, _), toast in zip(relations, is_toast, strict=True) if toast
         ),
-        "by_cause": _counts(by_cause),
-    }
+        by_cause=_counts(by_cause),
+    )
 
 
-def _server(stats: WalStats, nameless_bytes: int, source: str) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "source": source,
-        "start_lsn": stats.start_lsn,
-        "end_lsn": stats.end_lsn,
-        "records": stats.total.records,
-        "bytes": stats.total.bytes,
-        "fpi": stats.total.fpi,
-        "fpi_bytes": stats.total.fpi_bytes,
-        "nameless_bytes": nameless_bytes,
-        "by_cause": _counts(stats.by_cause),
-        "notes": [f"{gap.from_lsn} to {gap.to_lsn} was not read ({gap.why})" for gap in stats.gaps],
-    }
+def _server(stats: WalStats, nameless_bytes: int, source: str) -> ServerWal:
+    return ServerWal(
+        format=FORMAT,
+        source=source,
+        start_lsn=stats.start_lsn,
+        end_lsn=stats.end_lsn,
+        records=stats.total.records,
+        bytes=stats.total.bytes,
+        fpi=stats.total.fpi,
+        fpi_bytes=stats.total.fpi_bytes,
+        nameless_bytes=nameless_bytes,
+        by_cause=_counts(stats.by_cause),
+        notes=tuple(
+            f"{gap.from_lsn} to {gap.to_lsn} was not read ({gap.why})" for gap in stats.gaps
+        ),
+    )
 
 
-def _counts(causes: Mapping[str, Count]) -> dict[str, Any]:
+def _counts(causes: Mapping[str, Count]) -> dict[str, WalCount]:
     ordered = sorted(causes.items(), key=lambda item: (-item[1].bytes, item[0]))
-    return {cause: {"records": count.records, "bytes": count.bytes} for cause, count in ordered}
+    return {cause: WalCount(records=count.records, bytes=count.bytes) for cause, count in ordered}
