@@ -12,7 +12,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.outcome import put_together
 from pgheadroom.predict import PredictedCell, Rewrite, Timing, predict
 from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
-from pgheadroom.predict.clock import TPS_PER_CLIENT, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.clock import TPS_PER_CLIENT, clock_of, has_clockwork
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.growth import Growth, growth_of
 from pgheadroom.predict.series import Series
@@ -62,26 +62,30 @@ def _profile(
 
 def test_where_the_pace_is_from() -> None:
     """The profile's rate, what somebody says, else a millisecond in each client."""
-    assert tps_of(_profile({"duration_s": 5, "rate_per_s": 30}), None)[0] == 30
-    assert tps_of(_profile(), 70)[0] == 70
-    guessed, said = tps_of(_profile({"operations": 40, "clients": 4}), None)
-    assert guessed == 4 * TPS_PER_CLIENT
-    assert "a guess" in said
-    assert pace_of(_profile({"duration_s": 5, "rate_per_s": 30}), None) == ("arrivals", 5)
-    assert pace_of(_profile(), 70) == ("even", 70)
+    at_rate = clock_of(_profile({"duration_s": 5, "rate_per_s": 30}))
+    assert (at_rate.per_s, at_rate.duration_s, at_rate.said) == (30, 5, "run.rate_per_s")
+    assert at_rate.pace == ("arrivals", 5)
+    asked = clock_of(_profile({"operations": 140}), 70)
+    assert (asked.per_s, asked.duration_s, asked.pace) == (70, 2, ("even", 70))
+    assert asked.said == "70 transactions a second, as asked for"
+    guessed = clock_of(_profile({"operations": 40, "clients": 4}))
+    assert guessed.per_s == 4 * TPS_PER_CLIENT
+    assert guessed.duration_s == 40 / guessed.per_s
+    assert "a guess" in guessed.said
+    assert clock_of(_profile({"duration_s": 5, "clients": 4}), 9).duration_s == 5
 
 
 @pytest.mark.parametrize("tps", [0, -1, float("nan"), float("inf")])
 def test_paces_that_are_none(tps: float) -> None:
     """Refused with the option's name."""
     with pytest.raises(InputError, match=r"^tps"):
-        tps_of(_profile(), tps)
+        clock_of(_profile(), tps)
 
 
 def test_a_rate_and_tps_contradict() -> None:
     """One of the two."""
     with pytest.raises(InputError, match="rate_per_s = 30"):
-        tps_of(_profile({"duration_s": 5, "rate_per_s": 30}), 40)
+        clock_of(_profile({"duration_s": 5, "rate_per_s": 30}), 40)
 
 
 @pytest.mark.parametrize(

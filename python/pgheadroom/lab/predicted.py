@@ -151,12 +151,17 @@ def _exact(text: str, version: str, seed: int) -> Simulation:
 
 @lru_cache(maxsize=128)
 def _drawn(text: str, version: str, seeds: tuple[int, ...], windows: int) -> Simulation:
-    from pgheadroom.predict import Cell, RunPlan, Timing, predict_cells  # noqa: PLC0415 - slow
+    from pgheadroom.predict import Cell, RunPlan, predict_cells  # noqa: PLC0415 - slow
+    from pgheadroom.predict.clock import clock_of  # noqa: PLC0415 - slow
 
     cell = Cell(fillfactor=0, profile=_profile(text, seeds[0]))
-    timing = Timing(tps=1000, windows=windows) if windows else None
     plan = RunPlan(
-        cells=[cell], version=PgVersion.parse(version), timing=timing, seeds=RUNS, drawn=seeds
+        cells=[cell],
+        version=PgVersion.parse(version),
+        clock=clock_of(cell.profile, 1000) if windows else None,
+        windows=windows,
+        seeds=RUNS,
+        drawn=seeds,
     )
     return predict_cells(plan)[0]
 

@@ -6,7 +6,8 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     variants.py a profile with other indexes
     order.py    how well tables lie in key order
     version.py  which minor version the twin follows
-    run_plan.py what is played: cells, pace, samples and seeds, decided once
+    planning.py what is asked, decided once: cells, clock, samples, rewrites
+    run_plan.py what is played: the runs of each cell with each seed
     twin.py     runs of the twin side by side, with progress and a clean stop
     clock.py    how fast a run goes, and what the server does by itself meanwhile
     spread.py   several runs of a statistical cell become intervals

@@ -64,6 +64,30 @@ class ByItself:
     happened: tuple[Happened, ...] = field(metadata=in_file("example"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """
+    How fast a run goes on the twin's clock.
+
+    Attributes:
+        per_s: Transactions a second of all clients together.
+        said: Where that is from, in words.
+        duration_s: How long the run is.
+        at_rate: Whether transactions arrive by chance, as pgbench's throttle has them come, rather
+            than evenly.
+    """
+
+    per_s: float
+    said: str
+    duration_s: float
+    at_rate: bool = False
+
+    @property
+    def pace(self) -> Pace:
+        """How transactions follow each other."""
+        return ("arrivals", self.duration_s) if self.at_rate else ("even", self.per_s)
+
+
 def has_clockwork(profile: Profile) -> bool:
     """Whether the server does something by the clock: autovacuum, or checkpoints."""
     server = profile.server
@@ -74,9 +98,13 @@ def has_clockwork(profile: Profile) -> bool:
     )
 
 
-def tps_of(profile: Profile, tps: float | None) -> tuple[float, str]:
+def clock_of(profile: Profile, tps: float | None = None) -> Clock:
     """
-    Transactions a second of all clients together, and where that is from.
+    How fast a profile's run goes.
+
+    Args:
+        profile: The profile.
+        tps: Transactions a second of all clients together; None: as the profile says, or assumed.
 
     Raises:
         InputError: `tps` is not positive, or the profile has a rate already.
@@ -91,24 +119,21 @@ def tps_of(profile: Profile, tps: float | None) -> tuple[float, str]:
                 f"{tps:g}: the profile has run.rate_per_s = {run.rate_per_s:g}, expected one "
                 "of the two",
             )
-        return run.rate_per_s, "run.rate_per_s"
-    if tps is not None:
-        return tps, f"{tps:g} transactions a second, as asked for"
-    assumed = TPS_PER_CLIENT * run.clients
-    return assumed, (
-        f"{assumed:g} transactions a second, a millisecond each in {run.clients} "
-        f"client{'s' if run.clients > 1 else ''}: a guess, for nobody said it"
-    )
-
-
-def pace_of(profile: Profile, tps: float | None) -> Pace:
-    """How transactions follow each other."""
-    run = profile.workload.run
-    per_s, _ = tps_of(profile, tps)
-    if run.rate_per_s is not None:
         assert run.duration_s is not None, "a rate belongs to a duration"
-        return ("arrivals", run.duration_s)
-    return ("even", per_s)
+        return Clock(
+            per_s=run.rate_per_s, said="run.rate_per_s", duration_s=run.duration_s, at_rate=True
+        )
+    per_s = TPS_PER_CLIENT * run.clients if tps is None else tps
+    said = f"{per_s:g} transactions a second, as asked for"
+    if tps is None:
+        said = (
+            f"{per_s:g} transactions a second, a millisecond each in {run.clients} "
+            f"client{'s' if run.clients > 1 else ''}: a guess, for nobody said it"
+        )
+    if run.duration_s is not None:
+        return Clock(per_s=per_s, said=said, duration_s=run.duration_s)
+    assert run.operations is not None, "a run has one of the two"
+    return Clock(per_s=per_s, said=said, duration_s=run.operations / per_s)
 
 
 def by_itself(runs: Sequence[_core.Simulated]) -> ByItself | None:

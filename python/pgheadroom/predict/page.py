@@ -4,7 +4,6 @@ One run of the twin that watches a page: what happens to it, event by event.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +12,12 @@ from pgheadroom import _core
 from pgheadroom.errors import ParameterError
 from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.cells import make_cells, updated_tables
-from pgheadroom.predict.clock import has_clockwork, pace_of, tps_of
+from pgheadroom.predict.clock import clock_of, has_clockwork
 from pgheadroom.predict.memory import check_memory
-from pgheadroom.predict.run_plan import Given, transactions_of
+from pgheadroom.predict.run_plan import Given, RunPlan
+from pgheadroom.predict.twin import simulate
 from pgheadroom.predict.version import minor_version
-from pgheadroom.profile import Profile, to_json
+from pgheadroom.profile import Profile
 from pgheadroom.types import PgVersion
 
 _SEEDS = 2  # a run at a rate takes the middle of its possible lengths, as the first of these
@@ -77,19 +77,13 @@ def predict_page(
     (cell,) = make_cells(profile, fillfactors)
     assumed: dict[str, Any] = {}
     version = minor_version(profile, server, assumed)
-    per_s, _ = tps_of(cell.profile, tps)
-    by_clock = has_clockwork(cell.profile)
-    profile_json = json.dumps(to_json(cell.profile))
-    count = transactions_of(cell.profile, Given(), 0, _SEEDS, per_s)
-    check_memory([_core.needed_bytes(profile_json, count)], [cell.profile], 1)
-    run = _core.simulate(
-        profile_json,
-        str(version),
-        events=None if by_clock else (),
-        transactions=count,
-        pace=pace_of(cell.profile, tps) if by_clock else None,
-        watch=(table, block),
-    )
+    given = None if has_clockwork(cell.profile) else [Given(events=())]
+    clock = clock_of(cell.profile, tps)
+    plan = RunPlan(cells=[cell], version=version, given=given, clock=clock, seeds=_SEEDS)
+    piece = plan.piece(0, 0)
+    needed_bytes = _core.needed_bytes(piece.profile_json, piece.transactions)
+    check_memory([needed_bytes], [cell.profile], 1)
+    run = simulate(piece, watch=(table, block))
     text = run.page_life_json
     assert text is not None, "a page was watched"
     life = read_life(text, table)

@@ -17,7 +17,7 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict.cells import Cell
-from pgheadroom.predict.clock import Moment, tps_of
+from pgheadroom.predict.clock import Clock, Moment
 from pgheadroom.predict.convergence import TakesEffect
 from pgheadroom.predict.sampling import heap_pages
 from pgheadroom.predict.series import InColumns
@@ -88,7 +88,7 @@ class RewrittenLater:
 
 
 def rewritten_at(
-    cells: Sequence[Cell], rewrite: Rewrite, tps: float | None, assumed: dict[str, Any]
+    cells: Sequence[Cell], rewrite: Rewrite, clock: Clock, assumed: dict[str, Any]
 ) -> tuple[Cell, ...]:
     """
     The same cells with the tables that are altered rewritten in the middle of the run.
@@ -96,7 +96,7 @@ def rewritten_at(
     Args:
         cells: Cells whose tables are altered when the run begins.
         rewrite: When and how.
-        tps: Transactions a second that were asked for.
+        clock: How fast the run goes.
         assumed: Told what an online rewrite takes for granted.
 
     Raises:
@@ -121,14 +121,14 @@ def rewritten_at(
         )
     found = []
     for cell in cells:
-        until = _until(cell.profile, rewrite, tps, assumed)
+        until = _until(cell.profile, rewrite, clock, assumed)
         planned = tuple((name, rewrite.at_frac, until) for name in cell.later)
         found.append(replace(cell, rewrites=planned))
     return tuple(found)
 
 
 def _until(
-    profile: Profile, rewrite: Rewrite, tps: float | None, assumed: dict[str, Any]
+    profile: Profile, rewrite: Rewrite, clock: Clock, assumed: dict[str, Any]
 ) -> float | None:
     if rewrite.how == "full":
         return None
@@ -138,26 +138,17 @@ def _until(
         assumed["rewrite.duration_s"] = (
             f"{takes_s:.3g}: {COPY_PAGES_PER_S:g} pages a second, a guess, for nobody said it"
         )
-    duration_s = duration_of(profile, tps)
-    until = rewrite.at_frac + takes_s / duration_s
+    lasts_s = clock.duration_s
+    until = rewrite.at_frac + takes_s / lasts_s
     if until > 1:
         raise ParameterError(
             "rewrite",
             f"{rewrite.at_frac:g}: the copy would take {takes_s:.3g} s and end after the "
-            f"run of {duration_s:.3g} s; expected an earlier moment, a longer run, or a shorter "
+            f"run of {lasts_s:.3g} s; expected an earlier moment, a longer run, or a shorter "
             "`rewrite_for`",
             mentions=("rewrite_for",),
         )
     return until
-
-
-def duration_of(profile: Profile, tps: float | None) -> float:
-    """How long a run is on the twin's clock, in seconds."""
-    run = profile.workload.run
-    if run.duration_s is not None:
-        return run.duration_s
-    assert run.operations is not None, "a run has one of the two"
-    return run.operations / tps_of(profile, tps)[0]
 
 
 def work_of(runs: Sequence[_core.Simulated]) -> tuple[RewriteWork, ...]:

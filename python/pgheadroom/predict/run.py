@@ -10,32 +10,24 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from pgheadroom.defaults import SEEDS_DEFAULT
-from pgheadroom.errors import ParameterError
 from pgheadroom.predict.cells import (
     Cell,
     is_variant,
-    loaded_at,
     loaded_rows,
     make_cells,
 )
-from pgheadroom.predict.clock import has_clockwork, tps_of
+from pgheadroom.predict.clock import Clock, has_clockwork
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.growth import Growth, growth_of, rows_by_table
-from pgheadroom.predict.rewriting import (
-    Rewrite,
-    RewrittenLater,
-    duration_of,
-    rewritten_at,
-)
+from pgheadroom.predict.planning import Asked, Planned, planned
+from pgheadroom.predict.rewriting import Rewrite, RewrittenLater
 from pgheadroom.predict.run_plan import (
     SERVER,
     Engine,
     Model,
-    RunPlan,
     Storage,
     Timing,
 )
-from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
 from pgheadroom.predict.twin import Simulation, predict_cells, said_before
 from pgheadroom.predict.values import PredictedCell, Prediction, Rewritten, answer_by
 from pgheadroom.predict.variants import Difference, IndexChange, difference
@@ -95,31 +87,28 @@ def predict(
         TwinError: The twin cannot play the profile; the message names the field.
     """
     cells = make_cells(profile, fillfactors, table, changes)
-    timing = timing or Timing()
-    model = Model(storage=storage, engine=engine, order=order)
     told: dict[str, Any] = {}
     version = minor_version(profile, server, told)
-    assumed = profile.assumed_on(version.major) | told
-    altered = () if from_fillfactor is None else loaded_at(cells, from_fillfactor, table)
-    later = () if rewrite is None else rewritten_at(altered, rewrite, timing.tps, assumed)
-    samples = _samples(cells, sample_pages, over_time=bool(timing.windows or order or altered))
-    if samples is not None:
-        assumed["twin.sample"] = _said(samples, cells, seeds)
-    plan = RunPlan(cells=cells, version=version, model=model, timing=timing, seeds=seeds)
-    plan = replace(plan, cells=(*cells, *altered, *later), samples=samples)
-    found = predict_cells(plan, executor=executor, report=report)
+    asked = Asked(
+        model=Model(storage=storage, engine=engine, order=order),
+        timing=timing or Timing(),
+        seeds=seeds,
+        table=table,
+        from_fillfactor=from_fillfactor,
+        rewrite=rewrite,
+        sample_pages=sample_pages,
+    )
+    plan = planned(cells, version, asked)
+    found = predict_cells(plan.runs, executor=executor, report=report)
+    made = _cells(plan, asked, found)
+    assumed = profile.assumed_on(version.major) | told | plan.assumed
     note(assumed, profile, found, seeds)
-    _note_length(assumed, profile, found[0], timing.tps)
-    rewritten = found[: len(cells)] if altered else None
-    made = _cells(cells, found[len(cells) :] if altered else found, rewritten, from_fillfactor)
-    if rewrite is not None:
-        last = zip(made, later, found[2 * len(cells) :], strict=True)
-        made = [_beside_later(*each, rewrite, timing.tps) for each in last]
+    _note_length(assumed, profile, found[0], plan.clock)
     return Prediction(
         server=version,
         storage=storage,
         engine=engine,
-        evidence=_evidence(model, found[: len(cells) + len(altered)]),
+        evidence=_evidence(asked.model, found[: len(cells) + len(plan.altered)]),
         assumed=assumed,
         warnings=said_before(profile, found),
         answer=answer_by(made),
@@ -128,52 +117,43 @@ def predict(
 
 
 def _note_length(
-    assumed: dict[str, Any], profile: Profile, found: Simulation, tps: float | None
+    assumed: dict[str, Any], profile: Profile, found: Simulation, clock: Clock
 ) -> None:
     """Say under `assumed` how long a run is, where the profile says only the one or the other."""
     run = profile.workload.run
-    _, pace = tps_of(profile, tps)
-    if run.duration_s is not None and run.rate_per_s is not None:
+    if clock.at_rate:
         assumed["run.operations"] = (
             f"{found.transactions}: rate_per_s times duration_s, and Poisson's spread of it"
         )
     elif run.duration_s is not None:
-        assumed["run.operations"] = f"{found.transactions}: {pace}, times duration_s"
+        assumed["run.operations"] = f"{found.transactions}: {clock.said}, times duration_s"
     elif found.by_itself is not None:
-        assumed["run.duration_s"] = f"{found.by_itself.duration_s:g}: {pace}"
+        assumed["run.duration_s"] = f"{found.by_itself.duration_s:g}: {clock.said}"
 
 
-def _cells(
-    cells: Sequence[Cell],
-    shown: Sequence[Simulation],
-    rewritten: Sequence[Simulation] | None,
-    from_fillfactor: int | None,
-) -> list[PredictedCell]:
-    """
-    The cells of a prediction.
-
-    Args:
-        cells: What was asked.
-        shown: What came of each.
-        rewritten: Where tables were altered: the same on tables loaded at the cell's fillfactor.
-        from_fillfactor: At which the altered ones were loaded.
-    """
+def _cells(plan: Planned, asked: Asked, found: Sequence[Simulation]) -> list[PredictedCell]:
+    """The cells of a prediction, of what came of its plan."""
+    loaded, altered, later = plan.parted(found)
     made = []
-    for n, cell in enumerate(cells):
-        variant = difference(shown[n].outcome, shown[n - 1].outcome) if is_variant(cell) else None
-        found = PredictedCell(
+    for n, (cell, shown) in enumerate(zip(plan.cells, altered or loaded, strict=True)):
+        before = (altered or loaded)[n - 1]
+        variant = difference(shown.outcome, before.outcome) if is_variant(cell) else None
+        rewritten = loaded[n] if altered else None
+        one = PredictedCell(
             fillfactor=cell.fillfactor,
-            predicted=shown[n].outcome,
+            predicted=shown.outcome,
             variant=cell.variant,
             difference=None if variant is None else Difference(predicted=variant),
-            by_itself=shown[n].by_itself if has_clockwork(cell.profile) else None,
-            series=shown[n].series,
-            growth=_growth(shown[n], cell.profile, None if rewritten is None else rewritten[n]),
-            order=shown[n].order,
+            by_itself=shown.by_itself if has_clockwork(cell.profile) else None,
+            series=shown.series,
+            growth=_growth(shown, cell.profile, rewritten),
+            order=shown.order,
         )
-        if rewritten is not None and from_fillfactor is not None:
-            found = _beside_rewritten(found, cell, rewritten[n], from_fillfactor)
-        made.append(found)
+        if rewritten is not None and asked.from_fillfactor is not None:
+            one = _beside_rewritten(one, cell, rewritten, asked.from_fillfactor)
+        if asked.rewrite is not None:
+            one = _beside_later(one, plan.later[n], later[n], asked.rewrite, plan.clock)
+        made.append(one)
     return made
 
 
@@ -184,36 +164,6 @@ def _growth(
         return None
     beside = None if rewritten is None else rewritten.series
     return growth_of(found.series, rows_by_table(profile), beside)
-
-
-def _said(samples: Sequence[PageSample], cells: Sequence[Cell], seeds: int) -> str:
-    pages, of_pages = (heap_pages(item.profile) for item in (samples[0], cells[0]))
-    return f"{seeds} samples of {pages} of {of_pages} heap pages; rows and operations shrink alike"
-
-
-def _samples(
-    cells: Sequence[Cell], pages: int | None, *, over_time: bool
-) -> list[PageSample] | None:
-    """
-    What stands for each cell; None when all are simulated whole.
-
-    Raises:
-        ParameterError: A sample is asked for of what it does not give.
-    """
-    if over_time:
-        if pages is None:
-            return None
-        raise ParameterError(
-            "sample_pages",
-            ": a sample gives no `series`, `order` or `from_fillfactor`; ask for them without it",
-            mentions=("series", "order", "from_fillfactor"),
-        )
-    if pages is not None:
-        return [sample_of(cell.profile, pages) for cell in cells]
-    found = [sample_if_big(cell.profile) for cell in cells]
-    samples = [sample for sample in found if sample is not None]
-    # All cells or none, so that a curve has no step where sampling begins.
-    return samples if len(samples) == len(found) else None
 
 
 def _beside_rewritten(
@@ -237,11 +187,11 @@ def _beside_rewritten(
 
 
 def _beside_later(
-    altered: PredictedCell, cell: Cell, found: Simulation, rewrite: Rewrite, tps: float | None
+    altered: PredictedCell, cell: Cell, found: Simulation, rewrite: Rewrite, clock: Clock
 ) -> PredictedCell:
     _, at_frac, until = cell.rewrites[0]
     until_frac = at_frac if until is None else until
-    series, duration_s = found.series, duration_of(cell.profile, tps)
+    series, duration_s = found.series, clock.duration_s
     return replace(
         altered,
         rewritten_later=RewrittenLater(

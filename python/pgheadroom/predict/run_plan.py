@@ -1,5 +1,5 @@
 """
-What the twin plays, decided once: cells, pace, samples and seeds become the runs of a plan.
+What the twin plays, decided once: cells, clock, samples and seeds become the runs of a plan.
 
 Whoever plays a plan asks it for each cell's run with each seed, and whether the first run of a cell
 says all.
@@ -19,7 +19,7 @@ from pgheadroom import _core
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict.cells import Cell
-from pgheadroom.predict.clock import Pace, has_clockwork, pace_of, tps_of
+from pgheadroom.predict.clock import Clock, Pace, has_clockwork
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.sampling import PageSample
 from pgheadroom.profile import Profile, Snapshot, to_json
@@ -85,7 +85,7 @@ SERVER = Model()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """
-    The twin's clock for a prediction.
+    What is asked of the twin's clock in a prediction.
 
     `tps` are transactions a second of all clients (None: assumed), `windows` those of a series.
     """
@@ -123,7 +123,8 @@ class RunPlan:
         given: What a server's run of each cell tells; None for a prediction.
         samples: What stands for each cell's profile; None: it is simulated whole.
         model: Another storage or engine.
-        timing: The clock by which the server does what it does by itself, where no run tells.
+        clock: By which the server does what it does by itself, where no run tells.
+        windows: Of a series; none without a clock.
         seeds: Orders of the clients' transactions that are tried in a statistical cell, at least 2.
         drawn: pgbench's seeds that the runs of a cell take in turn, instead of the profile's: what
             is foreseen is a run whose seed is not known, and every cell is statistical.
@@ -134,7 +135,8 @@ class RunPlan:
     given: Sequence[Given] | None = None
     samples: Sequence[PageSample] | None = None
     model: Model = SERVER
-    timing: Timing | None = None
+    clock: Clock | None = None
+    windows: int = 0
     seeds: int = SEEDS_DEFAULT
     drawn: Sequence[int] | None = None
 
@@ -165,30 +167,26 @@ class RunPlan:
             profile = _with_seed(profile, self.drawn[seed % len(self.drawn)])
         given = self.told(cell)
         profile = as_given(profile, given, seed)
-        tps = None if self.timing is None else tps_of(profile, self.timing.tps)[0]
         sampled = None if self.samples is None else self.samples[cell].twin_json(seed)
-        pace, windows = self._clock(asked.profile)
+        clock = self._clock_of(asked)
         return Piece(
             cell,
             sampled or json.dumps(to_json(profile)),
             str(self.version),
             seed,
             given.events,
-            transactions_of(profile, given, seed, self.seeds, tps),
+            transactions_of(profile, given, seed, self.seeds, self.clock),
             model=self.model,
-            pace=pace,
-            windows=windows,
+            pace=None if clock is None else clock.pace,
+            windows=0 if clock is None else self.windows,
             later=tuple(asked.later.items()),
             rewrites=asked.rewrites,
             standing=given.standing,
         )
 
-    def _clock(self, profile: Profile) -> tuple[Pace | None, int]:
-        """Pace and windows, where something goes by a clock."""
-        timing = self.timing
-        if timing is None or not (timing.windows or has_clockwork(profile)):
-            return None, 0
-        return pace_of(profile, timing.tps), timing.windows
+    def _clock_of(self, cell: Cell) -> Clock | None:
+        """The clock, where something of a cell goes by it."""
+        return self.clock if self.windows or has_clockwork(cell.profile) else None
 
     def told(self, cell: int) -> Given:
         """What a server's run of a cell tells."""
@@ -216,8 +214,7 @@ class RunPlan:
 
     def _can_be_sampled(self, cell: Cell) -> bool:
         """Whether what is asked for is something that a sample can give."""
-        windows = 0 if self.timing is None else self.timing.windows
-        return not (windows or self.model.order or cell.later or cell.rewrites)
+        return not (self.windows or self.model.order or cell.later or cell.rewrites)
 
     def says_all(self, cell: int, first: _core.Simulated) -> bool:
         """Whether another run would give the same, but for the sizes of compressed images."""
@@ -288,16 +285,16 @@ def _drawn(moment: Range, seed: int) -> float:
 
 
 def transactions_of(
-    profile: Profile, given: Given, seed: int, seeds: int, tps: float | None = None
+    profile: Profile, given: Given, seed: int, seeds: int, clock: Clock | None = None
 ) -> int | None:
     """
     How many transactions a duration is; None where the profile says it.
 
     At a rate their number is Poisson's, as pgbench's throttle makes it; the runs of a cell take
-    the quantiles of that in turn, the first the median. Else `tps` a second, if given.
+    the quantiles of that in turn, the first the median. Else as many as the clock has.
 
     Raises:
-        InputError: A duration without a rate, and neither `tps` nor a server's run tells the
+        InputError: A duration without a rate, and neither a clock nor a server's run tells the
             number.
     """
     run = profile.workload.run
@@ -307,8 +304,8 @@ def transactions_of(
         mean = run.rate_per_s * run.duration_s
         place = 0.5 if seed == 0 else (seed - 0.5) / (seeds - 1)
         return max(1, round(mean + NormalDist().inv_cdf(place) * math.sqrt(mean)))
-    if given.operations is None and tps is not None:
-        return max(run.clients, round(tps * run.duration_s))
+    if given.operations is None and clock is not None:
+        return max(run.clients, round(clock.per_s * run.duration_s))
     if given.operations is None:
         raise InputError(
             "run.duration_s: how many transactions that is depends on the machine; a prediction "

@@ -138,8 +138,13 @@ class _Runs:
             self._report(min(done, total), total, "twin")
 
 
-def simulate(piece: Piece, progress: _core.Progress | None = None) -> _core.Simulated:
-    """One run; importable, for executors in other processes."""
+def simulate(
+    piece: Piece,
+    progress: _core.Progress | None = None,
+    *,
+    watch: tuple[str, int] | None = None,
+) -> _core.Simulated:
+    """One run, with a page that is watched (table, block); importable, for other processes."""
     return _core.simulate(
         piece.profile_json,
         piece.version,
@@ -150,6 +155,7 @@ def simulate(piece: Piece, progress: _core.Progress | None = None) -> _core.Simu
         windows=piece.windows,
         fillfactors_later=list(piece.later),
         rewrites=list(piece.rewrites),
+        watch=watch,
         storage=piece.model.storage,
         engine=piece.model.engine,
         order=piece.model.order,
