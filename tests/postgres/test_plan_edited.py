@@ -14,7 +14,7 @@ import pytest
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, plan_text
 from pgheadroom.plan.apply import Applier
-from pgheadroom.plan.execution import ApplyOptions
+from pgheadroom.plan.execution import ApplyCall
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
@@ -240,5 +240,6 @@ def applied(
 
     with writing_session(conninfo, {}) as connection:
         record = read_record(record_path(path), plan) or new_record(plan)
-        applier = Applier(plan, record, connection, keep=keep, say=say, options=ApplyOptions())
+        call = ApplyCall(plan=plan, record=record, connection=connection, keep=keep, say=say)
+        applier = Applier(call)
         return applier.run(applier.prepare(undo=undo), undo=undo)

@@ -20,7 +20,7 @@ from footprint import DEADLINE_S
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, read_plan
 from pgheadroom.plan.apply import Applier
-from pgheadroom.plan.execution import ApplyOptions
+from pgheadroom.plan.execution import ApplyCall
 from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
 from pgheadroom.plan.session import APPLICATION_NAME, LOCK_CLASS, writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
@@ -120,9 +120,10 @@ def _apply(
 
     with writing_session(conninfo, {}) as connection:
         record = read_record(record_path(path), plan) or new_record(plan)
-        applier = Applier(
-            plan, record, connection, keep=keep, say=lambda _: None, options=ApplyOptions()
+        call = ApplyCall(
+            plan=plan, record=record, connection=connection, keep=keep, say=lambda _: None
         )
+        applier = Applier(call)
         return applier.run(applier.prepare(undo=undo), undo=undo).done
 
 
@@ -249,14 +250,14 @@ def test_a_table_that_goes_while_apply_runs(newest: ServerPrograms, tmp_path: Pa
                 observed.load(cluster, "DROP TABLE quiet")
 
         with writing_session(observed.conninfo(cluster), {}) as connection:
-            applier = Applier(
-                plan,
-                new_record(plan),
-                connection,
+            call = ApplyCall(
+                plan=plan,
+                record=new_record(plan),
+                connection=connection,
                 keep=lambda record: save(record, record_path(path)),
                 say=say,
-                options=ApplyOptions(),
             )
+            applier = Applier(call)
             outcome = applier.run(applier.prepare(undo=False), undo=False)
         assert outcome.done == (1,)
         assert outcome.left == (2, 3)

@@ -65,7 +65,7 @@ def apply_command(
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
     from pgheadroom.cli import apply_output, output
     from pgheadroom.plan.apply import Applier
-    from pgheadroom.plan.execution import ApplyOptions
+    from pgheadroom.plan.execution import ApplyCall, ApplyOptions
     from pgheadroom.plan.reading import read_plan
     from pgheadroom.plan.record import new_record, read_record, record_path, save
     from pgheadroom.plan.session import writing_session
@@ -93,15 +93,16 @@ def apply_command(
             "--dry-run to look. Nothing was changed"
         )
     with writing_session(target, parameters) as connection:
-        applier = Applier(
-            read,
-            new_record(read) if record is None else record,
-            connection,
+        call = ApplyCall(
+            plan=read,
+            record=new_record(read) if record is None else record,
+            connection=connection,
             keep=lambda found: save(found, kept),
             say=apply_output.say,
             options=options,
             skip=skipped,
         )
+        applier = Applier(call)
         todo = applier.prepare(undo=undo)
         apply_output.show_steps(read, applier, todo, undo=undo)
         if dry_run:

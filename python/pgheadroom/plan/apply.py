@@ -10,21 +10,15 @@ repeated blindly.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from pgheadroom.plan.checking import DONE, check_target, differences, found_out, refuse_changed
-from pgheadroom.plan.execution import ApplyOptions, Changed, Execution, Stopped
+from pgheadroom.plan.execution import ApplyCall, Changed, Execution, Stopped
 from pgheadroom.plan.marks import Catalog
 from pgheadroom.plan.record import Record, State
 from pgheadroom.plan.session import check_rights, foreign_owners, look_now
-from pgheadroom.plan.values import Plan, Step
-from pgheadroom.progress import Say
-
-if TYPE_CHECKING:
-    import psycopg
+from pgheadroom.plan.values import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,32 +50,13 @@ class Applier:
     One call of `apply`, on one connection.
 
     Args:
-        plan: As it was read and checked.
-        record: Of what was done of it.
-        connection: A writing session.
-        keep: Saves the record.
-        say: Tells the user.
-        options: How to wait.
-        skip: OIDs of tables that are left alone.
+        call: What it works with.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        record: Record,
-        connection: psycopg.Connection[Any],
-        *,
-        keep: Callable[[Record], None],
-        say: Say,
-        options: ApplyOptions,
-        skip: AbstractSet[int] = frozenset(),
-    ) -> None:
-        self._plan = plan
-        self._skip = skip
+    def __init__(self, call: ApplyCall) -> None:
+        self._call = call
         self._changed: dict[int, str] = {}
-        self._connection = connection
-        self._say = say
-        self._execution = Execution(plan, record, connection, keep=keep, say=say, options=options)
+        self._execution = Execution(call)
 
     @property
     def record(self) -> Record:
@@ -96,7 +71,7 @@ class Applier:
     @property
     def skipped(self) -> tuple[Step, ...]:
         """Steps of tables that are left alone."""
-        return tuple(step for step in self._plan.steps if step.table.oid in self._skip)
+        return tuple(step for step in self._call.plan.steps if step.table.oid in self._call.skip)
 
     def prepare(self, *, undo: bool) -> tuple[Step, ...]:
         """
@@ -110,18 +85,18 @@ class Applier:
             PrivilegeMissing: A table belongs to somebody else.
             SourceError: The catalog could not be read.
         """
-        catalog = look_now(self._connection)
-        check_target(self._plan, catalog, self._say)
-        known = found_out(self._plan, self.record, catalog, self._say)
+        catalog = look_now(self._call.connection)
+        check_target(self._call.plan, catalog, self._call.say)
+        known = found_out(self._call.plan, self.record, catalog, self._call.say)
         self._execution.record = known
-        steps = [step for step in self._plan.steps if step.table.oid not in self._skip]
+        steps = [step for step in self._call.plan.steps if step.table.oid not in self._call.skip]
         if undo:
             return self._to_undo(catalog, steps)
         todo = tuple(step for step in steps if self._state(step) not in DONE)
-        refuse_changed(self._plan, known, catalog, steps, todo)
+        refuse_changed(self._call.plan, known, catalog, steps, todo)
         running = tuple(step.table for step in todo if step.run_by == "apply")
         if running:
-            check_rights(self._connection, running)
+            check_rights(self._call.connection, running)
         return todo
 
     def _state(self, step: Step) -> State:
@@ -130,10 +105,12 @@ class Applier:
     def _to_undo(self, catalog: Catalog, steps: Sequence[Step]) -> tuple[Step, ...]:
         """What can be taken back; what cannot be is kept with its reason."""
         done = [s for s in reversed(steps) if self._state(s) in DONE and s.undo is not None]
-        foreign = foreign_owners(self._connection, [step.table for step in done]) if done else {}
+        foreign = (
+            foreign_owners(self._call.connection, [step.table for step in done]) if done else {}
+        )
         self._changed = {}
         for step in done:
-            said = differences(self._plan, self.record, catalog, step, undo=True)
+            said = differences(self._call.plan, self.record, catalog, step, undo=True)
             if not said and step.table.oid in foreign:
                 said = (f"its owner is {foreign[step.table.oid]}, whom this role is no member of",)
             if said:
@@ -149,14 +126,14 @@ class Applier:
         """
         before = tuple(
             step.number
-            for step in self._plan.steps
+            for step in self._call.plan.steps
             if step not in todo
-            and step.table.oid not in self._skip
+            and step.table.oid not in self._call.skip
             and step.number not in self._changed
             and self.record.step(step.number).state == "done"
         )
         skipped = tuple(step.number for step in self.skipped)
-        info = self._connection.info
+        info = self._call.connection.info
         self._execution.record = replace(
             self.record,
             connection={
@@ -206,4 +183,4 @@ class Applier:
         import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
         with contextlib.suppress(psycopg.Error):
-            self._connection.cancel_safe(timeout=5)
+            self._call.connection.cancel_safe(timeout=5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,30 @@ class ApplyOptions:
     statement_timeout_s: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyCall:
+    """
+    What one call of `apply` works with.
+
+    Attributes:
+        plan: As it was read and checked.
+        record: Of what was done of it before.
+        connection: A writing session.
+        keep: Saves the record.
+        say: Tells the user.
+        options: How to wait.
+        skip: OIDs of tables that are left alone.
+    """
+
+    plan: Plan
+    record: Record
+    connection: psycopg.Connection[Any]
+    keep: Callable[[Record], None]
+    say: Say
+    options: ApplyOptions = ApplyOptions()
+    skip: AbstractSet[int] = frozenset()
+
+
 class Stopped(Exception):  # noqa: N818 - how a step ends, not an error of ours
     """A step failed, or its end is not known."""
 
@@ -63,35 +88,18 @@ class Execution:
     What one call carries out on its connection.
 
     Args:
-        plan: As it was read and checked.
-        record: Of what was done of it.
-        connection: A writing session.
-        keep: Saves the record.
-        say: Tells the user.
-        options: How to wait.
+        call: What it works with.
 
     Attributes:
         record: As far as this call has got.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        record: Record,
-        connection: psycopg.Connection[Any],
-        *,
-        keep: Callable[[Record], None],
-        say: Say,
-        options: ApplyOptions,
-    ) -> None:
-        self.record = record
-        self._plan = plan
-        self._connection = connection
-        self._keep = keep
-        self._say = say
-        self._options = options
+    def __init__(self, call: ApplyCall) -> None:
+        self.record = call.record
+        self._call = call
+        self._connection = call.connection
         self._messages: list[str] = []
-        connection.add_notice_handler(
+        self._connection.add_notice_handler(
             lambda notice: self._messages.append(
                 one_line(f"{notice.severity}: {notice.message_primary}")
             )
@@ -99,9 +107,9 @@ class Execution:
 
     def set_timeouts(self) -> None:
         """Of locks and statements, for the session."""
-        timeouts = {"lock_timeout": self._options.lock_timeout_s}
-        if self._options.statement_timeout_s is not None:
-            timeouts["statement_timeout"] = self._options.statement_timeout_s
+        timeouts = {"lock_timeout": self._call.options.lock_timeout_s}
+        if self._call.options.statement_timeout_s is not None:
+            timeouts["statement_timeout"] = self._call.options.statement_timeout_s
         for name, seconds in timeouts.items():
             value = f"{max(1, round(seconds * 1000))}ms"
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
@@ -110,7 +118,7 @@ class Execution:
         """A step that the user does."""
         known = self.record.step(step.number)
         self._put(replace(known, state="yours", statement=step.command))
-        self._say(f"step {step.number} is yours: {one_line(step.command or '')}")
+        self._call.say(f"step {step.number} is yours: {one_line(step.command or '')}")
 
     def carry_out(self, step: Step, *, undo: bool) -> None:
         """
@@ -123,7 +131,7 @@ class Execution:
         """
         statement = step.undo if undo else step.sql
         assert statement is not None, "steps without a statement are left out"
-        self._say(f"step {step.number}: {one_line(statement)}")
+        self._call.say(f"step {step.number}: {one_line(statement)}")
         known = self.record.step(step.number)
         before = self._check_now(step, undo=undo)
         began = replace(
@@ -136,20 +144,21 @@ class Execution:
             before=known.before if undo else before,
             found_out=False,
         )
-        for attempt in range(1, self._options.retries + 2):
+        for attempt in range(1, self._call.options.retries + 2):
             self._messages.clear()
             began = replace(began, attempts=attempt)
             self._put(began)
             error = self._execute(step, statement, began, undo=undo)
             if error is None:
                 return
-            if attempt <= self._options.retries:
+            if attempt <= self._call.options.retries:
                 pause_s = min(
-                    self._options.backoff_s * 2 ** (attempt - 1), self._options.backoff_max_s
+                    self._call.options.backoff_s * 2 ** (attempt - 1),
+                    self._call.options.backoff_max_s,
                 )
-                self._say(f"step {step.number}: {error}; again in {pause_s:.3g} s")
+                self._call.say(f"step {step.number}: {error}; again in {pause_s:.3g} s")
                 time.sleep(pause_s)
-        self._fail(step, began, f"{error}; {self._options.retries + 1} tries", undo=undo)
+        self._fail(step, began, f"{error}; {self._call.options.retries + 1} tries", undo=undo)
 
     def _execute(self, step: Step, statement: str, began: StepRecord, *, undo: bool) -> str | None:
         """Run it; None when it is done, else why it may be tried again."""
@@ -208,7 +217,9 @@ class Execution:
         if step.tool != "pg_squeeze":
             self._connection.execute(statement.encode())
             return False
-        with SqueezeGuard(self._connection, step.table.oid, self._options.lock_timeout_s) as guard:
+        with SqueezeGuard(
+            self._connection, step.table.oid, self._call.options.lock_timeout_s
+        ) as guard:
             try:
                 self._connection.execute(statement.encode())
             except psycopg.Error:
@@ -223,7 +234,7 @@ class Execution:
         """What is said when a lock was not had; a copy that was long in the making is the end."""
         held = holders(self._connection, step.table)
         said += "" if held is None else f"; held: {one_line(held)}"
-        worked_s = time.monotonic() - start_s - self._options.lock_timeout_s
+        worked_s = time.monotonic() - start_s - self._call.options.lock_timeout_s
         if TRAITS[step.tool].lock_is_last and worked_s >= _CHEAP_S:
             said += f"; a copy of {worked_s:.0f} s was in vain, so it is not tried again by itself"
             self._fail(step, began, said, undo=undo)
@@ -249,7 +260,7 @@ class Execution:
             raise Stopped(f"step {step.number}: {one_line(str(error))}") from None
         if step.table.oid not in catalog.tables:
             raise Changed("the table is gone: it was dropped meanwhile")
-        different = differences(self._plan, self.record, catalog, step, undo=undo)
+        different = differences(self._call.plan, self.record, catalog, step, undo=undo)
         if different:
             raise Changed(f"the table has changed meanwhile: {'; '.join(different)}")
         return effect_of(catalog.tables[step.table.oid])
@@ -265,4 +276,4 @@ class Execution:
 
     def _put(self, step: StepRecord) -> None:
         self.record = self.record.with_step(step)
-        self._keep(self.record)
+        self._call.keep(self.record)
