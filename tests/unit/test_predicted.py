@@ -192,7 +192,7 @@ def test_an_interval_is_put_beside_its_middle() -> None:
         "predicted_exact": 7,
         "predicted_exact_interval": None,
         "predicted_drawn": 2,
-        "predicted_drawn_interval": {"low": 1, "mid": 2, "high": 4, "level": 0.9},
+        "predicted_drawn_interval": Interval(low=1, mid=2, high=4, level=0.9),
         "predicted_none": None,
         "predicted_none_interval": None,
     }
@@ -212,7 +212,7 @@ def test_what_repetitions_give_becomes_their_median() -> None:
 
 def test_the_finding_says_the_largest_difference() -> None:
     """Points for shares, per cent of the measured value else, and how many intervals held."""
-    span = {"low": 90, "mid": 95, "high": 99, "level": 0.9}
+    span = Interval(low=90, mid=95, high=99, level=0.9)
     cells = [
         {"hot_frac": 0.5, "predicted_hot_frac": 0.52, "heap_pages": 100,
          "predicted_heap_pages": 95, "predicted_heap_pages_interval": span},

@@ -202,6 +202,7 @@ def merge_records(
 ) -> None:
     """Make one record out of several that differ in seed and repetitions only."""
     from pgheadroom.cli import lab_output
+    from pgheadroom.lab import reading
     from pgheadroom.lab.merge import merge
 
     if len(records) < 2:
@@ -209,7 +210,7 @@ def merge_records(
     merged = merge(records, to)
     result = merged.read_result()
     lab_output.put_html([merged], to / "report.html", title=result.title)
-    repetitions = max(cell["repetitions"] for cell in result.cells)
+    repetitions = max(reading.number(cell["repetitions"]) or 0 for cell in result.cells)
     sys.stderr.write(
         f"Record: {to}, {len(merged.samples)} trials, up to {repetitions} repetitions of a cell\n"
         f"Report: {(to / 'report.html').absolute()}\n"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgheadroom.errors import InputError, UnsupportedServer
-from pgheadroom.forms import write
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence
 from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
@@ -211,7 +210,7 @@ def summarise_cells(
             complete = len(values) == len(group)
             row[measure.name] = _as_counted(median(values)) if complete else None
             interval = median_interval(values) if complete else None
-            row[f"{measure.name}_interval"] = write(interval)
+            row[f"{measure.name}_interval"] = interval
         row["repetitions"] = len(group)
         summarised.append(row)
     return summarised

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import outcome
 from pgheadroom.errors import InputError, TwinError
-from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.profile import Profile, parse_profile
@@ -65,7 +64,7 @@ def put(cell: dict[str, Any], name: str, value: Value) -> None:
     """Put a prediction of a measure into a cell: its middle, and its interval if it has one."""
     interval = value if isinstance(value, Interval) else None
     cell[f"predicted_{name}"] = value if interval is None else interval.mid
-    cell[f"predicted_{name}_interval"] = write(interval)
+    cell[f"predicted_{name}_interval"] = interval
 
 
 def with_catalogs(value: Value, each: float) -> Value:
@@ -219,7 +218,7 @@ def findings(cells: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[s
         equal += sum(measured == predicted for _, measured, predicted in pairs)
         spans = [(cell.get(f"predicted_{name}_interval"), ours) for cell, ours, _ in pairs]
         intervals += sum(span is not None for span, _ in spans)
-        held += sum(span is not None and span["low"] <= x <= span["high"] for span, x in spans)
+        held += sum(span is not None and span.low <= x <= span.high for span, x in spans)
     if not said:
         return []
     text = f"Predicted and measured differ by at most: {', '.join(said)}. "

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Value
+from pgheadroom.lab.result import CheckedValue
 from pgheadroom.quoting import printable
 
 # Tables ------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ class GivenTable:
     kind: Literal["given"] = "given"
     title: str
     columns: tuple[GivenColumn, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[CheckedValue, ...], ...]
     note: str | None = None
     constants: bool = False
     covers: tuple[str, ...] = ()

@@ -1,58 +1,27 @@
 """
 What presentations and the report take from a result: its factors, measures, and cells' values.
 
-Cells are as their result has them, so a value that is missing or of another type becomes None here;
-texts, which are foreign, become printable.
+A result is checked where it is read; here its texts, which are foreign, become printable, and a
+value that a cell does not have is None.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pgheadroom import quoting
-from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure
-from pgheadroom.lab.result import ExperimentResult, FactorLevels
+from pgheadroom.lab.result import Cell, CellValue, ExperimentResult, FactorLevels, Plain
 from pgheadroom.types import Interval
 
 Result = ExperimentResult
 Number = int | float
-Value = None | bool | int | float | str | Interval
 
 
 def number(value: object) -> Number | None:
-    """The value if it is a finite number (a truth value is none), else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:  # a whole number beyond any float, which JSON may well hold
-        return None
-
-
-def interval(value: object) -> Interval | None:
-    """The value as an interval, or None when it is none or contradicts itself."""
-    if isinstance(value, Interval):
-        return value
-    if not isinstance(value, Mapping):
-        return None
-    parts = [number(value.get(key)) for key in ("low", "mid", "high")]
-    level = number(value.get("level"))
-    if any(part is None for part in parts):
-        return None
-    low, mid, high = (float(part) for part in parts if part is not None)
-    try:
-        return Interval(low=low, mid=mid, high=high, level=float(level or 0.95))
-    except ValueError:
-        return None
-
-
-def figure(value: object) -> Number | Interval | None:
-    """A figure of a file: a number where it is exact, an interval where it is statistical."""
-    return interval(value) if isinstance(value, Mapping) else number(value)
+    """The value if it is a number (a truth value is none), else None."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def printable(value: object) -> str:
@@ -60,30 +29,14 @@ def printable(value: object) -> str:
     return quoting.printable(value if isinstance(value, str) else str(value))
 
 
-def text(value: object) -> str | None:
+def text(found: str | None) -> str | None:
     """Printable text, or None when there is none."""
-    return printable(value) if isinstance(value, str) and value.strip() else None
+    return printable(found) if found is not None and found.strip() else None
 
 
-def mappings(value: object) -> tuple[Mapping[str, Any], ...]:
-    """Those items of a list that are objects; nothing when it is no list."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return ()
-    return tuple(item for item in value if isinstance(item, Mapping))
-
-
-def texts(value: object) -> tuple[str, ...]:
-    """Those items of a list that are not empty, as printable text."""
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, Sequence):
-        return ()
-    return tuple(printable(item) for item in value if item not in (None, ""))
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """The object, or an empty one."""
-    return value if isinstance(value, Mapping) else {}
+def texts(found: Sequence[str]) -> tuple[str, ...]:
+    """Those that are not empty, as printable text."""
+    return tuple(printable(item) for item in found if item)
 
 
 def factors(result: Result) -> tuple[FactorLevels, ...]:
@@ -99,11 +52,12 @@ def factors(result: Result) -> tuple[FactorLevels, ...]:
     )
 
 
-def _levels(factor: FactorLevels, found: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+def _levels(factor: FactorLevels, found: Sequence[Cell]) -> tuple[Plain, ...]:
     levels = list(factor.levels)
     for cell in found:
-        if factor.name in cell and cell[factor.name] not in levels:
-            levels.append(cell[factor.name])
+        level = cell.get(factor.name)
+        if factor.name in cell and not isinstance(level, Interval) and level not in levels:
+            levels.append(level)
     return tuple(levels)
 
 
@@ -112,7 +66,7 @@ def varying(result: Result) -> tuple[FactorLevels, ...]:
     return tuple(factor for factor in factors(result) if len(present(result, factor)) > 1)
 
 
-def present(result: Result, factor: FactorLevels) -> tuple[Any, ...]:
+def present(result: Result, factor: FactorLevels) -> tuple[Plain, ...]:
     """The levels of a factor that have a cell, in the order of the levels."""
     seen = [cell.get(factor.name) for cell in cells(result)]
     return tuple(level for level in factor.levels if level in seen)
@@ -126,25 +80,25 @@ def measures(result: Result) -> tuple[Measure, ...]:
     )
 
 
-def cells(result: Result) -> tuple[Mapping[str, Any], ...]:
+def cells(result: Result) -> tuple[Cell, ...]:
     """The cells of a result."""
     return result.cells
 
 
-def value(cell: Mapping[str, Any], measure: str) -> Value:
+def value(cell: Cell, measure: str) -> CellValue:
     """What a cell says about a measure: its interval where it has one, else the plain value."""
-    stated = cell.get(measure)
-    spread = interval(cell.get(f"{measure}_interval"))
-    if spread is not None:
-        return spread
-    if isinstance(stated, bool):
-        return stated
-    if isinstance(stated, str):
-        return printable(stated)
-    return number(stated)
+    spread = spread_of(cell, measure)
+    found = cell.get(measure) if spread is None else spread
+    return printable(found) if isinstance(found, str) else found
 
 
-def middle(value: Value) -> float | None:
+def spread_of(cell: Cell, measure: str) -> Interval | None:
+    """The interval beside a measure's value; None where it has none."""
+    found = cell.get(f"{measure}_interval")
+    return found if isinstance(found, Interval) else None
+
+
+def middle(value: CellValue) -> float | None:
     """The number in the middle of a value, or None when the value is no number."""
     if isinstance(value, Interval):
         return value.mid
@@ -163,12 +117,12 @@ def label(level: object) -> str:
     return printable(level)
 
 
-def at(cell: Mapping[str, Any], names: Sequence[str]) -> str:
+def at(cell: Cell, names: Sequence[str]) -> str:
     """A cell's place among the named factors: `"fillfactor 90, memory fits"`."""
     return ", ".join(f"{printable(name)} {label(cell[name])}" for name in names if name in cell)
 
 
-def group_label(cell: Mapping[str, Any], names: Sequence[str]) -> str:
+def group_label(cell: Cell, names: Sequence[str]) -> str:
     """A cell's place in a legend: `"memory fits"`, or `"fits · default"` under a legend's title."""
     if len(names) < 2:
         return at(cell, names)
@@ -178,11 +132,6 @@ def group_label(cell: Mapping[str, Any], names: Sequence[str]) -> str:
 def has_value(result: Result, measure: str) -> bool:
     """Whether any cell has a value of the measure."""
     return any(value(cell, measure) is not None for cell in cells(result))
-
-
-def stated(cell: Mapping[str, Any], measure: str) -> Any:
-    """What a cell says about a measure, as JSON: an interval as the object that it is."""
-    return write(value(cell, measure))
 
 
 def told_apart(result: Result, across: str, always: Sequence[str]) -> list[FactorLevels]:

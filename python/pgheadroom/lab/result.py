@@ -1,21 +1,31 @@
 """
-A result as its file has it: what every experiment's says alike, typed; its cells as they are.
+A result as its file has it: what every experiment's says alike, and its cells.
 
 A cell has a level for each factor and a value for each measure, so its keys are the result's own
-factors and measures, and `reading` gets at them by these.
+factors and measures, and `reading` gets at them by these. A value that is statistical has its
+interval beside it, under `NAME_interval`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pgheadroom.forms import Kept, Text, in_file, kept, write
+from pgheadroom.forms import Expected, Kept, Text, in_file, kept, write
 from pgheadroom.lab.design import SCHEMA_VERSION, Factor, Level, Measure
 from pgheadroom.types import Interval
 
-Cell = Mapping[str, Any]
+CellValue = bool | float | str | Interval | None
+"""What a cell says of a factor or a measure, and what stands in a table."""
+CheckedValue = Annotated[
+    CellValue, Expected("a number, a text, true or false, an interval, or nothing", whole=True)
+]
+Cell = Mapping[str, CheckedValue]
+Plain = Annotated[
+    bool | float | str | None, Expected("a number, a text, true or false, or nothing")
+]
+"""A level of a factor."""
 Figure = str | float | None
 """What stands in a table of a document: a number, a text, or nothing."""
 FRAME = ("schema_version", "kind")
@@ -29,7 +39,7 @@ class FactorLevels:
     name: Text
     description: str | None = None
     unit: str | None = None
-    levels: tuple[Any, ...] = ()
+    levels: tuple[Plain, ...] = ()
 
     @property
     def numeric(self) -> bool:

@@ -21,9 +21,11 @@ from typing import Any, Literal
 import altair as alt
 
 from pgheadroom.lab.design import Measure
-from pgheadroom.lab.reading import Value, interval, middle, printable
+from pgheadroom.lab.reading import middle, printable
+from pgheadroom.lab.result import CellValue
 from pgheadroom.report.columns import measure_column, share_title
 from pgheadroom.report.table import Column
+from pgheadroom.types import Interval
 
 Row = dict[str, Any]
 View = dict[str, Any]
@@ -168,16 +170,17 @@ def resolved(spec: Mapping[str, Any], colours: Mapping[str, str] = LIGHT) -> dic
     return found
 
 
-def row(x: object, value: Value, *, group: str = "", where: str = "", column: Column) -> Row | None:
+def row(
+    x: object, value: CellValue, *, group: str = "", where: str = "", column: Column
+) -> Row | None:
     """A row of a panel from a cell's value; None when the value is no number."""
     mid = middle(value)
     if mid is None:
         return None
     found: Row = {"x": x, "mid": mid, "group": group, "where": where or str(x)}
     found["said"] = str(column.write(value)) + (f" {column.unit}" if column.unit else "")
-    spread = interval(value)
-    if spread is not None and spread.low != spread.high:
-        found |= {"low": spread.low, "high": spread.high}
+    if isinstance(value, Interval) and value.low != value.high:
+        found |= {"low": value.low, "high": value.high}
     return found
 
 
@@ -445,10 +448,9 @@ def alternative(title: str, panels: Sequence[Panel]) -> str:
     return " ".join([*parts, "The figures are in the tables of this report."])
 
 
-def intervals_sentence(values: Sequence[Value], evidence: str | None) -> str:
+def intervals_sentence(values: Sequence[CellValue], evidence: str | None) -> str:
     """How to read the bars: where the numbers come from, and what the intervals cover."""
-    spreads = [spread for value in values if (spread := interval(value)) is not None]
-    covered = sorted({spread.level for spread in spreads})
+    covered = sorted({value.level for value in values if isinstance(value, Interval)})
     said = f"{evidence[0].upper()}{evidence[1:]}" if evidence else ""
     if not covered:
         return f"{said}." if said else ""

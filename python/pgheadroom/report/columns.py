@@ -4,13 +4,10 @@ Columns of an experiment's tables: its factors lead, its measures follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.result import FactorLevels
+from pgheadroom.lab.result import Cell, CellValue, FactorLevels
 from pgheadroom.report.table import Column
 
 
@@ -69,7 +66,7 @@ def constant_note(result: Result) -> str | None:
     return f"The same in every cell: {', '.join(constant)}."
 
 
-def level(cell: Mapping[str, Any], factor: FactorLevels) -> object:
+def level(cell: Cell, factor: FactorLevels) -> CellValue:
     """A cell's level of a factor, as a table's value."""
     found = cell.get(factor.name)
     if found is None or (factor.numeric and reading.number(found) is not None):

@@ -133,7 +133,7 @@ def fitted(spec: Mapping[str, Any], px: int) -> dict[str, Any]:
 
     found: dict[str, Any] = walk(spec)
     config = found["config"]
-    room = reading.number(reading.mapping(spec.get("usermeta")).get("legend_px")) or 150
+    room = spec.get("usermeta", {}).get("legend_px") or 150
     config["legend"]["columns"] = max(1, int((px + _FRAME_PX) / room))
     return found
 
@@ -155,7 +155,7 @@ def _is_tight(across: Mapping[str, Any], px: int) -> bool:
     """Whether an axis has names, and two of them would not stand beside each other in a width."""
     if across.get("type") != "nominal":
         return False
-    names = reading.mapping(across.get("scale")).get("domain") or []
+    names = across.get("scale", {}).get("domain") or []
     longest = max((len(f"{one}{other}") / 2 for one, other in pairwise(names)), default=0)
     return (longest + 1) * _CHARACTER_PX * len(names) > px
 

@@ -8,11 +8,13 @@ which all write a value through `Column.write`. Nothing here knows an experiment
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pgheadroom.lab.reading import Value, interval, middle, number, printable
+from pgheadroom.lab.reading import middle, number, printable
+from pgheadroom.lab.result import CellValue
+from pgheadroom.types import Interval
 from pgheadroom.units import share_digits, show_percent
 
 Style = Literal["number", "share", "ratio", "text", "words"]
@@ -62,16 +64,15 @@ class Column:
         """Words begin at the left; numbers, and sizes written as text, end at the right."""
         return "left" if self.style == "words" else "right"
 
-    def write(self, cell: Value) -> Written:
+    def write(self, cell: CellValue) -> Written:
         """Write one value; the range of an interval is a part of its own."""
         if cell is None:
             return Written(NOTHING)
-        spread = interval(cell)
-        if spread is not None:
-            main = self._number(spread.mid)
-            if spread.low == spread.high:
+        if isinstance(cell, Interval):
+            main = self._number(cell.mid)
+            if cell.low == cell.high:
                 return Written(main)
-            return Written(main, f"[{self._end(spread.low)}, {self._end(spread.high)}]")
+            return Written(main, f"[{self._end(cell.low)}, {self._end(cell.high)}]")
         found = number(cell)
         if found is not None and self.style not in ("text", "words"):
             return Written(self._number(found))
@@ -119,7 +120,7 @@ class Table:
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[object, ...], ...]
+    rows: tuple[tuple[CellValue, ...], ...]
     note: str | None = None
     section: Section = "results"
     headed: bool = False
@@ -146,7 +147,7 @@ class Table:
         """Every value as text."""
         columns = self.settled().columns
         return [
-            [column.write(_value(cell)) for column, cell in zip(columns, row, strict=True)]
+            [column.write(cell) for column, cell in zip(columns, row, strict=True)]
             for row in self.rows
         ]
 
@@ -182,10 +183,8 @@ def tone(verdict: str) -> str:
 
 def levels(table: Table) -> list[float]:
     """The coverages of the table's intervals, in rising order, each once."""
-    found = (interval(cell) for row in table.rows for cell in row)
-    return sorted(
-        {spread.level for spread in found if spread is not None and spread.low != spread.high}
-    )
+    found = (cell for row in table.rows for cell in row if isinstance(cell, Interval))
+    return sorted({spread.level for spread in found if spread.low != spread.high})
 
 
 def range_note(table: Table) -> str | None:
@@ -198,18 +197,12 @@ def range_note(table: Table) -> str | None:
     return f"Brackets: interval of {span} coverage."
 
 
-def _value(cell: object) -> Value:
-    if cell is None or isinstance(cell, bool | int | float | str):
-        return cell
-    return interval(cell) or printable(cell)
-
-
-def _with_digits(column: Column, cells: Iterable[object]) -> Column:
+def _with_digits(column: Column, cells: Sequence[CellValue]) -> Column:
     if column.style not in ("number", "share") or column.digits is not None:
         return column
     # The middles choose: the ends of a range have no more digits than what they enclose.
-    mids = [mid for cell in cells if (mid := middle(_value(cell))) is not None]
-    spreads = [spread for cell in cells if (spread := interval(cell)) is not None]
+    mids = [mid for cell in cells if (mid := middle(cell)) is not None]
+    spreads = [cell for cell in cells if isinstance(cell, Interval)]
     ends = [end for spread in spreads for end in (spread.low, spread.high)]
     if not mids:
         return column

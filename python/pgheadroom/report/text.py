@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.forms import write
 from pgheadroom.lab import reading
-from pgheadroom.lab.result import ExperimentResult
+from pgheadroom.lab.result import CellValue, ExperimentResult
 from pgheadroom.quoting import printable_json
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table, Written, range_note, tone
+from pgheadroom.types import Interval
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +72,7 @@ def as_csv(result: ExperimentResult) -> str:
         for name, spread in names:
             row.append(_csv_value(cell.get(name)))
             if spread:
-                found = reading.interval(cell.get(f"{name}_interval"))
+                found = reading.spread_of(cell, name)
                 row += ["", "", ""] if found is None else [found.low, found.high, found.level]
         rows.append(row)
     heads = [head for name, spread in names for head in _csv_heads(name, spread)]
@@ -360,24 +362,22 @@ def _csv_names(
     for cell in cells:
         names += [name for name in cell if name not in names and not _is_interval(name, cell)]
     return [
-        (name, any(isinstance(cell.get(f"{name}_interval"), Mapping) for cell in cells))
+        (name, any(reading.spread_of(cell, name) is not None for cell in cells))
         for name in dict.fromkeys(names)
     ]
 
 
 def _is_interval(name: str, cell: Mapping[str, Any]) -> bool:
-    return name.endswith("_interval") and (cell[name] is None or isinstance(cell[name], Mapping))
+    return name.endswith("_interval") and (cell[name] is None or isinstance(cell[name], Interval))
 
 
 def _csv_heads(name: str, spread: bool) -> list[str]:
     return [name, *(f"{name}_{end}" for end in ("low", "high", "level"))] if spread else [name]
 
 
-def _csv_value(value: object) -> object:
+def _csv_value(value: CellValue) -> object:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
-        return "" if reading.number(value) is None else value
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return json.dumps(write(value)) if isinstance(value, Interval) else value

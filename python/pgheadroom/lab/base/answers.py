@@ -55,7 +55,7 @@ def as_predicted(result: Result, what: str) -> str | None:
             found = reading.middle(reading.value(cell, name))
             if foreseen is None or found is None:
                 continue
-            spread = reading.interval(cell.get(f"{name}_interval"))
+            spread = reading.spread_of(cell, name)
             count += 1
             seen.append(cell)
             exact += found == foreseen and (spread is None or spread.low == spread.high)

@@ -16,7 +16,7 @@ from pgheadroom.report.advice import sql as advice_sql
 from pgheadroom.report.advice.head import full_name
 from pgheadroom.report.advice.statements import Statements, gains_by_rewrite, hot_moves, statements
 from pgheadroom.report.advice.tables import blamed, causes, curve
-from pgheadroom.report.advice.values import given, hidden_wal, plain, share
+from pgheadroom.report.advice.values import hidden_wal, plain, share
 from pgheadroom.report.table import Table
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes, show_duration
@@ -179,9 +179,8 @@ def transition(table: TableAdvice) -> str:
     return f"{lead}: without a rewrite it stays at {arrives}; with one it has {rewritten}."
 
 
-def _input(found: object) -> str:
-    value = given(found)
-    return reading.label(found) if value is None else plain(value)
+def _input(stands: float | str) -> str:
+    return reading.printable(stands) if isinstance(stands, str) else plain(float(stands))
 
 
 def _written(measure: str, *values: Value) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import TableAdvice
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import Value
 from pgheadroom.report.advice.head import MOST_NAMED, full_name
 from pgheadroom.report.advice.values import known_wal, share, short
@@ -111,7 +112,7 @@ def _named(tables: Sequence[TableAdvice]) -> str:
     return f"{len(tables)}: {', '.join(map(full_name, tables[:MOST_NAMED]))}{rest}"
 
 
-def _line(table: TableAdvice) -> tuple[object, ...]:
+def _line(table: TableAdvice) -> tuple[CellValue, ...]:
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     change = table.verdict == "CHANGE" and then is not None
     fillfactor = str(table.fillfactor)

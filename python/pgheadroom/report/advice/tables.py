@@ -11,6 +11,7 @@ from pgheadroom.advise.cold_updates import CAUSES, CauseKind, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import Value, ends, middle, scaled
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.units import show_bytes
@@ -206,7 +207,7 @@ def curve(table: TableAdvice, *, all_points: bool = False) -> Table | None:
         Column(key="wal_bytes_per_update", title="WAL", unit="bytes/update"),
         Column(key="cost", title="cost a day", unit="GB kept"),
     ]
-    rows: list[list[object]] = [
+    rows: list[list[CellValue]] = [
         [
             point.fillfactor,
             mark(table, point),

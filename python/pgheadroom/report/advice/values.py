@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.types import Interval
@@ -76,9 +75,3 @@ def three(value: Value) -> tuple[float | None, float | None, float | None]:
     if isinstance(value, Interval):
         return value.mid, value.low, value.high
     return value, None, None
-
-
-def given(found: object) -> Value:
-    """A figure of a remark: a number, an interval, or one as the file has it."""
-    number = reading.number(found)
-    return float(number) if number is not None else reading.interval(found)

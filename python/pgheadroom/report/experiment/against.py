@@ -14,7 +14,7 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import Against
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.result import FactorLevels
+from pgheadroom.lab.result import CellValue, FactorLevels
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -130,7 +130,7 @@ def against(
     if order is not None and len(order) > _MOST_LABELS:
         return None
     panels: list[Panel] = []
-    values: list[reading.Value] = []
+    values: list[CellValue] = []
     for measure in shown:
         column = measure_column(measure)
         rows: list[Row] = []

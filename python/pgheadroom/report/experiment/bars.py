@@ -13,7 +13,7 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import CellBars
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.result import FactorLevels
+from pgheadroom.lab.result import CellValue, FactorLevels
 from pgheadroom.report.charts import (
     TOLD,
     Canvas,
@@ -43,7 +43,7 @@ def drawn(result: Result, form: CellBars, *, is_key: bool) -> Chart | None:
     known = by_name(result)
     canvas = Canvas()
     panels = []
-    values: list[reading.Value] = []
+    values: list[CellValue] = []
     documented = foreseen = False
     for name in form.measures:
         measure = known.get(name, Measure(name=name))

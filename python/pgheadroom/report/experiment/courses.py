@@ -12,7 +12,8 @@ from typing import Any, Literal
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import ByEither, Course, Curves
-from pgheadroom.lab.reading import Result, Value, group_label
+from pgheadroom.lab.reading import Result, group_label
+from pgheadroom.lab.result import CellValue
 from pgheadroom.report.charts import (
     Chart,
     Panel,
@@ -35,7 +36,7 @@ _RATIO = Column("ratio", "ratio", style="ratio")
 def course(result: Result, form: Course, *, is_key: bool) -> Chart | None:
     """Measures along a factor that counts, one panel each."""
     factors = [factor.name for factor in reading.varying(result) if factor.name != form.along]
-    panels, values = [], list[Value]()
+    panels, values = [], list[CellValue]()
     for name in form.measures:
         if not reading.has_value(result, name):
             continue
@@ -63,7 +64,7 @@ def _rows(
     key: str,
     along: str,
     factors: Sequence[str],
-    values: list[Value],
+    values: list[CellValue],
     *,
     suffix: str = "",
 ) -> list[Row]:
@@ -91,7 +92,7 @@ def by_either(result: Result, form: ByEither, *, is_key: bool) -> Chart | None:
         order = [reading.label(level) for level in reading.present(result, varying[across])]
     others = [name for name in varying if name != across]
     drawn: Literal["line", "bar"] = "line" if order is None else "bar"
-    panels, values = [], list[Value]()
+    panels, values = [], list[CellValue]()
     for name in form.measures:
         if not reading.has_value(result, name):
             continue
@@ -161,7 +162,7 @@ def curves(form: Curves, *, is_key: bool) -> Chart | None:
 def _chart(
     title: str,
     panels: Sequence[Panel],
-    values: Sequence[Value],
+    values: Sequence[CellValue],
     spec: dict[str, Any],
     *,
     is_key: bool,

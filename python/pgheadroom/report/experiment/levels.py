@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import Levels, Percentiles, Ratios
-from pgheadroom.lab.reading import Result, Value, group_label
-from pgheadroom.lab.result import ComparedCells
+from pgheadroom.lab.reading import Result, group_label
+from pgheadroom.lab.result import CellValue, ComparedCells
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -67,7 +67,7 @@ class _Across:
         """A cell's place in words."""
         return reading.at(cell, [self.name, *self._rest])
 
-    def row(self, cell: Mapping[str, Any], value: Value, column: Column) -> Row | None:
+    def row(self, cell: Mapping[str, Any], value: CellValue, column: Column) -> Row | None:
         """A cell's row of a panel."""
         place = reading.label(cell.get(self.name))
         return row(place, value, group=self.group(cell), where=self.where(cell), column=column)
@@ -119,7 +119,7 @@ def ratios(result: Result, form: Ratios, *, is_key: bool) -> Chart | None:
 
 
 def _caption(
-    panels: Sequence[Panel], values: Sequence[Value], named: str | None, against: str | None
+    panels: Sequence[Panel], values: Sequence[CellValue], named: str | None, against: str | None
 ) -> str:
     """How to read the ratios."""
     caption = f"Paired ratio to {named}" if named else "Ratio to what each is compared with"

@@ -8,8 +8,8 @@ from typing import Any
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import PairedBars, PairedPoints
-from pgheadroom.lab.reading import Result, Value
-from pgheadroom.lab.result import FactorLevels
+from pgheadroom.lab.reading import Result
+from pgheadroom.lab.result import CellValue, FactorLevels
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
@@ -41,7 +41,7 @@ def points(result: Result, across: FactorLevels, names: Sequence[str] = ()) -> C
     shown = [name for name in names if name in there] or there[:_MOST_PANELS]
     levels = reading.present(result, across)
     rest = [factor.name for factor in reading.varying(result) if factor.name != across.name]
-    panels, values = [], list[Value]()
+    panels, values = [], list[CellValue]()
     for name in shown:
         rows = _rows(result, across, name, rest, values)
         if len({item["group"] for item in rows}) > MOST_GROUPS:
@@ -65,7 +65,7 @@ def points(result: Result, across: FactorLevels, names: Sequence[str] = ()) -> C
 
 
 def _rows(
-    result: Result, across: FactorLevels, name: str, rest: Sequence[str], values: list[Value]
+    result: Result, across: FactorLevels, name: str, rest: Sequence[str], values: list[CellValue]
 ) -> list[Row]:
     """One row a cell and side; a prediction that all groups share stands there once."""
     column = measure_column(by_name(result).get(name, Measure(name=name)))
@@ -90,7 +90,7 @@ def _rows(
 
 def _is_shared(result: Result, across: FactorLevels, name: str) -> bool:
     """Whether the prediction depends on the factor of the axis alone."""
-    by_level: dict[str, set[Value]] = {}
+    by_level: dict[str, set[CellValue]] = {}
     for cell in reading.cells(result):
         value = reading.value(cell, f"{PREFIX}{name}")
         if value is not None:
@@ -117,7 +117,7 @@ def drawn_bars(result: Result, form: PairedBars) -> Chart | None:
         return None
     order = [reading.label(level) for level in reading.present(result, factor)]
     cells = _least(result, form.least)
-    panels, values = [], list[Value]()
+    panels, values = [], list[CellValue]()
     for measure in shown:
         column = measure_column(measure)
         rows = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import middle
 from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report.charts import (
@@ -96,7 +97,7 @@ def _chart(
     title: str,
     keys: Sequence[tuple[str, str]],
     cells: Sequence[Cell],
-    places: Sequence[object],
+    places: Sequence[CellValue],
 ) -> Chart | None:
     names = _names(cells)
     proof = not isinstance(cells[0], PredictedCell)
@@ -120,7 +121,7 @@ def _chart(
     return Chart(title, marks, canvas.finish(views, spacing=16), alternative(title, panels))
 
 
-def _rows(cells: Sequence[Cell], places: Sequence[object], name: str, key: str) -> list[Row]:
+def _rows(cells: Sequence[Cell], places: Sequence[CellValue], name: str, key: str) -> list[Row]:
     found = []
     variants = variant_tables.has_variants(cells)
     for place, cell in zip(places, cells, strict=True):

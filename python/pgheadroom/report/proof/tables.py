@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pgheadroom.accuracy import Figure, told
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import KEYS, Outcome, middle
 from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report import csv_file
@@ -95,7 +96,7 @@ def _curve(result: Proof | Prediction) -> Table:
     lead = Column(key="fillfactor", title="fillfactor", unit="%", lead=True)
     columns = [] if alone else [lead]
     changed = isinstance(result, Prediction) and time_tables.is_change(result.cells)
-    rows: list[list[object]] = [[] if alone else [place] for place in places]
+    rows: list[list[CellValue]] = [[] if alone else [place] for place in places]
     if variant_tables.has_variants(cells):
         columns.append(Column(key="variant", title="variant", style="words", lead=True))
         for row, cell in zip(rows, cells, strict=True):
@@ -189,7 +190,7 @@ def _figure_table(
     )
 
 
-def _figure_row(figure: Figure, heading: str | None) -> tuple[object, ...]:
+def _figure_row(figure: Figure, heading: str | None) -> tuple[CellValue, ...]:
     column = column_of(figure.key)
     return (
         heading or figure.table or "all tables",
@@ -255,7 +256,7 @@ def as_csv(result: Proof | Prediction) -> str:
             others = [side if name is None else side.by_table[name] for side in further]
             for key in KEYS:
                 found = part.value(key)
-                spread: tuple[object, ...] = ("", "", "")
+                spread: tuple[CellValue, ...] = ("", "", "")
                 if isinstance(found, Interval):
                     spread, found = (found.low, found.high, found.level), found.mid
                 variant = [str(cell.variant)] if variants else []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pgheadroom import units
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.clock import ByItself
 from pgheadroom.predict.convergence import TakesEffect
@@ -82,7 +83,7 @@ def question(cells: Sequence[PredictedCell]) -> str:
     return "What would this profile do at each fillfactor?"
 
 
-def findings(cells: Sequence[PredictedCell], labels: Sequence[object]) -> list[str]:
+def findings(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> list[str]:
     """What time brings, in sentences."""
     said = [
         _effect(cells[place], effect, labels[place])
@@ -109,9 +110,9 @@ def findings(cells: Sequence[PredictedCell], labels: Sequence[object]) -> list[s
     return said
 
 
-def _growth(cells: Sequence[PredictedCell], labels: Sequence[object]) -> list[str]:
+def _growth(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> list[str]:
     """Tables that have not found their size by the end, each once, with its worst cell."""
-    worst: dict[str, tuple[int, Growth, object]] = {}
+    worst: dict[str, tuple[int, Growth, CellValue]] = {}
     for label, cell in zip(labels, cells, strict=True):
         for table, growth in (cell.growth or {}).items():
             rank = VERDICTS.index(growth.verdict)
@@ -147,7 +148,7 @@ def _listed(items: Sequence[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else items[0]
 
 
-def _effect(cell: PredictedCell, effect: TakesEffect, label: object) -> str:
+def _effect(cell: PredictedCell, effect: TakesEffect, label: CellValue) -> str:
     start = f"From {reading.label(cell.from_fillfactor)} to {reading.label(label)}"
     final = effect.final_hot_frac
     if final is None:
@@ -195,7 +196,9 @@ def _percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-def tables(cells: Sequence[PredictedCell], labels: Sequence[object], *, brief: bool) -> list[Table]:
+def tables(
+    cells: Sequence[PredictedCell], labels: Sequence[CellValue], *, brief: bool
+) -> list[Table]:
     """What the server did, how a change took effect, and lines over time."""
     found = [_effects(cells, labels), _rewrites(cells, labels), _by_itself(cells, labels)]
     if brief:
@@ -205,7 +208,7 @@ def tables(cells: Sequence[PredictedCell], labels: Sequence[object], *, brief: b
     return [table for table in found if table is not None and table.rows]
 
 
-def _by_itself(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table | None:
+def _by_itself(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> Table | None:
     rows = []
     for label, cell in zip(labels, cells, strict=True):
         part = cell.by_itself
@@ -224,7 +227,7 @@ def _by_itself(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Tabl
     )
 
 
-def _effects(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table | None:
+def _effects(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> Table | None:
     """One line for each way: no rewrite, one at the start, one in the middle."""
     rows = []
     for label, cell in zip(labels, cells, strict=True):
@@ -272,7 +275,7 @@ def _effects(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table 
     )
 
 
-def _rewrites(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table | None:
+def _rewrites(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> Table | None:
     """What rewriting in the middle of the run took."""
     rows = []
     for label, cell in zip(labels, cells, strict=True):
@@ -312,7 +315,7 @@ def _rewrites(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table
     )
 
 
-def _lines(cells: Sequence[PredictedCell], labels: Sequence[object]) -> Table | None:
+def _lines(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> Table | None:
     rows = []
     shown: list[tuple[str, Series | None]] = []
     for place in chosen(cells, _MOST_IN_TERMINAL):
@@ -388,7 +391,7 @@ def _joined(numbers: Sequence[float | None], width: int) -> list[float | None]:
     return found
 
 
-def _windows(cell: PredictedCell, label: object) -> Table | None:
+def _windows(cell: PredictedCell, label: CellValue) -> Table | None:
     series = cell.series
     if series is None:
         return None

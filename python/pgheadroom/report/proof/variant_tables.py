@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import SHARES, Value, middle
 from pgheadroom.predict import PredictedCell, Prediction
 from pgheadroom.report.table import Column, Table
@@ -88,7 +89,7 @@ def _written(key: str, found: Value) -> str:
     return str(column.write(found))
 
 
-def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
+def table(cells: Sequence[Cell], places: Sequence[CellValue]) -> Table | None:
     """
     Each variant's difference to the unchanged profile; None without variants.
 
@@ -96,7 +97,7 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
         cells: Of the result.
         places: What tells their fillfactors apart, one each.
     """
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     proof = not all(isinstance(cell, PredictedCell) for cell in cells)
     for place, cell in zip(places, cells, strict=True):
         if cell.difference is None:
@@ -104,7 +105,7 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
         sides = [cell.difference.predicted]
         if proof:
             sides.append(cell.difference.measured or {})
-        row: list[object] = [place, label(cell)]
+        row: list[CellValue] = [place, label(cell)]
         for key in TITLES:
             row += [_signed(key, side.get(key)) for side in sides]
         rows.append(tuple(row))
@@ -131,9 +132,9 @@ def table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
     )
 
 
-def order_table(cells: Sequence[Cell], places: Sequence[object]) -> Table | None:
+def order_table(cells: Sequence[Cell], places: Sequence[CellValue]) -> Table | None:
     """The order of each table before the run and after it; None where nobody asked for it."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     keys = ("pages_per_range_start", "pages_per_range", "correlation_start", "correlation")
     variants = has_variants(cells)
     for place, cell in zip(places, cells, strict=True):

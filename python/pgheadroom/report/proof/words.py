@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pgheadroom.lab import reading
+from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import SHARES, Value, middle
 from pgheadroom.predict import PredictedCell
 from pgheadroom.predict.fillfactors import fillfactor_label, told_apart
@@ -77,13 +78,13 @@ def from_fillfactor(cell: Cell) -> int | None:
     return cell.from_fillfactor if isinstance(cell, PredictedCell) else None
 
 
-def varied(cells: Sequence[Cell]) -> list[object]:
+def varied(cells: Sequence[Cell]) -> list[CellValue]:
     """What tells the cells apart but for variants: a number each, else words."""
     before = from_fillfactor(cells[0]) if cells else None
     return [*told_apart([cell.fillfactor for cell in cells], before)]
 
 
-def labels(cells: Sequence[Cell]) -> list[object]:
+def labels(cells: Sequence[Cell]) -> list[CellValue]:
     """What tells the cells apart, variants too."""
     places = varied(cells)
     if not variant_tables.has_variants(cells):

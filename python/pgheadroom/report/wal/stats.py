@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pgheadroom.lab.result import CellValue
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 from pgheadroom.units import show_bytes, show_share
@@ -102,7 +103,7 @@ def _relations(result: WalStats, *, every: bool) -> Table:
         columns.insert(1, Column(key="table", title="of", style="words"))
     rows = []
     for relation in shown:
-        row = [
+        row: list[CellValue] = [
             label(relation),
             show_bytes(relation.bytes),
             share_of(relation.bytes, result.total.bytes),

@@ -199,7 +199,7 @@ def _reference_engine(result: Result) -> dict[str, Any]:
 
 def _again(result: Result, group: Sequence[Cell], end: str) -> str:
     """After how many rounds clustering again pays, counted in pages, which repeat."""
-    queries = reading.number(reading.mapping(result.get("options")).get("queries_per_round"))
+    queries = reading.number(result.options.get("queries_per_round"))
     last = group[-1]
     sizes = [reading.number(last.get(name)) for name in ("heap_pages", "index_pages")]
     whole = [cell["round"] for cell in group] == list(range(len(group)))

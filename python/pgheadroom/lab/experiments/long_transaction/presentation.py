@@ -34,8 +34,7 @@ FIGURES: tuple[forms.FigureForm, ...] = (
 
 def answer(result: Result) -> str | None:
     """HOT before a snapshot is held, while it is, and after; and how the table grew."""
-    options = reading.mapping(result.get("options"))
-    opens, closes = (reading.number(options.get(name)) for name in ("open", "close"))
+    opens, closes = (reading.number(result.options.get(name)) for name in ("open", "close"))
     group = in_order(result, {"snapshot": "held"}, "window")
     group = [cell for cell in group if reading.number(cell.get("hot_frac")) is not None]
     if opens is None or closes is None:

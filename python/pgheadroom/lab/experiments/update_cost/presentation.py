@@ -90,7 +90,7 @@ def _beside(result: Result, names: Sequence[str]) -> forms.GivenTable:
     for cell in reading.cells(result):
         row: list[Any] = [cell.get(factor.name) for factor in leads]
         for name in names:
-            row.append(reading.stated(cell, name))
+            row.append(reading.value(cell, name))
             if name in documented:
                 row += [reading.number(cell.get(f"document_{name}")), _less(cell, name)]
         rows.append(tuple(row))
