@@ -98,6 +98,14 @@ def _program() -> Profile:
     return read_profile(Path(__file__).with_name("churn.toml"))
 
 
+def row_characters() -> int:
+    """Of a row's text, as the program has it."""
+    (table,) = _program().tables
+    length = table.column("d").type_length
+    assert length is not None, "bpchar(n)"
+    return length
+
+
 def _play(
     trial: Trial, draws: Draws, rows: int, version: PgVersion, *, engine: str, in_order: bool
 ) -> list[tuple[float | None, float | None, int, int, int]]:

@@ -25,6 +25,7 @@ from pgheadroom.lab.experiments.cluster_decay.draws import (
     Round,
     drawn,
     predicted,
+    row_characters,
 )
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.units import PAGE_BYTES, setting_bytes
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 TABLE = "testtab"
 INDEX = "testtabi"
 ROWS_PER_SCALE = 100_000
-ROW_CHARACTERS = 350
 EXTENSION = "clustered_heap"
 _INDEX_TUPLE_BYTES = 20  # an int4 key: 8 bytes of header, 8 aligned, 4 of line pointer
 
@@ -88,7 +88,7 @@ def _load(server: Running, *, scale: int, cell: Mapping[str, Value]) -> None:
             f"WITH (fillfactor = {int(cell['fillfactor'])}, autovacuum_enabled = off)"
         )
         connection.execute(
-            f"INSERT INTO {TABLE} SELECT x, repeat('x', {ROW_CHARACTERS}) "
+            f"INSERT INTO {TABLE} SELECT x, repeat('x', {row_characters()}) "
             f"FROM generate_series(1, {row_count(scale)}) x"
         )
         connection.execute(f"CREATE INDEX {INDEX} ON {TABLE} (k)")
@@ -121,7 +121,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
     cell = trial.cell
     _require_engine(place, cell)
     rows = row_count(request.scale)
-    tuple_bytes = _core.heap_tuple_bytes([("int4", 4), ("text", ROW_CHARACTERS)])
+    tuple_bytes = _core.heap_tuple_bytes([("int4", 4), ("text", row_characters())])
     heap_pages = _core.heap_pages(rows, tuple_bytes, int(cell["fillfactor"]))
     shape = Shape(
         name=shape_name,
@@ -214,7 +214,7 @@ class _Program:
         with self._spent() as insert:
             done = self._connection.execute(
                 f"INSERT INTO {TABLE} SELECT (random() * {self._rows})::int, "
-                f"repeat('x', {ROW_CHARACTERS}) FROM generate_series(1, {self._churned}){order}"
+                f"repeat('x', {row_characters()}) FROM generate_series(1, {self._churned}){order}"
             )
             insert.rows = done.rowcount
         if insert.rows != self._churned:
