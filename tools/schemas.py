@@ -61,7 +61,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         ),
         "plan": json_schema(plan.Plan, title="Plan", frame=plan_frame),
         "applied": json_schema(
-            applied.Record,
+            applied.AppliedRecord,
             title="Applied record",
             frame=_frame("applied", applied.SCHEMA_VERSION),
         ),

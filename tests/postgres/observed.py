@@ -13,7 +13,7 @@ from footprint import DEADLINE_S
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.session import read_only_session
 
@@ -110,7 +110,7 @@ def watched(
         done.append(text)
 
     with read_only_session(conninfo(cluster, user, dbname), {}) as connection:
-        request = Request(duration_s=0.4, ticks=2, samples=samples)
+        request = ObservationRequest(duration_s=0.4, ticks=2, samples=samples)
         return watch(connection, request, at_tick)
 
 

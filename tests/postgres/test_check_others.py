@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from pgheadroom.migration import read_migration
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.effect import LOCKS
 from pgheadroom.migration.following import follow
 from pgheadroom.profile import Profile
@@ -203,7 +203,7 @@ def _done(connection: psycopg.Connection[Any], ddl: str) -> dict[str, tuple[str,
 
 
 def _said(profile: Profile, ddl: str, gone: set[str]) -> dict[str, tuple[str, bool]]:
-    catalog = Catalog(profile)
+    catalog = NamedTables(profile)
     follow(catalog, read_migration(ddl))
     found = {}
     for name, altered in catalog.altered.items():
@@ -242,7 +242,7 @@ def test_a_key_to_the_own_table_is_shown_once(programs: ServerPrograms) -> None:
     with Host(programs) as host:
         cluster = host.cluster("main")
         cluster.start({"autovacuum": "off"})
-        catalog = Catalog(_observed(cluster))
+        catalog = NamedTables(_observed(cluster))
         follow(catalog, read_migration("ALTER TABLE s ADD FOREIGN KEY (b) REFERENCES s"))
         (only,) = catalog.altered["s"].effects
         assert (only[1].effort, only[1].what) == ("scan", "a new foreign key")

@@ -14,7 +14,7 @@ import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.migration import check_migration, read_migration
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.following import follow
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -149,13 +149,13 @@ def test_not_null_that_is_so_already_reads_nothing(programs: ServerPrograms) -> 
                 connection.execute(last.encode())
                 reads = connection.execute(query.encode()).fetchone() != first
                 connection.execute("ROLLBACK")
-                catalog = Catalog(profile)
+                catalog = NamedTables(profile)
                 follow(catalog, read_migration(ddl))
                 (*_, (_, effect)) = catalog.altered[table].effects
                 if (reads, effect.effort == "scan") != (expected, expected):
                     wrong.append(f"{ddl}: read {reads}, said {effect}")
     assert wrong == []
-    catalog = Catalog(profile)
+    catalog = NamedTables(profile)
     follow(catalog, read_migration("DO $$ BEGIN END $$; ALTER TABLE t ALTER id SET NOT NULL"))
     ((_, effect),) = catalog.altered["t"].effects
     assert effect.effort == "scan"

@@ -17,7 +17,7 @@ import pytest
 
 from pgheadroom.advise.hot import Part, can_be_hot
 from pgheadroom.migration import read_migration
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.following import follow
 from pgheadroom.migration.shape import Altered
 from pgheadroom.profile import Profile
@@ -117,7 +117,7 @@ CASES: tuple[tuple[str, str], ...] = (
 def _followed(profile: Profile, ddl: str) -> Altered:
     listed = read_migration(ddl)
     assert [s.problem for s in listed if s.problem is not None] == [], ddl
-    catalog = Catalog(profile)
+    catalog = NamedTables(profile)
     # A fillfactor that is in force already, so that a case that leaves the table alone has it.
     follow(catalog, (*read_migration("ALTER TABLE base SET (fillfactor = 30)"), *listed))
     return catalog.altered["base"]
@@ -283,7 +283,7 @@ def test_indexes_without_a_name_are_called_as_servers_call_them(newest: ServerPr
             with observed.session(cluster) as connection:
                 connection.execute("INSERT INTO jobs (id) VALUES (1)")
 
-        catalog = Catalog(observed.profile_of(observed.watched(cluster, work)))
+        catalog = NamedTables(observed.profile_of(observed.watched(cluster, work)))
         query = (
             "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
             "WHERE c.relnamespace = 'public'::regnamespace"

@@ -18,11 +18,11 @@ from pgheadroom.migration.actions import (
     AddIndex,
     DropColumn,
     DropIndex,
+    NamedRelation,
     Rename,
     SetColumn,
     SetExpression,
     SetFillfactor,
-    Target,
     Work,
 )
 from pgheadroom.migration.effect import STOPS_WRITERS, joined
@@ -57,10 +57,10 @@ CREATE TABLE child_2 (id int, k int)
 INSERT INTO child_2 SELECT k, 2 FROM generate_series(1, 20) k
 """
 
-T = Target(schema=None, name="t")
-P = Target(schema=None, name="p")
-PARENT = Target(schema=None, name="parent")
-ONE, TWO = (Target(schema=None, name=f"child_{n}") for n in (1, 2))
+T = NamedRelation(schema=None, name="t")
+P = NamedRelation(schema=None, name="p")
+PARENT = NamedRelation(schema=None, name="parent")
+ONE, TWO = (NamedRelation(schema=None, name=f"child_{n}") for n in (1, 2))
 
 
 def _column(name: str, kind: str, **facts: Any) -> SetColumn:
@@ -79,8 +79,8 @@ def _work(kind: Any, **facts: Any) -> Work:
     return Work(**{"table": T, "kind": kind} | facts)
 
 
-def _i(name: str) -> Target:
-    return Target(schema=None, name=name)
+def _i(name: str) -> NamedRelation:
+    return NamedRelation(schema=None, name=name)
 
 
 # A version, the statement, the action that a parser makes of it.

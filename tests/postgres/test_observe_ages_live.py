@@ -6,7 +6,7 @@ import observed
 import pytest
 
 from pgheadroom.advise.knobs import Knobs
-from pgheadroom.advise.runs import Piece, Runner
+from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import make_scenario
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
@@ -62,7 +62,9 @@ def test_a_queue_is_observed_and_played_in_its_steady_state(programs: ServerProg
     assert update.pick.distribution == "age"
     assert delete.pick.distribution == "oldest"
     with Runner() as runner:
-        piece = Piece(scenario=scenario, version=profile.server.version, fillfactor=100, seed=0)
+        piece = ScenarioPiece(
+            scenario=scenario, version=profile.server.version, fillfactor=100, seed=0
+        )
         (played,) = runner.play([piece])
     assert all(without == 0 for _, without in played.simulated.turns)
     inserted, deleted = (sum(played.columns[f"n_tup_{kind}"]) for kind in ("ins", "del"))
@@ -135,7 +137,9 @@ def test_what_a_rows_updates_fill_is_observed_and_played(programs: ServerProgram
     counters = observed.facts(profile, "orders")["counters"]
     measured = counters["n_tup_hot_upd"] / counters["n_tup_upd"]
     with Runner() as runner:
-        piece = Piece(scenario=scenario, version=profile.server.version, fillfactor=100, seed=0)
+        piece = ScenarioPiece(
+            scenario=scenario, version=profile.server.version, fillfactor=100, seed=0
+        )
         played = runner.play([piece])[0].figures()["hot_frac"]
     print(measured, played, updates["fills"])
     assert played == pytest.approx(measured, abs=0.05)

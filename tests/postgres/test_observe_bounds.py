@@ -14,7 +14,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.errors import InputError
 from pgheadroom.profile import to_json
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.recording import read_files
 from pgheadroom.sources.script import psql_script
 from pgheadroom.sources.session import read_only_session
@@ -36,7 +36,9 @@ def reads(cluster: Cluster) -> dict[str, int]:
 
 def watched_tables(cluster: Cluster, *tables: str) -> Any:
     with read_only_session(observed.conninfo(cluster), {}) as connection:
-        return watch(connection, Request(duration_s=0.2, ticks=1, tables=tables), lambda _: None)
+        return watch(
+            connection, ObservationRequest(duration_s=0.2, ticks=1, tables=tables), lambda _: None
+        )
 
 
 @pytest.mark.contrib
@@ -76,7 +78,7 @@ def test_psqls_script_is_bounded_too(newest: ServerPrograms, tmp_path: Path) -> 
         cluster.start({"autovacuum": "off"})
         observed.load(cluster)
         observed.load(cluster, 'CREATE TABLE "it\'s a \\ ""name" AS SELECT 1 AS id')
-        request = Request(duration_s=1.0, ticks=1, tables=("it's a \\ \"name", "parts"))
+        request = ObservationRequest(duration_s=1.0, ticks=1, tables=("it's a \\ \"name", "parts"))
         (tmp_path / "script.sql").write_text(psql_script(request))
         before = reads(cluster)
         done = subprocess.run(

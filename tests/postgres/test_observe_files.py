@@ -18,7 +18,7 @@ from pgheadroom.observe import find_classes
 from pgheadroom.profile import to_json
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
 from pgheadroom.sources.log_reading import read_log
-from pgheadroom.sources.observing import Request
+from pgheadroom.sources.observing import ObservationRequest
 from pgheadroom.sources.recording import read_files
 from pgheadroom.sources.script import psql_script
 
@@ -72,7 +72,7 @@ def test_psqls_files_give_the_same_profile(programs: ServerPrograms, tmp_path: P
                 " CREATE EXTENSION pageinspect",
             )
         script = tmp_path / "script.sql"
-        script.write_text(psql_script(Request(duration_s=1.0, ticks=1)))
+        script.write_text(psql_script(ObservationRequest(duration_s=1.0, ticks=1)))
         done = subprocess.run(
             [program, "-X", "-v", "VERBOSITY=terse", "-f", script],
             cwd=tmp_path,

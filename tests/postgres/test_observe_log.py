@@ -13,7 +13,7 @@ from pgheadroom.observe import find_classes
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.log_reading import LogWatch
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.session import read_only_session
 
@@ -61,7 +61,7 @@ def interval(
             at_tick.pop(0)()  # type: ignore[operator]
 
     with read_only_session(observed.conninfo(cluster), {}) as connection:
-        recording = watch(connection, Request(duration_s=1.0, ticks=2), say, logs.at)
+        recording = watch(connection, ObservationRequest(duration_s=1.0, ticks=2), say, logs.at)
     # Statements of the time after the interval, while its log is read.
     observed.load(cluster, "UPDATE quiet SET note = note")
     return recording, logs.read(recording, lambda _: None)

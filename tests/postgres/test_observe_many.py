@@ -11,7 +11,7 @@ import pytest
 from pgheadroom.errors import HeadroomError
 from pgheadroom.servers import Host, ServerPrograms, find_programs
 from pgheadroom.sources import observing
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.session import read_only_session
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -88,7 +88,7 @@ def test_two_thousand_tables_and_locks(
             names = ", ".join(f"t{i}" for i in range(2, TABLES + 1))
             holder.execute(f"LOCK TABLE {names} IN EXCLUSIVE MODE".encode())
             exclusive.execute("LOCK TABLE t1 IN ACCESS EXCLUSIVE MODE")
-            request = Request(duration_s=0.2, ticks=1, sample_tables=50)
+            request = ObservationRequest(duration_s=0.2, ticks=1, sample_tables=50)
             recording = watch(ours, request, lambda _: None)
             held = ours.execute(
                 "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND relation >= 16384"

@@ -19,7 +19,7 @@ from pgheadroom.observe.values import read_values
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
 from pgheadroom.sources.log import StatementCounts
-from pgheadroom.sources.observing import Request
+from pgheadroom.sources.observing import ObservationRequest
 from pgheadroom.sources.recording import Recording, read_files
 from pgheadroom.sources.script import psql_script
 
@@ -181,7 +181,7 @@ def test_psql_reads_the_same_rows_twice(programs: ServerPrograms, tmp_path: Path
     except HeadroomError:
         pytest.skip(f"no psql for {programs}")
     mark = "\\echo the interval has begun"
-    first, rest = psql_script(Request(duration_s=1.0, ticks=1)).split(mark)
+    first, rest = psql_script(ObservationRequest(duration_s=1.0, ticks=1)).split(mark)
     with Host(programs) as host:
         cluster = host.cluster("main")
         cluster.start({"autovacuum": "off"})

@@ -14,7 +14,7 @@ from pgheadroom.errors import InputError, PrivilegeMissing
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.servers import Host, ServerPrograms
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal.beside import beside
 from pgheadroom.wal.from_files import FileLog
@@ -47,7 +47,7 @@ def test_the_log_has_what_the_counters_have(programs: ServerPrograms) -> None:
             beside(conninfo(cluster, "nobody"), {}, wanted=True),
         ):
             pass
-        request = Request(duration_s=1.0, ticks=2, samples=True)
+        request = ObservationRequest(duration_s=1.0, ticks=2, samples=True)
         with (
             read_only_session(conninfo(cluster), {}) as connection,
             beside(conninfo(cluster), {}, wanted=True) as log,
@@ -110,7 +110,7 @@ def test_the_log_out_of_files(programs: ServerPrograms) -> None:
                 change(cluster)
             done.append(text)
 
-        request = Request(duration_s=1.0, ticks=2, samples=True)
+        request = ObservationRequest(duration_s=1.0, ticks=2, samples=True)
         plain, role = conninfo(cluster), conninfo(cluster, "nobody")
         with (
             read_only_session(plain, {}) as connection,

@@ -16,7 +16,7 @@ from pgheadroom.observe import find_classes
 from pgheadroom.profile import read_profile, to_json
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.log import read_statements
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.session import read_only_session
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -163,7 +163,9 @@ def test_samples_are_bounded_by_pages_and_time(newest: ServerPrograms) -> None:
             after: Any = connection.execute(reads).fetchone()
         with read_only_session(observed.conninfo(cluster), {}) as ours:
             capped = watch(
-                ours, Request(duration_s=0.1, ticks=1, sample_budget_s=0.0), lambda _: None
+                ours,
+                ObservationRequest(duration_s=0.1, ticks=1, sample_budget_s=0.0),
+                lambda _: None,
             )
     (sample,) = recording.rows("sample")
     assert size[0] > 4000

@@ -15,7 +15,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, plan_text
 from pgheadroom.plan.apply import Applier
 from pgheadroom.plan.execution import ApplyCall
-from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
+from pgheadroom.plan.record import AppliedRecord, new_record, read_record, record_path, save
 from pgheadroom.plan.session import writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
 
@@ -227,7 +227,7 @@ def applied(
     """One call of apply; it ends behind a write of the record, or something happens at a step."""
     writes = 0
 
-    def keep(record: Record) -> None:
+    def keep(record: AppliedRecord) -> None:
         nonlocal writes
         save(record, record_path(path))
         writes += 1

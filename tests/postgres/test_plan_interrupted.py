@@ -21,7 +21,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, read_plan
 from pgheadroom.plan.apply import Applier
 from pgheadroom.plan.execution import ApplyCall
-from pgheadroom.plan.record import Record, new_record, read_record, record_path, save
+from pgheadroom.plan.record import AppliedRecord, new_record, read_record, record_path, save
 from pgheadroom.plan.session import APPLICATION_NAME, LOCK_CLASS, writing_session
 from pgheadroom.servers import Cluster, ServerPrograms
 
@@ -111,7 +111,7 @@ def _apply(
     """One call of apply; with `killed_at` it ends behind that write of the record."""
     writes = 0
 
-    def keep(record: Record) -> None:
+    def keep(record: AppliedRecord) -> None:
         nonlocal writes
         save(record, record_path(path))
         writes += 1

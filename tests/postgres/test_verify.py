@@ -21,10 +21,10 @@ from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.cli.app import run
 from pgheadroom.outcome import Value
 from pgheadroom.plan import Plan, make_plan
-from pgheadroom.plan.record import Record, new_record, read_record, record_path
+from pgheadroom.plan.record import AppliedRecord, new_record, read_record, record_path
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
-from pgheadroom.sources.observing import Request, watch
+from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.types import Interval
@@ -64,7 +64,7 @@ def watched(cluster: Cluster, work: Callable[[int], None]) -> Recording:
         batches.append(text)
 
     with read_only_session(observed.conninfo(cluster), {}) as connection:
-        request = Request(duration_s=2.0, ticks=TICKS, tick_counters=True)
+        request = ObservationRequest(duration_s=2.0, ticks=TICKS, tick_counters=True)
         return watch(connection, request, at_tick)
 
 
@@ -140,7 +140,7 @@ def way(final: float, after_updates: float | None, *, verdict: str = "converges"
 
 
 def verified(
-    plan: Plan, record: Record | None, recording: Recording
+    plan: Plan, record: AppliedRecord | None, recording: Recording
 ) -> tuple[Verification, dict[str, TableOutcome]]:
     now = observed.profile_of(recording)
     found = verify(at_one_pace(plan, now), record, now, recording)

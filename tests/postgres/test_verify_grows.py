@@ -15,7 +15,7 @@ from test_verify import around, verified, watched, way
 from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.cli.app import run
 from pgheadroom.plan import Plan, make_plan
-from pgheadroom.plan.record import Record, read_record, record_path
+from pgheadroom.plan.record import AppliedRecord, read_record, record_path
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.types import Interval
@@ -151,7 +151,7 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
     assert "the plan has no profile of it" in without["held"].reason
 
 
-def smaller_record(plan: Plan, record: Record) -> Record:
+def smaller_record(plan: Plan, record: AppliedRecord) -> AppliedRecord:
     """As if the heap had been half as large when the setting came, and grown by as much more."""
     for step in plan.steps:
         known = record.step(step.number)

@@ -13,7 +13,7 @@ from pgheadroom.cli.app import run
 from pgheadroom.errors import PrivilegeMissing, WalIncomplete
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.wal import names_of_server, read_wal
-from pgheadroom.wal.live import LogWatch, grants, read_live
+from pgheadroom.wal.live import WalWatch, grants, read_live
 
 ROWS = 5000
 
@@ -99,7 +99,7 @@ def test_nothing_is_flushed(programs: ServerPrograms, capsys: pytest.CaptureFixt
         stats = read_live(dsn, {}, seconds=0.1)
         assert run(["wal", "stats", dsn, "--for", "100ms"]) == 0
         assert "No record lies" in capsys.readouterr().out
-        with LogWatch(dsn, {}) as watch:
+        with WalWatch(dsn, {}) as watch:
             watch.start()
             watched = watch.finish()
     assert stats == watched

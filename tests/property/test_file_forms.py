@@ -22,7 +22,7 @@ from pgheadroom.lab.record import SecondsSeries, TrialSample, framed
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.layout import Layout
 from pgheadroom.migration.answer import MigrationCheck
-from pgheadroom.plan.record import Record
+from pgheadroom.plan.record import AppliedRecord
 from pgheadroom.plan.values import Plan
 from pgheadroom.predict.values import Prediction
 from pgheadroom.profile import parse_profile, to_json
@@ -211,7 +211,7 @@ REQUIRED = {
 
 
 FORMS = {
-    **{"advice": Advice, "plan": Plan, "applied": Record, "verification": Verification},
+    **{"advice": Advice, "plan": Plan, "applied": AppliedRecord, "verification": Verification},
     **{"prediction": Prediction, "proof": Proof, "layout": Layout},
     **{"migration-check": MigrationCheck},
     **{"wal-stats": WalStats, "wal-what-if": WhatIf, "wal-names": Names},

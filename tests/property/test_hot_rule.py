@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgheadroom.advise.hot import HotIndex, Part, Shape, blockers, can_be_hot, outcome, parts_of
+from pgheadroom.advise.hot import HotIndex, HotShape, Part, blockers, can_be_hot, outcome, parts_of
 from pgheadroom.advise.updates import Updates, updates_of
 from pgheadroom.migration import check_migration, judging
 from pgheadroom.migration.actions import (
@@ -26,15 +26,15 @@ from pgheadroom.migration.actions import (
     AddIndex,
     DropColumn,
     DropIndex,
+    MigrationStatement,
+    NamedRelation,
     Rename,
     SetColumn,
     SetExpression,
     SetFillfactor,
-    Statement,
-    Target,
     Work,
 )
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.figures import Figures
 from pgheadroom.migration.following import follow
 from pgheadroom.migration.said import REAL_SHARE
@@ -49,7 +49,7 @@ bounded = settings(max_examples=60, deadline=None, derandomize=True)
 PLAIN = ("a", "b", "c", "d", "e")
 COMPUTED = ("g", "h")
 NAMES = (*PLAIN, *COMPUTED)
-JOBS = Target(schema=None, name="jobs")
+JOBS = NamedRelation(schema=None, name="jobs")
 METHODS = ("btree", "hash", "gin", "brin")
 
 some = st.frozensets(st.sampled_from(NAMES), max_size=2)
@@ -155,13 +155,20 @@ def added(draw: st.DrawFn, name: str = "new") -> AddIndex:
 
 
 def _follow(profile: Profile, actions: Sequence[Action]) -> Altered:
-    catalog = Catalog(profile)
-    follow(catalog, [Statement(line=n, text="", actions=(a,)) for n, a in enumerate(actions, 1)])
+    catalog = NamedTables(profile)
+    follow(
+        catalog,
+        [MigrationStatement(line=n, text="", actions=(a,)) for n, a in enumerate(actions, 1)],
+    )
     # SetFillfactor of nothing: the table is followed, though nothing is done to it.
     if "jobs" not in catalog.altered:
         follow(
             catalog,
-            [Statement(line=1, text="", actions=(SetFillfactor(table=JOBS, fillfactor=None),))],
+            [
+                MigrationStatement(
+                    line=1, text="", actions=(SetFillfactor(table=JOBS, fillfactor=None),)
+                )
+            ],
         )
     return catalog.altered["jobs"]
 
@@ -222,7 +229,7 @@ def test_an_index_less_never_shrinks_the_set(profile: Profile, number: int) -> N
     """Any index, the primary key's too."""
     listed = (profile.tables[0].observed or {})["indexes"]
     name = listed[number % len(listed)]["name"]
-    before, after = _sets(profile, [DropIndex(index=Target(schema=None, name=name))])
+    before, after = _sets(profile, [DropIndex(index=NamedRelation(schema=None, name=name))])
     assert before <= after
 
 
@@ -341,7 +348,7 @@ def test_renames_change_nothing(profile: Profile, index: AddIndex, order: list[s
         Rename(what="column", old=JOBS, column=f"{name}_on_its_way", new=new[name])
         for name in NAMES
     ]
-    tasks = Target(schema=None, name="tasks")
+    tasks = NamedRelation(schema=None, name="tasks")
     renames.append(Rename(what="table", old=JOBS, new="tasks"))
     turned = {
         field: tuple(new[name] for name in getattr(index, field))
@@ -356,9 +363,9 @@ def test_renames_change_nothing(profile: Profile, index: AddIndex, order: list[s
 @given(profiles(), added())
 def test_an_index_that_comes_and_goes_leaves_the_set(profile: Profile, index: AddIndex) -> None:
     """Under its own name, or the one that it has been given."""
-    drop = DropIndex(index=Target(schema=None, name="new"))
-    renamed = Rename(what="index", old=Target(schema=None, name="new"), new="other")
-    other = DropIndex(index=Target(schema=None, name="other"))
+    drop = DropIndex(index=NamedRelation(schema=None, name="new"))
+    renamed = Rename(what="index", old=NamedRelation(schema=None, name="new"), new="other")
+    other = DropIndex(index=NamedRelation(schema=None, name="other"))
     for actions in ([index, drop], [index, renamed, other]):
         before, after = _sets(profile, actions)
         assert before == after
@@ -394,7 +401,7 @@ DDL = st.lists(
         added("x"),
         added("y"),
         st.sampled_from(
-            tuple(DropIndex(index=Target(schema=None, name=n)) for n in ("i0", "i1", "x"))
+            tuple(DropIndex(index=NamedRelation(schema=None, name=n)) for n in ("i0", "i1", "x"))
         ),
         st.sampled_from(
             tuple(
@@ -454,7 +461,7 @@ def test_figures_follow_the_verdict(
     steps: list[Action] = list(actions)
     if fillfactor is not None:
         steps.append(SetFillfactor(table=JOBS, fillfactor=fillfactor))
-    listed = [Statement(line=n, text="", actions=(a,)) for n, a in enumerate(steps, 1)]
+    listed = [MigrationStatement(line=n, text="", actions=(a,)) for n, a in enumerate(steps, 1)]
     lie = Figures(hot_now=now, hot_then=then, wal_now=100.0, wal_then=200.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judging, "figures", lambda *_: lie)
@@ -507,7 +514,7 @@ def test_what_is_assigned_is_not_taken_to_change_where_hot_shows_otherwise(
 
 def test_the_whole_row_in_an_index_ends_hot_for_all() -> None:
     """PostgreSQL counts the row itself as changed by every update, an empty one too."""
-    shape = Shape(major=18, indexes=(HotIndex(name="i", whole_row=True),))
+    shape = HotShape(major=18, indexes=(HotIndex(name="i", whole_row=True),))
     assert not can_be_hot(shape, Part(assigned=frozenset(), frac=1.0))
 
 
@@ -570,6 +577,6 @@ def test_a_fillfactor_is_judged_by_play_in_its_own_direction(
     lie = Figures(hot_now=0.5, hot_then=then, wal_now=100.0, wal_then=100.0)
     monkeypatch.setattr(judging, "figures", lambda *_: lie)
     action = SetFillfactor(table=JOBS, fillfactor=fillfactor)
-    statement = Statement(line=1, text="", actions=(action,))
+    statement = MigrationStatement(line=1, text="", actions=(action,))
     (found,) = check_migration(_computed_profile(), [statement]).tables
     assert found.verdict == verdict

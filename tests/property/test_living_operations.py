@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.fills import Fill
-from pgheadroom.observe.living import Updates, living_operations
+from pgheadroom.observe.living import LivingUpdates, living_operations
 from pgheadroom.profile import (
     Change,
     ColumnProfile,
@@ -73,7 +73,7 @@ def operations(
         inserts=inserts,
         deletes=deletes,
         updates=[
-            Updates(sets=(Change(column="state"),), rows=count, fill=fill)
+            LivingUpdates(sets=(Change(column="state"),), rows=count, fill=fill)
             for count, fill in zip(updates, fills, strict=False)
         ],
         ages=ages,

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.classes import CountedUpdates
 from pgheadroom.observe.shares import make_shares
 
 
-def _class(number: int, calls: int, rows: int | None) -> UpdateClass:
-    return UpdateClass(
+def _class(number: int, calls: int, rows: int | None) -> CountedUpdates:
+    return CountedUpdates(
         table_oid=1,
         kind="update",
         attnums=(number,),

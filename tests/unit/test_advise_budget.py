@@ -25,7 +25,7 @@ from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision
 from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.policy import DEFAULT_POLICY
-from pgheadroom.advise.runs import Piece, Runner
+from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.table import TableCase
 from pgheadroom.cli.app import run
@@ -77,7 +77,7 @@ def test_processor_time_of_other_processes_is_counted_and_of_this_one_once() -> 
     profile = observed(rows=2000, updates=2000, hot=1000, newpage=1000)
     scenario = make_scenario(profile, profile.tables[0], Knobs(), sample_pages=50)
     assert scenario is not None
-    piece = Piece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
+    piece = ScenarioPiece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
         Runner(_Elsewhere(pool), clock=lambda: 0.0) as runner,

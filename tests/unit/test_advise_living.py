@@ -13,7 +13,7 @@ from observed_table import counters, profile_of, seen_of, seen_of_server
 from pgheadroom.advise.duration import follows_rows
 from pgheadroom.advise.guard import Twins, guard_of
 from pgheadroom.advise.knobs import Knobs
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, make_scenario
 from pgheadroom.advise.younger import of_each, younger
 from pgheadroom.predict.without_row import turns_of, worst_of
@@ -44,10 +44,10 @@ def scenario_of(profile: Profile) -> Scenario:
     return found
 
 
-def played(scenario: Scenario) -> Played:
+def played(scenario: Scenario) -> PlayedPiece:
     """Once."""
     with Runner() as runner:
-        piece = Piece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
+        piece = ScenarioPiece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
         (found,) = runner.play([piece])
     return found
 

@@ -22,7 +22,7 @@ from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.parting import Weighed, Weighing, weigh_others
 from pgheadroom.advise.picks import readings
 from pgheadroom.advise.policy import DEFAULT_POLICY, make_policy
-from pgheadroom.advise.runs import Piece, Runner
+from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.profile import Profile, read_profile
@@ -121,11 +121,11 @@ def test_a_pick_that_was_seen_is_not_asked_for_again() -> None:
 # What is played
 
 
-def _fitted(profile: Profile) -> tuple[Fitted, list[Piece]]:
+def _fitted(profile: Profile) -> tuple[Fitted, list[ScenarioPiece]]:
     (table,) = profile.tables
     shares = observed_shares(table)
     assert shares is not None
-    asked: list[Piece] = []
+    asked: list[ScenarioPiece] = []
 
     class Counting(Runner):
         def play(self, pieces: Any) -> Any:

@@ -9,7 +9,7 @@ import observed_table as made
 import pytest
 
 from pgheadroom.migration import check_migration, judging, read_migration
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.figures import Figures
 from pgheadroom.migration.following import follow
 from pgheadroom.profile import Profile
@@ -35,8 +35,8 @@ def _profile(**server: Any) -> Profile:
     return replace(profile, server=replace(profile.server, observed=seen))
 
 
-def _followed(text: str, **server: Any) -> Catalog:
-    catalog = Catalog(_profile(**server))
+def _followed(text: str, **server: Any) -> NamedTables:
+    catalog = NamedTables(_profile(**server))
     follow(catalog, read_migration(text))
     return catalog
 

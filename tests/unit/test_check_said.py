@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pgheadroom.migration import MigrationCheck, check_migration, judging, read_migration
 from pgheadroom.migration.answer import OpenMatter
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.effect import LOCKS
 from pgheadroom.migration.following import follow
 from pgheadroom.profile import Profile
@@ -316,7 +316,7 @@ _LOCKING = {
 )
 def test_no_lock_is_weaker_than_one_before_it_in_its_transaction(parts: list[str]) -> None:
     """In a transaction the strongest so far counts, outside of one the statement's own."""
-    catalog = Catalog(JOBS)
+    catalog = NamedTables(JOBS)
     follow(catalog, read_migration(";\n".join(parts)))
     found = dict(catalog.altered["jobs"].effects) if "jobs" in catalog.altered else {}
     is_open, strongest = False, -1

@@ -13,7 +13,7 @@ from observed_table import counters, index, profile_of, seen_of, seen_of_server
 from pgheadroom import _core
 from pgheadroom.advise.filling import filled, unplayed_growth_frac
 from pgheadroom.advise.knobs import Knobs
-from pgheadroom.advise.runs import Piece, Runner
+from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import make_scenario, writes
 from pgheadroom.advise.width import width_of
 from pgheadroom.layout import profile_columns
@@ -99,7 +99,7 @@ def test_growth_ends_hot_on_pages_that_are_full() -> None:
             scenario = make_scenario(made, table, Knobs(), sample_pages=30)
             assert scenario is not None
             assert any("until the update" in said for said in scenario.assumed) == (table is plain)
-            piece = Piece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
+            piece = ScenarioPiece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
             shares.append(runner.play([piece])[0].figures()["hot_frac"])
     grows, keeps = shares
     assert grows < keeps - 0.08

@@ -18,7 +18,7 @@ from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.width import ROWS_FRAC
 from pgheadroom.forms import read, write
-from pgheadroom.plan.record import Effect, StepRecord
+from pgheadroom.plan.record import StepRecord, TableState
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import parse_profile
 from pgheadroom.types import Interval
@@ -211,9 +211,9 @@ def test_the_run_has_what_was_counted() -> None:
             )
 
 
-def effect(**changes: Any) -> Effect:
+def effect(**changes: Any) -> TableState:
     made = {"inserts": 1300, "updates": 700, "deletes": 100, "heap_bytes": 900_000}
-    return Effect(**{"fillfactor": 90, "relfilenode": MARK.relfilenode, **made, **changes})
+    return TableState(**{"fillfactor": 90, "relfilenode": MARK.relfilenode, **made, **changes})
 
 
 def table(inserts: int, updates: int, deletes: int, **facts: Any) -> Any:

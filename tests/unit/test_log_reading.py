@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.sources.log_reading import LogWatch, logged_of, read_log
-from pgheadroom.sources.recording import Line, Recording
+from pgheadroom.sources.recording import RecordedAnswer, Recording
 from pgheadroom.sources.statements import writes_of
 
 LOG_LINES = [
@@ -80,7 +80,7 @@ def recording(from_s: float, to_s: float, **settings: Any) -> Recording:
         ("instant", "start", {"at_epoch_s": from_s}),
         ("instant", "end", {"at_epoch_s": to_s}),
     ]
-    return Recording(tuple(Line(query=q, moment=m, rows=(row,)) for q, m, row in rows))
+    return Recording(tuple(RecordedAnswer(query=q, moment=m, rows=(row,)) for q, m, row in rows))
 
 
 NOON_S = 1_795_176_000.0

@@ -17,22 +17,23 @@ from pgheadroom.migration.actions import (
     AddIndex,
     DropColumn,
     DropIndex,
+    NamedRelation,
     Remarkable,
     Rename,
     SetColumn,
     SetExpression,
     SetFillfactor,
-    Target,
     Work,
 )
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.following import follow
 from pgheadroom.migration.shape import IndexAdded, IndexDropped, edited, stand_in
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import Profile
 from pgheadroom.sources.statements import located
 
-T = Target(schema=None, name="t")
+T = NamedRelation(schema=None, name="t")
+S_T = NamedRelation(schema="s", name="t")
 _EVERY = (
     "CREATE INDEX ON t (a)",
     "DROP INDEX i",
@@ -62,7 +63,7 @@ def _index(**facts: Any) -> AddIndex:
             "(a DESC NULLS LAST) include (d) nulls not distinct with (fillfactor=70) "
             "where f > 'x;'",
             _index(
-                table=Target(schema="s", name="t"),
+                table=S_T,
                 columns=("a",),
                 include=("d",),
                 depends=("a", "d", "f"),
@@ -145,11 +146,11 @@ def _index(**facts: Any) -> AddIndex:
         ("ALTER TABLE t RESET (fillfactor)", SetFillfactor(table=T, fillfactor=None)),
         (
             "DROP INDEX CONCURRENTLY IF EXISTS i CASCADE",
-            DropIndex(index=Target(schema=None, name="i"), concurrently=True),
+            DropIndex(index=NamedRelation(schema=None, name="i"), concurrently=True),
         ),
         (
             "ALTER TABLE t RENAME CONSTRAINT i TO j",
-            Rename(what="index", old=Target(schema=None, name="i"), new="j"),
+            Rename(what="index", old=NamedRelation(schema=None, name="i"), new="j"),
         ),
         (
             "ALTER TABLE t ALTER a SET EXPRESSION AS (b + c)",
@@ -160,14 +161,14 @@ def _index(**facts: Any) -> AddIndex:
             Work(
                 table=T,
                 kind="add foreign key",
-                other=Target(schema=None, name="u"),
+                other=NamedRelation(schema=None, name="u"),
                 **{"name": "f", "columns": ("a",), "referenced": ("id",), "not_valid": True},
             ),
         ),
         ("LOCK t IN SHARE MODE", Work(table=T, kind="lock", mode="SHARE")),
         (
             "ALTER TABLE s.t DROP CONSTRAINT IF EXISTS x",
-            DropIndex(index=Target(schema="s", name="x"), table=Target(schema="s", name="t")),
+            DropIndex(index=NamedRelation(schema="s", name="x"), table=S_T),
         ),
         ("ALTER TABLE t DROP a", DropColumn(table=T, name="a")),
         ("ALTER TABLE t RENAME TO u", Rename(what="table", old=T, new="u")),
@@ -245,7 +246,7 @@ def test_a_search_path_of_one_schema_stands_before_names() -> None:
     actions = [action for statement in read_migration(text) for action in statement.actions]
     schemas = [action.index.schema for action in actions if isinstance(action, DropIndex)]
     assert schemas == ["app", None, "app", None, None]
-    assert actions[1] == SetFillfactor(table=Target(schema="s", name="t"), fillfactor=80)
+    assert actions[1] == SetFillfactor(table=S_T, fillfactor=80)
 
 
 @pytest.mark.parametrize(
@@ -355,8 +356,8 @@ def _observed(**facts: Any) -> Profile:
     return replace(profile, server=replace(profile.server, observed=server))
 
 
-def _followed(text: str, **facts: Any) -> Catalog:
-    catalog = Catalog(_observed(**facts))
+def _followed(text: str, **facts: Any) -> NamedTables:
+    catalog = NamedTables(_observed(**facts))
     follow(catalog, read_migration(text))
     return catalog
 
@@ -407,7 +408,7 @@ def test_indexes_are_found_by_their_names_in_the_catalog(schema: str, name: str)
     (table,) = profile.tables
     seen = [made.PKEY, index]
     table = replace(table, observed=made.seen_of(table, indexes=seen))
-    catalog = Catalog(
+    catalog = NamedTables(
         replace(
             profile,
             tables=(table,),
@@ -432,7 +433,7 @@ def test_partitions_are_reached_by_their_parent() -> None:
     profile = made.profile_of(made.counters(10, 10, 0), name="jobs_1", schema="s", parent="s.jobs")
     parent = {"schema": "s", "name": "jobs", "parent": None}
     seen = made.seen_of_server(partitioned=[parent], foreign_keys=[])
-    catalog = Catalog(replace(profile, server=replace(profile.server, observed=seen)))
+    catalog = NamedTables(replace(profile, server=replace(profile.server, observed=seen)))
     ddl = (
         "CREATE INDEX i ON s.jobs (note); CREATE INDEX j ON ONLY s.jobs (note);"
         "ALTER TABLE s.jobs SET (fillfactor = 70); ALTER TABLE s.jobs_1 SET (fillfactor = 60);"

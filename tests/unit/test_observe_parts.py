@@ -19,7 +19,7 @@ from pgheadroom.observe.sample import fit_skew
 from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.profile import Pick, Values, Width
 from pgheadroom.sources import sql
-from pgheadroom.sources.observing import EXTENSION_OF, Request
+from pgheadroom.sources.observing import EXTENSION_OF, ObservationRequest
 from pgheadroom.sources.recording import read_files
 from pgheadroom.sources.script import psql_script
 
@@ -69,7 +69,7 @@ def test_variables_are_bound_as_psql_does() -> None:
 
 def test_the_script_holds_every_query_and_every_variable_has_a_value() -> None:
     """`--print-sql` is the whole: what is reviewed is what runs."""
-    script = psql_script(Request(duration_s=60.0, ticks=4, tables=("t",)))
+    script = psql_script(ObservationRequest(duration_s=60.0, ticks=4, tables=("t",)))
     for name in sql.names():
         for _, text in sql.variants(name):
             assert text in script
@@ -77,7 +77,7 @@ def test_the_script_holds_every_query_and_every_variable_has_a_value() -> None:
     for _, variable in EXTENSION_OF.values():
         assert f"\\if :has_{variable}" in script
     assert script.count("\\if") == script.count("\\endif")
-    without = psql_script(Request(duration_s=60.0, samples=False))
+    without = psql_script(ObservationRequest(duration_s=60.0, samples=False))
     assert "TABLESAMPLE" not in without
 
 

@@ -16,17 +16,26 @@ from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.policy import make_policy
 from pgheadroom.cli.apply_output import wrapped
 from pgheadroom.errors import InputError
-from pgheadroom.plan.measured import Measured, UpdateShare
+from pgheadroom.plan.measured import MeasuredInterval, UpdateShare
 from pgheadroom.plan.reading import plan_text, read_plan
 from pgheadroom.plan.record import new_record, read_record, record_path, save
 from pgheadroom.plan.statements import TRAITS, rewrite, tool_of, undo_fillfactor
 from pgheadroom.plan.steps import as_made, check_plan, make_step
 from pgheadroom.plan.text import as_markdown, as_text
-from pgheadroom.plan.values import ColumnMark, Forecast, IndexMark, Mark, Plan, Step, Target, Tool
+from pgheadroom.plan.values import (
+    ColumnMark,
+    Forecast,
+    IndexMark,
+    Plan,
+    Step,
+    TableMark,
+    Target,
+    Tool,
+)
 from pgheadroom.types import Interval
 
 HOSTILE = 'a"b\n-- drop\r\n```\nDROP TABLE x; <b>`\u2028\x85é\\'
-MARK = Mark(
+MARK = TableMark(
     schema="public",
     name="jobs",
     oid=16384,
@@ -46,7 +55,7 @@ MARK = Mark(
     reloptions={"autovacuum_enabled": "off"},
 )
 TARGET = Target(system_identifier="7", database_oid=5, database="shop", server_version="18.4")
-MEASURED = Measured(
+MEASURED = MeasuredInterval(
     interval_s=60.0,
     fillfactor=100,
     rows=1000,
@@ -78,7 +87,7 @@ def point(fillfactor: int, hot: float) -> Point:
     )
 
 
-def forecast(mark: Mark = MARK) -> Forecast:
+def forecast(mark: TableMark = MARK) -> Forecast:
     return Forecast(
         table=mark,
         verdict="CHANGE",
@@ -98,7 +107,7 @@ def forecast(mark: Mark = MARK) -> Forecast:
     )
 
 
-def step(number: int, tool: Tool = "ALTER TABLE", mark: Mark = MARK) -> Step:
+def step(number: int, tool: Tool = "ALTER TABLE", mark: TableMark = MARK) -> Step:
     return make_step(number, tool, forecast(mark), 0 if tool == "ALTER TABLE" else 10**9, TARGET)
 
 

@@ -18,7 +18,7 @@ from pgheadroom.lab.record import Record
 from pgheadroom.layout import Layout
 from pgheadroom.migration import MigrationCheck
 from pgheadroom.plan.reading import plan_text
-from pgheadroom.plan.record import Record as Applied
+from pgheadroom.plan.record import AppliedRecord as Applied
 from pgheadroom.plan.values import Plan
 from pgheadroom.predict.values import Prediction
 from pgheadroom.prove import Proof

@@ -13,7 +13,7 @@ from test_advise_parts import observed
 from test_foreseeing import scenario as hand_made
 
 from pgheadroom.advise.knobs import Knobs
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, longer, make_scenario
 from pgheadroom.advise.settling import LONGER_MAX, SETTLED_WITHIN, differs, long_runs, moved
 from pgheadroom.profile import Snapshot, parse_profile
@@ -29,7 +29,7 @@ def played(
     seed: int = 0,
     pages: tuple[int, ...] = (),
     inserts: tuple[int, ...] = (),
-) -> Played:
+) -> PlayedPiece:
     """A run whose windows have these HOT shares; the other updates go to new pages."""
     made = replace(hand_made(), windows=len(hot), steady_from=len(hot) // 2)
     counts = tuple(round(share * PER_WINDOW) for share in hot)
@@ -41,8 +41,8 @@ def played(
         "n_tup_del": (0,) * len(hot),
         "heap_pages": pages or (1000,) * len(hot),
     }
-    return Played(
-        piece=Piece(scenario=made, version="18.4", fillfactor=100, seed=seed),
+    return PlayedPiece(
+        piece=ScenarioPiece(scenario=made, version="18.4", fillfactor=100, seed=seed),
         columns=columns,
         vacuum_pages=(),
         simulated=None,  # type: ignore[arg-type] # nothing looks at it
@@ -241,8 +241,8 @@ def test_a_run_is_not_doubled_without_end() -> None:
     assert found.scenario.updates_per_row == pytest.approx(4.0 * 2**LONGER_MAX, rel=0.2)
 
 
-def _piece(scenario: Scenario) -> Piece:
-    return Piece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
+def _piece(scenario: Scenario) -> ScenarioPiece:
+    return ScenarioPiece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
 
 
 def _hot(runs: Any) -> float:

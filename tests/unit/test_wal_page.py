@@ -12,7 +12,7 @@ from wal_files import SEGMENT, WalFile
 from pgheadroom.cli.app import run
 from pgheadroom.report.wal import html as wal_html
 from pgheadroom.wal import Names, read_wal
-from pgheadroom.wal.course import Course, over_time
+from pgheadroom.wal.course import LogCourse, over_time
 from pgheadroom.wal.names import RelationName
 
 SECOND = 1_000_000
@@ -40,7 +40,7 @@ def _log(folder: Path) -> Path:
     return wal.save(folder)[0]
 
 
-def _course(path: Path) -> Course:
+def _course(path: Path) -> LogCourse:
     course = over_time(path, read_wal(path))
     assert course is not None
     return course

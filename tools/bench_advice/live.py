@@ -24,7 +24,7 @@ from pgheadroom.play.settings import CONDUCT
 from pgheadroom.profile import to_json
 from pgheadroom.servers import Cluster
 from pgheadroom.sources.log_reading import read_log
-from pgheadroom.sources.observing import APPLICATION_NAME, Request, watch
+from pgheadroom.sources.observing import APPLICATION_NAME, ObservationRequest, watch
 from pgheadroom.sources.session import read_only_session
 
 _LEAD_S = 3.0  # of load before the first snapshot, so that counters are on their way; arbitrary
@@ -92,7 +92,7 @@ def _watched(cluster: Cluster, length_s: float) -> Any:
     env = cluster.client_env()
     target = f"host={env['PGHOST']} port={env['PGPORT']} user=postgres dbname={DATABASE}"
     with read_only_session(target, {"application_name": APPLICATION_NAME}) as connection:
-        request = Request(duration_s=length_s, ticks=round(length_s / _TICK_S))
+        request = ObservationRequest(duration_s=length_s, ticks=round(length_s / _TICK_S))
         return watch(connection, request, lambda _: None)
 
 

@@ -24,10 +24,10 @@ from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.knobs import Fit, Knobs
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.picks import Reading, readings
-from pgheadroom.advise.runs import Piece, Runner
+from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, make_scenario, writes
 from pgheadroom.advise.shares import Observed
-from pgheadroom.advise.trial import Trial, twins_of
+from pgheadroom.advise.trial import KnobTrial, twins_of
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Profile
@@ -108,13 +108,13 @@ def calibrate(
 
     whole = as_they_are(table)
 
-    def trial(knobs: Knobs) -> Trial | None:
+    def trial(knobs: Knobs) -> KnobTrial | None:
         scenario = make_scenario(profile, whole, knobs, sample_pages=sample_pages)
         if scenario is None:
             return None
         pieces = [_piece(scenario, version, table, seed) for seed in range(_SEEDS)]
         played = runner.play(pieces)
-        return Trial(scenario, knobs, played, lived=lived, seen=observed.updates / table.rows)
+        return KnobTrial(scenario, knobs, played, lived=lived, seen=observed.updates / table.rows)
 
     found = _by_pick(profile, table, knobs, trial)
     if not found:
@@ -151,8 +151,8 @@ def calibrate(
 
 
 def _by_pick(
-    profile: Profile, table: TableProfile, knobs: Knobs, trial: Callable[[Knobs], Trial | None]
-) -> list[tuple[Reading | None, Trial]]:
+    profile: Profile, table: TableProfile, knobs: Knobs, trial: Callable[[Knobs], KnobTrial | None]
+) -> list[tuple[Reading | None, KnobTrial]]:
     """Each pick of rows that is left open, played; that of the profile where none is."""
     first = trial(knobs)
     if first is None:
@@ -160,7 +160,7 @@ def _by_pick(
     # Rows that come and go, and that the twin cannot follow: a pick of those left explains nothing.
     if twins_of(first).done_frac < DONE_FRAC_MIN:
         return [(None, first)]
-    found: list[tuple[Reading | None, Trial]] = []
+    found: list[tuple[Reading | None, KnobTrial]] = []
     for reading in readings(profile, table):
         played = first if reading.pick is None else trial(replace(knobs, pick=reading.pick))
         if played is not None:
@@ -171,9 +171,9 @@ def _by_pick(
 def _agreeing(
     profile: Profile,
     table: TableProfile,
-    played: Sequence[tuple[Reading | None, Trial]],
+    played: Sequence[tuple[Reading | None, KnobTrial]],
     observed: Observed,
-) -> list[tuple[Reading | None, Trial]]:
+) -> list[tuple[Reading | None, KnobTrial]]:
     """
     Those that repeat the observation at the table's age, then those that do at another.
 
@@ -189,9 +189,9 @@ def _explained(
     profile: Profile,
     table: TableProfile,
     observed: Observed,
-    best: Trial,
-    trial: Callable[[Knobs], Trial | None],
-) -> tuple[Trial, FittedInput | None]:
+    best: KnobTrial,
+    trial: Callable[[Knobs], KnobTrial | None],
+) -> tuple[KnobTrial, FittedInput | None]:
     """The nearest of all other explanations, and what it sets; else the trial given."""
     named: FittedInput | None = None
     for explanation in explanations(profile, table, observed, best):
@@ -205,8 +205,8 @@ def _explained(
     return best, named
 
 
-def _piece(scenario: Scenario, version: str, table: TableProfile, seed: int) -> Piece:
-    return Piece(scenario=scenario, version=version, fillfactor=table.fillfactor, seed=seed)
+def _piece(scenario: Scenario, version: str, table: TableProfile, seed: int) -> ScenarioPiece:
+    return ScenarioPiece(scenario=scenario, version=version, fillfactor=table.fillfactor, seed=seed)
 
 
 def _only_changed(fitted: tuple[FittedInput, ...]) -> tuple[FittedInput, ...]:
@@ -230,7 +230,7 @@ def _lived(table: TableProfile) -> float | None:
 def _judged(
     profile: Profile,
     table: TableProfile,
-    best: Trial,
+    best: KnobTrial,
     observed: Observed,
     fitted: tuple[FittedInput, ...],
 ) -> Fitted:
@@ -275,7 +275,7 @@ def _judged(
     )
 
 
-def _contradicted(best: Trial, observed: Observed, guard: Guard, off: float) -> Fitted:
+def _contradicted(best: KnobTrial, observed: Observed, guard: Guard, off: float) -> Fitted:
     """What the twin has is not what happens to this table: nothing of it is shown."""
     return Fitted(
         scenario=best.scenario,

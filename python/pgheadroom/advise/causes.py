@@ -14,7 +14,7 @@ from dataclasses import replace
 from pgheadroom.advise.blame import blame, within
 from pgheadroom.advise.cold_updates import Blamed, Cause, CauseKind, Evidence
 from pgheadroom.advise.log_wal import LogWal, log_wal
-from pgheadroom.advise.room import Growth, Room, growth_of, room_of
+from pgheadroom.advise.room import PageRoom, RowGrowth, growth_of, room_of
 from pgheadroom.advise.row import (
     Bytes,
     index_bytes,
@@ -92,7 +92,7 @@ def _by_the_log(causes: Sequence[Cause], updates: Updates, logged: LogWal) -> tu
     )
 
 
-def _parts(updates: Updates, room: Room, growth: Growth) -> dict[CauseKind, Part]:
+def _parts(updates: Updates, room: PageRoom, growth: RowGrowth) -> dict[CauseKind, Part]:
     """Each cause's updates; the likely ones add up to all."""
     cold = updates.count - updates.hot
     indexed, unknown = _indexed(updates, cold)
@@ -205,7 +205,7 @@ def _added(one: Value, other: Value) -> Value:
 
 
 def _detail(
-    kind: CauseKind, updates: Updates, room: Room, growth: Growth, blamed: tuple[Blamed, ...]
+    kind: CauseKind, updates: Updates, room: PageRoom, growth: RowGrowth, blamed: tuple[Blamed, ...]
 ) -> str:
     if kind == "hot":
         return "The new version stayed on its page, and no index needed an entry."

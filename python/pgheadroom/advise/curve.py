@@ -13,7 +13,7 @@ from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.policy import DAY_S, Policy, cost_a_day, with_cost
 from pgheadroom.advise.row import rows_per_page
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.unplayed import with_unplayed
@@ -143,7 +143,7 @@ def with_more_runs(
     if found.scenario is None:
         return found
     runs = runner.play(
-        Piece(
+        ScenarioPiece(
             scenario=found.scenario,
             version=version,
             fillfactor=found.point.fillfactor,
@@ -226,7 +226,7 @@ def _written(outcome: Any, scenario: Scenario) -> Value:
 
 def _costed(
     point: Point,
-    runs: Sequence[Played],
+    runs: Sequence[PlayedPiece],
     table: TableProfile,
     scenario: Scenario,
     policy: Policy,
@@ -321,7 +321,7 @@ def transition_of(
     """
     altered = runner.play(
         [
-            Piece(
+            ScenarioPiece(
                 scenario=scenario,
                 version=version,
                 fillfactor=table.fillfactor,
@@ -333,7 +333,7 @@ def transition_of(
     )
     rewritten = runner.play(
         [
-            Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+            ScenarioPiece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
             for seed in range(2)
         ],
     )

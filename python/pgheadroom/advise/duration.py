@@ -46,7 +46,7 @@ def transactions_weight(operations: Sequence[Operation]) -> int:
     return sum(found[0].weight for found in by_transaction(operations))
 
 
-def operations_max(table: TableProfile, work: Work, server: ServerSettings) -> int:
+def operations_max(table: TableProfile, work: WorkRate, server: ServerSettings) -> int:
     """
     Operations of a run at most.
 
@@ -59,7 +59,7 @@ def operations_max(table: TableProfile, work: Work, server: ServerSettings) -> i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkRate:
     """
     What is done to a table: transactions a second; by transaction updates, more rows, deletes.
 
@@ -74,7 +74,7 @@ class Work:
     is_followed: bool
 
     @classmethod
-    def of(cls, operations: Sequence[Operation], rows: int, interval_s: float) -> Work:
+    def of(cls, operations: Sequence[Operation], rows: int, interval_s: float) -> WorkRate:
         """Of a table with so many rows, by the operations of an interval of so many seconds."""
         weight = transactions_weight(operations)
 

@@ -17,7 +17,7 @@ from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.scenario import writes
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.surroundings import observed_hold_s
-from pgheadroom.advise.trial import Trial
+from pgheadroom.advise.trial import KnobTrial
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
@@ -49,8 +49,8 @@ class Explanation:
 
 
 def tried(
-    explanation: Explanation, trial: Callable[[Knobs], Trial | None], observed: Observed
-) -> Iterator[tuple[FittedInput, Trial]]:
+    explanation: Explanation, trial: Callable[[Knobs], KnobTrial | None], observed: Observed
+) -> Iterator[tuple[FittedInput, KnobTrial]]:
     """
     Play those of an explanation that may come near, until one agrees.
 
@@ -146,7 +146,7 @@ def _blocking(table: TableProfile, major: int) -> list[str]:
 
 
 def explanations(
-    profile: Profile, table: TableProfile, observed: Observed, tried: Trial
+    profile: Profile, table: TableProfile, observed: Observed, tried: KnobTrial
 ) -> list[Explanation]:
     """What else may be, by kind: more new pages than foreseen, or fewer."""
     hot, newpage = tried.shares()

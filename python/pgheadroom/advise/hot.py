@@ -93,7 +93,7 @@ class HotIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class HotShape:
     """
     What of a table decides which updates can be HOT.
 
@@ -137,7 +137,7 @@ class Blocker:
 
 
 def blockers(
-    shape: Shape, assigned: Iterable[str], steady: Iterable[str] = ()
+    shape: HotShape, assigned: Iterable[str], steady: Iterable[str] = ()
 ) -> tuple[Blocker, ...]:
     """
     What ends HOT for an update; none: it can be HOT.
@@ -183,13 +183,13 @@ class Part:
     hidden: frozenset[str] = frozenset()
 
 
-def can_be_hot(shape: Shape, part: Part) -> bool:
+def can_be_hot(shape: HotShape, part: Part) -> bool:
     """Whether these updates can be HOT in a table of that shape."""
     # Which hidden column changes is not known: it may be any that an index still reads.
     return not part.hidden & shape.blocking and not blockers(shape, part.assigned, part.steady)
 
 
-def parts_of(updates: Updates, shape: Shape) -> tuple[Part, ...]:
+def parts_of(updates: Updates, shape: HotShape) -> tuple[Part, ...]:
     """
     The interval's updates as parts: classes of statements, divided by what counters show.
 
@@ -263,7 +263,7 @@ class HotChange:
         return sum(part.frac for part in self.gained)
 
 
-def outcome(parts: Sequence[Part], before: Shape, after: Shape) -> HotChange:
+def outcome(parts: Sequence[Part], before: HotShape, after: HotShape) -> HotChange:
     """The rule, applied to a table before and after something is done to it."""
     lost, gained = [], []
     held, holds = 0.0, 0.0
@@ -278,7 +278,7 @@ def outcome(parts: Sequence[Part], before: Shape, after: Shape) -> HotChange:
     return HotChange(before=held, after=holds, lost=tuple(lost), gained=tuple(gained))
 
 
-def shape_of(table: TableProfile, major: int) -> Shape:
+def shape_of(table: TableProfile, major: int) -> HotShape:
     """
     The shape of an observed table, with the catalog's names.
 
@@ -288,14 +288,14 @@ def shape_of(table: TableProfile, major: int) -> Shape:
     """
     observed = table.observed
     if observed is None:
-        return Shape(major=major, indexes=(), generated={})
+        return HotShape(major=major, indexes=(), generated={})
     indexes = (_index(found) for found in observed.indexes if found.is_live is not False)
     generated = {
         column.name: frozenset(column.generated_from or ())
         for column in observed.columns
         if column.generated == "stored"
     }
-    return Shape(major=major, indexes=tuple(indexes), generated=generated)
+    return HotShape(major=major, indexes=tuple(indexes), generated=generated)
 
 
 def _index(found: ObservedIndex) -> HotIndex:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pgheadroom.advise.blame import within
 from pgheadroom.advise.cold_updates import Blamed, Cause, IndexFinding
 from pgheadroom.advise.foreseen import Point
-from pgheadroom.advise.hot import Part, Shape, blockers, can_be_hot, outcome, parts_of, shape_of
+from pgheadroom.advise.hot import HotShape, Part, blockers, can_be_hot, outcome, parts_of, shape_of
 from pgheadroom.advise.remark_index import Reads, reads_of
 from pgheadroom.advise.row import (
     index_bytes,
@@ -134,7 +134,7 @@ class _Case:
 
     table: TableProfile
     updates: Updates
-    shape: Shape
+    shape: HotShape
     parts: tuple[Part, ...]
     interval_s: float
     wal_level: str

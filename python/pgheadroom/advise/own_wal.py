@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgheadroom.advise.runs import OWN_WAL, Played
+from pgheadroom.advise.runs import OWN_WAL, PlayedPiece
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.types import PgVersion
 
 
 def own_wal(
-    runs: Sequence[Played], first: int | None = None, last: int | None = None, *, share: float
+    runs: Sequence[PlayedPiece], first: int | None = None, last: int | None = None, *, share: float
 ) -> Value:
     """
     WAL that the statements that update rows write, over the rows, images apart.

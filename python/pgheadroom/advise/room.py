@@ -26,7 +26,7 @@ _GROWN_MIN_BYTES = 4.0  # a shorter difference of means is padding; arbitrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class PageRoom:
     """
     The room of a table's pages.
 
@@ -94,7 +94,7 @@ class Room:
         return f"{versions}, and updates used it up before pruning freed it."
 
 
-def room_of(table: TableProfile, updates: Updates, server: ObservedServer | None) -> Room:
+def room_of(table: TableProfile, updates: Updates, server: ObservedServer | None) -> PageRoom:
     """
     Read the room of an observed table.
 
@@ -104,7 +104,7 @@ def room_of(table: TableProfile, updates: Updates, server: ObservedServer | None
         server: `[server.observed]`, for the horizon.
     """
     fits = fitting_bytes(table)
-    return Room(
+    return PageRoom(
         tuple_bytes=tuple_bytes_of(table),
         fillfactor=table.fillfactor,
         reserve_bytes=PAGE_BYTES * (100 - table.fillfactor) // 100,
@@ -157,7 +157,7 @@ def _rows_at_once(table: TableProfile, updates: Updates, fits: int) -> float | N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class RowGrowth:
     """
     Signs that updates make rows longer.
 
@@ -193,7 +193,7 @@ class Growth:
         return " and ".join(signs)
 
 
-def growth_of(table: TableProfile, updates: Updates) -> Growth:
+def growth_of(table: TableProfile, updates: Updates) -> RowGrowth:
     """Read the signs of growth from classes of statements and from the sample."""
     appended = sum(c.rows for c in updates.classes if c.appended) / updates.count
     observed = table.observed
@@ -209,7 +209,7 @@ def growth_of(table: TableProfile, updates: Updates) -> Growth:
         if can_grow and few_inserts
         else None
     )
-    return Growth(appended_frac=appended, grown_bytes=grown)
+    return RowGrowth(appended_frac=appended, grown_bytes=grown)
 
 
 def _grown_bytes(sample: ObservedSample | None) -> float | None:

@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class ScenarioPiece:
     """
     One run: a scenario, loaded at a fillfactor, and altered if `later` is set.
 
@@ -52,7 +52,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedPiece:
     """
     The figures of one run.
 
@@ -63,7 +63,7 @@ class Played:
         cpu_s: Processor time that it took.
     """
 
-    piece: Piece
+    piece: ScenarioPiece
     columns: Mapping[str, tuple[int, ...]]
     vacuum_pages: tuple[int, ...]
     simulated: _core.Simulated
@@ -116,7 +116,7 @@ class Runner:
         self._cores = len(os.sched_getaffinity(0))
         self._own = ThreadPoolExecutor(self._cores) if executor is None else None
         self._executor = executor or self._own
-        self._known: dict[_Key, Played] = {}
+        self._known: dict[_Key, PlayedPiece] = {}
         self._longer: dict[int, Scenario | None] = {}
         self._kept: list[Scenario] = []
         self._progress: list[_core.Progress] = []
@@ -180,7 +180,7 @@ class Runner:
                 self._cancel()  # or leaving this block would wait for whole tables
                 raise
 
-    def play(self, pieces: Iterable[Piece]) -> list[Played]:
+    def play(self, pieces: Iterable[ScenarioPiece]) -> list[PlayedPiece]:
         """
         The figures of each piece, in the order given.
 
@@ -201,7 +201,7 @@ class Runner:
                 self._elsewhere_s += cpu_s
         return [self._known[_key(piece)] for piece in asked]
 
-    def _play(self, piece: Piece) -> tuple[Played, int, float]:
+    def _play(self, piece: ScenarioPiece) -> tuple[PlayedPiece, int, float]:
         progress = _core.Progress()
         self._progress.append(progress)
         if self._is_cancelled:
@@ -215,17 +215,17 @@ class Runner:
 _Key = tuple[int, int, int, int | None, float]
 
 
-def _key(piece: Piece) -> _Key:
+def _key(piece: ScenarioPiece) -> _Key:
     return (id(piece.scenario), piece.fillfactor, piece.seed, piece.later, piece.later_at_frac)
 
 
-def _play_elsewhere(piece: Piece) -> tuple[Played, int, float]:
+def _play_elsewhere(piece: ScenarioPiece) -> tuple[PlayedPiece, int, float]:
     """With the process that played it, and what it took of a processor there."""
     began_s = time.process_time()
     return _play(piece, None), os.getpid(), time.process_time() - began_s
 
 
-def _play(piece: Piece, progress: _core.Progress | None) -> Played:
+def _play(piece: ScenarioPiece, progress: _core.Progress | None) -> PlayedPiece:
     scenario = piece.scenario
     table = replace(scenario.table, fillfactor=piece.fillfactor)
     workload = scenario.profile.workload
@@ -259,7 +259,7 @@ def _play(piece: Piece, progress: _core.Progress | None) -> Played:
         if kind == "autovacuum":
             place = int(scenario.windows * began_s / scenario.duration_s)
             vacuum_pages[min(place, scenario.windows - 1)] += pages
-    return Played(
+    return PlayedPiece(
         piece=piece,
         columns=columns,
         vacuum_pages=tuple(vacuum_pages),

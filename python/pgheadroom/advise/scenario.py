@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from pgheadroom.advise.duration import ROWS_MIN, Work, operations_max, windows_of
+from pgheadroom.advise.duration import ROWS_MIN, WorkRate, operations_max, windows_of
 from pgheadroom.advise.filling import filled, filled_keys
 from pgheadroom.advise.knobs import Knobs, scattered, turned
 from pgheadroom.advise.row import rows_per_page
@@ -115,7 +115,7 @@ def make_scenario(
     table, said = filled_keys(table, operations)
     assumed += said
     server = server_of(profile.server, assumed)
-    work = Work.of(operations, table.rows, float(profile.server.observed.interval_s))
+    work = WorkRate.of(operations, table.rows, float(profile.server.observed.interval_s))
     duration_s = work.duration_s(server)
     wanted = max(ROWS_MIN, sample_pages * rows_per_page(table, 100))
     most = operations_max(table, work, server)

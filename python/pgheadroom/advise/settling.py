@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.predict.spread import students_t
 from pgheadroom.types import Interval
@@ -47,7 +47,7 @@ class LongRun:
     """
 
     scenario: Scenario
-    runs: tuple[Played, ...]
+    runs: tuple[PlayedPiece, ...]
     seen: Interval | None
 
     @property
@@ -73,7 +73,7 @@ def long_runs(
     left = tuple(dict.fromkeys(fillfactors))
     for turn in range(1 + LONGER_MAX):
         played = runner.play(
-            Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+            ScenarioPiece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
             for fillfactor in left
             for seed in range(seeds)
         )
@@ -91,7 +91,7 @@ def long_runs(
     return found
 
 
-def moved(runs: Sequence[Played]) -> Interval | None:
+def moved(runs: Sequence[PlayedPiece]) -> Interval | None:
     """
     Between what the HOT share still moves at the end of runs; None where it has settled.
 
@@ -110,7 +110,7 @@ def moved(runs: Sequence[Played]) -> Interval | None:
     return Interval(low=min(ends), mid=ends[1], high=max(ends), level=1.0)
 
 
-def grows_frac(runs: Sequence[Played]) -> float:
+def grows_frac(runs: Sequence[PlayedPiece]) -> float:
     """By which part heaps grow in the last half of runs, beyond the rows that come in it."""
     scenario = runs[0].piece.scenario
     half, rows = scenario.steady_from, scenario.table.rows
@@ -148,7 +148,7 @@ def differs(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, 
     return False
 
 
-def _shares(run: Played, first: int, last: int) -> tuple[float, float]:
+def _shares(run: PlayedPiece, first: int, last: int) -> tuple[float, float]:
     """HOT and new-page share of some windows."""
     updates = sum(run.columns["n_tup_upd"][first:last])
     if not updates:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pgheadroom.advise.guard import Twins
 from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.own_wal import own_wal
-from pgheadroom.advise.runs import Played
+from pgheadroom.advise.runs import PlayedPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.outcome import Value
@@ -20,14 +20,14 @@ from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
 
-class Trial:
+class KnobTrial:
     """One setting of the knobs, played."""
 
     def __init__(
         self,
         scenario: Scenario,
         knobs: Knobs,
-        played: Sequence[Played],
+        played: Sequence[PlayedPiece],
         *,
         lived: float | None,
         seen: float,
@@ -101,7 +101,7 @@ class Trial:
         return True
 
 
-def twins_of(best: Trial) -> Twins:
+def twins_of(best: KnobTrial) -> Twins:
     """What the twin has in the state that the table is taken to be in."""
     scenario, runs = best.scenario, best.played
     pages = math.fsum(_pages(run, "heap_pages", best) for run in runs) / len(runs)
@@ -121,7 +121,7 @@ def twins_of(best: Trial) -> Twins:
     )
 
 
-def _pages(run: Played, of: str, best: Trial) -> float:
+def _pages(run: PlayedPiece, of: str, best: KnobTrial) -> float:
     """
     Pages that the run has then, of as many rows as were observed.
 

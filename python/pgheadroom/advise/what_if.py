@@ -16,7 +16,7 @@ from typing import Any
 
 from pgheadroom.advise.calibrate import Fitted, calibrate
 from pgheadroom.advise.decide import not_repeated
-from pgheadroom.advise.runs import Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.shares import observed_shares
@@ -196,7 +196,7 @@ def _outcome(
     return outcome
 
 
-def _whole(run: Played, share: float) -> dict[str, Any]:
+def _whole(run: PlayedPiece, share: float) -> dict[str, Any]:
     found = run.figures()
     return with_quotients(
         {key: None if found[key] is None else found[key] / share for key in SUMMED}

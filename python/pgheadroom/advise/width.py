@@ -37,7 +37,7 @@ _MOMENTS_MIN = 5  # fewer looks at the horizon say nothing; arbitrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Width:
+class ExtraWidth:
     """A half-width that comes on top, as a share of the updates, and what it is for."""
 
     half: float
@@ -54,7 +54,7 @@ class Width:
         )
 
 
-def width_of(profile: Profile, table: TableProfile) -> Width:
+def width_of(profile: Profile, table: TableProfile) -> ExtraWidth:
     """
     Read what makes a forecast of a table less sure.
 
@@ -74,7 +74,7 @@ def width_of(profile: Profile, table: TableProfile) -> Width:
     grown = unplayed_growth_frac(table, writes(profile, table.name))
     if grown >= _GROWN_FROM:
         found.append((grown, "updates give values to columns that were NULL, and rows grow"))
-    return Width(
+    return ExtraWidth(
         half=math.sqrt(math.fsum(half * half for half, _ in found)),
         why=tuple(why for _, why in found),
     )

@@ -76,7 +76,7 @@ def verify_command(
     from pgheadroom.plan.record import read_record, record_path
     from pgheadroom.sources.log import read_statements
     from pgheadroom.sources.log_reading import LogWatch
-    from pgheadroom.sources.observing import Request, watch
+    from pgheadroom.sources.observing import ObservationRequest, watch
     from pgheadroom.sources.session import read_only_session
     from pgheadroom.wal.beside import beside
 
@@ -87,7 +87,7 @@ def verify_command(
     files = [read_statements(path) for path in statements or ()]
     logs = LogWatch(tuple(log or ()))
     parameters = parameters_of(host, port, user, dbname)
-    request = Request(
+    request = ObservationRequest(
         duration_s=length_s, ticks=_WINDOWS, samples=not no_sample, tick_counters=True
     )
     with (

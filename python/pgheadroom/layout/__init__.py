@@ -16,7 +16,7 @@ from pgheadroom.layout.values import (
     Computed,
     IndexLayout,
     Layout,
-    Measured,
+    MeasuredRows,
     Room,
     TableLayout,
 )
@@ -27,7 +27,7 @@ __all__ = [
     "Computed",
     "IndexLayout",
     "Layout",
-    "Measured",
+    "MeasuredRows",
     "Room",
     "TableLayout",
     "of_live_tables",

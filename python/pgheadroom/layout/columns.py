@@ -25,7 +25,7 @@ _SUBSTITUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LaidColumn:
     """A column as it is laid out; `type` is the server's spelling, `like` what stands for it."""
 
     core: _core.Column
@@ -60,7 +60,7 @@ def _profile_column(column: ColumnProfile, table: str, assumed: dict[str, str]) 
     return _core.Column(column.type, payload_bytes=width, name=column.name)
 
 
-def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> Shown:
+def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> LaidColumn:
     """
     A column of a live table, with values of their mean width.
 
@@ -86,7 +86,7 @@ def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> Show
     spelled = column.declared.removeprefix("public.")
     like = None if column.declared == column.type else column.type.removeprefix("public.")
     if core is not None:
-        return Shown(core, spelled, like, null_frac)
+        return LaidColumn(core, spelled, like, null_frac)
     substitute = _SUBSTITUTES.get((column.typlen, column.typalign), "bytea")
     if substitute == "bytea" and column.typlen > 0:
         width = column.typlen - 1  # as many bytes, one of them taken for a header
@@ -96,7 +96,7 @@ def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> Show
     # A built-in type of variable length is only wider than one value of it: it lies no otherwise.
     if column.is_user_type or column.typlen > 0:
         like = substitute if like is None else f"{like}, as {substitute}"
-    return Shown(core, spelled, like, null_frac)
+    return LaidColumn(core, spelled, like, null_frac)
 
 
 def _built_in(column: LiveColumn, width: int | None) -> _core.Column | None:

@@ -16,14 +16,14 @@ from dataclasses import replace
 import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.layout.columns import Shown, live_column, profile_columns
+from pgheadroom.layout.columns import LaidColumn, live_column, profile_columns
 from pgheadroom.layout.mean_row import DROPPED, mean_row
 from pgheadroom.layout.values import (
     ColumnLayout,
     Computed,
     IndexLayout,
     Layout,
-    Measured,
+    MeasuredRows,
     Room,
     TableLayout,
 )
@@ -65,7 +65,7 @@ def of_profile(profile: Profile, table: str | None) -> Layout:
 
 def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
     columns = [
-        Shown(core, core.type_name, None, column.null_frac)
+        LaidColumn(core, core.type_name, None, column.null_frac)
         for core, column in zip(profile_columns(found, assumed), found.columns, strict=True)
     ]
     keys: dict[str, tuple[str | None, ...]] = {
@@ -164,11 +164,11 @@ def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
     return replace(laid_out, added_columns=found.added_columns)
 
 
-def _measured(found: LiveTable) -> Measured | None:
+def _measured(found: LiveTable) -> MeasuredRows | None:
     """What the table's rows and pages say, beside what is computed; None where nothing does."""
     sample = found.sample
     if sample is not None:
-        return Measured(
+        return MeasuredRows(
             tuple_bytes=dict(sample["tuple_bytes"]),
             page_bytes=sample.get("page_bytes_mean"),
             rows=sample["rows"],
@@ -178,7 +178,7 @@ def _measured(found: LiveTable) -> Measured | None:
         )
     if not found.rows or not found.pages:
         return None
-    return Measured(
+    return MeasuredRows(
         tuple_bytes=None,
         page_bytes=None,
         rows=found.rows,
@@ -190,11 +190,11 @@ def _measured(found: LiveTable) -> Measured | None:
 
 def _lay_out(
     name: str,
-    columns: Sequence[Shown],
+    columns: Sequence[LaidColumn],
     rows: int | None,
     fillfactor: int,
     indexes: Mapping[str, tuple[str | None, ...]],
-    measured: Measured | None,
+    measured: MeasuredRows | None,
     *,
     dropped: int = 0,
 ) -> TableLayout:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.layout.columns import Shown
+from pgheadroom.layout.columns import LaidColumn
 
 _PATTERNS_EXACT = 6  # nullable columns of which each combination is laid out: 64 of them
 _PATTERNS_DRAWN = 200  # of more; the mean is then within some tenths of a byte
@@ -27,7 +27,7 @@ class MeanRow:
     with_nulls_frac: float
 
 
-def mean_row(columns: Sequence[Shown], dropped: int) -> MeanRow:
+def mean_row(columns: Sequence[LaidColumn], dropped: int) -> MeanRow:
     """The mean over which columns are NULL, as if each were so by itself; dropped ones always."""
     gone = [DROPPED] * dropped
     tuple_bytes = page_bytes = with_nulls = 0.0

@@ -73,7 +73,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRows:
     """
     What the table's rows and pages say.
 
@@ -112,7 +112,7 @@ class TableLayout:
     tail_padding_bytes: int
     needs_toast: bool
     computed: Computed
-    measured: Measured | None
+    measured: MeasuredRows | None
     best_order: tuple[str, ...]
     best_order_tuple_bytes: int
     best_order_page_bytes: int

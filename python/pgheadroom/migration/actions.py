@@ -70,7 +70,7 @@ Address = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class NamedRelation:
     """A table or index by name, as PostgreSQL folds it; the schema is None if none was given."""
 
     schema: str | None
@@ -93,7 +93,7 @@ class AddIndex:
     `comes_with`: the column of ADD COLUMN IF NOT EXISTS behind which it stands.
     """
 
-    table: Target
+    table: NamedRelation
     name: str | None
     kind: IndexKind
     method: str = "btree"
@@ -118,8 +118,8 @@ class AddIndex:
 class DropIndex:
     """An index goes; by its own name, or as the constraint of a table."""
 
-    index: Target
-    table: Target | None = None
+    index: NamedRelation
+    table: NamedRelation | None = None
     concurrently: bool = False
 
 
@@ -134,7 +134,7 @@ class SetColumn:
     and foreign keys are `Work`.
     """
 
-    table: Target
+    table: NamedRelation
     name: str
     type: str
     is_new: bool
@@ -155,7 +155,7 @@ class SetExpression:
     `reads` None: it is no generated column any more (DROP EXPRESSION).
     """
 
-    table: Target
+    table: NamedRelation
     name: str
     reads: tuple[str, ...] | None
 
@@ -164,7 +164,7 @@ class SetExpression:
 class DropColumn:
     """A column goes, and the indexes over it; rows keep its bytes until they are written anew."""
 
-    table: Target
+    table: NamedRelation
     name: str
     if_exists: bool = False
 
@@ -173,7 +173,7 @@ class DropColumn:
 class SetFillfactor:
     """The fillfactor of new pages; None: the default again."""
 
-    table: Target
+    table: NamedRelation
     fillfactor: int | None
 
 
@@ -182,7 +182,7 @@ class Rename:
     """A table, a column of it or an index is called otherwise from here on."""
 
     what: Literal["table", "column", "index"]
-    old: Target
+    old: NamedRelation
     new: str
     column: str | None = None
     schema: str | None = None
@@ -192,7 +192,7 @@ class Rename:
 class Remarkable:
     """Something about a table that nobody can judge from a profile, as a sentence."""
 
-    table: Target
+    table: NamedRelation
     kind: Literal["new", "dropped", "trigger", "partition"]
     text: str
     if_not_exists: bool = False
@@ -221,10 +221,10 @@ class Work:
         referenced: Of a foreign key; none: the primary key of the other table.
     """
 
-    table: Target | None
+    table: NamedRelation | None
     kind: WorkKind
-    index: Target | None = None
-    other: Target | None = None
+    index: NamedRelation | None = None
+    other: NamedRelation | None = None
     column: str | None = None
     not_valid: bool = False
     concurrently: bool = False
@@ -245,7 +245,7 @@ class Domain:
     `over`: the type that a new one is over.
     """
 
-    domain: Target
+    domain: NamedRelation
     is_new: bool
     over: str | None = None
     is_constrained: bool
@@ -259,16 +259,16 @@ Action = OfTable | DropIndex | Rename | Remarkable | Work | Domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fill:
+class RowChange:
     """Rows of a table are updated or deleted; `is_part`: those that a WHERE finds."""
 
-    table: Target
+    table: NamedRelation
     kind: Literal["UPDATE", "DELETE"]
     is_part: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class MigrationStatement:
     """
     A statement of a migration.
 
@@ -294,5 +294,5 @@ class Statement:
     newer: tuple[tuple[int, str], ...] = ()
     is_command: bool = False
     connects: str | None = None
-    fills: tuple[Fill, ...] = ()
+    fills: tuple[RowChange, ...] = ()
     tool: str | None = None

@@ -5,8 +5,8 @@ What an action makes of the observed tables: their names, columns, indexes and s
 from __future__ import annotations
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Remarkable, Rename, Target, Work
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.actions import Action, NamedRelation, Remarkable, Rename, Work
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.columns import drop_column, set_column, set_expression
 from pgheadroom.migration.indexes import add_index, add_to_partitions, drop_index
 from pgheadroom.migration.new_key import constrain_domain, new_key
@@ -15,7 +15,7 @@ from pgheadroom.migration.shape import FillfactorSet
 _DEFAULT_FILLFACTOR = 100
 
 
-def take(catalog: Catalog, line: int, action: Action) -> None:
+def take(catalog: NamedTables, line: int, action: Action) -> None:
     """Have an action of the statement at a line done to the tables."""
     if isinstance(action, Rename):
         _rename(catalog, line, action)
@@ -32,7 +32,7 @@ def take(catalog: Catalog, line: int, action: Action) -> None:
         _alter(catalog, line, action)
 
 
-def _alter(catalog: Catalog, line: int, action: actions.OfTable) -> None:
+def _alter(catalog: NamedTables, line: int, action: actions.OfTable) -> None:
     if catalog.names.is_partitioned(action.table):
         if isinstance(action, actions.SetFillfactor):
             text = "a partitioned table has no fillfactor: set it on the partitions"
@@ -60,7 +60,7 @@ def _alter(catalog: Catalog, line: int, action: actions.OfTable) -> None:
             drop_column(catalog, line, altered, action)
 
 
-def _rename(catalog: Catalog, line: int, action: Rename) -> None:
+def _rename(catalog: NamedTables, line: int, action: Rename) -> None:
     names = catalog.names
     place = names.table(action.old)
     index = names.index(action.old)
@@ -92,7 +92,7 @@ def _rename(catalog: Catalog, line: int, action: Rename) -> None:
         names.move_table(place, (action.schema or place[0], action.new))
 
 
-def _remark(catalog: Catalog, line: int, action: Remarkable) -> None:
+def _remark(catalog: NamedTables, line: int, action: Remarkable) -> None:
     place = catalog.names.table(action.table)
     if action.kind == "new":
         catalog.names.made.add((action.table.schema, action.table.name))
@@ -111,7 +111,7 @@ def _remark(catalog: Catalog, line: int, action: Remarkable) -> None:
         catalog.of_key(key).open.append((line, action.text))
 
 
-def _compare_places(catalog: Catalog, line: int, place: tuple[str | None, str]) -> None:
+def _compare_places(catalog: NamedTables, line: int, place: tuple[str | None, str]) -> None:
     """A new table under an observed one's name gets its updates: nothing is known of it."""
     schema, name = place
     for (of, observed), keys in catalog.names.observed.items():
@@ -120,4 +120,4 @@ def _compare_places(catalog: Catalog, line: int, place: tuple[str | None, str]) 
             for key in keys:
                 catalog.of_key(key).open.append((line, text))
             if not keys:
-                catalog.note(line, Target(schema=schema, name=name), text)
+                catalog.note(line, NamedRelation(schema=schema, name=name), text)

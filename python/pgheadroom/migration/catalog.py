@@ -4,15 +4,15 @@ Whose tables the statements of a migration are, by the names that these have by 
 
 from __future__ import annotations
 
-from pgheadroom.migration.actions import Action, Target
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.actions import Action, NamedRelation
+from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered, Note, altered_of
 from pgheadroom.migration.weighing import goes_on_to_heirs
 from pgheadroom.profile import Profile
 from pgheadroom.types import PgVersion
 
 
-class Catalog:
+class NamedTables:
     """
     The profile's tables by the names that they have while the migration goes on.
 
@@ -32,7 +32,7 @@ class Catalog:
         self.taken = {t.name for t in profile.tables} | {
             index.name for table in profile.tables for index in table.indexes
         }
-        self.names = Names(profile)
+        self.names = NamesNow(profile)
         self.altered: dict[str, Altered] = {}
         self.notes: list[Note] = []
         self.blind: int | None = None
@@ -43,7 +43,7 @@ class Catalog:
             self.altered[key] = altered_of(self.profile.table(key), self.major)
         return self.altered[key]
 
-    def of(self, target: Target, line: int) -> list[Altered]:
+    def of(self, target: NamedRelation, line: int) -> list[Altered]:
         """The observed tables behind a name; none for one that is not known, which is noted."""
         place = self.names.table(target)
         if place is None:
@@ -52,7 +52,7 @@ class Catalog:
             return []
         return [self.of_key(key) for key in self.names.tables[place]]
 
-    def reached(self, target: Target, line: int, action: Action) -> list[Altered]:
+    def reached(self, target: NamedRelation, line: int, action: Action) -> list[Altered]:
         """Those of `of`, and their heirs where an action goes on to these."""
         found = self.of(target, line)
         if not goes_on_to_heirs(action) or getattr(action, "table", target) != target:

@@ -11,9 +11,9 @@ import pgheadroom
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.migration.actions import Statement, Target
+from pgheadroom.migration.actions import MigrationStatement, NamedRelation
 from pgheadroom.migration.answer import MigrationCheck, NotUnderstood, TableCheck
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.following import follow
 from pgheadroom.migration.judging import PLAYED_MAX, TableJudging
 from pgheadroom.migration.shape import Note
@@ -30,7 +30,7 @@ the profile take, beside which an answer has imports of one second and more."""
 
 def check_migration(
     profile: Profile,
-    statements: Sequence[Statement],
+    statements: Sequence[MigrationStatement],
     *,
     table: str | None = None,
     rewrite_over_bytes: int = REWRITE_OVER_BYTES,
@@ -54,7 +54,7 @@ def check_migration(
     """
     _refuse(profile, statements)
     chosen = None if table is None else _chosen(profile, table)
-    catalog = Catalog(profile)
+    catalog = NamedTables(profile)
     follow(catalog, statements)
     altered = [
         found
@@ -95,7 +95,7 @@ def check_migration(
 
 
 def _strict_findings(
-    statements: Sequence[Statement], tables: Sequence[TableCheck], notes: Sequence[Note]
+    statements: Sequence[MigrationStatement], tables: Sequence[TableCheck], notes: Sequence[Note]
 ) -> tuple[str, ...]:
     """What fails a strict check beside tables that lose HOT."""
     open_ = [f"{found.name}: not judged" for found in tables if found.not_judged]
@@ -107,7 +107,7 @@ def _strict_findings(
     return tuple(dict.fromkeys(open_))
 
 
-def _of_psql(profile: Profile, statements: Sequence[Statement]) -> Iterator[Note]:
+def _of_psql(profile: Profile, statements: Sequence[MigrationStatement]) -> Iterator[Note]:
     """What is said of psql's commands that run nothing: once; of another database; of a tool."""
     assert profile.server.observed is not None, "refused before"
     database = profile.server.observed.database
@@ -140,8 +140,8 @@ def _notes(notes: Sequence[Note], table: str | None) -> list[Note]:
 def _chosen(profile: Profile, table: str) -> frozenset[str]:
     """Tables of the profile with that name, of a partitioned one its partitions."""
     schema, _, name = table.rpartition(".")
-    wanted = Target(schema=schema or None, name=name)
-    found = Catalog(profile).names.tables_of(wanted)
+    wanted = NamedRelation(schema=schema or None, name=name)
+    found = NamedTables(profile).names.tables_of(wanted)
     if not found:
         listed = sorted(t.name if t.observed is None else t.observed.name for t in profile.tables)
         raise ParameterError(
@@ -150,7 +150,7 @@ def _chosen(profile: Profile, table: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _refuse(profile: Profile, statements: Sequence[Statement]) -> None:
+def _refuse(profile: Profile, statements: Sequence[MigrationStatement]) -> None:
     if profile.server.observed is None or any(t.observed is None for t in profile.tables):
         raise InputError(
             "the profile was not made by `pgheadroom observe`: a check needs the updates that "

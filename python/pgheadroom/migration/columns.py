@@ -5,13 +5,15 @@ Columns that a migration makes, changes, computes anew and drops, in the table t
 from __future__ import annotations
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.indexes import drop_one
 from pgheadroom.migration.shape import Altered, ColumnSet, ExpressionSet, stand_in
 from pgheadroom.observe.naming import profile_name
 
 
-def set_column(catalog: Catalog, line: int, altered: Altered, action: actions.SetColumn) -> None:
+def set_column(
+    catalog: NamedTables, line: int, altered: Altered, action: actions.SetColumn
+) -> None:
     """A column that comes, or has another type from here on."""
     table = altered.table
     identity = altered.names.get(action.name)
@@ -42,7 +44,9 @@ def set_column(catalog: Catalog, line: int, altered: Altered, action: actions.Se
     )
 
 
-def drop_column(catalog: Catalog, line: int, altered: Altered, action: actions.DropColumn) -> None:
+def drop_column(
+    catalog: NamedTables, line: int, altered: Altered, action: actions.DropColumn
+) -> None:
     """It takes with it the generated columns that read it, and all indexes over any of them."""
     identity = altered.names.pop(action.name, None)
     if identity is None:

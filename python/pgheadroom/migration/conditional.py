@@ -16,15 +16,15 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Remarkable, Target, Work
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.actions import Action, NamedRelation, Remarkable, Work
+from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered
 
 
 class Say(Protocol):
     """Takes a note: the table, the text, and whether nothing is left open by it."""
 
-    def __call__(self, table: Target, text: str, *, is_judged: bool) -> None:
+    def __call__(self, table: NamedRelation, text: str, *, is_judged: bool) -> None:
         """Take it."""
 
 
@@ -42,8 +42,8 @@ class Conditions:
 
     def __init__(
         self,
-        names: Names,
-        tables_of: Callable[[Target], Sequence[Altered]],
+        names: NamesNow,
+        tables_of: Callable[[NamedRelation], Sequence[Altered]],
         say: Say,
         leave_open: Callable[[Sequence[Altered], str], None],
         blind: int | None,
@@ -53,7 +53,7 @@ class Conditions:
         self._say = say
         self._leave_open = leave_open
         self._blind = blind
-        self._left_out: set[tuple[Target, str]] = set()
+        self._left_out: set[tuple[NamedRelation, str]] = set()
         self._is_made = True
 
     def kept(self, action: Action) -> Action | None:

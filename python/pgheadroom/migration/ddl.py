@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
-from pgheadroom.migration.actions import Action, Fill, Statement, Target
+from pgheadroom.migration.actions import Action, MigrationStatement, NamedRelation, RowChange
 from pgheadroom.migration.sections import forward
 from pgheadroom.sources.statements import Located, NotParsed, facts_of, located, writes_of
 
@@ -44,11 +44,11 @@ class _Found:
     actions: list[Action] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     newer: list[tuple[int, str]] = field(default_factory=list)
-    fills: list[Fill] = field(default_factory=list)
+    fills: list[RowChange] = field(default_factory=list)
     is_sql: bool = True
 
 
-def read_migration(text: str) -> tuple[Statement, ...]:
+def read_migration(text: str) -> tuple[MigrationStatement, ...]:
     """
     The statements of a migration, in order; of a tool's file those of the way forward.
 
@@ -60,16 +60,18 @@ def read_migration(text: str) -> tuple[Statement, ...]:
     listed = [_statement(found, session) for found in located(part.text)]
     if part.said is not None:
         line, said = part.said
-        listed.insert(0, Statement(line=line, text="", is_sql=False, is_command=True, tool=said))
+        listed.insert(
+            0, MigrationStatement(line=line, text="", is_sql=False, is_command=True, tool=said)
+        )
     return tuple(listed)
 
 
-def _statement(found: Located, session: _Session) -> Statement:
+def _statement(found: Located, session: _Session) -> MigrationStatement:
     if found.is_command:
         if found.connects is not None:  # a session of its own
             session.set(None, local=False)
             session.begun = None
-        return Statement(
+        return MigrationStatement(
             line=found.line,
             text=found.text,
             is_sql=False,
@@ -89,7 +91,7 @@ def _statement(found: Located, session: _Session) -> Statement:
         if (is_begin and session.begun is None) or is_chained:
             session.begun = found.line
     savepoint, takes_back = _taken_back(found.text) if made.is_sql else (None, None)
-    return Statement(
+    return MigrationStatement(
         line=found.line,
         text=" ".join(found.text.split()),
         actions=tuple(made.actions),
@@ -152,7 +154,7 @@ def _read(text: str, made: _Found, session: _Session) -> None:
         made.fills.extend(_fills(text, session))
 
 
-def _fills(text: str, session: _Session) -> Iterator[Fill]:
+def _fills(text: str, session: _Session) -> Iterator[RowChange]:
     """Tables whose rows a statement updates or deletes, itself or in its WITH."""
     try:
         writes = writes_of(text)
@@ -160,8 +162,8 @@ def _fills(text: str, session: _Session) -> Iterator[Fill]:
         return
     for write in writes:
         if write.kind in ("update", "delete"):
-            yield Fill(
-                table=Target(schema=write.schema or session.schema(), name=write.table),
+            yield RowChange(
+                table=NamedRelation(schema=write.schema or session.schema(), name=write.table),
                 kind="UPDATE" if write.kind == "update" else "DELETE",
                 is_part=write.has_where,
             )
@@ -174,7 +176,7 @@ def _action(kind: str, fact: dict[str, Any]) -> Action:
 
 def _value(value: object) -> object:
     if isinstance(value, dict):
-        return Target(schema=value["schema"], name=value["name"])
+        return NamedRelation(schema=value["schema"], name=value["name"])
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -190,8 +192,8 @@ def _placed(action: Action, schema: str | None) -> Action:
     return replace(action, **bare)  # type: ignore[arg-type]
 
 
-def _targets(action: Action) -> Iterator[tuple[str, Target]]:
+def _targets(action: Action) -> Iterator[tuple[str, NamedRelation]]:
     for entry in fields(action):
         value = getattr(action, entry.name)
-        if isinstance(value, Target):
+        if isinstance(value, NamedRelation):
             yield entry.name, value

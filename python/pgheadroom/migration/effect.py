@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from pgheadroom.migration.actions import Target
+from pgheadroom.migration.actions import NamedRelation
 
 Lock = Literal[
     "ACCESS SHARE",
@@ -74,7 +74,7 @@ class Effect:
     does: str | None = None
     shares_pass: bool = False
     beside: str | None = None
-    waits_for: Target | None = None
+    waits_for: NamedRelation | None = None
     read_bytes: int | None = None
     lock_since: int | None = None
 

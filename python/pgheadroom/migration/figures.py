@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgheadroom.advise.guard import Guard, Twins, guard_of
-from pgheadroom.advise.hot import Part, Shape
+from pgheadroom.advise.hot import HotShape, Part
 from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.own_wal import own_wal
 from pgheadroom.advise.row import labels_of
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, make_scenario, writes
 from pgheadroom.advise.shares import Observed, observed_shares
 from pgheadroom.errors import InputError, TwinError
@@ -161,10 +161,10 @@ def _contradicted(now: _Side, shares: Observed) -> str | None:
 
 def _play(scenario: Scenario, fillfactor: int, version: str, runner: Runner) -> _Side:
     pieces = [
-        Piece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
+        ScenarioPiece(scenario=scenario, version=version, fillfactor=fillfactor, seed=seed)
         for seed in range(SEEDS)
     ]
-    played: list[Played] = runner.play(pieces)
+    played: list[PlayedPiece] = runner.play(pieces)
     wholes: list[Mapping[str, Any]] = [{**run.figures(), "by_table": {}} for run in played]
     outcome = spread(
         wholes,
@@ -201,7 +201,7 @@ def _changed_frac(altered: Altered, parts: Sequence[Part]) -> dict[str, float]:
 
 
 def _computing(
-    scenario: Scenario, shape: Shape, labels: Mapping[str, str], knobs: Knobs
+    scenario: Scenario, shape: HotShape, labels: Mapping[str, str], knobs: Knobs
 ) -> Scenario:
     """Updates change the stored generated columns that read what they assign, too."""
     if not shape.generated:

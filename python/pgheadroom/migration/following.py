@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Statement, Target, Work
+from pgheadroom.migration.actions import Action, MigrationStatement, NamedRelation, Work
 from pgheadroom.migration.altering import take
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.conditional import Conditions
 from pgheadroom.migration.effect import Effect, joined, kept
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.nulls import not_null_already, refused_nulls, take_nulls, take_writes
 from pgheadroom.migration.shape import Altered, Note
 from pgheadroom.migration.transaction import Held, Later, refused
@@ -36,13 +36,13 @@ from pgheadroom.migration.work import fill
 class _State:
     """What a transaction, or a savepoint, began with."""
 
-    names: Names
+    names: NamesNow
     altered: dict[str, Altered]
     notes: list[Note]
     held: Held
 
 
-def follow(catalog: Catalog, statements: Sequence[Statement]) -> None:
+def follow(catalog: NamedTables, statements: Sequence[MigrationStatement]) -> None:
     """Take all actions in, statement by statement."""
     held = Held()
     begun: int | None = None
@@ -69,7 +69,7 @@ def follow(catalog: Catalog, statements: Sequence[Statement]) -> None:
         _compare_names(statements[-1].line, altered)
 
 
-def _take_in(catalog: Catalog, statement: Statement, held: Held) -> None:
+def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) -> None:
     """One statement."""
     for text in refused(statement):
         catalog.note(statement.line, None, text)
@@ -125,7 +125,7 @@ def _take_in(catalog: Catalog, statement: Statement, held: Held) -> None:
 
 
 def _weigh(
-    catalog: Catalog, line: int, action: Action, *, is_empty: bool
+    catalog: NamedTables, line: int, action: Action, *, is_empty: bool
 ) -> Iterator[tuple[Altered, Effect]]:
     yield from weighed(
         action,
@@ -141,7 +141,7 @@ def _weigh(
         _cluster(catalog, line, action)
 
 
-def _cluster(catalog: Catalog, line: int, action: Work) -> None:
+def _cluster(catalog: NamedTables, line: int, action: Work) -> None:
     """An index is marked by CLUSTER USING; CLUSTER alone goes by such marks."""
     if action.table is None:
         if not any(altered.clustered for altered in catalog.altered.values()):
@@ -156,7 +156,7 @@ def _cluster(catalog: Catalog, line: int, action: Work) -> None:
 
 
 def _other_ends(
-    catalog: Catalog, line: int, action: Action, own: Sequence[tuple[Altered, Effect]]
+    catalog: NamedTables, line: int, action: Action, own: Sequence[tuple[Altered, Effect]]
 ) -> Iterator[tuple[str, Effect]]:
     """What is done to the tables at the other end of foreign keys."""
     if not catalog.names.keys.is_known:
@@ -172,14 +172,16 @@ def _other_ends(
                 read = size_of(catalog.of(effect.waits_for, line))
                 effect = replace(effect, read_bytes=read)
             yield key, effect
-        target = Target(schema=end.place[0], name=end.place[1])
+        target = NamedRelation(schema=end.place[0], name=end.place[1])
         is_new = not tables and catalog.names.is_new_place(target) is not None
         if (not tables and not is_new) or end.place in catalog.names.partitioned:
             text = f"{end.effect.what}: locked with {end.effect.lock} until its transaction ends"
             catalog.note(line, target, text, is_judged=True)
 
 
-def _filled(catalog: Catalog, statement: Statement, held: Held) -> Iterator[tuple[str, Later]]:
+def _filled(
+    catalog: NamedTables, statement: MigrationStatement, held: Held
+) -> Iterator[tuple[str, Later]]:
     """Tables whose rows are written while others wait for the transaction's locks."""
     for found in statement.fills if held.stopped else ():
         for key in catalog.names.tables_of(found.table):
@@ -189,7 +191,7 @@ def _filled(catalog: Catalog, statement: Statement, held: Held) -> Iterator[tupl
                 catalog.of_key(key).effects.append((statement.line, effect))
 
 
-def _later(catalog: Catalog, line: int, key: str) -> Later:
+def _later(catalog: NamedTables, line: int, key: str) -> Later:
     observed = catalog.profile.table(key).observed
     assert observed is not None, "the caller has checked that tables are observed"
     place = catalog.names.called(key) or (observed.schema, observed.name)
@@ -197,25 +199,25 @@ def _later(catalog: Catalog, line: int, key: str) -> Later:
     size = observed.main_bytes
     return Later(
         line=line,
-        table=Target(schema=schema, name=place[1]),
+        table=NamedRelation(schema=schema, name=place[1]),
         size_bytes=None if size is None else int(size),
     )
 
 
-def _end(catalog: Catalog, held: Held) -> None:
+def _end(catalog: NamedTables, held: Held) -> None:
     """Locks go: what has waited for other tables is told."""
     for key, line, effect in held.waiting():
         catalog.of_key(key).effects.append((line, effect))
 
 
-def _take_writes(catalog: Catalog, statement: Statement) -> None:
+def _take_writes(catalog: NamedTables, statement: MigrationStatement) -> None:
     for found in statement.fills:
         for key in catalog.names.tables_of(found.table):
             take_writes(found, catalog.of_key(key))
 
 
-def _conditions(catalog: Catalog, line: int) -> Conditions:
-    def say(table: Target, text: str, *, is_judged: bool) -> None:
+def _conditions(catalog: NamedTables, line: int) -> Conditions:
+    def say(table: NamedRelation, text: str, *, is_judged: bool) -> None:
         catalog.note(line, table, text, is_judged=is_judged)
 
     def leave_open(tables: Sequence[Altered], text: str) -> None:
@@ -228,15 +230,17 @@ def _conditions(catalog: Catalog, line: int) -> Conditions:
     )
 
 
-def _of_table(catalog: Catalog, line: int, action: Action) -> list[Altered]:
+def _of_table(catalog: NamedTables, line: int, action: Action) -> list[Altered]:
     """The observed tables that an action changes, by the name of its table."""
     table = getattr(action, "table", None)
-    if not isinstance(table, Target) or catalog.names.table(table) is None:
+    if not isinstance(table, NamedRelation) or catalog.names.table(table) is None:
         return []
     return catalog.reached(table, line, action)
 
 
-def _note_refused(catalog: Catalog, line: int, action: Action, tables: Sequence[Altered]) -> None:
+def _note_refused(
+    catalog: NamedTables, line: int, action: Action, tables: Sequence[Altered]
+) -> None:
     """What PostgreSQL refuses for the rows that are there; after a DO nobody knows them."""
     text = refused_nulls(action, tables, catalog.names) if catalog.blind is None else None
     if text is not None:
@@ -258,7 +262,7 @@ def _compare_names(line: int, altered: Altered) -> None:
             altered.open.append((line, text))
 
 
-def _state(catalog: Catalog, held: Held) -> _State:
+def _state(catalog: NamedTables, held: Held) -> _State:
     return _State(
         names=catalog.names.copied(),
         altered={key: altered.copied() for key, altered in catalog.altered.items()},
@@ -267,7 +271,7 @@ def _state(catalog: Catalog, held: Held) -> _State:
     )
 
 
-def _take_back(catalog: Catalog, line: int, state: _State) -> Held:
+def _take_back(catalog: NamedTables, line: int, state: _State) -> Held:
     """As it was then; what statements have locked, rewritten and read meanwhile they have."""
     worked = {key: altered.effects for key, altered in catalog.altered.items()}
     catalog.names = state.names.copied()

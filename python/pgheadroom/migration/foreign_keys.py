@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Address, Remarkable, Target, Work
+from pgheadroom.migration.actions import Action, Address, NamedRelation, Remarkable, Work
 from pgheadroom.migration.effect import Effect, Lock
 from pgheadroom.profile.observed_server import ObservedForeignKey
 
@@ -88,7 +88,7 @@ class ForeignKeys:
             for key in self._keys
         ]
 
-    def rename(self, old: Target, new: str) -> None:
+    def rename(self, old: NamedRelation, new: str) -> None:
         """A constraint is called otherwise: the only key of that name."""
         named = [
             key for key in self._keys if key.name == old.name and old.schema in (None, key.table[0])
@@ -215,7 +215,7 @@ def _made_anew(key: Key, place: Address, own: Effect | None) -> OtherEnd:
     unless = own.unless if own is not None and is_checked else None
     if key.table == place:
         what = f"referenced by {_said(key)}, which is made anew"
-        waits = Target(schema=place[0], name=place[1]) if is_checked else None
+        waits = NamedRelation(schema=place[0], name=place[1]) if is_checked else None
         effect = Effect(
             lock="ACCESS EXCLUSIVE",
             effort="probe" if is_checked else "nothing",

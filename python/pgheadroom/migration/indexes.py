@@ -10,7 +10,7 @@ from dataclasses import replace
 from pgheadroom.advise.hot import HotIndex
 from pgheadroom.advise.row import index_label
 from pgheadroom.migration import actions
-from pgheadroom.migration.catalog import Catalog
+from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.index_name import chosen_name
 from pgheadroom.migration.names import IndexAt
 from pgheadroom.migration.shape import Altered, IndexAdded, IndexDropped
@@ -19,7 +19,7 @@ from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import IndexProfile
 
 
-def add_index(catalog: Catalog, line: int, altered: Altered, action: actions.AddIndex) -> None:
+def add_index(catalog: NamedTables, line: int, altered: Altered, action: actions.AddIndex) -> None:
     """An index of one table, by the name that it has or that PostgreSQL chooses."""
     if _exists(catalog, action):
         return
@@ -69,7 +69,7 @@ def add_index(catalog: Catalog, line: int, altered: Altered, action: actions.Add
     )
 
 
-def add_to_partitions(catalog: Catalog, line: int, action: actions.AddIndex) -> None:
+def add_to_partitions(catalog: NamedTables, line: int, action: actions.AddIndex) -> None:
     """The partitioned table's index has a name, behind which those of its partitions are."""
     if _exists(catalog, action):
         return
@@ -87,7 +87,7 @@ def add_to_partitions(catalog: Catalog, line: int, action: actions.AddIndex) -> 
     ]
 
 
-def drop_index(catalog: Catalog, line: int, action: actions.DropIndex) -> None:
+def drop_index(catalog: NamedTables, line: int, action: actions.DropIndex) -> None:
     """What is behind a name goes: an index, or a constraint that has one."""
     target = constraint_index(action, catalog.names)
     found = catalog.names.indexes_of(target)
@@ -108,7 +108,7 @@ def drop_index(catalog: Catalog, line: int, action: actions.DropIndex) -> None:
 
 
 def drop_one(
-    catalog: Catalog, line: int, altered: Altered, identity: str, *, column: str | None = None
+    catalog: NamedTables, line: int, altered: Altered, identity: str, *, column: str | None = None
 ) -> None:
     """One table's index goes; `column`: it goes with this one."""
     catalog.names.drop_index(altered.table.name, identity)
@@ -126,7 +126,7 @@ def drop_one(
     altered.edits.append(IndexDropped(line=line, name=index.name, label=label, column=column))
 
 
-def _exists(catalog: Catalog, action: actions.AddIndex) -> bool:
+def _exists(catalog: NamedTables, action: actions.AddIndex) -> bool:
     """Whether IF NOT EXISTS makes nothing of it."""
     if not action.if_not_exists or action.name is None:
         return False
@@ -135,7 +135,7 @@ def _exists(catalog: Catalog, action: actions.AddIndex) -> bool:
     return (schema, action.name) in catalog.names.indexes
 
 
-def _parent_name(catalog: Catalog, action: actions.AddIndex) -> str:
+def _parent_name(catalog: NamedTables, action: actions.AddIndex) -> str:
     place = catalog.names.table(action.table)
     assert place is not None, "a table that is partitioned is known"
     return action.name or chosen_name(

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgheadroom.migration.actions import Address, Target
+from pgheadroom.migration.actions import Address, NamedRelation
 from pgheadroom.migration.foreign_keys import ForeignKeys
 from pgheadroom.profile import Profile
 
@@ -21,7 +21,7 @@ class IndexAt:
     identity: str
 
 
-class Names:
+class NamesNow:
     """
     The profile's tables and indexes by the names that they have now.
 
@@ -42,7 +42,7 @@ class Names:
         self.indexes: dict[Address, list[IndexAt]] = {}
         self.partitioned: set[Address] = set()
         self.made: set[tuple[str | None, str]] = set()
-        self.gone: set[Target] = set()
+        self.gone: set[NamedRelation] = set()
         leaves: dict[str, list[str]] = {}
         for table in profile.tables:
             observed = table.observed
@@ -74,7 +74,7 @@ class Names:
             if parent not in full and parent in of_name:
                 self.heirs[of_name[parent]] = members
 
-    def copied(self) -> Names:
+    def copied(self) -> NamesNow:
         """The same, which what comes later leaves alone."""
         made = copy.copy(self)
         made.tables = {place: list(keys) for place, keys in self.tables.items()}
@@ -89,15 +89,15 @@ class Names:
         made.heirs = {key: list(members) for key, members in self.heirs.items()}
         return made
 
-    def table(self, target: Target) -> Address | None:
+    def table(self, target: NamedRelation) -> Address | None:
         """Of a table's name."""
         return _place(target, self.tables)
 
-    def index(self, target: Target) -> Address | None:
+    def index(self, target: NamedRelation) -> Address | None:
         """Of an index's name."""
         return _place(target, self.indexes)
 
-    def place_of(self, target: Target) -> Address | None:
+    def place_of(self, target: NamedRelation) -> Address | None:
         """Of a table, observed or made by the migration."""
         found = self.table(target)
         return self.is_new_place(target) if found is None else found
@@ -125,14 +125,14 @@ class Names:
 
     def _domain(self, spelled: str) -> Address | None:
         *before, name = (part.strip('"') for part in spelled.split("."))
-        return _place(Target(schema=before[0] if before else None, name=name), self.domains)
+        return _place(NamedRelation(schema=before[0] if before else None, name=name), self.domains)
 
-    def tables_of(self, target: Target) -> tuple[str, ...]:
+    def tables_of(self, target: NamedRelation) -> tuple[str, ...]:
         """Names in the profile of a table, or of the partitions of one; none where it has none."""
         place = self.table(target)
         return () if place is None else tuple(self.tables[place])
 
-    def indexes_of(self, target: Target) -> tuple[IndexAt, ...]:
+    def indexes_of(self, target: NamedRelation) -> tuple[IndexAt, ...]:
         """The indexes behind a name."""
         place = self.index(target)
         return () if place is None else tuple(self.indexes[place])
@@ -148,11 +148,11 @@ class Names:
             None,
         )
 
-    def is_partitioned(self, target: Target) -> bool:
+    def is_partitioned(self, target: NamedRelation) -> bool:
         """Whether it is a partitioned table."""
         return self.table(target) in self.partitioned
 
-    def is_new(self, target: Target) -> bool:
+    def is_new(self, target: NamedRelation) -> bool:
         """Whether the migration has made it; an unqualified name may be that of any schema."""
         if target.schema is None:
             return any(name == target.name for _, name in self.made)
@@ -160,11 +160,11 @@ class Names:
             name == target.name and schema in (None, target.schema) for schema, name in self.made
         )
 
-    def is_new_place(self, target: Target) -> Address | None:
+    def is_new_place(self, target: NamedRelation) -> Address | None:
         """Of a table that the migration has made."""
         return _place(target, {(schema or "public", name) for schema, name in self.made})
 
-    def is_gone(self, target: Target) -> bool:
+    def is_gone(self, target: NamedRelation) -> bool:
         """Whether the migration has dropped it."""
         return any(
             found.name == target.name and target.schema in (None, found.schema)
@@ -179,7 +179,7 @@ class Names:
             or any(name == n and s in (None, schema) for s, n in self.made)
         )
 
-    def drop_table(self, target: Target) -> None:
+    def drop_table(self, target: NamedRelation) -> None:
         """It goes, with its indexes and, of a partitioned one, its partitions."""
         self.made = {found for found in self.made if found[1] != target.name}
         self.gone.add(target)
@@ -191,10 +191,10 @@ class Names:
         for other, keys in list(self.tables.items()):
             if keys and gone.issuperset(keys) and (is_whole or other not in self.partitioned):
                 del self.tables[other]
-                self.gone.add(Target(schema=other[0], name=other[1]))
+                self.gone.add(NamedRelation(schema=other[0], name=other[1]))
             elif gone & set(keys):
                 self.tables[other] = [key for key in keys if key not in gone]
-        self.gone.add(Target(schema=place[0], name=place[1]))
+        self.gone.add(NamedRelation(schema=place[0], name=place[1]))
         for where, found in list(self.indexes.items()):
             self._keep(where, [index for index in found if index.table not in gone])
 
@@ -230,7 +230,7 @@ class Names:
             }
 
 
-def _place(target: Target, known: Iterable[Address]) -> Address | None:
+def _place(target: NamedRelation, known: Iterable[Address]) -> Address | None:
     """Schema and name; an unqualified name is the one in `public`, else the only one."""
     if target.schema is not None:
         place = (target.schema, target.name)

@@ -10,11 +10,11 @@ from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Address
 from pgheadroom.migration.foreign_keys import Key
 from pgheadroom.migration.index_name import chosen_key_name
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered
 
 
-def new_key(names: Names, of_key: Callable[[str], Altered], action: actions.Work) -> None:
+def new_key(names: NamesNow, of_key: Callable[[str], Altered], action: actions.Work) -> None:
     """
     Later statements find a foreign key that this one makes.
 
@@ -47,7 +47,7 @@ def new_key(names: Names, of_key: Callable[[str], Altered], action: actions.Work
     )
 
 
-def _altered(names: Names, of_key: Callable[[str], Altered], place: Address) -> Altered | None:
+def _altered(names: NamesNow, of_key: Callable[[str], Altered], place: Address) -> Altered | None:
     """An observed table, or the first of a partitioned one's; None: the migration has made it."""
     found = names.tables.get(place, ())
     return of_key(found[0]) if found else None
@@ -67,7 +67,7 @@ def _referenced(
     return wanted, None
 
 
-def constrain_domain(names: Names, action: actions.Domain) -> None:
+def constrain_domain(names: NamesNow, action: actions.Domain) -> None:
     """A domain that is new, or has constraints from here on."""
     target = action.domain
     place = (target.schema or "public", target.name)

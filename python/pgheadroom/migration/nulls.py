@@ -15,7 +15,7 @@ from dataclasses import replace
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action
 from pgheadroom.migration.effect import Effect
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered
 from pgheadroom.migration.work import is_known_type
 
@@ -26,7 +26,7 @@ _NULLABLE: dict[actions.WorkKind, bool] = {
 }
 
 
-def refused_nulls(action: Action, tables: Sequence[Altered], names: Names) -> str | None:
+def refused_nulls(action: Action, tables: Sequence[Altered], names: NamesNow) -> str | None:
     """
     Why PostgreSQL refuses an action on tables as they are before it; None: it does not.
 
@@ -82,14 +82,14 @@ def not_null_already(effect: Effect, action: Action, altered: Altered, blind: in
     return replace(effect, effort="nothing", unless=None, shares_pass=False)
 
 
-def may_have_default(spelled: str, names: Names) -> bool:
+def may_have_default(spelled: str, names: NamesNow) -> bool:
     """Whether a type is a domain, or may be one: these can have a default of their own."""
     if names.is_domain(spelled):
         return True
     return not names.knows_domains and not is_known_type(spelled)
 
 
-def take_nulls(action: Action, altered: Altered, names: Names) -> None:
+def take_nulls(action: Action, altered: Altered, names: NamesNow) -> None:
     """What an action makes of the NULLs of a table, and of who can have some; after it."""
     if isinstance(action, actions.Work):
         if action.kind == "truncate":
@@ -107,7 +107,7 @@ def take_nulls(action: Action, altered: Altered, names: Names) -> None:
             altered.nulls[identity] = "it is new, and has no default"
 
 
-def take_writes(written: actions.Fill, altered: Altered) -> None:
+def take_writes(written: actions.RowChange, altered: Altered) -> None:
     """Rows were updated or deleted: nobody knows which columns still have NULLs, or which rows."""
     altered.nulls.clear()
     if written.kind == "DELETE":

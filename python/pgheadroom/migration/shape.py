@@ -3,7 +3,7 @@ What a migration makes of an observed table: edits of its profile, and what deci
 
 Each column has an identity that renames do not change, and that a later column of the same name
 does not share. An edit can be made to a table and to a sample of it alike; what decides which
-updates can be HOT is kept beside, as a `Shape` before and after.
+updates can be HOT is kept beside, as a `HotShape` before and after.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
-from pgheadroom.advise.hot import Blocker, HotIndex, Shape, shape_of
+from pgheadroom.advise.hot import Blocker, HotIndex, HotShape, shape_of
 from pgheadroom.advise.row import labels_of
 from pgheadroom.errors import InputError
 from pgheadroom.migration.effect import Effect
@@ -135,7 +135,7 @@ class Altered:
     labels: dict[str, str]
     names: dict[str, str]
     types: dict[str, str]
-    before: Shape
+    before: HotShape
     indexes: dict[str, HotIndex]
     generated: dict[str, frozenset[str]]
     virtual: set[str]
@@ -149,9 +149,9 @@ class Altered:
     has_rows: bool = False
 
     @property
-    def after(self) -> Shape:
+    def after(self) -> HotShape:
         """What decides which updates can be HOT from here on."""
-        return Shape(
+        return HotShape(
             major=self.before.major,
             indexes=tuple(self.indexes.values()),
             generated=dict(self.generated),

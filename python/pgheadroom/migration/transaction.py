@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pgheadroom.migration.actions import Statement, Target, Work
+from pgheadroom.migration.actions import MigrationStatement, NamedRelation, Work
 from pgheadroom.migration.effect import LOCKS, STOPS_WRITERS, Effect, Lock
 from pgheadroom.units import show_bytes
 
@@ -20,7 +20,7 @@ class Later:
     """Something long that a transaction does: its line, the table that it concerns, its size."""
 
     line: int
-    table: Target
+    table: NamedRelation
     size_bytes: int | None
 
 
@@ -88,7 +88,7 @@ class Held:
             yield table, longest.line, effect
 
 
-def refused(statement: Statement) -> Iterator[str]:
+def refused(statement: MigrationStatement) -> Iterator[str]:
     """What PostgreSQL refuses after BEGIN (`PreventInTransactionBlock`)."""
     for action in statement.actions if statement.transaction is not None else ():
         is_refresh = isinstance(action, Work) and action.kind == "refresh"

@@ -8,10 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pgheadroom.migration import actions
-from pgheadroom.migration.actions import Action, Address, Remarkable, Statement, Target, Work
+from pgheadroom.migration.actions import (
+    Action,
+    Address,
+    MigrationStatement,
+    NamedRelation,
+    Remarkable,
+    Work,
+)
 from pgheadroom.migration.effect import STOPS_WRITERS, Effect
 from pgheadroom.migration.foreign_keys import Key, OtherEnd
-from pgheadroom.migration.names import Names
+from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered
 from pgheadroom.migration.work import domain_checked, effect_of, of_domain, of_parent
 
@@ -54,8 +61,8 @@ _OF_HEIRS = frozenset(
 
 def weighed(
     action: Action,
-    names: Names,
-    tables_of: Callable[[Target], Sequence[Altered]],
+    names: NamesNow,
+    tables_of: Callable[[NamedRelation], Sequence[Altered]],
     everything: Sequence[Altered],
     *,
     is_empty: bool,
@@ -99,7 +106,9 @@ def goes_on_to_heirs(action: Action) -> bool:
     return isinstance(action, actions.SetColumn | actions.SetExpression | actions.DropColumn)
 
 
-def parents_locked(statement: Statement, names: Names) -> Iterator[tuple[Target, str]]:
+def parents_locked(
+    statement: MigrationStatement, names: NamesNow
+) -> Iterator[tuple[NamedRelation, str]]:
     """Locks on partitioned tables, which have no rows of their own and no line among tables."""
     for action in statement.actions:
         if not isinstance(action, Work) or action.table is None:
@@ -114,7 +123,7 @@ def parents_locked(statement: Statement, names: Names) -> Iterator[tuple[Target,
 
 
 def _known(
-    effect: Effect, action: Work, altered: Altered, names: Names, *, is_empty: bool
+    effect: Effect, action: Work, altered: Altered, names: NamesNow, *, is_empty: bool
 ) -> Effect:
     """With what the profile and the statements before tell."""
     if action.kind == "add foreign key" and (
@@ -138,7 +147,7 @@ def size_of(tables: Sequence[Altered]) -> int | None:
     return sum(int(size) for size in found if size is not None)
 
 
-def _not_null(effect: Effect, index: Target, altered: Altered, names: Names) -> Effect:
+def _not_null(effect: Effect, index: NamedRelation, altered: Altered, names: NamesNow) -> Effect:
     """A primary key reads the table where one of its columns can be NULL, to see that none is."""
     for one in names.indexes_of(index):
         found = altered.indexes.get(one.identity)
@@ -153,12 +162,12 @@ def _not_null(effect: Effect, index: Target, altered: Altered, names: Names) -> 
 
 def _touched(
     action: Action,
-    names: Names,
-    tables_of: Callable[[Target], Sequence[Altered]],
+    names: NamesNow,
+    tables_of: Callable[[NamedRelation], Sequence[Altered]],
     everything: Sequence[Altered],
 ) -> Iterator[tuple[Altered, bool]]:
     """The tables, and whether they are the statement's second one."""
-    named: list[tuple[Target, bool]] = []
+    named: list[tuple[NamedRelation, bool]] = []
     if isinstance(action, Work):
         if action.index is not None and action.table is None:
             yield from ((altered, False) for altered in _with_index(action.index, names, tables_of))
@@ -193,7 +202,7 @@ def _touched(
         yield from ((altered, is_other) for altered in tables_of(target))
 
 
-def _has_domain(altered: Altered, domain: Target) -> bool:
+def _has_domain(altered: Altered, domain: NamedRelation) -> bool:
     """Whether a column of the table is of a domain, by what it was declared as."""
     observed = altered.table.observed
     declared = {} if observed is None else {c.name: c.declared for c in observed.columns}
@@ -218,27 +227,27 @@ def _is_meant(altered: Altered, action: Work) -> bool:
 
 
 def _with_index(
-    index: Target, names: Names, tables_of: Callable[[Target], Sequence[Altered]]
+    index: NamedRelation, names: NamesNow, tables_of: Callable[[NamedRelation], Sequence[Altered]]
 ) -> list[Altered]:
     """The tables that have it."""
     found: list[Altered] = []
     for one in names.indexes_of(index):
         place = names.called(one.table)
         if place is not None:
-            found += tables_of(Target(schema=place[0], name=place[1]))
+            found += tables_of(NamedRelation(schema=place[0], name=place[1]))
     return found
 
 
-def constraint_index(action: actions.DropIndex, names: Names) -> Target:
+def constraint_index(action: actions.DropIndex, names: NamesNow) -> NamedRelation:
     """The index behind it: a constraint's has its name and the table's schema."""
     if action.table is None:
         return action.index
     place = names.table(action.table)
-    return action.index if place is None else Target(schema=place[0], name=action.index.name)
+    return action.index if place is None else NamedRelation(schema=place[0], name=action.index.name)
 
 
 def other_ends(
-    action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]
+    action: Action, names: NamesNow, own: Sequence[tuple[Altered, Effect]]
 ) -> list[OtherEnd]:
     """
     What an action locks at the other end of observed foreign keys.
@@ -255,7 +264,7 @@ def other_ends(
     return found
 
 
-def keys_gone(action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]) -> list[Key]:
+def keys_gone(action: Action, names: NamesNow, own: Sequence[tuple[Altered, Effect]]) -> list[Key]:
     """Foreign keys that go with an action, from the same."""
     return [
         key
@@ -264,7 +273,9 @@ def keys_gone(action: Action, names: Names, own: Sequence[tuple[Altered, Effect]
     ]
 
 
-def unknown_key(action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]) -> str | None:
+def unknown_key(
+    action: Action, names: NamesNow, own: Sequence[tuple[Altered, Effect]]
+) -> str | None:
     """What is said of another table where keys were not observed; None: nothing can have one."""
     if not own:
         return None
@@ -286,11 +297,11 @@ def unknown_key(action: Action, names: Names, own: Sequence[tuple[Altered, Effec
 
 
 def _ends(
-    action: Action, names: Names, own: Sequence[tuple[Altered, Effect]]
+    action: Action, names: NamesNow, own: Sequence[tuple[Altered, Effect]]
 ) -> Iterator[tuple[Address, frozenset[str]]]:
     """Places of an action's own table, with the column that it is about, as observed."""
     column: str | None = None
-    target: Target | None = None
+    target: NamedRelation | None = None
     if isinstance(action, actions.SetColumn | actions.DropColumn):
         target, column = action.table, action.name
     elif isinstance(action, actions.DropIndex):

@@ -96,7 +96,7 @@ def of_domain(effect: Effect, spelled: str, is_constrained: bool | None) -> Effe
     return replace(effect, effort="rewrite", what=what, unless=unless, shares_pass=False)
 
 
-def fill(found: actions.Fill, held: tuple[Lock, int]) -> Effect:
+def fill(found: actions.RowChange, held: tuple[Lock, int]) -> Effect:
     """Rows are written while the transaction keeps others from writing to their table."""
     lock, line = held
     return Effect(

@@ -14,7 +14,7 @@ from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.answers import Answers, read_answers
-from pgheadroom.observe.classes import Classes, SourceReport, UpdateClass, with_triggers
+from pgheadroom.observe.classes import Classes, CountedUpdates, SourceReport, with_triggers
 from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
@@ -184,7 +184,7 @@ class _Builder:
         has_key = table.key_attnum is not None and table.rows > 0
         self._put(row, replace(table.profile, observed=observed), operations, has_key=has_key)
 
-    def _classes_of(self, row: Row) -> tuple[tuple[UpdateClass, ...], bool]:
+    def _classes_of(self, row: Row) -> tuple[tuple[CountedUpdates, ...], bool]:
         """Of the table itself, else of the nearest parent whose updates reach it."""
         found = self._classes.by_table.get(row["oid"])
         if found:
@@ -198,8 +198,8 @@ class _Builder:
         return (), False
 
     def _renumbered(
-        self, classes: tuple[UpdateClass, ...], own: int, parent: int
-    ) -> tuple[UpdateClass, ...]:
+        self, classes: tuple[CountedUpdates, ...], own: int, parent: int
+    ) -> tuple[CountedUpdates, ...]:
         """A parent's classes under the partition's attribute numbers: columns pair by name."""
         numbers = {name: number for number, name in self._names.get(own, {}).items()}
         names = self._names.get(parent, {})

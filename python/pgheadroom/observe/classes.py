@@ -24,7 +24,7 @@ _UPDATING = ("update", "upsert", "merge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateClass:
+class CountedUpdates:
     """
     Updates of one table that assign the same columns, by attribute number.
 
@@ -64,7 +64,7 @@ class SourceReport:
 class Classes:
     """Classes by table, all of a table from one source; what each source gave; triggers."""
 
-    by_table: Mapping[int, tuple[UpdateClass, ...]]
+    by_table: Mapping[int, tuple[CountedUpdates, ...]]
     reports: tuple[SourceReport, ...]
     triggers: Mapping[int, tuple[Trigger, ...]] = field(default_factory=dict)
 
@@ -93,7 +93,7 @@ def find_classes(
         files: Statements that the user gave.
     """
     names = _Names(recording)
-    by_table: dict[int, tuple[UpdateClass, ...]] = {}
+    by_table: dict[int, tuple[CountedUpdates, ...]] = {}
     reports = []
     for source, detail, seen, notes in _sources(recording, logs, files):
         found, report = _of_source(source, detail, seen, names)
@@ -105,8 +105,8 @@ def find_classes(
 
 
 def with_triggers(
-    classes: Sequence[UpdateClass], triggers: Sequence[Trigger]
-) -> tuple[UpdateClass, ...]:
+    classes: Sequence[CountedUpdates], triggers: Sequence[Trigger]
+) -> tuple[CountedUpdates, ...]:
     """
     Classes with what triggers assign besides.
     """
@@ -213,9 +213,9 @@ def _of_activity(recording: Recording) -> Iterator[_Seen]:
 
 def _of_source(
     source: SourceName, detail: str, seen: Iterable[_Seen], names: _Names
-) -> tuple[dict[int, tuple[UpdateClass, ...]], SourceReport]:
+) -> tuple[dict[int, tuple[CountedUpdates, ...]], SourceReport]:
     lost: Counter[str] = Counter()
-    classes: dict[tuple[object, ...], UpdateClass] = {}
+    classes: dict[tuple[object, ...], CountedUpdates] = {}
     statements = calls = 0
     for item in seen:
         statements += 1
@@ -243,7 +243,7 @@ def _of_source(
                 classes[key] = _sum(classes.get(key), made)
         except NotParsed as error:
             lost[str(error)] += item.calls
-    by_table: dict[int, list[UpdateClass]] = {}
+    by_table: dict[int, list[CountedUpdates]] = {}
     for made in sorted(classes.values(), key=lambda c: (c.table_oid, -c.calls, c.attnums)):
         by_table.setdefault(made.table_oid, []).append(made)
     report = SourceReport(
@@ -252,7 +252,7 @@ def _of_source(
     return {oid: tuple(found) for oid, found in by_table.items()}, report
 
 
-def _sum(old: UpdateClass | None, new: UpdateClass) -> UpdateClass:
+def _sum(old: CountedUpdates | None, new: CountedUpdates) -> CountedUpdates:
     if old is None:
         return new
     rows = None if old.rows is None or new.rows is None else old.rows + new.rows
@@ -275,7 +275,7 @@ class _Names:
             if not row["is_dropped"]
         }
 
-    def resolve(self, write: Write) -> UpdateClass:
+    def resolve(self, write: Write) -> CountedUpdates:
         """
         The table and the columns of an update, without counts.
 
@@ -299,7 +299,7 @@ class _Names:
             except KeyError:
                 raise NotParsed("it assigns a column that the table does not have") from None
 
-        return UpdateClass(
+        return CountedUpdates(
             table_oid=oid,
             kind=write.kind,
             attnums=numbers(write.columns),

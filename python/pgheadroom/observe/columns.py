@@ -33,7 +33,7 @@ _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnSeen:
     """A column: what was observed, and what stands for it in the profile."""
 
     attnum: int
@@ -117,7 +117,7 @@ def make_column(
     is_key: bool,
     indexed: bool,
     generated: tuple[str, tuple[str, ...]] | None = None,
-) -> Column:
+) -> ColumnSeen:
     """
     A column of the profile.
 
@@ -165,7 +165,7 @@ def make_column(
         generated_from=None if generated is None else generated[1],
     )
     name = str(row["name"])
-    return Column(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
+    return ColumnSeen(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
 
 
 def _distinct(statistics: Row | None, rows: int) -> int | None:

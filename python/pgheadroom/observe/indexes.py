@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pgheadroom import quoting
-from pgheadroom.observe.columns import Column
+from pgheadroom.observe.columns import ColumnSeen
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
 from pgheadroom.profile.observed import ObservedIndex
@@ -133,7 +133,7 @@ def _shown(is_there: bool, found: T | None) -> T | str | None:
 
 
 def profile_index(
-    index: IndexRow, columns: Mapping[int, Column], *, is_key: bool, taken: set[str], label: str
+    index: IndexRow, columns: Mapping[int, ColumnSeen], *, is_key: bool, taken: set[str], label: str
 ) -> tuple[IndexProfile | None, str | None]:
     """
     What stands for an index in the profile, and what is different about it.
@@ -171,13 +171,13 @@ def profile_index(
     return made, differs or why
 
 
-def _is_another(column: Column) -> bool:
+def _is_another(column: ColumnSeen) -> bool:
     """Whether expressions cannot stand over it as they are: of another type, or another name."""
     return column.is_substituted or column.label != column.name
 
 
 def _listed(
-    index: IndexRow, columns: Mapping[int, Column], *, is_key: bool, substituted: bool
+    index: IndexRow, columns: Mapping[int, ColumnSeen], *, is_key: bool, substituted: bool
 ) -> tuple[IndexProfile, str | None]:
     """Columns or expressions, and included columns; without a name as yet."""
 
@@ -204,7 +204,7 @@ def _listed(
 
 
 def _where(
-    index: IndexRow, columns: Mapping[int, Column], *, substituted: bool
+    index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool
 ) -> tuple[str, str | None]:
     """The predicate, or one over the same columns where its text cannot stand."""
     predicate = (index.definition or {}).get("predicate")
@@ -223,7 +223,7 @@ _ORDERS = {0: "", 1: "DESC NULLS LAST", 2: "NULLS FIRST", 3: "DESC"}
 
 
 def _with_orders(
-    made: IndexProfile, index: IndexRow, columns: Mapping[int, Column]
+    made: IndexProfile, index: IndexRow, columns: Mapping[int, ColumnSeen]
 ) -> IndexProfile:
     """DESC, NULLS and operator classes of its key columns, where each is one in the profile."""
     keys = [columns[n] for n in index.keys if n in columns]

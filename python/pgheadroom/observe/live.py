@@ -13,7 +13,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.progress import Say
 from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.log_reading import LogWatch
-from pgheadroom.sources.observing import APPLICATION_NAME, Request, watch, with_gaps
+from pgheadroom.sources.observing import APPLICATION_NAME, ObservationRequest, watch, with_gaps
 from pgheadroom.sources.recording import Recording, read_files
 from pgheadroom.sources.session import read_only_session
 
@@ -23,16 +23,18 @@ At = Callable[[str, Recording], None]
 """Called at `start` and `end` of the interval with what was read by then."""
 
 
-def request_of(length_s: float, *, samples: bool, tables: Sequence[str] = ()) -> Request:
+def request_of(length_s: float, *, samples: bool, tables: Sequence[str] = ()) -> ObservationRequest:
     """What to watch, for so long; the horizon is looked at ten times or each half minute."""
     ticks = max(min(round(length_s / 2), 10), round(length_s / _TICK_S_MAX), 1)
-    return Request(duration_s=length_s, ticks=ticks, samples=samples, tables=tuple(tables))
+    return ObservationRequest(
+        duration_s=length_s, ticks=ticks, samples=samples, tables=tuple(tables)
+    )
 
 
 def observe_live(
     conninfo: str,
     parameters: Mapping[str, str],
-    request: Request,
+    request: ObservationRequest,
     *,
     source: Path | None = None,
     mask: bool = False,

@@ -31,7 +31,7 @@ _GROUP_MAX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Updates:
+class LivingUpdates:
     """
     Rows that updates of one kind touch in the interval, and what they set.
 
@@ -47,7 +47,7 @@ class Updates:
 class _Slot:
     """An update that a row has, the share of the rows that have it, and what it fills."""
 
-    one: Updates
+    one: LivingUpdates
     rate: float
     fill: Fill | None = None
 
@@ -66,7 +66,7 @@ def living_operations(
     *,
     inserts: int,
     deletes: int,
-    updates: Sequence[Updates],
+    updates: Sequence[LivingUpdates],
     ages: Ages | None,
     assumed: list[str],
 ) -> list[Operation]:
@@ -141,7 +141,7 @@ def _balanced(inserts: int, deletes: int, assumed: list[str]) -> int:
     return deletes
 
 
-def _filling_slots(updates: Sequence[Updates], unit: int) -> tuple[list[_Slot], list[_Slot]]:
+def _filling_slots(updates: Sequence[LivingUpdates], unit: int) -> tuple[list[_Slot], list[_Slot]]:
     """The updates that fill columns, one a row in their order, and all others by their rate."""
     filling, rest = [], []
     for one in updates:
@@ -233,7 +233,7 @@ def _is_even(ages: Ages, rows: int) -> bool:
     )
 
 
-def _update(table: str, one: Updates, pick: Pick) -> Operation:
+def _update(table: str, one: LivingUpdates, pick: Pick) -> Operation:
     return Operation(table=table, kind="update", sets=one.sets, pick=pick)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.sources.recording import Line, Recording, Row
+from pgheadroom.sources.recording import RecordedAnswer, Recording, Row
 
 _DIGITS = 10  # 40 bits: two names of 2,000 tables with 40,000 columns meet once in a thousand
 # What each query's fields hold; fields that are not named here hold no names of users.
@@ -60,7 +60,7 @@ def _key(recording: Recording) -> bytes:
     return hashlib.sha256(f"pgheadroom mask {secret}".encode()).digest()
 
 
-def _line(line: Line, key: bytes) -> Line:
+def _line(line: RecordedAnswer, key: bytes) -> RecordedAnswer:
     return replace(line, rows=tuple(_row(line.query, row, key) for row in line.rows))
 
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgheadroom.observe.ages import Ages
-from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.classes import CountedUpdates
 from pgheadroom.observe.fills import Fill, read_fills
 from pgheadroom.observe.key_entry import is_in_order
-from pgheadroom.observe.living import Updates, living_operations
+from pgheadroom.observe.living import LivingUpdates, living_operations
 from pgheadroom.observe.sample import Skew
 from pgheadroom.observe.shares import Shares, counts_all, is_pure, make_shares
 from pgheadroom.observe.tables import WatchedTable
@@ -37,7 +37,7 @@ _INSERTS_FEW = 0.1  # for each update: then young rows tell how updates pick row
 
 def make_operations(
     table: WatchedTable,
-    classes: Sequence[UpdateClass],
+    classes: Sequence[CountedUpdates],
     skew: Skew,
     ages: tuple[Ages | None, str],
     *,
@@ -72,7 +72,7 @@ def make_operations(
             inserts=inserts,
             deletes=deletes,
             updates=[
-                Updates(
+                LivingUpdates(
                     sets=one.sets,
                     rows=one.rows,
                     fill=None if one.place is None or not fills else fills[one.place],
@@ -100,7 +100,7 @@ def make_operations(
 
 def _standing(
     table: WatchedTable,
-    classes: Sequence[UpdateClass],
+    classes: Sequence[CountedUpdates],
     shares: Shares,
     skew: Skew,
     assumed: list[str],
@@ -127,7 +127,7 @@ def _standing(
 
 def _observed(
     table: WatchedTable,
-    classes: Sequence[UpdateClass],
+    classes: Sequence[CountedUpdates],
     skew: Skew,
     shares: Shares,
     *,
@@ -181,7 +181,7 @@ def _observed(
     )
 
 
-def _fills(classes: Sequence[UpdateClass], ages: Ages) -> tuple[Fill | None, ...]:
+def _fills(classes: Sequence[CountedUpdates], ages: Ages) -> tuple[Fill | None, ...]:
     return read_fills(ages.states, ages.nullable, [found.attnums for found in classes])
 
 
@@ -215,7 +215,7 @@ class _Sets:
 
 def _updates(
     table: WatchedTable,
-    classes: Sequence[UpdateClass],
+    classes: Sequence[CountedUpdates],
     shares: Shares,
     skew: Skew,
     assumed: list[str],
@@ -236,7 +236,7 @@ def _updates(
 
 
 def _sets(
-    table: WatchedTable, classes: Sequence[UpdateClass], shares: Shares, assumed: list[str]
+    table: WatchedTable, classes: Sequence[CountedUpdates], shares: Shares, assumed: list[str]
 ) -> list[_Sets]:
     """The updates by what they set, those too that no source knows."""
     made: list[_Sets] = []
@@ -278,7 +278,7 @@ def _sets(
     return made
 
 
-def _kept(table: WatchedTable, found: UpdateClass, frac: float | None) -> tuple[int, ...]:
+def _kept(table: WatchedTable, found: CountedUpdates, frac: float | None) -> tuple[int, ...]:
     """
     Columns that a class assigns, and that its updates were seen to leave as they were.
 
@@ -297,7 +297,7 @@ def _kept(table: WatchedTable, found: UpdateClass, frac: float | None) -> tuple[
     )
 
 
-def _changing(table: WatchedTable, classes: Sequence[UpdateClass], shares: Shares) -> str:
+def _changing(table: WatchedTable, classes: Sequence[CountedUpdates], shares: Shares) -> str:
     """What is taken of the values that are assigned."""
     kept = {
         number
@@ -314,7 +314,7 @@ def _changing(table: WatchedTable, classes: Sequence[UpdateClass], shares: Share
 
 
 def _say_idle(
-    table: WatchedTable, classes: Sequence[UpdateClass], shares: Shares, assumed: list[str]
+    table: WatchedTable, classes: Sequence[CountedUpdates], shares: Shares, assumed: list[str]
 ) -> None:
     """Name the statements that ran and updated nothing: often a mistake, and no load here."""
     for found, frac in zip(classes, shares.fracs, strict=True):

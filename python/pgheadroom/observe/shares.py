@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgheadroom.observe.classes import UpdateClass
+from pgheadroom.observe.classes import CountedUpdates
 
 # A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,
 # src/backend/utils/activity/pgstat.c), pg_stat_statements at once; both ends of the interval err.
@@ -38,7 +38,7 @@ class Shares:
 
 
 def make_shares(
-    classes: Sequence[UpdateClass], updates: int, *, shared: bool, interval_s: float
+    classes: Sequence[CountedUpdates], updates: int, *, shared: bool, interval_s: float
 ) -> Shares:
     """
     What part of a table's updates each class is.
@@ -69,17 +69,17 @@ def make_shares(
     )
 
 
-def is_pure(classes: Sequence[UpdateClass]) -> bool:
+def is_pure(classes: Sequence[CountedUpdates]) -> bool:
     """Whether rows of the classes are updated ones: of an upsert or MERGE some may be inserted."""
     return all(found.kind == "update" for found in classes)
 
 
-def counts_all(classes: Sequence[UpdateClass]) -> bool:
+def counts_all(classes: Sequence[CountedUpdates]) -> bool:
     """Whether the source counts every execution of a statement."""
     return bool(classes) and classes[0].source == "pg_stat_statements"
 
 
-def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> list[float]:
+def _amounts(classes: Sequence[CountedUpdates], updates: int, *, shared: bool) -> list[float]:
     """
     Rows of each class where all are counted, else statements.
 
@@ -98,12 +98,14 @@ def _amounts(classes: Sequence[UpdateClass], updates: int, *, shared: bool) -> l
     return rows if any(rows) else [float(found.calls) for found in classes]
 
 
-def _is_left_known(classes: Sequence[UpdateClass]) -> bool:
+def _is_left_known(classes: Sequence[CountedUpdates]) -> bool:
     """Whether the classes are all that updates the table, and its counter has no other rows."""
     return counts_all(classes) and is_pure(classes)
 
 
-def _rows_per_statement(found: UpdateClass, amount: float, *, is_left_known: bool) -> float | None:
+def _rows_per_statement(
+    found: CountedUpdates, amount: float, *, is_left_known: bool
+) -> float | None:
     """As counted, or as the table's counter has it; None where neither says it."""
     if found.kind != "update" or not found.calls:
         return None

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pgheadroom.forms import read
 from pgheadroom.observe.answers import Answers
-from pgheadroom.observe.columns import Column, make_column, page_widths, sampled_widths
+from pgheadroom.observe.columns import ColumnSeen, make_column, page_widths, sampled_widths
 from pgheadroom.observe.counters import COUNTERS, STATES, differences, rates
 from pgheadroom.observe.indexes import (
     IndexRow,
@@ -21,7 +21,7 @@ from pgheadroom.observe.indexes import (
 )
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.stated import SAID, stated_of
-from pgheadroom.observe.values import Values, read_values
+from pgheadroom.observe.values import ValueChanges, read_values
 from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.profile.observed import (
     FreeSpace,
@@ -77,14 +77,14 @@ class WatchedTable:
     profile: TableProfile
     rows_evidence: str
     pages: int
-    columns: Mapping[int, Column]
+    columns: Mapping[int, ColumnSeen]
     added_columns: tuple[str, ...]
     dropped_columns: int
     key_attnum: int | None
     indexes: tuple[ObservedIndex, ...]
     differs: Mapping[str, str]
     counters: TableCounters
-    values: Values | None
+    values: ValueChanges | None
     times: frozenset[int]
     unique: frozenset[int]
 
@@ -249,7 +249,7 @@ def _columns(
     *,
     rows: int,
     pages: int,
-) -> dict[int, Column]:
+) -> dict[int, ColumnSeen]:
     sampled = sampled_widths(sample)
     row_bytes = pages * _PAGE_USABLE_BYTES / rows if rows > 0 and pages > 0 else None
     guessed = page_widths(live.values(), row_bytes=row_bytes)
@@ -302,7 +302,7 @@ def _generated(column: Row, live: Mapping[int, Row]) -> tuple[str, tuple[str, ..
 def _indexes(
     row: Row,
     indexes: Sequence[IndexRow],
-    columns: Mapping[int, Column],
+    columns: Mapping[int, ColumnSeen],
     key: tuple[IndexRow, int] | None,
     taken: set[str],
 ) -> tuple[list[IndexProfile], dict[str, str]]:

@@ -30,7 +30,7 @@ _UNREAD = "?" * _DIGITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
+class ValueChanges:
     """
     What became of the values of rows that were read twice.
 
@@ -68,7 +68,7 @@ class Values:
         )
 
 
-def read_values(before: Row | None, after: Row | None) -> Values | None:
+def read_values(before: Row | None, after: Row | None) -> ValueChanges | None:
     """
     Compare two readings of a table.
 
@@ -104,4 +104,4 @@ def read_values(before: Row | None, after: Row | None) -> Values | None:
             changed[attnum] += old[here] != new[here]
     if not rows:
         return None
-    return Values(rows=rows, written=len(pairs), read=read, changed=changed)
+    return ValueChanges(rows=rows, written=len(pairs), read=read, changed=changed)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pgheadroom.plan.checking import DONE, check_target, differences, found_out, refuse_changed
 from pgheadroom.plan.execution import ApplyCall, Changed, Execution, Stopped
 from pgheadroom.plan.marks import Catalog
-from pgheadroom.plan.record import Record, State
+from pgheadroom.plan.record import AppliedRecord, State
 from pgheadroom.plan.session import check_rights, foreign_owners, look_now
 from pgheadroom.plan.values import Step
 
@@ -59,7 +59,7 @@ class Applier:
         self._execution = Execution(call)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> AppliedRecord:
         """As far as this call has got."""
         return self._execution.record
 

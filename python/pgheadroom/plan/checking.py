@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pgheadroom.errors import InputError
-from pgheadroom.plan.marks import Catalog, Found
-from pgheadroom.plan.record import Effect, Record, State
+from pgheadroom.plan.marks import Catalog, FoundTable
+from pgheadroom.plan.record import AppliedRecord, State, TableState
 from pgheadroom.plan.statements import name_of, one_line
-from pgheadroom.plan.values import Mark, Plan, Step, StepKind, now_text
+from pgheadroom.plan.values import Plan, Step, StepKind, TableMark, now_text
 from pgheadroom.progress import Say
 
 DONE: tuple[State, ...] = ("done", "undoing")
@@ -47,7 +47,7 @@ def check_target(plan: Plan, catalog: Catalog, say: Say) -> None:
         )
 
 
-def found_out(plan: Plan, record: Record, catalog: Catalog, say: Say) -> Record:
+def found_out(plan: Plan, record: AppliedRecord, catalog: Catalog, say: Say) -> AppliedRecord:
     """The record with each step in doubt as the catalog shows it: it has run, or has not."""
     for step in plan.steps:
         known = record.step(step.number)
@@ -85,7 +85,7 @@ def found_out(plan: Plan, record: Record, catalog: Catalog, say: Say) -> Record:
 
 
 def refuse_changed(
-    plan: Plan, record: Record, catalog: Catalog, steps: Sequence[Step], todo: Sequence[Step]
+    plan: Plan, record: AppliedRecord, catalog: Catalog, steps: Sequence[Step], todo: Sequence[Step]
 ) -> None:
     """
     Refuse to begin where a table is not as the plan, and what was done of it, leave it.
@@ -117,7 +117,7 @@ def refuse_changed(
 
 def differences(
     plan: Plan,
-    record: Record,
+    record: AppliedRecord,
     catalog: Catalog,
     step: Step,
     *,
@@ -147,7 +147,7 @@ def differences(
 
 
 def _differs(
-    mark: Mark, states: Mapping[StepKind, tuple[Step, State]], now: Mark
+    mark: TableMark, states: Mapping[StepKind, tuple[Step, State]], now: TableMark
 ) -> tuple[str, ...]:
     """What is different from what the plan and its steps so far have made of the table."""
     options = {name: value for name, value in mark.reloptions.items() if name != "fillfactor"}
@@ -163,9 +163,9 @@ def _differs(
     ).differs(now)
 
 
-def effect_of(found: Found) -> Effect:
+def effect_of(found: FoundTable) -> TableState:
     """What the catalog says of a table, for the record."""
-    return Effect(
+    return TableState(
         fillfactor=found.mark.fillfactor,
         relfilenode=found.mark.relfilenode,
         inserts=found.inserts,

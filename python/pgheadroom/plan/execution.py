@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import SourceError
 from pgheadroom.plan.checking import differences, effect_of
 from pgheadroom.plan.guard import SqueezeGuard
-from pgheadroom.plan.record import Effect, Record, StepRecord
+from pgheadroom.plan.record import AppliedRecord, StepRecord, TableState
 from pgheadroom.plan.session import heap_bytes, holders, look_now
 from pgheadroom.plan.statements import TRAITS, one_line
 from pgheadroom.plan.values import Plan, Step, now_text
@@ -67,9 +67,9 @@ class ApplyCall:
     """
 
     plan: Plan
-    record: Record
+    record: AppliedRecord
     connection: psycopg.Connection[Any]
-    keep: Callable[[Record], None]
+    keep: Callable[[AppliedRecord], None]
     say: Say
     options: ApplyOptions = ApplyOptions()
     skip: AbstractSet[int] = frozenset()
@@ -252,7 +252,7 @@ class Execution:
         )
         raise Stopped(f"step {step.number} failed: {error}")
 
-    def _check_now(self, step: Step, *, undo: bool) -> Effect:
+    def _check_now(self, step: Step, *, undo: bool) -> TableState:
         """The table just before its statement: still the one of this number, name and shape."""
         try:
             catalog = look_now(self._connection)
@@ -265,7 +265,7 @@ class Execution:
             raise Changed(f"the table has changed meanwhile: {'; '.join(different)}")
         return effect_of(catalog.tables[step.table.oid])
 
-    def _effect_now(self, step: Step) -> Effect:
+    def _effect_now(self, step: Step) -> TableState:
         try:
             found = look_now(self._connection).tables.get(step.table.oid)
         except SourceError as error:

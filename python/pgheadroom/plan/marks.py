@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import SourceError
 from pgheadroom.observe.indexes import observed_index, read_index
-from pgheadroom.plan.values import ColumnMark, IndexMark, Mark, Target
+from pgheadroom.plan.values import ColumnMark, IndexMark, TableMark, Target
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import TableProfile
@@ -36,10 +36,10 @@ QUERIES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundTable:
     """A table in the catalog now, with the rows that its counters have; None uncounted."""
 
-    mark: Mark
+    mark: TableMark
     relkind: str
     inserts: int | None
     updates: int | None
@@ -53,7 +53,7 @@ class Catalog:
 
     target: Target
     in_recovery: bool
-    tables: Mapping[int, Found]
+    tables: Mapping[int, FoundTable]
 
 
 def target_of(profile: Profile) -> Target:
@@ -68,7 +68,7 @@ def target_of(profile: Profile) -> Target:
     )
 
 
-def mark_of(table: TableProfile) -> Mark:
+def mark_of(table: TableProfile) -> TableMark:
     """The fingerprint of a table when it was observed."""
     facts = table.observed
     assert facts is not None, "tables of an observed profile are observed"
@@ -76,7 +76,7 @@ def mark_of(table: TableProfile) -> Mark:
     if options is None:  # of an earlier release: 100 stands for not set
         options = {k: v for k, v in table.reloptions.items() if not k.startswith("toast.")}
         options |= {} if table.fillfactor == 100 else {"fillfactor": str(table.fillfactor)}
-    return Mark(
+    return TableMark(
         schema=str(facts.schema),
         name=str(facts.name),
         oid=int(facts.oid),
@@ -155,8 +155,8 @@ def _catalog(recording: Recording) -> Catalog:
             for index in indexes.get(oid, ())
         ]
         counted = counters.get(oid)
-        tables[oid] = Found(
-            mark=Mark(
+        tables[oid] = FoundTable(
+            mark=TableMark(
                 schema=str(row["schema"]),
                 name=str(row["name"]),
                 oid=oid,

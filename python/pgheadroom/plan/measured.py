@@ -23,7 +23,7 @@ class UpdateShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredInterval:
     """
     A table over one interval.
 
@@ -80,7 +80,7 @@ class Measured:
         return (self.updates or 0) / self.interval_s
 
 
-def measure(profile: Profile, table: TableProfile) -> Measured:
+def measure(profile: Profile, table: TableProfile) -> MeasuredInterval:
     """
     What an observed profile says of one of its tables.
 
@@ -96,7 +96,7 @@ def measure(profile: Profile, table: TableProfile) -> Measured:
     classes, still = facts.updates.classes, server.horizon.stood_still
     logged = log_wal(table)
 
-    return Measured(
+    return MeasuredInterval(
         interval_s=float(server.interval_s),
         fillfactor=table.fillfactor,
         rows=table.rows,

@@ -31,7 +31,7 @@ State = Literal["pending", "running", "done", "failed", "undoing", "undone", "yo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class TableState:
     """
     What the catalog says of a table: its setting (None: not set) and its file.
 
@@ -78,13 +78,13 @@ class StepRecord:
     duration_s: float | None = None
     messages: tuple[str, ...] = ()
     error: str | None = None
-    before: Effect | None = None
-    after: Effect | None = None
+    before: TableState | None = None
+    after: TableState | None = None
     found_out: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class AppliedRecord:
     """All steps of a plan; `plan_sha256` says of which, `connection` who did it, no password."""
 
     tool_version: str
@@ -97,7 +97,7 @@ class Record:
         """The record of a step."""
         return self.steps[number - 1]
 
-    def with_step(self, step: StepRecord) -> Record:
+    def with_step(self, step: StepRecord) -> AppliedRecord:
         """The same with one step changed."""
         steps = list(self.steps)
         steps[step.number - 1] = step
@@ -113,9 +113,9 @@ def record_path(plan_path: Path) -> Path:
     return plan_path.with_name(f"{plan_path.name.removesuffix('.json')}.applied.json")
 
 
-def new_record(plan: Plan) -> Record:
+def new_record(plan: Plan) -> AppliedRecord:
     """Nothing has been done."""
-    return Record(
+    return AppliedRecord(
         tool_version=pgheadroom.__version__,
         plan_sha256=digest(plan),
         target=plan.target,
@@ -124,7 +124,7 @@ def new_record(plan: Plan) -> Record:
     )
 
 
-def read_record(path: Path, plan: Plan) -> Record | None:
+def read_record(path: Path, plan: Plan) -> AppliedRecord | None:
     """
     The record of a plan; None where nothing was ever done.
 
@@ -140,7 +140,7 @@ def read_record(path: Path, plan: Plan) -> Record | None:
             f"version {SCHEMA_VERSION}: move it away if it is something else"
         )
     rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
-    record = read(Record, rest, at=str(path))
+    record = read(AppliedRecord, rest, at=str(path))
     if record.plan_sha256 != digest(plan):
         raise InputError(
             f"{path} is the record of another plan: expected that of this one. Move the record "
@@ -151,7 +151,7 @@ def read_record(path: Path, plan: Plan) -> Record | None:
     return record
 
 
-def save(record: Record, path: Path) -> None:
+def save(record: AppliedRecord, path: Path) -> None:
     """
     Write it whole, synced, before anything else happens.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import ConnectionFailed, PrivilegeMissing, SourceError
 from pgheadroom.plan.marks import Catalog, read_catalog
 from pgheadroom.plan.statements import name_of
-from pgheadroom.plan.values import Mark
+from pgheadroom.plan.values import TableMark
 from pgheadroom.quoting import printable
 from pgheadroom.sources import sql
 from pgheadroom.sources.session import connect
@@ -102,14 +102,16 @@ def look_now(connection: psycopg.Connection[Any]) -> Catalog:
         raise SourceError(f"the database did not answer: {str(error).strip()}") from None
 
 
-def foreign_owners(connection: psycopg.Connection[Any], marks: Sequence[Mark]) -> dict[int, str]:
+def foreign_owners(
+    connection: psycopg.Connection[Any], marks: Sequence[TableMark]
+) -> dict[int, str]:
     """The owners, by OID, of the tables that this role may not change."""
     query = sql.apply_text("owners")
     rows = connection.execute(query.encode(), {"oids": [mark.oid for mark in marks]}).fetchall()
     return {oid: printable(owner) for oid, owns, owner in rows if not owns}
 
 
-def check_rights(connection: psycopg.Connection[Any], marks: Sequence[Mark]) -> None:
+def check_rights(connection: psycopg.Connection[Any], marks: Sequence[TableMark]) -> None:
     """
     Refuse before the first write what would fail for want of a right.
 
@@ -127,7 +129,7 @@ def check_rights(connection: psycopg.Connection[Any], marks: Sequence[Mark]) -> 
         )
 
 
-def holders(connection: psycopg.Connection[Any], mark: Mark) -> str | None:
+def holders(connection: psycopg.Connection[Any], mark: TableMark) -> str | None:
     """Who holds a lock on the table, in words; None where nobody does, or it cannot be seen."""
     import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
@@ -143,7 +145,7 @@ def holders(connection: psycopg.Connection[Any], mark: Mark) -> str | None:
     return "; ".join(said) or None
 
 
-def heap_bytes(connection: psycopg.Connection[Any], mark: Mark) -> int | None:
+def heap_bytes(connection: psycopg.Connection[Any], mark: TableMark) -> int | None:
     """Size of the table's main fork; None where it is locked, or cannot be had."""
     import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 

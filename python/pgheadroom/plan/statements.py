@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgheadroom.errors import InputError
-from pgheadroom.plan.values import Mark, Tool
+from pgheadroom.plan.values import TableMark, Tool
 from pgheadroom.quoting import printable, shell_word, shown_literal
 from pgheadroom.types import Interval
 
@@ -129,19 +129,19 @@ _SET_WAL_BYTES = 40_000
 """A few records and, after a checkpoint, images of the catalog's pages; the tests measure less."""
 
 
-def set_fillfactor(mark: Mark, fillfactor: int) -> str:
+def set_fillfactor(mark: TableMark, fillfactor: int) -> str:
     """The statement that sets it."""
     return f"ALTER TABLE {mark.qualified} SET (fillfactor = {fillfactor})"
 
 
-def undo_fillfactor(mark: Mark) -> str:
+def undo_fillfactor(mark: TableMark) -> str:
     """The statement that puts back what was set before, or that nothing was."""
     if mark.fillfactor is None:
         return f"ALTER TABLE {mark.qualified} RESET (fillfactor)"
     return set_fillfactor(mark, mark.fillfactor)
 
 
-def rewrite(tool: Tool, mark: Mark, database: str) -> Texts:
+def rewrite(tool: Tool, mark: TableMark, database: str) -> Texts:
     """A rewrite as statement, or as command line of a client; the other one is None."""
     if tool == "VACUUM FULL":
         return f"VACUUM (FULL, ANALYZE) {mark.qualified}", None
@@ -200,7 +200,7 @@ def check_rewrite(option: str) -> None:
         tool_of(option)
 
 
-def name_of(mark: Mark) -> str:
+def name_of(mark: TableMark) -> str:
     """A table's name for people, on one line whatever is in it."""
     return one_line(mark.name if mark.schema == "public" else f"{mark.schema}.{mark.name}")
 

@@ -24,7 +24,7 @@ from pgheadroom.plan.statements import (
     undo_fillfactor,
     wal_bytes,
 )
-from pgheadroom.plan.values import Forecast, Mark, Plan, Step, Target, Tool
+from pgheadroom.plan.values import Forecast, Plan, Step, TableMark, Target, Tool
 from pgheadroom.types import PgVersion
 
 _SET_UNDO = "The old setting; pages that were filled under the new one keep their room."
@@ -134,7 +134,7 @@ def check_plan(plan: Plan) -> None:
 
 def _check_marks(plan: Plan) -> None:
     """One table a number and a name: a step may not carry one table's number, another's name."""
-    by_oid: dict[int, Mark] = {}
+    by_oid: dict[int, TableMark] = {}
     by_name: dict[str, int] = {}
     for forecast in plan.forecasts:
         mark = forecast.table

@@ -16,7 +16,7 @@ from pgheadroom.advise.advice import StatedPolicy
 from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.knobs import Fit
 from pgheadroom.forms import in_file, read, write
-from pgheadroom.plan.measured import Measured
+from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.quoting import shown_identifier
 from pgheadroom.types import Interval, PgVersion
 
@@ -96,7 +96,7 @@ class ColumnMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class TableMark:
     """
     A table's fingerprint: what a plan rests on, by which a changed table is noticed.
 
@@ -123,7 +123,7 @@ class Mark:
         found = self.reloptions.get("fillfactor")
         return None if found is None else int(found)
 
-    def differs(self, found: Mark) -> tuple[str, ...]:
+    def differs(self, found: TableMark) -> tuple[str, ...]:
         """What is different about the table now, in words; empty for an unchanged one."""
         said = _difference("name", f"{self.schema}.{self.name}", f"{found.schema}.{found.name}")
         said += _difference("OID", self.oid, found.oid)
@@ -178,13 +178,13 @@ class Forecast:
             it was not, and in plans of earlier versions.
     """
 
-    table: Mark
+    table: TableMark
     verdict: Literal["CHANGE", "KEEP"]
     fillfactor: int
     before: Point | None
     after: Point | None
     transition: Transition | None
-    measured: Measured
+    measured: MeasuredInterval
     reason: str
     fit: Fit | None = field(default=None, metadata=in_file(added_later=True))
 
@@ -221,7 +221,7 @@ class Step:
     number: int
     kind: StepKind
     tool: Tool
-    table: Mark
+    table: TableMark
     fillfactor: int
     copied_bytes: int
     sql: str | None

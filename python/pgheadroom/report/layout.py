@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgheadroom.layout.values import ColumnLayout, Layout, Measured, TableLayout
+from pgheadroom.layout.values import ColumnLayout, Layout, MeasuredRows, TableLayout
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 
@@ -119,7 +119,7 @@ def _row_note(table: TableLayout) -> str:
     return note
 
 
-def _measured(measured: Measured | None) -> str:
+def _measured(measured: MeasuredRows | None) -> str:
     """What rows and pages say, to stand behind what is computed."""
     if measured is None:
         return ""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.sources.observing import Request, ask_with_samples
+from pgheadroom.sources.observing import ObservationRequest, ask_with_samples
 from pgheadroom.sources.recording import Recording, Row
 from pgheadroom.sources.sampled import sample_summary
 
@@ -88,7 +88,7 @@ def read_tables(
     Raises:
         InputError: No such table.
     """
-    request = Request(
+    request = ObservationRequest(
         duration_s=0.0,
         samples=samples,
         sample_budget_s=_SAMPLE_BUDGET_S,

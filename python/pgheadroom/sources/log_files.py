@@ -58,7 +58,7 @@ class LogPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class FilePart:
     """Bytes of one file."""
 
     path: Path
@@ -70,7 +70,7 @@ class Part:
 class Parts:
     """What to read, in order of time, and what of the interval cannot be read."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     lost: tuple[str, ...]
 
 
@@ -124,17 +124,17 @@ def parts_since(path: Path, file_name: str | None, before: Sequence[LogPlace]) -
     """
     known = {place.identity: place for place in before}
     now = places(path, file_name)
-    found: list[tuple[int, Part]] = []
+    found: list[tuple[int, FilePart]] = []
     continued: set[_Identity] = set()
     for place in now:
         old = known.get(place.identity) or _copied(place, before)
         if old is None or not _has_at(place.path, old):
-            found.append((place.modified_ns, Part(path=place.path, begin=0, end=place.size)))
+            found.append((place.modified_ns, FilePart(path=place.path, begin=0, end=place.size)))
             continue
         continued.add(old.identity)
         if place.size > old.size:
             begin = _entry_before(place.path, old.size)
-            part = Part(path=place.path, begin=begin, end=place.size)
+            part = FilePart(path=place.path, begin=begin, end=place.size)
             found.append((place.modified_ns, part))
     named = _identity_of(path, before)
     lost = []

@@ -30,7 +30,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.progress import Say
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.log import StatementCounts
-from pgheadroom.sources.log_files import LogPlace, Part, check_log, parts_since, places
+from pgheadroom.sources.log_files import FilePart, LogPlace, check_log, parts_since, places
 from pgheadroom.sources.recording import Recording, Row
 
 PREFIX_EXPECTED = "%m [%p] %q%u@%d "
@@ -134,7 +134,7 @@ class LogWatch:
             check_log(path)
         self._paths = tuple(paths)
         self._before: dict[Path, tuple[LogPlace, ...]] = {}
-        self._parts: dict[Path, tuple[Part, ...]] = {}
+        self._parts: dict[Path, tuple[FilePart, ...]] = {}
         self._lost: dict[Path, tuple[str, ...]] = {}
 
     def at(self, moment: str, recording: Recording) -> None:
@@ -192,7 +192,7 @@ def read_log(path: Path, database: str, logged: Logged | None = None) -> Stateme
     check_log(path)
     reading = _Reading(logged or Logged(), database, None, lambda _: None)
     size = path.stat().st_size
-    found = reading.read(path, (Part(path=path, begin=0, end=size),), is_whole=True)
+    found = reading.read(path, (FilePart(path=path, begin=0, end=size),), is_whole=True)
     if not found.seen:
         raise InputError(
             f"{path} ({found.source}) holds no executed statement of this database: expected lines "
@@ -215,7 +215,7 @@ class _Reading:
         self._say = say
         self._codec = codec_of(logged.encoding)
 
-    def read(self, path: Path, parts: Sequence[Part], *, is_whole: bool) -> StatementCounts:
+    def read(self, path: Path, parts: Sequence[FilePart], *, is_whole: bool) -> StatementCounts:
         head = b"".join(_head(part) for part in parts[:1])
         form, prefix = form_of(head), None
         if form == "stderr":
@@ -242,7 +242,7 @@ class _Reading:
             notes=tuple(self._notes(found, prefix, left_out, is_whole=is_whole)),
         )
 
-    def _feed(self, scan: _core.LogScan, path: Path, parts: Sequence[Part]) -> int:
+    def _feed(self, scan: _core.LogScan, path: Path, parts: Sequence[FilePart]) -> int:
         """Read the parts up to the bound; gives how many bytes are left out."""
         total = sum(part.end - part.begin for part in parts)
         bound = min(total, _READ_BYTES_MAX)
@@ -312,7 +312,7 @@ def _lost(found: _core.LogFound) -> dict[str, int]:
     return {why: number for why, number in lost.items() if number}
 
 
-def _head(part: Part) -> bytes:
+def _head(part: FilePart) -> bytes:
     try:
         with part.path.open("rb") as file:
             file.seek(part.begin)
@@ -341,7 +341,7 @@ def _prefix_of(head: bytes) -> str:
     return best
 
 
-def _part_of_interval(path: Path, interval_ms: tuple[int, int], logged: Logged) -> Part:
+def _part_of_interval(path: Path, interval_ms: tuple[int, int], logged: Logged) -> FilePart:
     """
     The part of a file that was written inside an interval, looked for by time.
 
@@ -349,7 +349,7 @@ def _part_of_interval(path: Path, interval_ms: tuple[int, int], logged: Logged) 
         InputError: Its lines have no time.
     """
     size = path.stat().st_size
-    head = _head(Part(path=path, begin=0, end=size))
+    head = _head(FilePart(path=path, begin=0, end=size))
     if size and _STAMP.search(head) is None:
         raise InputError(
             f"{path}: its lines have no time, so those of the interval cannot be told: expected "
@@ -357,7 +357,7 @@ def _part_of_interval(path: Path, interval_ms: tuple[int, int], logged: Logged) 
         )
     begin = _offset_at(path, size, interval_ms[0] - _SLACK_MS, logged)
     end = _offset_at(path, size, interval_ms[1] + _SLACK_MS, logged)
-    return Part(path=path, begin=begin, end=min(end + 2 * _SEARCH_BYTES, size))
+    return FilePart(path=path, begin=begin, end=min(end + 2 * _SEARCH_BYTES, size))
 
 
 def _offset_at(path: Path, size: int, at_ms: int, logged: Logged) -> int:

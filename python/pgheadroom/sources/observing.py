@@ -26,7 +26,7 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.progress import Say
 from pgheadroom.sources import sql
 from pgheadroom.sources.encoding import codec_of
-from pgheadroom.sources.recording import Line, Recording, Row, line_of, parsed
+from pgheadroom.sources.recording import RecordedAnswer, Recording, Row, line_of, parsed
 
 if TYPE_CHECKING:
     import psycopg
@@ -94,7 +94,7 @@ SESSION_SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ObservationRequest:
     """
     How long to watch, and how much may be sampled.
 
@@ -134,7 +134,7 @@ class Request:
 
 def watch(
     connection: psycopg.Connection[Any],
-    request: Request,
+    request: ObservationRequest,
     say: Say,
     at: Callable[[str, Recording], None] = lambda *_: None,
 ) -> Recording:
@@ -153,7 +153,7 @@ def watch(
 
 def look(connection: psycopg.Connection[Any]) -> Recording:
     """Read the shape of a database and what the role may see, without watching it."""
-    return _Watch(connection, Request(duration_s=0.0), lambda _: None).look()
+    return _Watch(connection, ObservationRequest(duration_s=0.0), lambda _: None).look()
 
 
 def ask(connection: psycopg.Connection[Any], queries: Iterable[str]) -> Recording:
@@ -164,12 +164,12 @@ def ask(connection: psycopg.Connection[Any], queries: Iterable[str]) -> Recordin
         connection: In autocommit mode.
         queries: Names of queries that need no extension.
     """
-    asking = _Watch(connection, Request(duration_s=0.0), lambda _: None)
+    asking = _Watch(connection, ObservationRequest(duration_s=0.0), lambda _: None)
     return asking.answers(queries)
 
 
 def ask_with_samples(
-    connection: psycopg.Connection[Any], queries: Iterable[str], request: Request
+    connection: psycopg.Connection[Any], queries: Iterable[str], request: ObservationRequest
 ) -> Recording:
     """
     Ask some queries once, as moment `shape`, and sample rows as far as the request wants.
@@ -198,7 +198,7 @@ def with_gaps(recording: Recording) -> Recording:
             if sql.text(name, major) is None or not wanted or recording.answered(name, moment):
                 continue
             why = "psql has written no answer"
-            lines.append(Line(query=name, moment=moment, rows=(), failed=why))
+            lines.append(RecordedAnswer(query=name, moment=moment, rows=(), failed=why))
     return Recording(tuple(lines))
 
 
@@ -215,12 +215,14 @@ def _undecoded() -> type[psycopg.abc.Loader]:
 
 
 class _Watch:
-    def __init__(self, connection: psycopg.Connection[Any], request: Request, say: Say) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], request: ObservationRequest, say: Say
+    ) -> None:
         self._connection = connection
         self._request = request
         self._say = say
         self._major = connection.info.server_version // 10000
-        self._lines: list[Line] = []
+        self._lines: list[RecordedAnswer] = []
         # Hashes of values that are read twice are salted; nothing keeps the salt.
         self._variables = request.variables() | {"salt": secrets.randbits(62)}
         self._codec = "utf-8"
@@ -322,7 +324,7 @@ class _Watch:
     def _ask(self, name: str, moment: str, statement: str) -> None:
         found, failed = self._fetch(statement)
         if failed is not None:
-            self._lines.append(Line(query=name, moment=moment, rows=(), failed=failed))
+            self._lines.append(RecordedAnswer(query=name, moment=moment, rows=(), failed=failed))
         else:
             self._lines.extend(
                 line_of(parsed(data) if isinstance(data, str) else data) for (data,) in found
@@ -376,13 +378,17 @@ class _Watch:
                 continue
             statements, failed = self._fetch(query)
             if failed is not None:
-                self._lines.append(Line(query=name, moment=moment, rows=(), failed=failed))
+                self._lines.append(
+                    RecordedAnswer(query=name, moment=moment, rows=(), failed=failed)
+                )
             kind = _KINDS[name]
             for (statement,) in statements:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     self._lines.append(
-                        Line(query=kind, moment=moment, rows=(), failed="time cap reached")
+                        RecordedAnswer(
+                            query=kind, moment=moment, rows=(), failed="time cap reached"
+                        )
                     )
                     break
                 timeout_ms = round(1000 * min(left_s, self._request.sample_statement_s)) + 1

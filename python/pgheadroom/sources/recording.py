@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RecordedAnswer:
     """One query's answer in one pass; `failed` says why there are no rows."""
 
     query: str
@@ -39,7 +39,7 @@ class Line:
 class Recording:
     """All answers, in the order in which they came."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RecordedAnswer, ...]
 
     def rows(self, query: str, moment: str | None = None) -> tuple[Row, ...]:
         """The rows of a query, of one pass or of all; empty if it was not asked."""
@@ -62,7 +62,7 @@ class Recording:
             for line in self.lines
         )
 
-    def failures(self) -> tuple[Line, ...]:
+    def failures(self) -> tuple[RecordedAnswer, ...]:
         """What was asked without an answer."""
         return tuple(line for line in self.lines if line.failed is not None)
 
@@ -102,7 +102,7 @@ def _escaped(value: Any) -> Any:
     return value
 
 
-def line_of(data: Mapping[str, Any]) -> Line:
+def line_of(data: Mapping[str, Any]) -> RecordedAnswer:
     """
     Check one parsed line.
 
@@ -116,7 +116,7 @@ def line_of(data: Mapping[str, Any]) -> Line:
         raise ValueError("expected query, pass and rows")
     if not all(isinstance(row, dict) for row in rows):
         raise ValueError("expected rows that are objects")
-    return Line(query=str(query), moment=str(moment), rows=tuple(rows), failed=failed)
+    return RecordedAnswer(query=str(query), moment=str(moment), rows=tuple(rows), failed=failed)
 
 
 def read_files(place: Path) -> Recording:
@@ -135,7 +135,7 @@ def read_files(place: Path) -> Recording:
             f"{place} holds no {FILE_PATTERN}: expected the folder in which psql ran the script "
             "of `pgheadroom observe --print-sql`"
         )
-    lines: list[Line] = []
+    lines: list[RecordedAnswer] = []
     for path in paths:
         lines.extend(_read_file(path))
     recording = Recording(tuple(lines))
@@ -143,7 +143,7 @@ def read_files(place: Path) -> Recording:
     return recording
 
 
-def _read_file(path: Path) -> list[Line]:
+def _read_file(path: Path) -> list[RecordedAnswer]:
     texts = read_text(
         path,
         bytes_max=_FILE_BYTES_MAX,

@@ -41,7 +41,7 @@ _SESSION = {
 }
 
 
-def psql_script(request: observing.Request) -> str:
+def psql_script(request: observing.ObservationRequest) -> str:
     """
     The whole script.
 
@@ -52,7 +52,7 @@ def psql_script(request: observing.Request) -> str:
     return "\n".join(_parts(request)) + "\n"
 
 
-def _parts(request: observing.Request) -> Iterator[str]:
+def _parts(request: observing.ObservationRequest) -> Iterator[str]:
     yield _HEAD.format(minutes=request.duration_s / 60, files="pgheadroom-observed-*.jsonl")
     for name, value in (_SESSION | observing.SESSION_SETTINGS).items():
         if name != "client_encoding":
@@ -135,7 +135,7 @@ def _chosen(name: str, moment: str) -> Iterator[str]:
 
 
 def _samples(
-    request: observing.Request, names: tuple[str, ...], moment: str, file: str
+    request: observing.ObservationRequest, names: tuple[str, ...], moment: str, file: str
 ) -> Iterator[str]:
     """Statements that write statements, which psql then runs one by one."""
     yield f"\nSET statement_timeout = '{round(request.sample_statement_s * 1000)}ms';"

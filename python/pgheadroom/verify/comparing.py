@@ -16,7 +16,7 @@ from typing import Literal
 
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.outcome import Value, as_interval
-from pgheadroom.plan.measured import Measured
+from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_shares
 
@@ -60,7 +60,7 @@ class Likeness:
     is_alike: bool
 
 
-def likenesses(before: Measured, now: Measured) -> tuple[Likeness, ...]:
+def likenesses(before: MeasuredInterval, now: MeasuredInterval) -> tuple[Likeness, ...]:
     """What of the workload was compared; properties that one side lacks are left out."""
     made = []
 
@@ -121,7 +121,7 @@ def likenesses(before: Measured, now: Measured) -> tuple[Likeness, ...]:
     return tuple(made)
 
 
-def classes_distance(before: Measured, now: Measured) -> float:
+def classes_distance(before: MeasuredInterval, now: MeasuredInterval) -> float:
     """Part of the updates that assign other columns: total variation distance of the classes."""
     shares: list[dict[tuple[str, ...], float]] = []
     for side in (before, now):

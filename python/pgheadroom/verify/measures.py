@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgheadroom.outcome import Value, as_interval
-from pgheadroom.plan.measured import Measured
+from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.values import Forecast
 from pgheadroom.types import Interval
 from pgheadroom.units import show_shares
@@ -55,7 +55,7 @@ class Case:
     """
 
     forecast: Forecast
-    now: Measured
+    now: MeasuredInterval
     windows: tuple[Window, ...]
     is_rewritten: bool
     has_arrived: bool | None
@@ -243,7 +243,7 @@ def hot_forecast(found: Forecast, *, is_rewritten: bool) -> Interval | None:
     )
 
 
-def grows(before: Measured) -> bool:
+def grows(before: MeasuredInterval) -> bool:
     """Whether so many more rows come than go that the table has no size to stay at."""
     net = (before.inserts or 0) - (before.deletes or 0)
     return net > _NET_INSERTS_FRAC * max(before.inserts or 0, 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from pgheadroom.advise.runs import Piece, Played, Runner
+from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.outcome import as_interval
 from pgheadroom.predict.spread import OfSamples, spread
@@ -57,9 +57,9 @@ class Population:
 
     def _play(
         self, life: Scenario, alter_at: int, fillfactor: int, later: int | None
-    ) -> list[Played]:
+    ) -> list[PlayedPiece]:
         return self._runner.play(
-            Piece(
+            ScenarioPiece(
                 scenario=life,
                 version=self._version,
                 fillfactor=fillfactor,
@@ -71,7 +71,7 @@ class Population:
         )
 
     @property
-    def runs(self) -> list[Played]:
+    def runs(self) -> list[PlayedPiece]:
         """Of all lives."""
         return [run for runs in self._played for run in runs]
 
@@ -125,7 +125,7 @@ class Population:
             for run, life, alter_at in self._each()
         )
 
-    def _each(self) -> Iterator[tuple[Played, Scenario, int]]:
+    def _each(self) -> Iterator[tuple[PlayedPiece, Scenario, int]]:
         for runs, (life, alter_at) in zip(self._played, self._lives, strict=True):
             for run in runs:
                 yield run, life, alter_at
@@ -134,7 +134,7 @@ class Population:
         return 0 if self.is_new else alter_at
 
     @staticmethod
-    def _came(run: Played, alter_at: int) -> int:
+    def _came(run: PlayedPiece, alter_at: int) -> int:
         columns = run.columns
         return sum(columns["n_tup_ins"][:alter_at]) - sum(columns["n_tup_del"][:alter_at])
 
@@ -143,7 +143,7 @@ class Population:
         values = list(found)
         return math.fsum(values) / len(values)
 
-    def _grown(self, runs: Sequence[Played], share: float, alter_at: int) -> Interval:
+    def _grown(self, runs: Sequence[PlayedPiece], share: float, alter_at: int) -> Interval:
         found = []
         for run in runs:
             pages = run.columns["heap_pages"]

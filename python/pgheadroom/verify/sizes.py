@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from pgheadroom.advise.worth import GROWTH_FREE_BYTES
-from pgheadroom.plan.measured import Measured
+from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
 from pgheadroom.verify.comparing import GROWN_TOLERANCE_BYTES, ForecastVerdict, judge_heap
@@ -22,7 +22,7 @@ UNSEEN_S = 10.0
 _ALIGN_BYTES, _ITEM_BYTES = 8, 4  # MAXALIGN, sizeof(ItemIdData)
 
 
-def unseen_bytes(now: Measured) -> float:
+def unseen_bytes(now: MeasuredInterval) -> float:
     """
     What a horizon has added to a heap that stood still for a while, unseen.
 
@@ -42,15 +42,15 @@ def unseen_bytes(now: Measured) -> float:
     return min(now.updates / now.interval_s * UNSEEN_S * version, GROWTH_FREE_BYTES)
 
 
-def is_unseen(now: Measured, forecast: Interval) -> bool:
+def is_unseen(now: MeasuredInterval, forecast: Interval) -> bool:
     """Whether a heap that is larger than foreseen has no more than a horizon may have added."""
     return now.heap_bytes is not None and 0 < now.heap_bytes - forecast.high <= unseen_bytes(now)
 
 
 def heap_again(
-    before: Measured,
+    before: MeasuredInterval,
     planned: Interval | None,
-    now: Measured,
+    now: MeasuredInterval,
     again: Again,
     since: Since,
 ) -> tuple[MeasureOutcome, ...]:

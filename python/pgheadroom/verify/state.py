@@ -11,7 +11,7 @@ from typing import Self
 from pgheadroom.advise.runs import Runner
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError
-from pgheadroom.plan.measured import Measured
+from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.record import StepRecord
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Forecast, Plan
@@ -43,7 +43,7 @@ def since_of(
     forecast: Forecast,
     planned: TableProfile,
     applied: StepRecord | None,
-    now: Measured,
+    now: MeasuredInterval,
     table: TableProfile,
     observed_at: str | None,
 ) -> Since:
@@ -164,7 +164,11 @@ class Foreseer:
         self._runner.__exit__(kind, *rest)
 
     def foresee(
-        self, forecast: Forecast, applied: StepRecord | None, now: Measured, table: TableProfile
+        self,
+        forecast: Forecast,
+        applied: StepRecord | None,
+        now: MeasuredInterval,
+        table: TableProfile,
     ) -> tuple[Since, Again]:
         """
         For the rows and updates that have come since.

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgheadroom.plan.marks import mark_of
-from pgheadroom.plan.measured import Measured, measure
-from pgheadroom.plan.record import Record, StepRecord
+from pgheadroom.plan.measured import MeasuredInterval, measure
+from pgheadroom.plan.record import AppliedRecord, StepRecord
 from pgheadroom.plan.statements import one_line
-from pgheadroom.plan.values import Forecast, Mark, Plan
+from pgheadroom.plan.values import Forecast, Plan, TableMark
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.sources.recording import Recording
@@ -53,7 +53,7 @@ class VerifiedTable:
         self,
         forecast: Forecast,
         plan: Plan,
-        record: Record | None,
+        record: AppliedRecord | None,
         table: TableProfile | None,
         profile: Profile,
         recording: Recording,
@@ -67,7 +67,7 @@ class VerifiedTable:
         self._table = table
         self._profile = profile
         self._applied = _applied(forecast, plan, record)
-        self._now: Measured | None = None if table is None else measure(profile, table)
+        self._now: MeasuredInterval | None = None if table is None else measure(profile, table)
         oid = forecast.table.oid
         self._windows: tuple[Window, ...] = windows_of(recording, oid)
         observed = None if table is None else table.observed
@@ -127,7 +127,7 @@ class VerifiedTable:
             by_page=None if self._again is None else self._again.by_page,
         )
 
-    def _foresee_again(self, now: Measured) -> None:
+    def _foresee_again(self, now: MeasuredInterval) -> None:
         """Where rows have come or gone, what the plan foresees of the table that it is now."""
         before, table = self._forecast.measured, self._table
         assert table is not None, "what was measured was observed"
@@ -162,7 +162,7 @@ class VerifiedTable:
         return replace(like, limit=_FORESEEN_FOR[like.name], is_alike=True)
 
     @property
-    def _mark(self) -> Mark | None:
+    def _mark(self) -> TableMark | None:
         return None if self._table is None else mark_of(self._table)
 
     @property
@@ -224,7 +224,7 @@ class VerifiedTable:
         return (total - then) / rows
 
 
-def _applied(forecast: Forecast, plan: Plan, record: Record | None) -> StepRecord | None:
+def _applied(forecast: Forecast, plan: Plan, record: AppliedRecord | None) -> StepRecord | None:
     """The record of the table's last step that was carried out."""
     if record is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.plan.marks import target_of
-from pgheadroom.plan.record import Record
+from pgheadroom.plan.record import AppliedRecord
 from pgheadroom.plan.statements import one_line
 from pgheadroom.plan.values import Plan
 from pgheadroom.profile import Profile
@@ -23,7 +23,7 @@ from pgheadroom.verify.values import Verification
 
 def verify(
     plan: Plan,
-    record: Record | None,
+    record: AppliedRecord | None,
     profile: Profile,
     recording: Recording,
     *,

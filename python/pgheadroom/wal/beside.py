@@ -11,20 +11,20 @@ from pathlib import Path
 from pgheadroom.errors import ParameterError
 from pgheadroom.profile import Profile
 from pgheadroom.wal.from_files import FileLog
-from pgheadroom.wal.live import LogWatch
+from pgheadroom.wal.live import WalWatch
 from pgheadroom.wal.names import names_of_server
 from pgheadroom.wal.observed import with_log
 from pgheadroom.wal.values import WalStats
 
 
-class Beside:
+class LogBeside:
     """The log of an interval; nothing where it is not wanted."""
 
     def __init__(
         self,
         target: str,
         parameters: Mapping[str, str],
-        log: LogWatch | FileLog | None,
+        log: WalWatch | FileLog | None,
         *,
         source: str = "the server's files",
     ) -> None:
@@ -51,7 +51,7 @@ class Beside:
 @contextlib.contextmanager
 def beside(
     target: str, parameters: Mapping[str, str], *, wanted: bool, files: Sequence[Path] = ()
-) -> Iterator[Beside]:
+) -> Iterator[LogBeside]:
     """
     Beside an observation.
 
@@ -74,10 +74,10 @@ def beside(
         )
     if files:
         log = FileLog(target, parameters, files)
-        yield Beside(target, parameters, log, source="files beside the connection")
+        yield LogBeside(target, parameters, log, source="files beside the connection")
         return
     if not wanted:
-        yield Beside(target, parameters, None)
+        yield LogBeside(target, parameters, None)
         return
-    with LogWatch(target, parameters) as watch:
-        yield Beside(target, parameters, watch)
+    with WalWatch(target, parameters) as watch:
+        yield LogBeside(target, parameters, watch)

@@ -27,7 +27,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class LogCourse:
     """
     The log over time.
 
@@ -49,7 +49,7 @@ def over_time(
     stats: WalStats,
     *,
     timeline: int | None = None,
-) -> Course | None:
+) -> LogCourse | None:
     """
     Divide what `stats` sums into slices of time; None where it has no times.
 
@@ -80,7 +80,7 @@ def over_time(
         from_lsn=parsed_position(low),
         to_lsn=parsed_position(high),
     )
-    return Course(
+    return LogCourse(
         begins_at=timed[0].begins_at,
         width_s=width_s,
         slices=tuple(

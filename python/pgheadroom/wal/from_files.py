@@ -25,7 +25,7 @@ _LACKING = "the files do not have it"
 
 class FileLog:
     """
-    As `LogWatch`, by files.
+    As `WalWatch`, by files.
 
     Raises:
         InputError: No such files, or those of another server; said before the interval is spent.

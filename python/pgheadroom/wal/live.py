@@ -127,7 +127,7 @@ def read_live(
             return followed.read(names, by)
 
 
-class LogWatch:
+class WalWatch:
     """
     The log of an interval whose end somebody else decides; a block, which ends it in any case.
 

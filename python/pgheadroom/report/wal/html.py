@@ -16,7 +16,7 @@ from pgheadroom.report.page import page
 from pgheadroom.report.wal.stats import headline, label, tables
 from pgheadroom.units import show_bytes, show_duration, show_share
 from pgheadroom.wal import Count, WalStats
-from pgheadroom.wal.course import Course
+from pgheadroom.wal.course import LogCourse
 from pgheadroom.wal.values import share_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _WIDTH, _HEIGHT = 960, 240
 _LEFT, _BOTTOM = 70, 28
 
 
-def render(stats: WalStats, course: Course | None, *, command: str) -> str:
+def render(stats: WalStats, course: LogCourse | None, *, command: str) -> str:
     """
     Make the page.
 
@@ -138,7 +138,7 @@ def _parts(
     ]
 
 
-def _over_time(course: Course) -> dict[str, Any]:
+def _over_time(course: LogCourse) -> dict[str, Any]:
     return {
         "svg": _drawing(course),
         "width": show_duration(course.width_s),
@@ -146,7 +146,7 @@ def _over_time(course: Course) -> dict[str, Any]:
     }
 
 
-def _drawing(course: Course) -> Markup:
+def _drawing(course: LogCourse) -> Markup:
     """Bars of images and of everything else, a slice each; dashed lines where cycles begin."""
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
