@@ -8,7 +8,7 @@ never interrupted by Ctrl-C; the calling thread is, and then tells every run to 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -71,19 +71,27 @@ def predict_cells(
     cells = range(len(plan.cells))
     begun = [plan.piece(n, 0) for n in cells]
     plan.check_memory(begun)
+    found: dict[int, dict[int, _core.Simulated]] = {n: {} for n in cells}
+    made: dict[int, Simulation] = {}
+
+    def make(cell: int) -> None:
+        runs = sorted(found.pop(cell).items())
+        made[cell] = _simulation(plan, cell, [run for _, run in runs])
+
     with _Runs(executor, report) as runs:
-        first = runs.run(begun)
-        more = [
-            plan.piece(n, seed)
-            for n in cells
-            if not plan.says_all(n, first[(n, 0)])
-            for seed in range(1, plan.seeds)
-        ]
-        found = first | runs.run(more)
-    return [
-        _simulation(plan, n, [run for (m, _), run in sorted(found.items()) if m == n])
-        for n in cells
-    ]
+        for piece, run in runs.run(begun):
+            found[piece.cell][piece.interleaving] = run
+        several = [n for n in cells if not plan.says_all(n, found[n][0])]
+        for n in cells:
+            if n not in several:
+                make(n)
+        more = [plan.piece(n, seed) for n in several for seed in range(1, plan.seeds)]
+        # Whatever is made of a cell's runs is made while those of the next ones are played.
+        for piece, run in runs.run(more):
+            found[piece.cell][piece.interleaving] = run
+            if len(found[piece.cell]) == plan.seeds:
+                make(piece.cell)
+    return [made[n] for n in cells]
 
 
 class _Runs:
@@ -106,22 +114,19 @@ class _Runs:
         if self._own is not None:
             self._own.shutdown(wait=True, cancel_futures=True)
 
-    def run(self, pieces: Sequence[Piece]) -> dict[tuple[int, int], _core.Simulated]:
-        """All pieces' results, by cell and interleaving."""
+    def run(self, pieces: Sequence[Piece]) -> Iterator[tuple[Piece, _core.Simulated]]:
+        """Each piece with its result, as it ends; further ones go on while the caller works."""
         if self._own is not None:  # what is told across processes would not come back
             for piece in pieces:
                 self._progress[(piece.cell, piece.interleaving)] = _core.Progress()
-        found = {}
-        for piece, result in run_pieces(
+        yield from run_pieces(
             self._simulate if self._own is not None else simulate,
             pieces,
             executor=self._executor,
-            in_flight=self.cores if self._own is not None else max(1, len(pieces)),
+            in_flight=2 * self.cores if self._own is not None else max(1, len(pieces)),
             tick=self._tick,
-        ):
-            found[(piece.cell, piece.interleaving)] = result
+        )
         self._tick()
-        return found
 
     def _simulate(self, piece: Piece) -> _core.Simulated:
         return simulate(piece, self._progress[(piece.cell, piece.interleaving)])
