@@ -25,6 +25,8 @@ const ALWAYS_BYTES: f64 = 16e6;
 const SLOT_BYTES: f64 = 8.0;
 /// The last statement that changed it.
 const CHANGED_BY_BYTES: f64 = 4.0;
+/// The number of an inserted row under its key, in an array that grows.
+const NUMBER_BYTES: f64 = 4.0 * 2.0;
 /// A line pointer with its tuple, in an array that may be half empty.
 const ITEM_BYTES: f64 = 16.0 * 1.5;
 /// Besides, where it has a next version.
@@ -110,7 +112,7 @@ impl Shape {
             + long
             + self.version_bytes()
             + self.entries_bytes();
-        (self.rows + self.inserted) * row + self.sizes_bytes()
+        (self.rows + self.inserted) * row + self.inserted * NUMBER_BYTES + self.sizes_bytes()
     }
 
     fn sizes_bytes(&self) -> f64 {

@@ -46,6 +46,7 @@ mod part;
 mod rewrite;
 mod rewrite_online;
 mod row_lock;
+mod row_places;
 mod rows;
 mod scan;
 mod session;

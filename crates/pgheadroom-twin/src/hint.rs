@@ -13,7 +13,7 @@
 
 use pgheadroom_layout::OffsetNumber;
 
-use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, offset_of};
+use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// Who checks a tuple.
@@ -66,8 +66,7 @@ pub(crate) fn note_all(
     check: Check,
     transactions: &impl Transactions,
 ) -> bool {
-    let offsets = (0..page.item_count() as usize).map(offset_of);
-    note_some(page, offsets, check, transactions)
+    note_some(page, page.offsets(), check, transactions)
 }
 
 /// The same of these tuples.
@@ -79,6 +78,9 @@ pub(crate) fn note_some(
 ) -> bool {
     let mut is_new = false;
     for offset in offsets {
+        if page.plain(offset).is_some() {
+            continue; // all is noted
+        }
         if let Some(LinePointer::Normal(mut tuple)) = page.get(offset)
             && note(&mut tuple, check, transactions)
         {

@@ -25,6 +25,7 @@ mod packed;
 mod pending;
 mod settling;
 
+pub(crate) use packed::Plain;
 pub use packed::TupleMut;
 pub(crate) use pending::{InPlace, Settled};
 
@@ -240,8 +241,12 @@ impl HeapPage {
 
     /// The line pointers in order, one after the other, with their numbers.
     pub(crate) fn each_item(&self) -> impl Iterator<Item = (OffsetNumber, LinePointer)> {
-        let offsets = (0..self.items.len()).map(offset_of);
-        offsets.map(|offset| (offset, self.item_at(offset)))
+        self.offsets().map(|offset| (offset, self.item_at(offset)))
+    }
+
+    /// The numbers of its line pointers, in order.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = OffsetNumber> + Clone + use<> {
+        (0..self.items.len()).map(offset_of)
     }
 
     /// Line pointers of the page, `PageGetMaxOffsetNumber`.

@@ -278,9 +278,12 @@ fn plan_into(
         DeadRoots::Stay => page.unsettled(),
         DeadRoots::Go => None,
     };
-    let is_done = listed.is_some_and(|listed| {
-        Planner::new(plan, page, behaviour, dead_roots, transactions).plan_listed(listed)
-    });
+    let mut planner = Planner::new(plan, page, behaviour, dead_roots, transactions);
+    let is_done = match (listed, dead_roots) {
+        (Some(listed), _) => planner.plan_listed(listed),
+        (None, DeadRoots::Stay) => planner.plan_touched(),
+        (None, DeadRoots::Go) => false,
+    };
     if !is_done {
         Planner::new(plan, page, behaviour, dead_roots, transactions).plan_all();
     }

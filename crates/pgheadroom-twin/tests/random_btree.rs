@@ -188,7 +188,7 @@ impl Pair {
                 .tree
                 .insert(entry, unchanged, &mut self.versions, &mut self.counts);
             match done {
-                Ok(()) => {
+                Ok(_) => {
                     assert!(!taken, "a duplicate went in");
                     self.list.insert((key, tid));
                 }

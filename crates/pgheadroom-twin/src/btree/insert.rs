@@ -50,7 +50,7 @@ pub(super) struct Duplicates {
 }
 
 impl Btree {
-    /// Inserts an entry.
+    /// Inserts an entry; whether a look for its key in this unique index found no other.
     ///
     /// `index_unchanged` is the executor's hint that an UPDATE left the index's columns alone; what
     /// it is worth depends on the version (`Behaviour::index_unchanged_hint`).
@@ -66,7 +66,7 @@ impl Btree {
         index_unchanged: bool,
         table: &mut impl Table,
         sink: &mut impl Sink,
-    ) -> Result<(), UniqueViolation> {
+    ) -> Result<bool, UniqueViolation> {
         let checking_unique = self.definition.is_unique
             && (self.definition.nulls_not_distinct || !has_null(entry.key));
         self.ensure_root(table, sink);
@@ -88,8 +88,11 @@ impl Btree {
             unique_duplicate: index_unchanged,
             index_unchanged,
         };
+        let mut is_only = false;
         if checking_unique {
-            duplicates.unique_duplicate |= self.check_unique(block, entry.key, table, sink)?;
+            let equals = self.check_unique(block, entry.key, table, sink)?;
+            is_only = !equals.on_first_page && !equals.looked_further;
+            duplicates.unique_duplicate |= equals.on_first_page;
             let start = block;
             while self.is_beyond(full, block) {
                 block = self.page(block).next;
@@ -101,7 +104,7 @@ impl Btree {
             self.delete_or_dedup(block, entry, duplicates, table, sink);
         }
         self.insert_on_leaf(block, stack, entry, bytes, table, sink);
-        Ok(())
+        Ok(is_only)
     }
 
     /// Whether a key belongs to a page further right.

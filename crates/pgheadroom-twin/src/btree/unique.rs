@@ -7,9 +7,17 @@ use crate::btree::record::Sink;
 use crate::btree::search::{Tie, compare, lower_bound};
 use crate::btree::{Btree, Table, UniqueFetch, UniqueViolation};
 
+/// Entries with the key of one that is inserted, dead ones too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Equals {
+    /// Whether the first page has any.
+    pub on_first_page: bool,
+    /// Whether further pages were looked at.
+    pub looked_further: bool,
+}
+
 impl Btree {
-    /// Looks at every entry with this key, and marks those that nobody can see any more. Whether
-    /// the first page has such an entry at all, dead or not.
+    /// Looks at every entry with this key, and marks those that nobody can see any more.
     ///
     /// Source: `_bt_check_unique`, src/backend/access/nbtree/nbtinsert.c (REL_18_STABLE).
     /// Who has to wait for another transaction is told so, and begins again afterwards.
@@ -19,22 +27,27 @@ impl Btree {
         key: &[i64],
         table: &mut impl Table,
         sink: &mut impl Sink,
-    ) -> Result<bool, UniqueViolation> {
+    ) -> Result<Equals, UniqueViolation> {
         let search = SearchKey {
             values: key,
             tid: None,
         };
+        let start = block;
         let mut block = block;
         let mut position = lower_bound(search, self.page(block), Tie::PivotIsSmaller);
         let is_equal = |tree: &Self, block, position: usize| {
             compare(search, tree.page(block), position, Tie::PivotIsSmaller).is_eq()
         };
-        let seen = position < self.page(block).len() && is_equal(self, block, position);
+        let on_first_page = position < self.page(block).len() && is_equal(self, block, position);
+        let seen = |block: BlockNumber| Equals {
+            on_first_page,
+            looked_further: block != start,
+        };
         loop {
             while position < self.page(block).len() {
                 if !self.page(block).item(position).is_dead() {
                     if !is_equal(self, block, position) {
-                        return Ok(seen);
+                        return Ok(seen(block));
                     }
                     self.check_entry(block, position, table, sink)?;
                 }
@@ -42,7 +55,7 @@ impl Btree {
             }
             let page = self.page(block);
             if page.is_rightmost() || !is_equal(self, block, 0) {
-                return Ok(seen);
+                return Ok(seen(block));
             }
             block = page.next;
             while self.page(block).is_ignored() {

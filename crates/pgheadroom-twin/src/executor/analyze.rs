@@ -5,6 +5,7 @@ use pgheadroom_layout::BlockNumber;
 use crate::executor::{Database, TableId};
 use crate::page::LinePointer;
 use crate::prune::TupleState;
+use crate::transaction::{Outcome, Transactions};
 
 /// What ANALYZE found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -37,8 +38,17 @@ impl Database {
                 let hole = table.heap.pages()[block.0 as usize].exact_free_space();
                 self.wal.hint(table.main, block, hole);
             }
-            for (_, item) in table.heap.pages()[block.0 as usize].each_item() {
-                match item {
+            let page = &table.heap.pages()[block.0 as usize];
+            for offset in page.offsets() {
+                if let Some(plain) = page.plain(offset) {
+                    match procs.outcome(plain.xmin) {
+                        Outcome::Committed => live += 1,
+                        Outcome::Aborted => dead += 1,
+                        Outcome::InProgress => {}
+                    }
+                    continue;
+                }
+                match page.item(offset) {
                     LinePointer::Dead => dead += 1,
                     LinePointer::Normal(tuple) => match TupleState::of(&tuple, procs) {
                         TupleState::Dead | TupleState::RecentlyDead => dead += 1,

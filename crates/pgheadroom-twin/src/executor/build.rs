@@ -54,8 +54,9 @@ impl Table {
         if let Some(column) = index.is_plain_key() {
             let first_key = (!self.rows.is_empty()).then(|| self.slots_of(0)[column]);
             let position = self.indexes.len();
-            self.places
-                .offer(position, index.main, first_key.unwrap_or(1));
+            let rows = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
+            let first_key = first_key.unwrap_or(1);
+            self.places.offer(position, index.main, first_key, rows);
             self.note_places(position, column);
         }
         self.btree_positions.push(Some(self.indexes.len()));

@@ -16,7 +16,7 @@ use crate::executor::{Action, Assignments, Change, StatementError};
 use crate::heap::{BulkInsert, Mode, RowLock, Updated, WaitPolicy};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
-use crate::row::Measured;
+use crate::row::{Measured, NULL_SLOT};
 use crate::vm::VisibilityMap;
 use crate::wal::{RecordType, Wal};
 
@@ -269,7 +269,7 @@ impl Table {
             .change(before, after, assignments, changed, &mut self.texts)?;
         let blocks = |column: usize| self.blocks_hot[column];
         let keeps_keys = !changed.iter().any(|&column| blocks(column));
-        let mut measured = self.row_type.measure(after, &self.texts);
+        let mut measured = self.measure_next(old, (before, after), changed);
         self.note_hints(old, to.procs, to.wal);
         let xid = to.procs.assign();
         // The row's LOCK record comes before those of its values; no page is in both.
@@ -318,6 +318,29 @@ impl Table {
         self.keep_replaced(old, row);
         self.set_slots(row, after, changed);
         Ok(Some(done))
+    }
+
+    /// How long the version after the one at this TID is, whose values are `before`.
+    fn measure_next(
+        &self,
+        old: Tid,
+        (before, after): (&[i64], &[i64]),
+        changed: &[usize],
+    ) -> Measured {
+        let keeps_length = |&column: &usize| {
+            let is_null = before[column] == NULL_SLOT || after[column] == NULL_SLOT;
+            self.row_type.columns[column].width.is_some() && !is_null
+        };
+        let measure = || self.row_type.measure(after, &self.texts);
+        if self.texts.has_forms() || !changed.iter().all(keeps_length) {
+            return measure();
+        }
+        let measured = Measured {
+            tuple_bytes: u32::from(self.tuple_at(old).lp_len),
+            hoff: self.row_type.hoff(after),
+        };
+        debug_assert_eq!(measured, measure(), "as long as the version before");
+        measured
     }
 
     /// Reads the values out of line that an update computes new ones of.

@@ -110,10 +110,16 @@ impl Table {
         let mut log = index.log(wal);
         let mut heap = HeapAccess::new(self.heap_parts(), procs, wal, pinned);
         let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
-        inserted.map_err(|violation| match violation.in_progress {
+        let is_only = inserted.map_err(|violation| match violation.in_progress {
             Some(xid) => StatementError::Waits(xid),
             None => StatementError::Unique { key },
-        })
+        })?;
+        if assigned.is_none() {
+            let place = is_only.then_some(tid);
+            self.places
+                .learn(&mut self.rows, (index.main, key), row, place);
+        }
+        Ok(())
     }
 
     /// The row that would conflict with a new one in a unique index; entries after it are not

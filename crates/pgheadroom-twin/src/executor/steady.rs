@@ -13,7 +13,7 @@
 //! changes anything, and leaves the rest to them:
 //!
 //! - The place was noted by an index scan that found this row alone under its key, and no entry of
-//!   that key or row was added since ([`Places`]): the scan would find the same.
+//!   that key or row was added since (`row_places.rs`): the scan would find the same.
 //! - The version there is the row's newest, committed and seen by the statement's snapshot, and
 //!   nobody has locked it.
 //! - The columns assigned have a fixed width and place and are in no index.
@@ -28,9 +28,7 @@ use pgheadroom_layout::wal_record::{
     Page, PageCleaning, SharedBytes, heap_prune, heap_update_same_page,
 };
 
-use crate::checkpoint::ForkId;
 use crate::executor::fetch::HeapAccess;
-use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
 use crate::page::{Settled, Tid};
@@ -39,57 +37,7 @@ use crate::row::{Differing, NULL_SLOT};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::wal::{RecordType, Wal};
 
-/// Where the newest versions of rows were seen last, by a unique index over one integer column
-/// whose keys ascend with the rows' numbers. A place is known only while the index has one entry
-/// at most for the row's key.
-#[derive(Debug, Default)]
-pub(super) struct Places {
-    /// The index's position, its fork, and the key of row 0.
-    index: Option<(usize, ForkId, i64)>,
-}
-
-impl Places {
-    /// This index has these keys; it is the one to note places by, if there is none yet.
-    pub fn offer(&mut self, index: usize, fork: ForkId, first_key: i64) {
-        self.index.get_or_insert((index, fork, first_key));
-    }
-
-    /// The row that a key of this index belongs to, if it belongs to any.
-    #[inline]
-    pub fn row_of(&self, index: usize, key: i64) -> Option<u32> {
-        let (position, _, first) = self.index?;
-        if position != index {
-            return None;
-        }
-        let row = key.checked_sub(first)?;
-        u32::try_from(row).ok()
-    }
-
-    /// A scan of this index for one key found this row alone, in one entry, and its newest version
-    /// is here.
-    pub fn note(&self, rows: &mut Rows, (index, key): (usize, i64), row: u32, tid: Tid) {
-        if self.row_of(index, key) == Some(row) {
-            rows.set_place(row, tid);
-        }
-    }
-
-    /// Other indexes take the place of the old ones.
-    pub fn start_over(&mut self) {
-        self.index = None;
-    }
-
-    /// An entry with this key is added to the index with this fork, for this row.
-    pub fn forget(&self, rows: &mut Rows, (fork, key): (ForkId, i64), row: u32) {
-        rows.forget_place(row);
-        if let Some((index, known, _)) = self.index
-            && let Some(row) = self.row_of(index, key).filter(|_| known == fork)
-        {
-            rows.forget_place(row);
-        }
-    }
-}
-
-/// A row that a simple update is about.
+/// A row that a statement by key is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(super) table: u32,
@@ -113,6 +61,13 @@ impl Database {
         if !is_simple {
             return None;
         }
+        self.row_by_key(table, index, key)
+    }
+
+    /// The row that a statement by key is about, if that is known without the index.
+    #[inline]
+    pub(crate) fn row_by_key(&self, table: TableId, index: usize, key: i64) -> Option<Target> {
+        let of = &self.tables[table.0];
         let row = of.places.row_of(of.btree_position(index), key)?;
         let table = u32::try_from(table.0).ok()?;
         Some(Target { table, row })

@@ -50,6 +50,14 @@ pub(super) struct Link {
     pub next: Tid,
 }
 
+/// A tuple that nobody has deleted, locked or replaced, and whose inserter's end is noted: what it
+/// is to whom depends on that transaction alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plain {
+    pub xmin: Xid,
+    pub is_frozen: bool,
+}
+
 /// What a walk along a chain asks of a version that another one has replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Replaced {
@@ -229,6 +237,31 @@ impl HeapPage {
         let is_pending = offset == self.pending.new || offset == self.pending.old;
         let packed = self.items.get(index_of(offset));
         !is_pending && packed.is_some_and(|packed| packed.settled_row().is_some())
+    }
+
+    /// What [`HeapPage::settled_tuple`] tells, as far as a look at all tuples of the page wants it.
+    #[inline]
+    pub(crate) fn plain(&self, offset: OffsetNumber) -> Option<Plain> {
+        let is_pending = offset == self.pending.new || offset == self.pending.old;
+        let packed = self.items.get(index_of(offset)).filter(|_| !is_pending)?;
+        packed.settled_row().map(|_| Plain {
+            xmin: packed.xmin,
+            is_frozen: packed.flags & XMIN_FROZEN != 0,
+        })
+    }
+
+    /// Whether it is a dead line pointer.
+    #[inline]
+    pub(crate) fn is_dead(&self, offset: OffsetNumber) -> bool {
+        let is_pending = offset == self.pending.new;
+        let packed = self.items.get(index_of(offset));
+        !is_pending && packed.is_some_and(|packed| packed.flags & KIND == DEAD)
+    }
+
+    /// Whether the page has tuples or redirects.
+    pub(crate) fn leads_to_rows(&self) -> bool {
+        let leads = |packed: &Packed| matches!(packed.flags & KIND, NORMAL | REDIRECT);
+        self.pending().is_some() || self.items.iter().any(leads)
     }
 
     /// The line pointer that index entries lead to of this row, by a version of it; `None` if that

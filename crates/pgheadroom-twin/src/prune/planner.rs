@@ -76,12 +76,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
             if root.0 == 0 {
                 return false;
             }
-            let leads = match self.page.get(root) {
-                Some(LinePointer::Redirect(_)) => true,
-                Some(LinePointer::Normal(tuple)) => !tuple.is_heap_only,
-                _ => false,
-            };
-            if leads && !self.is_processed(usize::from(root.0) - 1) {
+            if self.leads(root) && !self.is_processed(usize::from(root.0) - 1) {
                 self.prune_chain(root);
             }
         }
@@ -89,6 +84,61 @@ impl<'a, T: Transactions> Planner<'a, T> {
             self.prune_unreached(offset);
         }
         true
+    }
+
+    /// Decides about all chains, in the order of [`Planner::plan_all`], but looks only at those
+    /// with a tuple that may not simply stay; false if a root is not known.
+    pub fn plan_touched(&mut self) -> bool {
+        let mut roots = [0_u64; PROCESSED_WORDS];
+        for offset in self.page.offsets() {
+            if self.stays(offset) {
+                continue;
+            }
+            let Some(tuple) = self.page.tuple(offset) else {
+                continue;
+            };
+            let root = if tuple.is_heap_only {
+                tuple.root
+            } else {
+                offset
+            };
+            if root.0 == 0 {
+                return false;
+            }
+            let position = usize::from(root.0) - 1;
+            roots[position / 64] |= 1 << (position % 64);
+        }
+        let is_root = |position: usize| roots[position / 64] & (1 << (position % 64)) != 0;
+        let count = self.page.item_count() as usize;
+        for root in (0..count).filter(|&position| is_root(position)) {
+            let root = offset_of(root);
+            if self.leads(root) {
+                self.prune_chain(root);
+            }
+        }
+        for offset in self.page.offsets() {
+            if !self.stays(offset) {
+                self.prune_unreached(offset);
+            }
+        }
+        true
+    }
+
+    /// Whether a tuple stays whatever chain it is in, and nothing is noted about it: its inserter
+    /// has committed, and nobody has removed it.
+    #[inline]
+    fn stays(&self, offset: OffsetNumber) -> bool {
+        let plain = self.page.plain(offset);
+        plain.is_some_and(|plain| self.transactions.outcome(plain.xmin) == Outcome::Committed)
+    }
+
+    /// Whether index entries may lead to this line pointer, and it to tuples.
+    fn leads(&self, root: OffsetNumber) -> bool {
+        match self.page.get(root) {
+            Some(LinePointer::Redirect(_)) => true,
+            Some(LinePointer::Normal(tuple)) => !tuple.is_heap_only,
+            _ => false,
+        }
     }
 
     /// Decides about a root and the versions that follow it on this page.

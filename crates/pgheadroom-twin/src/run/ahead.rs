@@ -80,6 +80,8 @@ pub(super) struct Ahead {
     current: usize,
     /// Whether more than the next transaction is drawn.
     looks_ahead: bool,
+    /// Where it is not: the row of the next one's first statement, if that finds it by key.
+    next_row: Option<Target>,
     /// Transactions of all clients that are drawn and not carried out.
     waiting: u64,
 }
@@ -102,6 +104,7 @@ impl Ahead {
             ring: 0,
             current: 0,
             looks_ahead,
+            next_row: None,
             waiting: 0,
         }
     }
@@ -127,8 +130,13 @@ impl Ahead {
             drawn.end = end;
             drawn.target = None;
             drawn.sight = None;
-            if self.looks_ahead {
-                let operations = drawn.operations.as_slice();
+            let operations = drawn.operations.as_slice();
+            if !self.looks_ahead {
+                self.next_row = row_of(db, operations);
+                if let Some(row) = self.next_row {
+                    db.look_ahead(row, LookAhead::Row);
+                }
+            } else {
                 drawn.target = target_of(db, operations);
                 drawn.is_alone = operations.len() == 1 && end == End::Commit;
                 if let Some(target) = drawn.target {
@@ -162,6 +170,14 @@ impl Ahead {
         self.current = ring.first;
         ring.first = ring.place(1);
         Some(ring.places[self.current].end)
+    }
+
+    /// Asks for the page of the next transaction's row, where nothing was known of it before.
+    #[inline]
+    pub fn look_at_page(&self, db: &Database) {
+        if let Some(row) = self.next_row {
+            db.look_ahead(row, LookAhead::Page);
+        }
     }
 
     /// Transactions that are drawn and not carried out.
@@ -241,6 +257,20 @@ fn target_of(db: &Database, operations: &[Operation]) -> Option<Target> {
             deed: Deed::Update(sets),
             ..
         } if low == high => db.target_of(*table, *index, *low, sets),
+        _ => None,
+    }
+}
+
+/// The row that a transaction's first statement finds by key.
+fn row_of(db: &Database, operations: &[Operation]) -> Option<Target> {
+    match operations.first()? {
+        Operation::Find {
+            table,
+            by: Access::Index(index),
+            low,
+            high,
+            ..
+        } if low == high => db.row_by_key(*table, *index, *low),
         _ => None,
     }
 }

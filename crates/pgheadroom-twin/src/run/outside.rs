@@ -50,6 +50,14 @@ pub(super) struct Outside {
     begun: u64,
 }
 
+/// What has to happen before a transaction begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Due {
+    now_s: f64,
+    /// Whether the checkpointer looks how long the WAL has become.
+    looks: bool,
+}
+
 impl Outside {
     /// A run that begins now, after its tables were loaded.
     pub fn new(
@@ -79,14 +87,20 @@ impl Outside {
         })
     }
 
-    /// The next transaction is about to begin.
-    pub fn begin_transaction(&mut self, db: &mut Database) {
+    /// The next transaction is about to begin; what has to happen before, if anything.
+    pub fn begin_transaction(&mut self) -> Option<Due> {
         let now_s = self.clock.begin();
-        self.until(now_s, db);
-        if self.begun.is_multiple_of(LOOK_EVERY)
-            && let Some(checkpointer) = &mut self.checkpointer
-        {
-            checkpointer.look(now_s, db);
+        let looks = self.checkpointer.is_some() && self.begun.is_multiple_of(LOOK_EVERY);
+        let is_due = self.first_s() <= now_s;
+        self.begun += u64::from(!is_due && !looks);
+        (is_due || looks).then_some(Due { now_s, looks })
+    }
+
+    /// Does what has to happen before the transaction that is about to begin.
+    pub fn happen(&mut self, due: Due, db: &mut Database) {
+        self.until(due.now_s, db);
+        if let Some(checkpointer) = self.checkpointer.as_mut().filter(|_| due.looks) {
+            checkpointer.look(due.now_s, db);
         }
         self.begun += 1;
     }
@@ -121,19 +135,24 @@ impl Outside {
         }
     }
 
+    /// When the next of all that is.
+    fn first_s(&self) -> f64 {
+        self.due_s().into_iter().fold(f64::INFINITY, f64::min)
+    }
+
+    /// When autovacuum, a checkpoint and the end of a window are due.
+    fn due_s(&self) -> [f64; 3] {
+        let autovacuum = self.autovacuum.as_ref().map(Autovacuum::due_s);
+        let checkpoint = self.checkpointer.as_ref().map(Checkpointer::due_s);
+        let window = Some(self.recorder.due_s());
+        [autovacuum, checkpoint, window].map(|due| due.unwrap_or(f64::INFINITY))
+    }
+
     /// Does what is due by now.
     fn until(&mut self, now_s: f64, db: &mut Database) {
         loop {
-            let autovacuum_s = self
-                .autovacuum
-                .as_ref()
-                .map_or(f64::INFINITY, Autovacuum::due_s);
-            let checkpoint_s = self
-                .checkpointer
-                .as_ref()
-                .map_or(f64::INFINITY, Checkpointer::due_s);
-            let window_s = self.recorder.due_s();
-            let first_s = autovacuum_s.min(checkpoint_s).min(window_s);
+            let [_, checkpoint_s, window_s] = self.due_s();
+            let first_s = self.first_s();
             if first_s > now_s {
                 return;
             }

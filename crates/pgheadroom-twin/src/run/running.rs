@@ -173,6 +173,7 @@ impl<'a, W: Workload> Running<'a, W> {
             return Ok(());
         };
         self.let_happen()?;
+        self.ahead.look_at_page(self.db);
         if self.transactions == self.gathers_at {
             self.db.gather_memory(self.transactions);
             self.gathers_at *= 2;
@@ -219,12 +220,14 @@ impl<'a, W: Workload> Running<'a, W> {
     /// What is due before the next transaction: by its number, and by the clock.
     #[inline]
     fn let_happen(&mut self) -> Result<(), ProfileError> {
-        let is_quiet = self.outside.is_none() && self.events.quiet_until() > self.transactions;
+        let outside = self.outside.as_mut();
+        let due = outside.and_then(|outside| outside.begin_transaction());
+        let is_quiet = due.is_none() && self.events.quiet_until() > self.transactions;
         if !self.schedule.is_alone() && !is_quiet {
             self.db.switch_to(self.outsider);
         }
-        if let Some(outside) = &mut self.outside {
-            outside.begin_transaction(self.db);
+        if let (Some(outside), Some(due)) = (&mut self.outside, due) {
+            outside.happen(due, self.db);
         }
         let so_far = self.events.happen(self.transactions, self.db);
         let so_far = so_far.map_err(|error| rewrite_failure(error, self.transactions))?;

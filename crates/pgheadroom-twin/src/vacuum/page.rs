@@ -4,7 +4,7 @@ use pgheadroom_layout::version::{Behaviour, HeapCleaningRecords, OpportunisticFr
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::hint::{self, Check};
-use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, XminHint, offset_of};
+use crate::page::{HeapPage, LinePointer, Plain, Tid, Tuple, XmaxHint, XminHint};
 use crate::prune::{self, DeadRoots, PrunePlan, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum::{Change, VacuumLog, Vacuumed};
@@ -170,7 +170,7 @@ impl Cleaner<'_> {
         done.live_tuples += u64::from(page.item_count());
         let (old_xmin, _) = self.freezable_parts(tuple, transactions);
         let is_frozen = tuple.xmin_hint == XminHint::Frozen;
-        let offsets = (0..page.item_count() as usize).map(offset_of);
+        let offsets = page.offsets();
         Survey {
             all_visible: is_visible_to_all(tuple, transactions),
             would_be_frozen: is_frozen || old_xmin,
@@ -194,13 +194,16 @@ impl Cleaner<'_> {
     /// Source: `heap_prepare_freeze_tuple`, src/backend/access/heap/heapam.c (REL_15_STABLE,
     /// REL_16_STABLE).
     fn freezable_parts(&self, tuple: &Tuple, transactions: &impl Transactions) -> (bool, bool) {
-        let with_page = self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
-        let may_go = |xid: Xid| {
-            transactions.is_removable(xid) && (with_page || self.is_old(xid, transactions))
-        };
+        let may_go = |xid: Xid| self.may_go(xid, transactions);
         let xmin = tuple.xmin_hint != XminHint::Frozen && may_go(tuple.xmin);
         let xmax = tuple.xmax.is_valid() && may_go(tuple.xmax);
         (xmin, xmax)
+    }
+
+    /// The same of one number.
+    fn may_go(&self, xid: Xid, transactions: &impl Transactions) -> bool {
+        let with_page = self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
+        transactions.is_removable(xid) && (with_page || self.is_old(xid, transactions))
     }
 
     /// Looks at the tuples that pruning left.
@@ -218,8 +221,15 @@ impl Cleaner<'_> {
             oldest: [None; 2],
             has_visible_xid: false,
         };
-        for (offset, item) in page.each_item() {
-            let LinePointer::Normal(tuple) = &item else {
+        for offset in page.offsets() {
+            if let Some(plain) = page.plain(offset)
+                && transactions.outcome(plain.xmin) == Outcome::Committed
+            {
+                self.survey_plain((offset, plain), transactions, &mut survey);
+                done.live_tuples += 1;
+                continue;
+            }
+            let Some(tuple) = &page.tuple(offset) else {
                 continue;
             };
             match TupleState::of(tuple, transactions) {
@@ -260,6 +270,33 @@ impl Cleaner<'_> {
             }
         }
         survey
+    }
+
+    /// As for any tuple, of one whose committed inserter is all that is to be said.
+    #[inline]
+    fn survey_plain(
+        &self,
+        (offset, plain): (OffsetNumber, Plain),
+        transactions: &impl Transactions,
+        survey: &mut Survey,
+    ) {
+        let (xmin, is_frozen) = (plain.xmin, plain.is_frozen);
+        survey.all_visible &= is_seen_by_all(xmin, transactions);
+        if is_frozen {
+            return;
+        }
+        survey.has_visible_xid = true;
+        let goes = self.may_go(xmin, transactions);
+        let oldest =
+            |known: &mut Option<Xid>| *known = Some(known.map_or(xmin, |one| one.min(xmin)));
+        oldest(&mut survey.oldest[0]);
+        if goes {
+            survey.must_freeze |= self.is_old(xmin, transactions);
+            survey.freezable.push(offset);
+        } else {
+            survey.would_be_frozen = false;
+            oldest(&mut survey.oldest[1]);
+        }
     }
 
     /// Freezes what may be frozen; how many tuples, and in how many different ways.
@@ -326,12 +363,9 @@ fn found(
         frozen_tuples,
         ..Found::default()
     };
-    for (offset, item) in page.each_item().take_while(|_| !are_live) {
-        match item {
-            LinePointer::Dead => found.dead.push(offset),
-            LinePointer::Normal(_) | LinePointer::Redirect(_) => found.has_tuples = true,
-            LinePointer::Unused => {}
-        }
+    if !are_live {
+        found.dead = page.offsets().filter(|&at| page.is_dead(at)).collect();
+        found.has_tuples = page.leads_to_rows();
     }
     found.all_visible = survey.all_visible && found.dead.is_empty();
     found.all_frozen = survey.would_be_frozen && (frozen_tuples > 0 || survey.freezable.is_empty());
@@ -365,8 +399,15 @@ pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) ->
 /// Source: `heap_page_is_all_visible`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
     let mut all_frozen = true;
-    for (_, item) in page.each_item() {
-        match &item {
+    for offset in page.offsets() {
+        if let Some(plain) = page.plain(offset) {
+            if !is_seen_by_all(plain.xmin, transactions) {
+                return None;
+            }
+            all_frozen &= plain.is_frozen;
+            continue;
+        }
+        match &page.item(offset) {
             LinePointer::Normal(tuple) => {
                 let is_live = TupleState::of(tuple, transactions) == TupleState::Live;
                 if !is_live || !is_visible_to_all(tuple, transactions) {
@@ -383,7 +424,12 @@ pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> 
 
 /// Whether everyone sees a live tuple.
 fn is_visible_to_all(tuple: &Tuple, transactions: &impl Transactions) -> bool {
-    transactions.outcome(tuple.xmin) == Outcome::Committed && transactions.is_removable(tuple.xmin)
+    is_seen_by_all(tuple.xmin, transactions)
+}
+
+/// Whether everyone sees what this transaction did.
+fn is_seen_by_all(xid: Xid, transactions: &impl Transactions) -> bool {
+    transactions.outcome(xid) == Outcome::Committed && transactions.is_removable(xid)
 }
 
 /// Nothing is left of a locker that has ended or a deleter that failed; only the link to a next
