@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.hot import HotChange, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
@@ -147,8 +146,7 @@ class TableJudging:
                 text = "Nothing updated it inside the interval, so no HOT is lost."
                 return self._made("as before", text, "measured")
             why = "its updates were not counted"
-            judged = Judged(verdict="not judged", open=((None, why),))
-            return self._made("not judged", f"{why.capitalize()}.", None, **_left(judged))
+            return self._made("not judged", f"{why.capitalize()}.", None, ((None, why),))
         parts = parts_of(updates, altered.before)
         found = _named(outcome(parts, altered.before, altered.after), altered)
         judged = judge(updates, altered, found)
@@ -203,57 +201,61 @@ class TableJudging:
         known = bool(updates.classes)
         # What is open may change the rest: nothing is said of then, but what is lost is lost.
         is_known = known and not judged.open
-        facts: dict[str, Any] = {
-            "hot_frac_measured": hot,
-            "can_be_hot_now": found.before if known else None,
-            "can_be_hot_then": found.after if is_known else None,
-            "lost_frac": found.lost_frac if is_known or verdict == "loses HOT" else None,
-            "gained_frac": found.gained_frac if is_known else None,
-            "lost_by": tuple(
-                HotEnd(index=b.index, column=b.column, reads=b.reads, assigned=b.assigned)
-                for b in dict.fromkeys(b for _, blocking in found.lost for b in blocking)
-            ),
-        } | _left(judged)
+        lost = dict.fromkeys(blocker for _, blocking in found.lost for blocker in blocking)
+
+        def made(evidence: Evidence | None, played: Figures | None = None) -> TableCheck:
+            check = self._made(verdict, _sentences(said), evidence, judged.open, played)
+            return replace(
+                check,
+                hot_frac_measured=hot,
+                can_be_hot_now=found.before if known else None,
+                can_be_hot_then=found.after if is_known else None,
+                lost_frac=found.lost_frac if is_known or verdict == "loses HOT" else None,
+                gained_frac=found.gained_frac if is_known else None,
+                lost_by=tuple(
+                    HotEnd(index=b.index, column=b.column, reads=b.reads, assigned=b.assigned)
+                    for b in lost
+                ),
+            )
+
         most = found.after if is_known else 1.0
         if isinstance(figured, Figures) and _agrees(verdict, figured, most):
             per_day = updates_per_s(self._table) * _DAY_S
-            facts |= {
-                "hot_frac_now": figured.hot_now,
-                "hot_frac_then": figured.hot_then,
-                "wal_bytes_per_update_now": figured.wal_now,
-                "wal_bytes_per_update_then": figured.wal_then,
-                "wal_bytes_per_day_now": scaled(figured.wal_now, per_day),
-                "wal_bytes_per_day_then": scaled(figured.wal_then, per_day),
-            }
             said.append(figures_said(figured, per_day))
-            missing = figured.missing
-            return self._made(verdict, _sentences(said), "predicted", missing=missing, **facts)
+            return replace(
+                made("predicted", figured),
+                hot_frac_now=figured.hot_now,
+                hot_frac_then=figured.hot_then,
+                wal_bytes_per_update_now=figured.wal_now,
+                wal_bytes_per_update_then=figured.wal_then,
+                wal_bytes_per_day_now=scaled(figured.wal_now, per_day),
+                wal_bytes_per_day_then=scaled(figured.wal_then, per_day),
+            )
         if verdict in ("loses HOT", "gains HOT") and found.before > 0 and not self._altered.open:
             then = min(hot * found.after / found.before, 1.0)
-            facts["hot_frac_estimated_then"] = then
             shown = show_shares(hot, then)
             said.append(f"HOT {shown[0]} measured, {shown[1]} then as estimated from that.")
             said.append(f"WAL is not foreseen: {figured}." if isinstance(figured, str) else "")
-            return self._made(verdict, _sentences(said), "estimated", **facts)
-        evidence: Evidence | None = None if verdict == "not judged" else "by rule"
-        return self._made(verdict, _sentences(said), evidence, **facts)
+            return replace(made("estimated"), hot_frac_estimated_then=then)
+        return made(None if verdict == "not judged" else "by rule")
 
     def _made(
         self,
         verdict: CheckVerdict,
         text: str,
         evidence: Evidence | None,
-        *,
-        missing: str = "",
-        **facts: Any,
+        left: Sequence[tuple[int | None, str]] = (),
+        played: Figures | None = None,
     ) -> TableCheck:
+        """The answer without shares and figures; what is taken for granted of those, if played."""
         observed, updates, altered = self._table.observed, self._updates, self._altered
         assert observed is not None, "the caller has checked that tables are observed"
         columns = [edit for edit in altered.edits if isinstance(edit, ColumnSet)]
-        is_played = "wal_bytes_per_update_then" in facts
-        assumed = [f"{e.name} is filled in every row" for e in columns if e.is_new and is_played]
-        assumed += [edit.assumed for edit in columns if edit.assumed and is_played]
-        assumed += [missing] if missing else []
+        assumed: list[str] = []
+        if played is not None:
+            assumed += [f"{edit.name} is filled in every row" for edit in columns if edit.is_new]
+            assumed += [edit.assumed for edit in columns if edit.assumed]
+            assumed += [played.missing] if played.missing else []
         classes = () if updates is None else updates.classes
         assigning = self._assigning()
         lines = {edit.line for edit in altered.edits} | {line for line, _ in altered.effects}
@@ -283,8 +285,8 @@ class TableJudging:
                 if updates is not None
             ),
             assumed=tuple(assumed),
+            not_judged=tuple(OpenMatter(line=line, text=why) for line, why in left),
             work=tuple(self._worked(line, effect) for line, effect in altered.effects),
-            **facts,
         )
 
     def _assigning(self) -> list[Assigning]:
@@ -314,11 +316,6 @@ class TableJudging:
             main_bytes=own,
             is_over=effect.is_long and read is not None and read > self._over,
         )
-
-
-def _left(judged: Judged) -> dict[str, Any]:
-    """What is left open, as facts of the answer."""
-    return {"not_judged": tuple(OpenMatter(line=line, text=text) for line, text in judged.open)}
 
 
 def _named(found: HotChange, altered: Altered) -> HotChange:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.calibrate import calibrate
 from pgheadroom.advise.duration import follows_rows
@@ -251,20 +250,22 @@ def _apart(
     now_frac = ratio / (1 + ratio)
     # Over the whole time, while their number rose evenly.
     frac = 1 - math.log1p(ratio) / ratio
-    rest: dict[str, Any] = {"inserts": 0, "deletes": 0}
-    old: dict[str, Any] = {
-        "updates": round(since.updates * (1 - frac)),
-        "window_updates": round(since.window_updates * (1 - now_frac)),
-    }
-    new: dict[str, Any] = {
-        "rows": since.inserts,
-        "updates": max(1, round(since.updates * frac)),
-        "window_updates": max(1, round(since.window_updates * now_frac)),
-        "fillfactor_before": since.fillfactor,
-        "lives": (0,),  # it has no life before
-    }
+    alone = replace(since, inserts=0, deletes=0)
+    old = replace(
+        alone,
+        updates=round(since.updates * (1 - frac)),
+        window_updates=round(since.window_updates * (1 - now_frac)),
+    )
+    new = replace(
+        alone,
+        rows=since.inserts,
+        updates=max(1, round(since.updates * frac)),
+        window_updates=max(1, round(since.window_updates * now_frac)),
+        fillfactor_before=since.fillfactor,
+        lives=(0,),  # it has no life before
+    )
     return (
-        Population(scenario, replace(since, **old, **rest), version, runner),
-        Population(scenario, replace(since, **new, **rest), version, runner, is_new=True),
+        Population(scenario, old, version, runner),
+        Population(scenario, new, version, runner, is_new=True),
         now_frac,
     )
